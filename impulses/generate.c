@@ -1,0 +1,151 @@
+/* Makes the impulse responses of this folder: generate-impulses OUTDIR.
+ *
+ * Every response is brought to the same level: unity gain for pink noise, that is for its power averaged over the
+ * logarithm of the frequency.  Speech and music lie close enough to pink that the wet sound is about as loud as the dry
+ * one and responses can be swapped at an even loudness.  Of the samples next door, which peak at -6 dBFS, none comes
+ * out of any response above -3.5 dBFS. */
+#include "responses.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SOURCE "impulses/generate.c"
+
+static const struct room small_room = {
+    .size = {4.43, 3.37, 2.58},
+    .decay = {0.46, 0.42, 0.38, 0.36, 0.355, 0.345, 0.33, 0.31, 0.30},
+    .share = {1.0, 0.8, 1.2, 0.9, 1.5, 0.7},
+    .scattering = 0.12,
+    .mixing = 0.08,
+    .seconds = 0.45,
+    .sources = 1,
+    .receivers = 1,
+    .source = {{1.52, 1.37, 1.31}},
+    .receiver = {{.at = {2.61, 1.92, 1.43}, .aim = 207, .omni = 0.6}},
+};
+
+static const struct room bathroom = {
+    .size = {2.71, 1.93, 2.47},
+    .decay = {0.9, 0.95, 1.05, 1.15, 1.2, 1.15, 1.0, 0.8, 0.6},
+    .share = {1.0, 1.1, 0.9, 1.3, 0.8, 1.0},
+    .scattering = 0.08,
+    .mixing = 0.12,
+    .seconds = 1.2,
+    .sources = 1,
+    .receivers = 1,
+    .source = {{0.83, 0.71, 1.52}},
+    .receiver = {{.at = {1.67, 1.22, 1.39}, .aim = 210, .omni = 0.8}},
+};
+
+static const struct room studio = {
+    .size = {7.83, 6.12, 3.41},
+    .decay = {0.60, 0.58, 0.62, 0.66, 0.65, 0.62, 0.57, 0.52, 0.46},
+    .share = {0.9, 1.1, 1.0, 1.2, 0.5, 1.5},
+    .scattering = 0.2,
+    .mixing = 0.09,
+    .seconds = 0.75,
+    .sources = 1,
+    .receivers = 2,
+    .source = {{2.31, 2.62, 1.42}},
+    .receiver = {{.at = {4.13, 2.33, 1.63}, .aim = 225, .omni = 0.55},
+                 {.at = {4.13, 2.91, 1.63}, .aim = 135, .omni = 0.55}},
+};
+
+static const struct room hall = {
+    .size = {43.1, 23.7, 15.3},
+    .decay = {2.5, 2.4, 2.25, 2.15, 2.15, 2.1, 2.0, 1.8, 1.6},
+    .share = {0.7, 1.2, 0.8, 0.9, 1.6, 0.7},
+    .scattering = 0.25,
+    .mixing = 0.17,
+    .seconds = 2.15,
+    .sources = 1,
+    .receivers = 2,
+    .source = {{7.3, 12.9, 1.6}},
+    .receiver = {{.at = {16.1, 12.2, 3.1}, .omni = 1}, {.at = {16.1, 13.6, 3.1}, .omni = 1}},
+};
+
+static const struct room hall_true_stereo = {
+    .size = {34.7, 21.3, 13.1},
+    .decay = {1.95, 1.85, 1.75, 1.7, 1.68, 1.65, 1.55, 1.4, 1.25},
+    .share = {0.7, 1.2, 0.9, 0.8, 1.6, 0.7},
+    .scattering = 0.25,
+    .mixing = 0.15,
+    .seconds = 1.75,
+    .sources = 2,
+    .receivers = 2,
+    .source = {{5.1, 7.7, 1.5}, {5.1, 14.1, 1.5}},
+    .receiver = {{.at = {13.2, 10.3, 2.7}, .aim = 225, .omni = 0.55},
+                 {.at = {13.2, 11.5, 2.7}, .aim = 135, .omni = 0.55}},
+};
+
+static const struct room cathedral = {
+    .size = {76.3, 25.9, 24.1},
+    .decay = {7.2, 7.1, 6.9, 6.6, 6.7, 6.5, 5.8, 4.6, 3.5},
+    .share = {0.9, 1.1, 1.1, 1.0, 1.2, 0.8},
+    .scattering = 0.4,
+    .mixing = 0.3,
+    .build = 0.09,
+    .seconds = 6.9,
+    .sources = 1,
+    .receivers = 2,
+    .source = {{19.4, 13.9, 1.7}},
+    .receiver = {{.at = {31.6, 12.9, 2.9}, .omni = 1}, {.at = {31.6, 14.9, 2.9}, .omni = 1}},
+};
+
+/* Power over the logarithm of the frequency, 60 Hz to 12 kHz, of one output: what all inputs bring to it together. */
+static double pink_gain(const struct audio *audio, int output) {
+    long size = fourier_size(audio->frames);
+    double *re = allocate((size_t)size, sizeof *re), *im = allocate((size_t)size, sizeof *im);
+    for (int c = output; c < audio->channels; c += 2)
+        for (long n = 0; n < audio->frames; n++)
+            re[n] += audio->channel[c][n];
+    fourier(re, im, size, -1);
+    double power = 0, weight = 0;
+    for (long k = 1; k < size / 2; k++) {
+        double hz = (double)k * RATE / (double)size;
+        if (hz < 60 || hz > 12000)
+            continue;
+        power += (re[k] * re[k] + im[k] * im[k]) / hz;
+        weight += 1 / hz;
+    }
+    free(re);
+    free(im);
+    return sqrt(power / weight);
+}
+
+static void finish(struct audio audio, const char *folder, const struct label *label) {
+    double gain = 0;
+    for (int output = 0; output < audio.channels && output < 2; output++)
+        gain = fmax(gain, pink_gain(&audio, output));
+    audio_scale(&audio, 1 / gain);
+    audio_trim(&audio, ldexp(0.5, -23));
+    audio_write(&audio, folder, label);
+    audio_free(&audio);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2)
+        fail("usage: generate-impulses OUTDIR");
+    const char *folder = argv[1];
+
+    finish(cabinet_response(), folder,
+           &(struct label){"cabinet.flac", SOURCE, "guitar speaker cabinet, four cones, close microphone", 24});
+    finish(telephone_response(), folder, &(struct label){"telephone.flac", SOURCE, "telephone handset and line", 24});
+    finish(room_response(&small_room, 1), folder,
+           &(struct label){"small-room.flac", SOURCE, "furnished small room, RT60 0.35 s", 24});
+    finish(room_response(&bathroom, 2), folder,
+           &(struct label){"bathroom.flac", SOURCE, "tiled bathroom, RT60 1.1 s", 24});
+    finish(room_response(&studio, 3), folder,
+           &(struct label){"studio.flac", SOURCE, "wooden recording room, stereo pair, RT60 0.6 s", 24});
+    finish(room_response(&hall, 4), folder,
+           &(struct label){"hall.flac", SOURCE, "concert hall, spaced stereo pair, RT60 2 s", 24});
+    finish(room_response(&hall_true_stereo, 5), folder,
+           &(struct label){"hall-true-stereo.flac", SOURCE,
+                           "chamber hall, RT60 1.6 s, four paths in the order LL LR RL RR", 24});
+    finish(room_response(&cathedral, 6), folder,
+           &(struct label){"cathedral.flac", SOURCE, "stone cathedral, spaced stereo pair, RT60 6 s", 24});
+    finish(plate_response(2.3), folder,
+           &(struct label){"plate.flac", SOURCE, "steel plate, one driver and two pickups, RT60 2 s", 24});
+    finish(spring_response(2.6), folder, &(struct label){"spring.flac", SOURCE, "three-spring tank, RT60 2.5 s", 24});
+    return 0;
+}

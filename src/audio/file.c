@@ -1,0 +1,306 @@
+/* Reading and writing through libsndfile. A file being written lives under a temporary name in its folder until it is
+ * whole; devices and pipes, which cannot be renamed, are written in place. */
+#include "file.h"
+
+#include "../core/error.h"
+#include "../core/memory.h"
+#include "format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <sndfile.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gc_reader {
+    SNDFILE *file;
+    char *path;
+    gc_audio_info info;
+    char name[96];
+};
+
+struct gc_writer {
+    SNDFILE *file;
+    char *path, *target, *temporary; /* as given; behind symbolic links; NULL when written in place */
+    mode_t mode;
+    gc_pcm pcm;
+    int channels;
+    char name[96];
+};
+
+static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_error *error) {
+    if (S_ISDIR(st->st_mode))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
+    if (S_ISREG(st->st_mode) && st->st_size == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
+    return GPUCONV_OK;
+}
+
+/* The library's own sentences end in a full stop; ours do not. */
+static gpuconv_status fail_library(gpuconv_error *error, const char *path, SNDFILE *file) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", sf_strerror(file));
+    text[strcspn(text, "\n")] = '\0';
+    size_t n = strlen(text);
+    if (n > 0 && text[n - 1] == '.')
+        text[n - 1] = '\0';
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: %s", path, text);
+}
+
+gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
+    *reader = NULL;
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int reason = errno;
+        if (fd >= 0)
+            close(fd);
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
+    }
+    gpuconv_status status = refuse(path, &st, error);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    gc_reader *r = gc_calloc(1, sizeof *r);
+    if (!r || !(r->path = strdup(path))) {
+        close(fd);
+        free(r);
+        return gc_fail_memory(error, path);
+    }
+    SF_INFO info = {0};
+    r->file = sf_open_fd(fd, SFM_READ, &info, SF_TRUE); /* owns fd from here, also when it fails */
+    if (!r->file) {
+        status = fail_library(error, path, NULL);
+    } else if (info.frames <= 0) {
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", path);
+    } else if (info.channels < 1 || info.channels > 1024 || info.samplerate < 1) {
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %d channels at %d Hz cannot be used", path, info.channels,
+                         info.samplerate);
+    }
+    if (status) {
+        gc_reader_free(r);
+        return status;
+    }
+    gc_format_name(info.format, r->name, sizeof r->name);
+    r->info = (gc_audio_info){.channels = info.channels,
+                              .rate = info.samplerate,
+                              .frames = info.frames < SF_COUNT_MAX / 2 ? info.frames : -1,
+                              .file_format = info.format,
+                              .pcm = gc_format_pcm(info.format),
+                              .name = r->name};
+    *reader = r;
+    return GPUCONV_OK;
+}
+
+const gc_audio_info *gc_reader_info(const gc_reader *r) {
+    return &r->info;
+}
+
+static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got,
+                              gpuconv_error *error) {
+    int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    *got = 0;
+    while (*got < frames) {
+        void *to = (char *)raw + *got * frame;
+        sf_count_t want = frames - *got, n = 0;
+        switch (pcm.container) {
+        case GC_S16:
+            n = sf_readf_short(r->file, to, want);
+            break;
+        case GC_S24:
+            n = sf_read_raw(r->file, to, want * frame) / frame;
+            break;
+        case GC_S32:
+            n = sf_readf_int(r->file, to, want);
+            break;
+        case GC_F32:
+            n = sf_readf_float(r->file, to, want);
+            break;
+        }
+        if (n <= 0)
+            break;
+        *got += n;
+    }
+    if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
+        return fail_library(error, r->path, r->file);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
+    return read_as(r, r->info.pcm, raw, frames, got, error);
+}
+
+gpuconv_status gc_reader_read_floats(gc_reader *r, float *samples, int64_t frames, int64_t *got,
+                                     gpuconv_error *error) {
+    return read_as(r, (gc_pcm){GC_F32, 32}, samples, frames, got, error);
+}
+
+void gc_reader_free(gc_reader *r) {
+    if (!r)
+        return;
+    if (r->file)
+        sf_close(r->file); /* read only: nothing can be lost */
+    free(r->path);
+    free(r);
+}
+
+/* Where the output will really lie: behind symbolic links, so that a link stays a link. */
+static char *resolve(const char *path) {
+    char *real = realpath(path, NULL);
+    return real ? real : strdup(path);
+}
+
+/* Opens the file to write into: a fresh one beside the target, or the target where it is no regular file. */
+static int open_output(gc_writer *w, gpuconv_error *error) {
+    struct stat st;
+    bool exists = stat(w->target, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode)) {
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", w->path);
+        return -1;
+    }
+    if (exists && !S_ISREG(st.st_mode)) {
+        int fd = open(w->target, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
+        return fd;
+    }
+    if (exists && access(w->target, W_OK) != 0) {
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
+        return -1;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    w->mode = exists ? st.st_mode & 07777 : 0666 & ~mask;
+    const char *slash = strrchr(w->target, '/');
+    int folder = slash ? (int)(slash - w->target) + 1 : 0;
+    size_t size = strlen(w->target) + sizeof ".gpuconv-XXXXXX";
+    w->temporary = gc_calloc((int64_t)size, 1);
+    if (!w->temporary) {
+        gc_fail_memory(error, w->path);
+        return -1;
+    }
+    snprintf(w->temporary, size, "%.*s.gpuconv-XXXXXX", folder, w->target);
+    int fd = mkstemp(w->temporary);
+    if (fd < 0) {
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
+        free(w->temporary);
+        w->temporary = NULL;
+    }
+    return fd;
+}
+
+/* Headers, and what else a WAV may hold beside its samples, stay well under this. */
+static const double wav_most = 4294967296.0 - 65536;
+
+gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int channels, int64_t frames,
+                             gc_writer **writer, gpuconv_error *error) {
+    *writer = NULL;
+    int container = gc_format_container(path);
+    if (!container)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: the extension names no known format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus and "
+                       "mp3 do",
+                       path);
+    int format = gc_format_for(container, like->file_format, channels, like->rate);
+    if (!format)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
+                       like->rate);
+    int sample_bytes = (format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE ? 8 : gc_pcm_bytes(gc_format_pcm(format));
+    bool large = frames < 0 || (double)frames * channels * sample_bytes > wav_most;
+    if (container == SF_FORMAT_WAV && large)
+        format = (format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+    gc_writer *w = gc_calloc(1, sizeof *w);
+    if (!w || !(w->path = strdup(path)) || !(w->target = resolve(path))) {
+        gc_writer_free(w);
+        return gc_fail_memory(error, path);
+    }
+    w->channels = channels;
+    w->pcm = gc_format_pcm(format);
+    gc_format_name(format, w->name, sizeof w->name);
+    int fd = open_output(w, error);
+    if (fd < 0) {
+        gc_writer_free(w);
+        return GPUCONV_ERROR_FILE;
+    }
+    SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
+    w->file = sf_open_fd(fd, SFM_WRITE, &info, SF_TRUE);
+    if (!w->file) {
+        gpuconv_status status =
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, sf_strerror(NULL));
+        gc_writer_free(w);
+        return status;
+    }
+    /* The peak chunk holds a time stamp: the same input is to give the same bytes. */
+    sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
+    if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && container == SF_FORMAT_WAV)
+        sf_command(w->file, SFC_RF64_AUTO_DOWNGRADE, NULL, SF_TRUE);
+    *writer = w;
+    return GPUCONV_OK;
+}
+
+gc_pcm gc_writer_pcm(const gc_writer *w) {
+    return w->pcm;
+}
+
+const char *gc_writer_name(const gc_writer *w) {
+    return w->name;
+}
+
+gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gpuconv_error *error) {
+    sf_count_t done = 0;
+    int64_t frame = (int64_t)w->channels * gc_pcm_bytes(w->pcm);
+    errno = 0;
+    switch (w->pcm.container) {
+    case GC_S16:
+        done = sf_writef_short(w->file, raw, frames);
+        break;
+    case GC_S24:
+        done = sf_write_raw(w->file, raw, frames * frame) / frame;
+        break;
+    case GC_S32:
+        done = sf_writef_int(w->file, raw, frames);
+        break;
+    case GC_F32:
+        done = sf_writef_float(w->file, raw, frames);
+        break;
+    }
+    if (done != frames)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path,
+                       errno ? strerror(errno) : sf_strerror(w->file));
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
+    errno = 0;
+    int failed = sf_error(w->file);
+    int closed = sf_close(w->file);
+    w->file = NULL;
+    if (failed || closed)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path,
+                       errno ? strerror(errno) : sf_error_number(failed ? failed : closed));
+    if (!w->temporary)
+        return GPUCONV_OK;
+    if (chmod(w->temporary, w->mode) != 0 || rename(w->temporary, w->target) != 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
+    free(w->temporary);
+    w->temporary = NULL;
+    return GPUCONV_OK;
+}
+
+void gc_writer_free(gc_writer *w) {
+    if (!w)
+        return;
+    if (w->file)
+        sf_close(w->file); /* given up: what it says no longer matters */
+    if (w->temporary)
+        unlink(w->temporary);
+    free(w->temporary);
+    free(w->target);
+    free(w->path);
+    free(w);
+}

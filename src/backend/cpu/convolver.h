@@ -1,0 +1,26 @@
+/* What the CPU backend runs on a chunk: one convolver an algorithm, over planar floats. */
+#ifndef GC_BACKEND_CPU_CONVOLVER_H
+#define GC_BACKEND_CPU_CONVOLVER_H
+
+#include "../../core/pool.h"
+#include "../../dsp/simd.h"
+#include "../../engine/backend.h"
+
+typedef struct gc_convolver gc_convolver;
+
+typedef struct gc_convolver_kind {
+    gc_convolver *(*new)(const gpuconv_plan *plan); /* NULL: no memory */
+
+    /* Input frames that must be readable before in[channel][0]. */
+    int64_t (*history)(const gc_schedule *schedule);
+
+    /* The first `frames` outputs of a chunk, 1..plan->chunk; in[channel] holds a whole chunk, zeros beyond its end. */
+    void (*run)(gc_convolver *convolver, gc_pool *pool, float *const *in, float *const *out, int64_t frames);
+
+    void (*reset)(gc_convolver *convolver);
+    void (*free)(gc_convolver *convolver);
+} gc_convolver_kind;
+
+extern const gc_convolver_kind gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned;
+
+#endif

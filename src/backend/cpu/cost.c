@@ -1,0 +1,100 @@
+/*
+ * The CPU's cost model: operations counted from the schedule, times what one took on a common server core (2 to 3 GHz,
+ * AVX2 or better). Off by a factor on another machine, it still ranks the choices, since all scale alike.
+ */
+#include "cost.h"
+
+#include "../../core/error.h"
+#include "../../core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double direct_tap = 0.045e-9;    /* seconds a multiply-add of the direct loop */
+static const double butterfly = 0.24e-9;      /* seconds a point and level of a complex transform in the cache */
+static const double bin_product = 0.35e-9;    /* seconds a complex multiply-add of spectra */
+static const double sample_move = 1.2e-9;     /* seconds a sample in or out: conversion, interleaving, copies */
+
+static const int64_t unknown_frames = INT64_C(30) * 48000;
+
+/* A complex transform. Beyond the second-level cache every level of it costs more. */
+static double transform_cost(int64_t points) {
+    double levels = log2((double)points), slow = points > (1 << 17) ? 2.2 : points > (1 << 15) ? 1.4 : 1.0;
+    return (double)points * levels * butterfly * slow;
+}
+
+static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+    double total = (double)frames + (double)s->taps, moves = total * (ir->inputs + ir->outputs) * sample_move;
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return (total * (double)s->taps * ir->routes * direct_tap + moves) / threads;
+    double n = (double)s->transform;
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
+        double pairs = ceil(total / (2.0 * (double)s->hop));
+        double pair = (ir->inputs + ir->outputs) * transform_cost(s->transform) + ir->routes * n * bin_product;
+        return (pairs * pair + moves) / threads + ir->planes * transform_cost(s->transform);
+    }
+    double blocks = ceil(total / (double)s->hop), real = 0.6 * transform_cost(s->transform);
+    double block = (ir->inputs + ir->outputs) * real + ir->routes * (double)s->partitions * (n / 2) * bin_product;
+    return (blocks * block + moves) / threads + (double)(ir->planes * s->partitions) * real;
+}
+
+/* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
+ * into. */
+static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+    int64_t total = frames + s->taps - 1, aim = 65536, step = 16384;
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
+        step = 2 * s->hop;
+        aim = gc_max(aim, step * ((threads + gc_min(ir->inputs, ir->outputs) - 1) / gc_min(ir->inputs, ir->outputs)));
+    } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
+        step = s->hop;
+        aim = gc_max(aim, 16 * step);
+    } else {
+        aim = gc_max(aim, gc_min(s->taps, INT64_C(1) << 20));
+    }
+    return gc_max(step, gc_round_up(gc_min(aim, total), step));
+}
+
+gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                           gpuconv_error *error) {
+    const gpuconv_ir *ir = plan->ir;
+    int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
+    int threads = plan->device.threads;
+    plan->predicted = HUGE_VAL;
+    int64_t least = algorithm == GPUCONV_ALGORITHM_DIRECT ? 4 : 64, most = INT64_C(1) << 24;
+    for (int64_t n = least; n <= most; n *= 2) {
+        gc_schedule s;
+        if (!gc_schedule_make(algorithm, ir->frames, n, &s))
+            continue;
+        double seconds = cost(ir, &s, frames, threads);
+        if (seconds < plan->predicted) {
+            plan->predicted = seconds;
+            plan->schedule = s;
+        }
+        if (algorithm == GPUCONV_ALGORITHM_DIRECT)
+            break;
+    }
+    if (!(plan->predicted < HUGE_VAL))
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
+                       (long long)ir->frames, gpuconv_algorithm_name(algorithm));
+    plan->chunk = chunk_of(ir, &plan->schedule, frames, threads);
+    return GPUCONV_OK;
+}
+
+void gc_cpu_name(char *name, size_t size) {
+    snprintf(name, size, "CPU");
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    if (!f)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, f)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        value += strspn(value, ": \t");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(name, size, "%s", value);
+        break;
+    }
+    fclose(f); /* read only: nothing can be lost */
+}

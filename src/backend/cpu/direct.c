@@ -1,0 +1,63 @@
+/* Direct convolution on all cores: a job is a stretch of one output. */
+#include "convolver.h"
+
+#include "../../core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Long enough that the history read again at its start is little, short enough to share out evenly. */
+enum { STRETCH = 16384 };
+
+struct gc_convolver {
+    const gpuconv_ir *ir;
+    const gc_simd *simd;
+    float *const *in;
+    float *const *out;
+    int64_t frames, stretches;
+};
+
+static gc_convolver *new_direct(const gpuconv_plan *plan) {
+    gc_convolver *c = gc_calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->ir = plan->ir;
+    c->simd = gc_simd_best();
+    return c;
+}
+
+static int64_t history(const gc_schedule *schedule) {
+    return schedule->taps - 1;
+}
+
+static void job(void *context, int64_t index, int worker) {
+    (void)worker;
+    gc_convolver *c = context;
+    int output = (int)(index / c->stretches);
+    int64_t at = index % c->stretches * STRETCH, n = gc_min(STRETCH, c->frames - at);
+    float *y = c->out[output] + at;
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int r = 0; r < c->ir->routes; r++) {
+        const gc_route *route = &c->ir->route[r];
+        if (route->output == output)
+            c->simd->direct(c->in[route->input] + at, gc_ir_plane(c->ir, route->plane), c->ir->frames, y, n);
+    }
+}
+
+static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
+    c->in = in;
+    c->out = out;
+    c->frames = frames;
+    c->stretches = (frames + STRETCH - 1) / STRETCH;
+    gc_pool_run(pool, job, c, c->stretches * c->ir->outputs);
+}
+
+static void reset(gc_convolver *c) {
+    (void)c; /* nothing is remembered between chunks */
+}
+
+static void free_direct(gc_convolver *c) {
+    free(c);
+}
+
+const gc_convolver_kind gc_cpu_direct = {new_direct, history, run, reset, free_direct};

@@ -1,0 +1,50 @@
+/* Statuses and their texts. */
+#include "error.h"
+
+#include <stdarg.h>
+
+const char *gpuconv_status_text(gpuconv_status status) {
+    switch (status) {
+    case GPUCONV_OK:
+        return "done";
+    case GPUCONV_ERROR_ARGUMENT:
+        return "a value is outside its range";
+    case GPUCONV_ERROR_MEMORY:
+        return "out of memory";
+    case GPUCONV_ERROR_FILE:
+        return "a file cannot be opened, read or written";
+    case GPUCONV_ERROR_FORMAT:
+        return "a file is not usable audio";
+    case GPUCONV_ERROR_TOPOLOGY:
+        return "the channels of input and response do not fit";
+    case GPUCONV_ERROR_UNSUPPORTED:
+        return "the backend cannot do what was asked";
+    case GPUCONV_ERROR_DEVICE:
+        return "the GPU is missing or failed";
+    case GPUCONV_ERROR_CANCELLED:
+        return "cancelled";
+    case GPUCONV_ERROR_STATE:
+        return "called out of order";
+    }
+    return "unknown status";
+}
+
+const char *gpuconv_version(void) {
+    return GPUCONV_VERSION;
+}
+
+gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...) {
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        error->status = status;
+        if (vsnprintf(error->message, sizeof error->message, format, args) < 0)
+            error->message[0] = '\0';
+        va_end(args);
+    }
+    return status;
+}
+
+gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what) {
+    return gc_fail(error, GPUCONV_ERROR_MEMORY, "out of memory for %s", what);
+}

@@ -1,0 +1,143 @@
+/* Workers sleep on a condition between loops; inside a loop the next index is one atomic addition, so that uneven jobs
+ * even out by themselves. */
+#include "pool.h"
+
+#include "memory.h"
+#include "subnormal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef struct worker {
+    gc_pool *pool;
+    pthread_t thread;
+    int number;
+} worker;
+
+struct gc_pool {
+    int threads;
+    worker *workers; /* threads - 1 of them: the caller works too */
+    int started;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    /* under the lock: */
+    uint64_t generation;
+    int running;
+    bool quit;
+    /* of the loop that runs: */
+    void (*job)(void *, int64_t, int);
+    void *context;
+    int64_t count;
+    _Atomic int64_t next;
+};
+
+static void share(gc_pool *pool, int number) {
+    for (;;) {
+        int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (index >= pool->count)
+            return;
+        pool->job(pool->context, index, number);
+    }
+}
+
+static void *work(void *argument) {
+    worker *self = argument;
+    gc_pool *pool = self->pool;
+    uint64_t seen = 0;
+    gc_flush_subnormals();
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (!pool->quit && pool->generation == seen)
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        if (pool->quit)
+            break;
+        seen = pool->generation;
+        pthread_mutex_unlock(&pool->lock);
+        share(pool, self->number);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->running == 0)
+            pthread_cond_signal(&pool->done);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+gc_pool *gc_pool_new(int threads) {
+    gc_pool *pool = gc_calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    pool->threads = threads;
+    pool->workers = gc_calloc(threads, sizeof *pool->workers);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    if (!pool->workers) {
+        gc_pool_free(pool);
+        return NULL;
+    }
+    for (int i = 1; i < threads; i++) {
+        worker *w = &pool->workers[i - 1];
+        w->pool = pool;
+        w->number = i;
+        if (pthread_create(&w->thread, NULL, work, w) != 0) {
+            gc_pool_free(pool);
+            return NULL;
+        }
+        pool->started++;
+    }
+    return pool;
+}
+
+void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context, int64_t count) {
+    if (count <= 0)
+        return;
+    pool->job = job;
+    pool->context = context;
+    pool->count = count;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    if (pool->started == 0 || count == 1) {
+        share(pool, 0);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->generation++;
+    pool->running = pool->started;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    share(pool, 0);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->running > 0)
+        pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+int gc_pool_threads(const gc_pool *pool) {
+    return pool->threads;
+}
+
+void gc_pool_free(gc_pool *pool) {
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->quit = true;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->workers);
+    free(pool);
+}
+
+int gc_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int n = CPU_COUNT(&set);
+    return n > 0 ? n : 1;
+}

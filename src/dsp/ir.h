@@ -1,0 +1,34 @@
+/* The inside of an impulse response: planes of taps, and routes that point at them, so that routes may share one. */
+#ifndef GC_DSP_IR_H
+#define GC_DSP_IR_H
+
+#include "../gpuconv.h"
+
+typedef struct gc_route {
+    int input, output, plane;
+} gc_route;
+
+struct gpuconv_ir {
+    _Atomic int references;
+    double rate;
+    int64_t frames;
+    int inputs, outputs;
+    int planes;
+    float *taps; /* planes x frames */
+    int routes;
+    gc_route *route; /* sorted by output, then input */
+};
+
+enum { GC_CHANNELS_MOST = 1024 };
+
+static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
+    return ir->taps + (int64_t)plane * ir->frames;
+}
+
+/* A response of the given shape with zeroed taps and routes, to be filled by its maker. NULL: no memory. */
+gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
+
+/* One more holder; give it back with gpuconv_ir_free. */
+gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir);
+
+#endif

@@ -1,0 +1,35 @@
+/* Which instruction sets were built, and which of them this processor has. */
+#include "simd.h"
+
+#include <pthread.h>
+
+extern const gc_simd gc_simd_base;
+#if defined(__x86_64__)
+extern const gc_simd gc_simd_avx2, gc_simd_avx512;
+#endif
+
+static const gc_simd *present[3];
+static int presents;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void look(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+        present[presents++] = &gc_simd_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        present[presents++] = &gc_simd_avx2;
+#endif
+    present[presents++] = &gc_simd_base;
+}
+
+const gc_simd *gc_simd_best(void) {
+    pthread_once(&once, look);
+    return present[0];
+}
+
+const gc_simd *const *gc_simd_all(int *count) {
+    pthread_once(&once, look);
+    *count = presents;
+    return present;
+}

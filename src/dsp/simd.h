@@ -1,0 +1,29 @@
+/* The inner loops that want vectors, built once for each instruction set and chosen when the program runs. */
+#ifndef GC_DSP_SIMD_H
+#define GC_DSP_SIMD_H
+
+#include <stdint.h>
+
+typedef struct gc_simd {
+    const char *name; /* such as "AVX-512" */
+
+    /* y[i] += sum over k < taps of h[k] x[i - k] for i < n; reads x[-(taps - 1)] on. y must not overlap the rest. */
+    void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n);
+
+    /* y = x h over n complex numbers, stored as pairs; y may be x. */
+    void (*multiply)(float *y, const float *x, const float *h, int64_t n);
+
+    /* y += x h */
+    void (*multiply_add)(float *y, const float *x, const float *h, int64_t n);
+
+    /* y = sum over p < count of x[p] h[p], each of n complex numbers. */
+    void (*multiply_sum)(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n);
+} gc_simd;
+
+/* The widest set that this processor has. */
+const gc_simd *gc_simd_best(void);
+
+/* All that were built and run here, widest first; *count of them. For tests and benchmarks. */
+const gc_simd *const *gc_simd_all(int *count);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * The decision: backend, algorithm, sizes - and why.
+ *
+ * Each backend predicts every algorithm from its cost model; the cheapest wins. A GPU is only looked for when the CPU
+ * would take longer than waking the GPU does, so short jobs never pay for a driver.
+ */
+#include "plan.h"
+
+#include "../core/error.h"
+#include "../core/memory.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Below this many seconds on the CPU no GPU is asked: creating a CUDA context takes this long or longer. */
+static const double worth_waking = 0.25;
+
+gpuconv_config gpuconv_config_default(void) {
+    return (gpuconv_config){.device = -1, .frames = -1};
+}
+
+const char *gpuconv_backend_name(gpuconv_backend backend) {
+    switch (backend) {
+    case GPUCONV_BACKEND_AUTO:
+        return "auto";
+    case GPUCONV_BACKEND_CPU:
+        return "cpu";
+    case GPUCONV_BACKEND_CUDA:
+        return "cuda";
+    }
+    return "unknown";
+}
+
+const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
+    switch (algorithm) {
+    case GPUCONV_ALGORITHM_AUTO:
+        return "auto";
+    case GPUCONV_ALGORITHM_DIRECT:
+        return "direct";
+    case GPUCONV_ALGORITHM_OVERLAP_SAVE:
+        return "overlap-save";
+    case GPUCONV_ALGORITHM_PARTITIONED:
+        return "partitioned";
+    }
+    return "unknown";
+}
+
+static gpuconv_status check(const gpuconv_config *config, gpuconv_error *error) {
+    if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
+    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_PARTITIONED)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
+    if (config->device < -1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, not %d", config->device);
+    if (config->threads < 0 || config->threads > 1024)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0 for all, not %d", config->threads);
+    if (config->frames < -1 || config->frames > INT64_MAX / 4096)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an impossible length of %lld frames",
+                       (long long)config->frames);
+    return GPUCONV_OK;
+}
+
+static gpuconv_plan *blank(const gpuconv_ir *ir) {
+    gpuconv_plan *plan = gc_calloc(1, sizeof *plan);
+    if (plan) {
+        atomic_init(&plan->references, 1);
+        plan->ir = gc_ir_hold(ir);
+    }
+    return plan;
+}
+
+/* The best algorithm of one backend, with the reason in plan->why. */
+static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
+                              gpuconv_error *error) {
+    plan->backend = backend;
+    gpuconv_status status = backend->probe(config, &plan->device, error);
+    if (status)
+        return status;
+    if (config->algorithm) {
+        snprintf(plan->why, sizeof plan->why, "%s was asked for", gpuconv_algorithm_name(config->algorithm));
+        return backend->plan(plan, config->algorithm, config, error);
+    }
+    gpuconv_plan best = {.predicted = HUGE_VAL};
+    char others[128] = "";
+    double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+        seconds[a] = HUGE_VAL;
+        if (backend->plan(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+            continue;
+        seconds[a] = plan->predicted;
+        if (plan->predicted < best.predicted) {
+            best.schedule = plan->schedule;
+            best.chunk = plan->chunk;
+            best.slots = plan->slots;
+            best.predicted = plan->predicted;
+        }
+    }
+    if (!(best.predicted < HUGE_VAL))
+        return GPUCONV_ERROR_UNSUPPORTED; /* the last reason stands in *error */
+    plan->schedule = best.schedule;
+    plan->chunk = best.chunk;
+    plan->slots = best.slots;
+    plan->predicted = best.predicted;
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+        size_t used = strlen(others);
+        if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
+            snprintf(others + used, sizeof others - used, "%s %.3g s for %s", *others ? " and" : ", against",
+                     seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
+    }
+    snprintf(plan->why, sizeof plan->why, "%.3g s predicted%s", best.predicted, others);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status plan_cuda(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
+                                gpuconv_error *error) {
+#ifdef GPUCONV_WITH_CUDA
+    gpuconv_plan *made = blank(ir);
+    if (!made)
+        return gc_fail_memory(error, "the plan");
+    gpuconv_status status = best_of(made, &gc_backend_cuda, config, error);
+    if (status) {
+        gpuconv_plan_free(made);
+        return status;
+    }
+    *plan = made;
+    return GPUCONV_OK;
+#else
+    (void)ir;
+    (void)config;
+    (void)plan;
+    return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
+#endif
+}
+
+gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
+                                gpuconv_error *error) {
+    *plan = NULL;
+    gpuconv_status status = check(config, error);
+    if (status)
+        return status;
+    if (config->backend == GPUCONV_BACKEND_CUDA)
+        return plan_cuda(ir, config, plan, error);
+    gpuconv_plan *cpu = blank(ir);
+    if (!cpu)
+        return gc_fail_memory(error, "the plan");
+    if ((status = best_of(cpu, &gc_backend_cpu, config, error)) != GPUCONV_OK) {
+        gpuconv_plan_free(cpu);
+        return status;
+    }
+    *plan = cpu;
+    if (config->backend == GPUCONV_BACKEND_CPU)
+        return GPUCONV_OK;
+    size_t used = strlen(cpu->why);
+    if (cpu->predicted < worth_waking) {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
+        return GPUCONV_OK;
+    }
+    gpuconv_plan *cuda = NULL;
+    gpuconv_error reason = {0};
+    if (plan_cuda(ir, config, &cuda, &reason) != GPUCONV_OK) {
+        snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
+        return GPUCONV_OK;
+    }
+    if (cuda->predicted + worth_waking < cpu->predicted) {
+        *plan = cuda;
+        gpuconv_plan_free(cpu);
+    } else {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
+                 cuda->predicted + worth_waking);
+        gpuconv_plan_free(cuda);
+    }
+    return GPUCONV_OK;
+}
+
+gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan) {
+    gpuconv_plan *held = (gpuconv_plan *)plan; /* the count is the one part that changes */
+    atomic_fetch_add(&held->references, 1);
+    return held;
+}
+
+void gpuconv_plan_free(gpuconv_plan *plan) {
+    if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
+        return;
+    gpuconv_ir_free(plan->ir);
+    free(plan);
+}
+
+gpuconv_backend gpuconv_plan_backend(const gpuconv_plan *plan) {
+    return plan->backend->id;
+}
+
+gpuconv_algorithm gpuconv_plan_algorithm(const gpuconv_plan *plan) {
+    return plan->schedule.algorithm;
+}
+
+const char *gpuconv_plan_device(const gpuconv_plan *plan) {
+    return plan->device.name;
+}
+
+const char *gpuconv_plan_why(const gpuconv_plan *plan) {
+    return plan->why;
+}
+
+const char *gpuconv_plan_note(const gpuconv_plan *plan) {
+    return plan->note;
+}
+
+int gpuconv_plan_threads(const gpuconv_plan *plan) {
+    return plan->device.threads;
+}
+
+int64_t gpuconv_plan_chunk(const gpuconv_plan *plan) {
+    return plan->chunk;
+}
+
+int64_t gpuconv_plan_latency(const gpuconv_plan *plan) {
+    return (plan->slots - 1) * plan->chunk;
+}
+
+int64_t gpuconv_plan_transform(const gpuconv_plan *plan) {
+    return plan->schedule.transform;
+}
+
+int64_t gpuconv_plan_hop(const gpuconv_plan *plan) {
+    return plan->schedule.hop;
+}
+
+int64_t gpuconv_plan_partitions(const gpuconv_plan *plan) {
+    return plan->schedule.partitions;
+}

@@ -1,0 +1,279 @@
+/*
+ * From file to file in constant memory:
+ *
+ *      reader (this thread)  ->  engine's chunks in flight  ->  writer (a thread)
+ *
+ * Both sides handle samples as the files store them. Whichever side fails first stops the engine, which wakes the other.
+ */
+#include "../audio/file.h"
+#include "../core/clock.h"
+#include "../core/error.h"
+#include "../core/memory.h"
+#include "../engine/engine.h"
+#include "../report/report.h"
+#include "pipeline.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct transfer {
+    const gpuconv_job *job;
+    gc_reader *reader;
+    gc_writer *writer;
+    gpuconv_engine *engine;
+    int64_t chunk, read, written;
+    double read_seconds, write_seconds;
+    gpuconv_status write_status;
+    gpuconv_error write_error;
+} transfer;
+
+gpuconv_job gpuconv_job_default(void) {
+    return (gpuconv_job){0};
+}
+
+static void note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(const gpuconv_job *job, const char *format, ...) {
+    if (!job->note)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(text, sizeof text, format, args) >= 0)
+        job->note(job->context, text);
+    va_end(args);
+}
+
+gpuconv_status gc_prepare_response(const gpuconv_job *job, int channels, double rate, gpuconv_ir **ir,
+                                   gpuconv_error *error) {
+    gpuconv_ir *now, *next;
+    gpuconv_status status = gpuconv_ir_load(job->response, &now, error);
+    if (status)
+        return status;
+    if (gpuconv_ir_rate(now) != rate) {
+        status = gpuconv_ir_resample(now, rate, &next, error);
+        gpuconv_ir_free(now);
+        if (status)
+            return status;
+        now = next;
+    }
+    if (job->gain != 0) {
+        status = gpuconv_ir_gain(now, job->gain, &next, error);
+        gpuconv_ir_free(now);
+        if (status)
+            return status;
+        now = next;
+    }
+    gpuconv_error inner = {0};
+    status = gpuconv_ir_route(now, channels, ir, &inner);
+    if (status)
+        gc_fail(error, status, "%s: %.400s", job->response, inner.message);
+    gpuconv_ir_free(now);
+    return status;
+}
+
+static void *write_out(void *argument) {
+    transfer *t = argument;
+    for (;;) {
+        const void *raw;
+        int64_t frames;
+        t->write_status = gc_engine_take(t->engine, &raw, &frames);
+        if (t->write_status) {
+            gc_fail(&t->write_error, t->write_status, "%s", gpuconv_status_text(t->write_status));
+            break;
+        }
+        if (frames == 0)
+            return NULL;
+        double begin = gc_now();
+        t->write_status = gc_writer_write(t->writer, raw, frames, &t->write_error);
+        t->write_seconds += gc_now() - begin;
+        gc_engine_release(t->engine);
+        if (t->write_status)
+            break;
+        t->written += frames;
+    }
+    gc_engine_stop(t->engine);
+    return NULL;
+}
+
+static gpuconv_status read_in(transfer *t, gpuconv_error *error) {
+    gpuconv_status status;
+    for (int64_t got = t->chunk; got == t->chunk;) {
+        void *raw;
+        if (t->job->cancel && *t->job->cancel)
+            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+        if ((status = gc_engine_acquire(t->engine, &raw)) != GPUCONV_OK)
+            return gc_fail(error, status, "%s", gpuconv_status_text(status));
+        double begin = gc_now();
+        status = gc_reader_read(t->reader, raw, t->chunk, &got, error);
+        t->read_seconds += gc_now() - begin;
+        if (status)
+            return status;
+        t->read += got;
+        if ((status = gc_engine_submit(t->engine, got)) != GPUCONV_OK)
+            return gc_fail(error, status, "%s", gpuconv_status_text(status));
+    }
+    if ((status = gc_engine_flush(t->engine)) != GPUCONV_OK)
+        return gc_fail(error, status, "%s", gpuconv_status_text(status));
+    return GPUCONV_OK;
+}
+
+/* Both sides at once. A failure of the writer shows on the reader's side as CANCELLED, so the writer's word goes first,
+ * unless it was itself only woken. */
+static gpuconv_status transfer_all(transfer *t, gpuconv_error *error) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, write_out, t) != 0)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for writing");
+    gpuconv_status status = read_in(t, error);
+    if (status)
+        gc_engine_stop(t->engine);
+    pthread_join(thread, NULL);
+    if (t->write_status && (!status || t->write_status != GPUCONV_ERROR_CANCELLED)) {
+        *error = t->write_error;
+        status = t->write_status;
+    }
+    if (!status && t->job->cancel && *t->job->cancel)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+    return status;
+}
+
+static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
+    gc_report_text(r, "convolution", "backend", gpuconv_backend_name(gpuconv_plan_backend(plan)));
+    gc_report_text(r, "convolution", "device", gpuconv_plan_device(plan));
+    gc_report_text(r, "convolution", "algorithm", gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
+    gc_report_text(r, "convolution", "why", gpuconv_plan_why(plan));
+    if (*gpuconv_plan_note(plan))
+        gc_report_text(r, "convolution", "note", gpuconv_plan_note(plan));
+    gc_report_count(r, "convolution", "threads", gpuconv_plan_threads(plan));
+    gc_report_count(r, "convolution", "inputs", gpuconv_ir_inputs(ir));
+    gc_report_count(r, "convolution", "outputs", gpuconv_ir_outputs(ir));
+    gc_report_count(r, "convolution", "routes", gpuconv_ir_routes(ir));
+    gc_report_count(r, "convolution", "response frames", gpuconv_ir_frames(ir));
+    gc_report_count(r, "convolution", "transform points", gpuconv_plan_transform(plan));
+    gc_report_count(r, "convolution", "hop frames", gpuconv_plan_hop(plan));
+    gc_report_count(r, "convolution", "partitions", gpuconv_plan_partitions(plan));
+    gc_report_count(r, "convolution", "chunk frames", gpuconv_plan_chunk(plan));
+}
+
+static void report_timeline(gpuconv_report *r, const gc_measurement *m) {
+    static const char *const names[] = {"copy-in begin", "copy-in end",    "compute begin",
+                                        "compute end",   "copy-out begin", "copy-out end"};
+    for (int i = 0; i < m->passages; i++) {
+        const gc_passage *p = &m->passage[i];
+        double values[] = {p->copy_in[0], p->copy_in[1], p->compute[0], p->compute[1], p->copy_out[0], p->copy_out[1]};
+        gc_report_row(r, "timeline", 6, names, values);
+    }
+}
+
+static void report_transfer(gpuconv_report *r, const transfer *t, const gc_measurement *m, double setup, double wall) {
+    const gc_audio_info *in = gc_reader_info(t->reader);
+    gc_report_text(r, "files", "input", t->job->input);
+    gc_report_text(r, "files", "input format", in->name);
+    gc_report_count(r, "files", "input rate", in->rate);
+    gc_report_count(r, "files", "input frames", t->read);
+    gc_report_text(r, "files", "response", t->job->response);
+    gc_report_text(r, "files", "output", t->job->output);
+    gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
+    gc_report_count(r, "files", "output frames", t->written);
+    gc_report_count(r, "files", "clipped samples", m->overs.clipped);
+    gc_report_measure(r, "files", "output peak", 20 * log10((double)m->overs.peak), "dBFS", 1, 0);
+    gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
+    gc_report_measure(r, "times", "read", t->read_seconds, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-in", m->copy_in, "s", 1, 0);
+    gc_report_measure(r, "times", "compute", m->compute, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-out", m->copy_out, "s", 1, 0);
+    gc_report_measure(r, "times", "write", t->write_seconds, "s", 1, 0);
+    gc_report_measure(r, "times", "wall", wall, "s", 1, 0);
+    gc_report_measure(r, "times", "times real time", (double)t->read / in->rate / wall, "x", 1, 0);
+}
+
+static void note_overs(const gpuconv_job *job, const gc_measurement *m) {
+    if (m->overs.clipped > 0)
+        note(job, "%s: %lld samples clipped; --gain %.1f would avoid it", job->output, (long long)m->overs.clipped,
+             job->gain - ceil(200 * log10((double)m->overs.peak)) / 10);
+}
+
+/* Everything after the input is open. The engine uses the plan, the plan the response: each outlives what it serves. */
+static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpuconv_report *report, double began,
+                               gpuconv_error *error) {
+    const gpuconv_job *job = t->job;
+    const gc_audio_info *in = gc_reader_info(t->reader);
+    gpuconv_ir *ir = NULL;
+    gpuconv_plan *plan = NULL;
+    gpuconv_config chosen = *config;
+    chosen.frames = in->frames;
+    gpuconv_status status = gc_prepare_response(job, in->channels, in->rate, &ir, error);
+    if (!status)
+        status = gpuconv_plan_new(ir, &chosen, &plan, error);
+    if (!status && *gpuconv_plan_note(plan))
+        note(job, "%s", gpuconv_plan_note(plan));
+    int64_t frames = in->frames < 0 ? -1 : in->frames + (ir ? gpuconv_ir_frames(ir) : 0) - 1;
+    if (!status)
+        status = gc_writer_new(job->output, in, gpuconv_ir_outputs(ir), frames, &t->writer, error);
+    if (!status)
+        status = gc_engine_new(plan, in->pcm, gc_writer_pcm(t->writer), &t->engine, error);
+    double setup = gc_now() - began;
+    if (!status) {
+        t->chunk = gpuconv_plan_chunk(plan);
+        status = transfer_all(t, error);
+    }
+    if (!status)
+        status = gc_writer_commit(t->writer, error);
+    if (!status) {
+        gc_measurement m;
+        gc_engine_measure(t->engine, &m);
+        report_plan(report, plan, ir);
+        report_transfer(report, t, &m, setup, gc_now() - began);
+        report_timeline(report, &m);
+        note_overs(job, &m);
+    }
+    gpuconv_engine_free(t->engine);
+    gc_writer_free(t->writer);
+    if (!status && job->compare)
+        status = gc_compare(job, ir, plan, report, error);
+    gpuconv_plan_free(plan);
+    gpuconv_ir_free(ir);
+    return status;
+}
+
+static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
+                              bool announce, gpuconv_error *error) {
+    double began = gc_now();
+    transfer t = {.job = job};
+    gpuconv_status status = gc_reader_new(job->input, &t.reader, error);
+    if (status)
+        return status;
+    if (announce) {
+        gc_reader *response;
+        if (gc_reader_new(job->response, &response, NULL) == GPUCONV_OK) {
+            int from = gc_reader_info(response)->rate, to = gc_reader_info(t.reader)->rate;
+            if (from != to)
+                note(job, "%s: resampled from %d to %d Hz, its level rescaled by %.4f", job->response, from, to,
+                     (double)from / to);
+            gc_reader_free(response);
+        }
+    }
+    status = convolve(&t, config, report, began, error);
+    gc_reader_free(t.reader);
+    return status;
+}
+
+gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
+                                     gpuconv_error *error) {
+    gpuconv_error local = {0};
+    error = error ? error : &local;
+    if (!job->input || !job->response || !job->output)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job names an input, a response and an output");
+    gpuconv_status status = attempt(job, config, report, true, error);
+    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO) {
+        /* The GPU failed under way: nothing has its name yet, so the CPU begins anew. */
+        note(job, "starting again on the CPU: %s", error->message);
+        gpuconv_config cpu = *config;
+        cpu.backend = GPUCONV_BACKEND_CPU;
+        status = attempt(job, &cpu, report, false, error);
+    }
+    return status;
+}

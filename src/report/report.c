@@ -1,0 +1,173 @@
+/*
+ * Measurements, kept as a JSON tree and printed as that or as text:
+ *
+ *      { "section": { "fact": "text", "count": 7, "measure": { "value": 1.5, "unit": "s", "n": 1, "spread": 0 } },
+ *        "list": [ { "label": "...", "name": value, ... }, ... ] }
+ */
+#include "report.h"
+
+#include "../core/error.h"
+#include "../core/memory.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+struct gpuconv_report {
+    json_t *root;
+    bool failed;
+};
+
+gpuconv_status gpuconv_report_new(gpuconv_report **report) {
+    *report = NULL;
+    gpuconv_report *r = gc_calloc(1, sizeof *r);
+    if (!r || !(r->root = json_object())) {
+        free(r);
+        return GPUCONV_ERROR_MEMORY;
+    }
+    struct utsname system;
+    gc_report_text(r, "environment", "gpuconv", gpuconv_version());
+    gc_report_text(r, "environment", "compiler", __VERSION__);
+    if (uname(&system) == 0) {
+        gc_report_text(r, "environment", "system", system.sysname);
+        gc_report_text(r, "environment", "kernel", system.release);
+        gc_report_text(r, "environment", "machine", system.machine);
+    }
+    *report = r;
+    return GPUCONV_OK;
+}
+
+void gpuconv_report_free(gpuconv_report *r) {
+    if (!r)
+        return;
+    json_decref(r->root);
+    free(r);
+}
+
+/* Sets section.name, taking over the value. */
+static void set(gpuconv_report *r, const char *section, const char *name, json_t *value) {
+    if (!r) {
+        json_decref(value);
+        return;
+    }
+    json_t *s = json_object_get(r->root, section);
+    if (!s) {
+        s = json_object();
+        r->failed |= !s || json_object_set_new(r->root, section, s) != 0;
+    }
+    r->failed |= !value || !s || json_object_set_new(s, name, value) != 0;
+}
+
+void gc_report_text(gpuconv_report *r, const char *section, const char *name, const char *value) {
+    json_t *text = json_string(value); /* NULL also for what is no UTF-8, as a path may be */
+    set(r, section, name, text ? text : json_string("(not UTF-8)"));
+}
+
+void gc_report_count(gpuconv_report *r, const char *section, const char *name, int64_t value) {
+    if (r)
+        set(r, section, name, json_integer(value));
+}
+
+/* JSON has no infinity: a ratio by zero or the level of silence is null. */
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+void gc_report_measure(gpuconv_report *r, const char *section, const char *name, double value, const char *unit, int n,
+                       double spread) {
+    if (r)
+        set(r, section, name,
+            json_pack("{s:o, s:s, s:i, s:o}", "value", number(value), "unit", unit, "n", n, "spread", number(spread)));
+}
+
+void gc_report_named_row(gpuconv_report *r, const char *list, const char *label, int count, const char *const *names,
+                         const double *values) {
+    if (!r)
+        return;
+    json_t *l = json_object_get(r->root, list), *row = json_object();
+    if (!l) {
+        l = json_array();
+        r->failed |= !l || json_object_set_new(r->root, list, l) != 0;
+    }
+    if (label)
+        r->failed |= json_object_set_new(row, "label", json_string(label)) != 0;
+    for (int i = 0; i < count; i++)
+        r->failed |= json_object_set_new(row, names[i], number(values[i])) != 0;
+    r->failed |= !l || json_array_append_new(l, row) != 0;
+}
+
+void gc_report_row(gpuconv_report *r, const char *list, int count, const char *const *names, const double *values) {
+    gc_report_named_row(r, list, NULL, count, names, values);
+}
+
+static void print_value(FILE *to, json_t *value) {
+    if (json_is_string(value))
+        fprintf(to, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        fprintf(to, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        fprintf(to, "%.4g", json_real_value(value));
+    else
+        fputs("none", to);
+}
+
+static void print_section(FILE *to, const char *title, json_t *section) {
+    const char *name;
+    json_t *value;
+    fprintf(to, "%s\n", title);
+    json_object_foreach(section, name, value) {
+        fprintf(to, "  %-24s ", name);
+        if (json_is_object(value)) {
+            print_value(to, json_object_get(value, "value"));
+            fprintf(to, " %s", json_string_value(json_object_get(value, "unit")));
+            if (json_integer_value(json_object_get(value, "n")) > 1)
+                fprintf(to, " (+- %.2g, n = %lld)", json_real_value(json_object_get(value, "spread")),
+                        (long long)json_integer_value(json_object_get(value, "n")));
+        } else {
+            print_value(to, value);
+        }
+        fputc('\n', to);
+    }
+}
+
+/* A list whose rows carry labels is a table; others are raw data, which text leaves to the JSON. */
+static void print_list(FILE *to, const char *title, json_t *list) {
+    const char *name;
+    json_t *value, *row;
+    size_t i;
+    if (!json_object_get(json_array_get(list, 0), "label"))
+        return;
+    fprintf(to, "%s\n", title);
+    json_array_foreach(list, i, row) {
+        fprintf(to, "  %s\n   ", json_string_value(json_object_get(row, "label")));
+        json_object_foreach(row, name, value) {
+            if (strcmp(name, "label") == 0)
+                continue;
+            fprintf(to, " %s ", name);
+            print_value(to, value);
+        }
+        fputc('\n', to);
+    }
+}
+
+gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_format format, FILE *to) {
+    if (r->failed)
+        return GPUCONV_ERROR_MEMORY;
+    if (format == GPUCONV_REPORT_JSON) {
+        if (json_dumpf(r->root, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0)
+            return GPUCONV_ERROR_FILE;
+        fputc('\n', to);
+    } else {
+        const char *title;
+        json_t *part;
+        json_object_foreach(r->root, title, part) {
+            if (json_is_array(part))
+                print_list(to, title, part);
+            else
+                print_section(to, title, part);
+        }
+    }
+    return fflush(to) != 0 || ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
+}
