@@ -34,6 +34,7 @@ enum { LANES = 4, ROWS = 8, UNROLL = 4 };
 enum { SEGMENT = 20 * ROWS, TAPS = 256 };
 
 typedef float vec __attribute__((vector_size(LANES * 4)));
+typedef double wide __attribute__((vector_size(LANES * 8)));
 typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef int32_t mask __attribute__((vector_size(LANES * 4)));
 
@@ -70,9 +71,9 @@ static void rows(const vec *x, const float *h, int64_t taps, vec *y) {
         y[r] = acc[r];
 }
 
-/* LANES x SEGMENT outputs for at most TAPS taps. `back` is how many input samples before x[0] may be read. */
-static void segment(const float *x, const float *h, int64_t taps, float *y) {
-    vec in[SEGMENT + TAPS + UNROLL], out[SEGMENT];
+/* out += LANES x SEGMENT outputs for at most TAPS taps. */
+static void block(const float *x, const float *h, int64_t taps, vec *out) {
+    vec in[SEGMENT + TAPS + UNROLL];
     float reversed[TAPS + UNROLL];
     int64_t padded = gc_round_up(taps, UNROLL);
     memset(reversed, 0, sizeof reversed);
@@ -88,13 +89,26 @@ static void segment(const float *x, const float *h, int64_t taps, float *y) {
     }
     for (int64_t i = SEGMENT + taps - 1; i < SEGMENT + padded; i++)
         in[i] = (vec){0};
-    memset(out, 0, sizeof out);
     for (int64_t i = 0; i < SEGMENT; i += ROWS)
         rows(in + i, reversed, padded, out + i);
+}
+
+/* Sums of a few hundred products are good to 128 dB in floats; the sums of those sums are kept in doubles, so that the
+ * error does not grow with the response. */
+static void segment(const float *x, const float *h, int64_t taps, float *y) {
+    wide total[SEGMENT];
+    memset(total, 0, sizeof total);
+    for (int64_t k = 0; k < taps; k += TAPS) {
+        vec out[SEGMENT];
+        memset(out, 0, sizeof out);
+        block(x - k, h + k, gc_min(TAPS, taps - k), out);
+        for (int64_t i = 0; i < SEGMENT; i++)
+            total[i] += __builtin_convertvector(out[i], wide);
+    }
     for (int64_t i = 0; i < SEGMENT; i++) {
 #pragma GCC unroll 16
         for (int l = 0; l < LANES; l++)
-            y[i + (int64_t)l * SEGMENT] += out[i][l];
+            y[i + (int64_t)l * SEGMENT] += (float)total[i][l];
     }
 }
 
@@ -102,21 +116,27 @@ static void segment(const float *x, const float *h, int64_t taps, float *y) {
 static void remainder_outputs(const float *x, const float *h, int64_t taps, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        vec acc = load(y + i);
-        for (int64_t k = 0; k < taps; k++)
-            acc += h[k] * load(x + i - k);
-        store(y + i, acc);
+        wide total = {0};
+        for (int64_t k = 0; k < taps; k += TAPS) {
+            vec sum = {0};
+            for (int64_t j = k; j < gc_min(taps, k + TAPS); j++)
+                sum += h[j] * load(x + i - j);
+            total += __builtin_convertvector(sum, wide);
+        }
+        store(y + i, load(y + i) + __builtin_convertvector(total, vec));
     }
-    for (; i < n; i++)
+    for (; i < n; i++) {
+        double total = 0;
         for (int64_t k = 0; k < taps; k++)
-            y[i] += h[k] * x[i - k];
+            total += (double)h[k] * (double)x[i - k];
+        y[i] += (float)total;
+    }
 }
 
 static void direct(const float *x, const float *h, int64_t taps, float *y, int64_t n) {
     int64_t whole = n / (LANES * SEGMENT) * (LANES * SEGMENT);
     for (int64_t i = 0; i < whole; i += LANES * SEGMENT)
-        for (int64_t k = 0; k < taps; k += TAPS)
-            segment(x + i - k, h + k, gc_min(TAPS, taps - k), y + i);
+        segment(x + i, h, taps, y + i);
     remainder_outputs(x + whole, h, taps, y + whole, n - whole);
 }
 
