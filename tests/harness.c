@@ -1,0 +1,111 @@
+/* Running an engine: every call gets a guarded block of exactly the length it may fill. */
+#include "harness.h"
+
+#include <math.h>
+
+const gpuconv_algorithm harness_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
+                                                 GPUCONV_ALGORITHM_PARTITIONED};
+
+gpuconv_ir *harness_route(const guarded *taps, int inputs) {
+    gpuconv_ir *ir, *routed;
+    gpuconv_error error = {0};
+    gpuconv_status status =
+        gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, 48000, &ir, &error);
+    CHECK(status == GPUCONV_OK, "response refused: %s", error.message);
+    status = gpuconv_ir_route(ir, inputs, &routed, &error);
+    CHECK(status == GPUCONV_OK, "routing refused: %s", error.message);
+    gpuconv_ir_free(ir);
+    return routed;
+}
+
+gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, int64_t frames, guarded *taps) {
+    *taps = guarded_random(random, channels, frames);
+    for (int c = 0; c < channels; c++)
+        for (int64_t i = 0; i < frames; i++)
+            taps->channel[c][i] *= (float)exp(-2.0 * (double)i / (double)frames);
+    return harness_route(taps, inputs);
+}
+
+gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads) {
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.algorithm = algorithm;
+    config.frames = frames;
+    config.threads = threads;
+    gpuconv_plan *plan;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
+    CHECK(status == GPUCONV_OK, "plan refused: %s", error.message);
+    if (algorithm != GPUCONV_ALGORITHM_AUTO)
+        CHECK(gpuconv_plan_algorithm(plan) == algorithm, "%s instead of what was asked for",
+              gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
+    return plan;
+}
+
+/* One call with a block that it may fill, whose frames go to out at *have. */
+static void append(guarded *out, int64_t *have, const guarded *block, int64_t produced) {
+    CHECK(produced >= 0 && produced <= block->frames, "%lld frames from a call that may give %lld", (long long)produced,
+          (long long)block->frames);
+    CHECK(guarded_intact(block), "written outside the block");
+    CHECK(*have + produced <= out->frames, "more than %lld frames in all", (long long)out->frames);
+    for (int c = 0; c < out->channels; c++)
+        memcpy(out->channel[c] + *have, block->channel[c], (size_t)produced * sizeof(float));
+    *have += produced;
+}
+
+static int64_t next(harness_split *split) {
+    return split->fixed > 0 ? split->fixed : oracle_below(&split->random, 1 - split->fixed);
+}
+
+guarded harness_run(gpuconv_engine *engine, const guarded *in, int outputs, int64_t taps, harness_split split) {
+    guarded out = guarded_new(outputs, in->frames + taps - 1);
+    const float **at = malloc((size_t)in->channels * sizeof *at);
+    CHECK(at, "no memory");
+    int64_t have = 0, produced;
+    for (int64_t fed = 0; fed < in->frames;) {
+        int64_t n = next(&split);
+        n = n < in->frames - fed ? n : in->frames - fed;
+        for (int c = 0; c < in->channels; c++)
+            at[c] = in->channel[c] + fed;
+        guarded block = guarded_new(outputs, n);
+        gpuconv_status status = gpuconv_engine_process(engine, at, n, block.channel, &produced);
+        CHECK(status == GPUCONV_OK, "process: %s", gpuconv_status_text(status));
+        append(&out, &have, &block, produced);
+        guarded_free(&block);
+        fed += n;
+    }
+    do {
+        int64_t n = next(&split) + 1;
+        guarded block = guarded_new(outputs, n);
+        gpuconv_status status = gpuconv_engine_drain(engine, block.channel, n, &produced);
+        CHECK(status == GPUCONV_OK, "drain: %s", gpuconv_status_text(status));
+        append(&out, &have, &block, produced);
+        guarded_free(&block);
+    } while (produced > 0);
+    free(at);
+    CHECK(have == out.frames, "%lld frames instead of %lld", (long long)have, (long long)out.frames);
+    return out;
+}
+
+guarded harness_convolve(const gpuconv_plan *plan, const gpuconv_ir *ir, const guarded *in) {
+    gpuconv_engine *engine;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_engine_new(plan, &engine, &error);
+    CHECK(status == GPUCONV_OK, "engine refused: %s", error.message);
+    harness_split whole = {.fixed = in->frames + gpuconv_ir_frames(ir)};
+    guarded out = harness_run(engine, in, gpuconv_ir_outputs(ir), gpuconv_ir_frames(ir), whole);
+    gpuconv_engine_free(engine);
+    return out;
+}
+
+double *harness_expected(const guarded *taps, const guarded *in, int *outputs) {
+    oracle_route *route = malloc((size_t)(taps->channels * in->channels) * sizeof *route);
+    CHECK(route, "no memory");
+    int routes = oracle_routes((const float *const *)taps->channel, taps->channels, in->channels, route, outputs);
+    CHECK(routes > 0, "no topology");
+    double *want = malloc((size_t)*outputs * (size_t)(in->frames + taps->frames - 1) * sizeof *want);
+    CHECK(want, "no memory");
+    oracle_convolve((const float *const *)in->channel, in->frames, route, routes, taps->frames, *outputs, want);
+    free(route);
+    return want;
+}
