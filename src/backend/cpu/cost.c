@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double direct_tap = 0.045e-9;    /* seconds a multiply-add of the direct loop */
+static const double direct_tap = 0.022e-9;    /* seconds a multiply-add of the direct loop */
 static const double butterfly = 0.24e-9;      /* seconds a point and level of a complex transform in the cache */
 static const double bin_product = 0.35e-9;    /* seconds a complex multiply-add of spectra */
 static const double sample_move = 1.2e-9;     /* seconds a sample in or out: conversion, interleaving, copies */
@@ -24,19 +24,21 @@ static double transform_cost(int64_t points) {
     return (double)points * levels * butterfly * slow;
 }
 
-static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+/* Seconds if one thread did it all. More threads divide the whole sum, transforms of the response included, so that the
+ * choice, and with it every bit of the result, does not depend on their number. */
+static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
     double total = (double)frames + (double)s->taps, moves = total * (ir->inputs + ir->outputs) * sample_move;
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return (total * (double)s->taps * ir->routes * direct_tap + moves) / threads;
+        return total * (double)s->taps * ir->routes * direct_tap + moves;
     double n = (double)s->transform;
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         double pairs = ceil(total / (2.0 * (double)s->hop));
         double pair = (ir->inputs + ir->outputs) * transform_cost(s->transform) + ir->routes * n * bin_product;
-        return (pairs * pair + moves) / threads + ir->planes * transform_cost(s->transform);
+        return pairs * pair + moves + ir->planes * transform_cost(s->transform);
     }
     double blocks = ceil(total / (double)s->hop), real = 0.6 * transform_cost(s->transform);
     double block = (ir->inputs + ir->outputs) * real + ir->routes * (double)s->partitions * (n / 2) * bin_product;
-    return (blocks * block + moves) / threads + (double)(ir->planes * s->partitions) * real;
+    return blocks * block + moves + (double)(ir->planes * s->partitions) * real;
 }
 
 /* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
@@ -66,7 +68,7 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
         gc_schedule s;
         if (!gc_schedule_make(algorithm, ir->frames, n, &s))
             continue;
-        double seconds = cost(ir, &s, frames, threads);
+        double seconds = cost(ir, &s, frames) / threads;
         if (seconds < plan->predicted) {
             plan->predicted = seconds;
             plan->schedule = s;
