@@ -2,9 +2,9 @@
  * Cutting up a response.
  *
  * Overlap-save (Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7.3): a circular convolution of `transform`
- * points is the linear one except in its first taps - 1 outputs; the other hop = transform - taps + 1 are kept.
+ * points is the linear one except in its first taps - 1 outputs; the last hop <= transform - taps + 1 are kept.
  *
- *      input    |---- taps-1 ----|------------- hop -------------|
+ *      input    |--- history ----|------------- hop -------------|
  *      output   |    (wrapped)   |============ kept =============|
  *
  * Partitioned (Stockham 1966; Wefers, Partitioned convolution algorithms for real-time auralization, 2015, ch. 5):
@@ -23,6 +23,8 @@ bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transfo
     s->transform = transform;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         s->hop = transform - taps + 1;
+        if (s->hop >= 64)
+            s->hop -= s->hop % 32;
         return s->hop > 1;
     }
     if (algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
@@ -36,5 +38,5 @@ bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transfo
 int64_t gc_schedule_history(const gc_schedule *s) {
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         return s->partitions * s->partition;
-    return s->taps - 1;
+    return s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->transform - s->hop : s->taps - 1;
 }

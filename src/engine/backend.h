@@ -23,7 +23,7 @@ typedef struct gc_device {
     int threads;    /* CPU threads in use */
     double memory;  /* bytes free for us */
     int multiprocessors;
-    size_t shared_memory; /* bytes a block may take */
+    int64_t shared_memory; /* bytes a block may take */
 } gc_device;
 
 struct gpuconv_plan {
@@ -74,7 +74,8 @@ typedef struct gc_backend {
     void (*release)(gc_state *state);
     void (*stop)(gc_state *state); /* from any thread: every waiting call returns CANCELLED from now on */
     gpuconv_status (*reset)(gc_state *state);
-    void (*measure)(const gc_state *state, gc_measurement *measurement);
+    void (*measure)(gc_state *state, gc_measurement *measurement); /* when nothing is in flight */
+    const char *(*failure)(const gc_state *state); /* why DEVICE came back: one sentence, or "" */
     void (*free)(gc_state *state);
 } gc_backend;
 

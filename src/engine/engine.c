@@ -113,7 +113,12 @@ void gc_engine_stop(gpuconv_engine *e) {
     e->backend->stop(e->state);
 }
 
-void gc_engine_measure(const gpuconv_engine *e, gc_measurement *measurement) {
+const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
+    const char *reason = e->backend->failure(e->state);
+    return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);
+}
+
+void gc_engine_measure(gpuconv_engine *e, gc_measurement *measurement) {
     e->backend->measure(e->state, measurement);
 }
 

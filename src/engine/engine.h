@@ -27,7 +27,10 @@ void gc_engine_release(gpuconv_engine *engine);
 /* Wakes both sides with CANCELLED; from any thread. */
 void gc_engine_stop(gpuconv_engine *engine);
 
+/* A sentence for a status that this engine gave. */
+const char *gc_engine_failure(const gpuconv_engine *engine, gpuconv_status status);
+
 /* Stage times and overs; when nothing is in flight. */
-void gc_engine_measure(const gpuconv_engine *engine, gc_measurement *measurement);
+void gc_engine_measure(gpuconv_engine *engine, gc_measurement *measurement);
 
 #endif

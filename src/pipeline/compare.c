@@ -106,7 +106,7 @@ static gpuconv_status run(way *w, const gpuconv_ir *ir, const excerpt *x, int64_
         status = gpuconv_engine_new(plan, &engine, error);
     double fed = gc_now();
     if (!status && (status = feed(engine, plan, x, w->out, outputs, total)) != GPUCONV_OK)
-        gc_fail(error, status, "comparing: %s", gpuconv_status_text(status));
+        gc_fail(error, status, "comparing: %s", gc_engine_failure(engine, status));
     if (!status) {
         gc_measurement m;
         double end = gc_now();

@@ -82,7 +82,7 @@ static void *write_out(void *argument) {
         int64_t frames;
         t->write_status = gc_engine_take(t->engine, &raw, &frames);
         if (t->write_status) {
-            gc_fail(&t->write_error, t->write_status, "%s", gpuconv_status_text(t->write_status));
+            gc_fail(&t->write_error, t->write_status, "%s", gc_engine_failure(t->engine, t->write_status));
             break;
         }
         if (frames == 0)
@@ -106,7 +106,7 @@ static gpuconv_status read_in(transfer *t, gpuconv_error *error) {
         if (t->job->cancel && *t->job->cancel)
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
         if ((status = gc_engine_acquire(t->engine, &raw)) != GPUCONV_OK)
-            return gc_fail(error, status, "%s", gpuconv_status_text(status));
+            return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
         double begin = gc_now();
         status = gc_reader_read(t->reader, raw, t->chunk, &got, error);
         t->read_seconds += gc_now() - begin;
@@ -114,10 +114,10 @@ static gpuconv_status read_in(transfer *t, gpuconv_error *error) {
             return status;
         t->read += got;
         if ((status = gc_engine_submit(t->engine, got)) != GPUCONV_OK)
-            return gc_fail(error, status, "%s", gpuconv_status_text(status));
+            return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
     }
     if ((status = gc_engine_flush(t->engine)) != GPUCONV_OK)
-        return gc_fail(error, status, "%s", gpuconv_status_text(status));
+        return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
     return GPUCONV_OK;
 }
 

@@ -241,12 +241,17 @@ static gpuconv_status reset(gc_state *s) {
     return start(s, NULL);
 }
 
-static void measure(const gc_state *s, gc_measurement *m) {
+static void measure(gc_state *s, gc_measurement *m) {
     *m = s->measured;
     for (int w = 0; w < s->plan->device.threads; w++) {
         m->overs.clipped += s->overs[w].clipped;
         m->overs.peak = s->overs[w].peak > m->overs.peak ? s->overs[w].peak : m->overs.peak;
     }
+}
+
+static const char *failure(const gc_state *s) {
+    (void)s;
+    return "";
 }
 
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
@@ -275,5 +280,6 @@ const gc_backend gc_backend_cpu = {
     .stop = stop,
     .reset = reset,
     .measure = measure,
+    .failure = failure,
     .free = free_state,
 };

@@ -26,10 +26,6 @@ static gc_convolver *new_direct(const gpuconv_plan *plan) {
     return c;
 }
 
-static int64_t history(const gc_schedule *schedule) {
-    return schedule->taps - 1;
-}
-
 static void job(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
@@ -60,4 +56,4 @@ static void free_direct(gc_convolver *c) {
     free(c);
 }
 
-const gc_convolver_kind gc_cpu_direct = {new_direct, history, run, reset, free_direct};
+const gc_convolver_kind gc_cpu_direct = {new_direct, gc_schedule_history, run, reset, free_direct};

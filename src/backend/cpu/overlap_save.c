@@ -114,15 +114,11 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     return c;
 }
 
-static int64_t history(const gc_schedule *schedule) {
-    return schedule->taps - 1;
-}
-
 static void job(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
     const island *l = &c->island[index / c->pairs];
     int64_t first = index % c->pairs * 2 * c->hop, second = first + c->hop;
-    int64_t before = c->points - c->hop; /* taps - 1 */
+    int64_t before = c->points - c->hop;
     float *scratch = c->scratch + worker * (c->most + 1) * c->stride, *sum = scratch + c->most * c->stride;
     for (int i = 0; i < l->inputs; i++) {
         float *z = scratch + i * c->stride;
@@ -171,4 +167,4 @@ static void reset(gc_convolver *c) {
     (void)c; /* nothing is remembered between chunks */
 }
 
-const gc_convolver_kind gc_cpu_overlap_save = {new_overlap_save, history, run, reset, free_overlap_save};
+const gc_convolver_kind gc_cpu_overlap_save = {new_overlap_save, gc_schedule_history, run, reset, free_overlap_save};

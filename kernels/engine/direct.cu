@@ -1,0 +1,147 @@
+/*
+ * Direct convolution in registers, after the course's case study: a thread computes OUTPUTS neighbouring outputs; the
+ * input window slides through registers whose indices are all compile-time constants.
+ *
+ *      y[i0 + r] = sum over m of h'[m] x[i0 + r + m],     h' the taps reversed
+ *
+ *      window   | w0 w1 w2 ...                  w(W-1) |   W = OUTPUTS + 4, a ring: four taps pass, four inputs enter,
+ *                                                          after W taps every register has held every place
+ *
+ * The input tile and the taps lie in shared memory. Four taps are one 128-bit broadcast, four inputs one 128-bit load;
+ * threads stand OUTPUTS floats apart, and with OUTPUTS / 4 odd the eight threads of a load phase meet eight different
+ * groups of banks. Four taps thus cost two loads for 4 x OUTPUTS multiply-adds.
+ *
+ * Up to SEGMENT taps are summed in floats (good to 125 dB). Longer responses, and outputs with several routes, are cut
+ * into segments whose sums are kept in doubles, so that the error does not grow with the length.
+ */
+#include "engine.h"
+
+#include <cuda_pipeline.h>
+
+namespace {
+
+enum { OUTPUTS = 28, WINDOW = OUTPUTS + 4, BLOCK = 128, TILE = OUTPUTS * BLOCK, SEGMENT = 512 };
+
+/* Taps reversed into shared memory, zeros in front up to `padded`, which is a multiple of WINDOW. */
+__device__ __forceinline__ void load_taps(float *reversed, const float *taps, int count, int padded) {
+    for (int m = threadIdx.x; m < padded; m += BLOCK) {
+        int k = padded - 1 - m;
+        reversed[m] = k < count ? taps[k] : 0.0f;
+    }
+}
+
+/* tile[i] = x[i]: nothing is read before `least` or from `most` on, where the stored signal ends. */
+__device__ __forceinline__ void load_tile(float *tile, const float *x, int count, int64_t least, int64_t most) {
+    for (int i = threadIdx.x; i < count; i += BLOCK) {
+        if (i >= least && i < most)
+            __pipeline_memcpy_async(tile + i, x + i, sizeof(float));
+        else
+            tile[i] = 0.0f;
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+/* acc[r] += sum over m < padded of taps[m] tile[r + m] */
+__device__ __forceinline__ void slide(float *acc, const float *tile, const float *taps, int padded) {
+    float w[WINDOW];
+#pragma unroll
+    for (int i = 0; i < OUTPUTS; i += 4) {
+        float4 x = *(const float4 *)(tile + i);
+        w[i] = x.x, w[i + 1] = x.y, w[i + 2] = x.z, w[i + 3] = x.w;
+    }
+#pragma unroll 1
+    for (int m = 0; m < padded; m += WINDOW) {
+#pragma unroll
+        for (int q = 0; q < WINDOW; q += 4) {
+            float4 x = *(const float4 *)(tile + m + q + OUTPUTS);
+            float4 h = *(const float4 *)(taps + m + q);
+            const int at = (OUTPUTS + q) % WINDOW;
+            w[at] = x.x, w[at + 1] = x.y, w[at + 2] = x.z, w[at + 3] = x.w;
+#pragma unroll
+            for (int r = 0; r < OUTPUTS; r++)
+                acc[r] = fmaf(h.x, w[(q + r) % WINDOW], acc[r]);
+#pragma unroll
+            for (int r = 0; r < OUTPUTS; r++)
+                acc[r] = fmaf(h.y, w[(q + r + 1) % WINDOW], acc[r]);
+#pragma unroll
+            for (int r = 0; r < OUTPUTS; r++)
+                acc[r] = fmaf(h.z, w[(q + r + 2) % WINDOW], acc[r]);
+#pragma unroll
+            for (int r = 0; r < OUTPUTS; r++)
+                acc[r] = fmaf(h.w, w[(q + r + 3) % WINDOW], acc[r]);
+        }
+    }
+}
+
+/* The tile's outputs through shared memory, so that a warp writes whole lines. */
+__device__ __forceinline__ void store(float *tile, const float *acc, float *out, int count) {
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < OUTPUTS; r += 4)
+        *(float4 *)(tile + OUTPUTS * threadIdx.x + r) = make_float4(acc[r], acc[r + 1], acc[r + 2], acc[r + 3]);
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += BLOCK)
+        out[i] = tile[i];
+}
+
+__global__ void __launch_bounds__(BLOCK, 5) short_response(gck_matrix a, const float *__restrict__ taps, int count,
+                                                           int padded, int64_t frames) {
+    __shared__ __align__(16) float tile[TILE + SEGMENT + 4];
+    __shared__ __align__(16) float reversed[SEGMENT];
+    int64_t n0 = (int64_t)blockIdx.x * TILE;
+    gck_route route = a.route[blockIdx.y];
+    const float *x = a.in + route.input * a.in_stride + n0 - (padded - 1);
+    load_taps(reversed, taps + (int64_t)route.plane * count, count, padded);
+    load_tile(tile, x, TILE + padded, padded - count, frames - n0 + padded - 1);
+    __syncthreads();
+    float acc[OUTPUTS] = {0};
+    slide(acc, tile + OUTPUTS * threadIdx.x, reversed, padded);
+    store(tile, acc, a.out + blockIdx.y * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
+}
+
+__global__ void __launch_bounds__(BLOCK, 4) long_response(gck_matrix a, const float *__restrict__ taps, int64_t count,
+                                                          int64_t frames) {
+    __shared__ __align__(16) float tile[TILE + SEGMENT + 4];
+    __shared__ __align__(16) float reversed[SEGMENT];
+    __shared__ double total[TILE]; /* [r][thread]: each thread its own, no conflicts */
+    int64_t n0 = (int64_t)blockIdx.x * TILE;
+#pragma unroll
+    for (int r = 0; r < OUTPUTS; r++)
+        total[r * BLOCK + threadIdx.x] = 0.0;
+    for (int e = a.row[blockIdx.y]; e < a.row[blockIdx.y + 1]; e++) {
+        gck_route route = a.route[e];
+        for (int64_t k = 0; k < count; k += SEGMENT) {
+            int here = (int)min((int64_t)SEGMENT, count - k), padded = (here + WINDOW - 1) / WINDOW * WINDOW;
+            __syncthreads(); /* the last segment may still be read */
+            load_taps(reversed, taps + route.plane * count + k, here, padded);
+            load_tile(tile, a.in + route.input * a.in_stride + n0 - k - (padded - 1), TILE + padded, padded - here,
+                      frames - n0 + k + padded - 1);
+            __syncthreads();
+            float acc[OUTPUTS] = {0};
+            slide(acc, tile + OUTPUTS * threadIdx.x, reversed, padded);
+#pragma unroll
+            for (int r = 0; r < OUTPUTS; r++)
+                total[r * BLOCK + threadIdx.x] += (double)acc[r];
+        }
+    }
+    float sum[OUTPUTS];
+#pragma unroll
+    for (int r = 0; r < OUTPUTS; r++)
+        sum[r] = (float)total[r * BLOCK + threadIdx.x];
+    store(tile, sum, a.out + blockIdx.y * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
+}
+
+} // namespace
+
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
+                       cudaStream_t stream) {
+    dim3 grid((unsigned)((frames + TILE - 1) / TILE), matrix->outputs);
+    if (matrix->single && taps_count <= SEGMENT) {
+        int padded = (int)((taps_count + WINDOW - 1) / WINDOW * WINDOW);
+        short_response<<<grid, BLOCK, 0, stream>>>(*matrix, taps, (int)taps_count, padded, frames);
+    } else {
+        long_response<<<grid, BLOCK, 0, stream>>>(*matrix, taps, taps_count, frames);
+    }
+    return cudaGetLastError();
+}

@@ -1,0 +1,99 @@
+/*
+ * What gpuconv runs on a GPU: launchers that C can call. Each takes a stream, queues its work there and returns what the
+ * launch said; none waits, allocates or copies. All pointers are device memory unless said otherwise.
+ *
+ * Planar input lies channel after channel, in_stride floats apart; in[0] is the chunk's first frame, and the schedule's
+ * history (zeros at the beginning) stands before it. Planar output likewise, out_stride apart.
+ */
+#ifndef GC_KERNELS_ENGINE_H
+#define GC_KERNELS_ENGINE_H
+
+#include "../../src/dsp/pcm.h"
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gck_route {
+    int input, plane;
+} gck_route;
+
+typedef struct gck_matrix {
+    const float *in;
+    float *out;
+    int64_t in_stride, out_stride;
+    int inputs, outputs;
+    int single;             /* every output has exactly one route */
+    const gck_route *route; /* sorted by output */
+    const int *row;         /* outputs + 1 entries: where an output's routes begin */
+} gck_matrix;
+
+/* ---- Samples as files store them (pcm.cu) ------------------------------------------------------------------------ */
+
+typedef struct gck_overs {
+    unsigned long long clipped;
+    unsigned int peak; /* the bits of a float >= 0, which order like the floats */
+} gck_overs;
+
+/* `given` interleaved frames of `raw` to planar floats, then zeros up to `frames`. */
+cudaError_t gck_unpack(gc_pcm format, const void *raw, int channels, int64_t given, int64_t frames, float *planar,
+                       int64_t stride, cudaStream_t stream);
+
+/* `frames` planar frames to interleaved ones, rounded, clamped and counted into *overs. */
+cudaError_t gck_pack(gc_pcm format, const float *planar, int64_t stride, int channels, int64_t frames, void *raw,
+                     gck_overs *overs, cudaStream_t stream);
+
+/* The last `history` frames of a chunk, in front of the next one: next[i - history] = now[chunk + i - history]. */
+cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channels, int64_t chunk, int64_t history,
+                      cudaStream_t stream);
+
+/* ---- Direct (direct.cu) ------------------------------------------------------------------------------------------ */
+
+/* `frames` outputs; taps: planes x taps_count. */
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
+                       cudaStream_t stream);
+
+/* ---- Transforms (overlap_save.cu, partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ------- */
+
+enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };
+
+/* Bytes of shared memory a block takes for a transform. */
+int64_t gck_transform_shared(int64_t points);
+
+/* Spectra of planes x partitions pieces of a response, `partition` taps each, scaled by 1 / points, points complex
+ * numbers apart. table: points complex numbers, exp(-2 pi i m / points). */
+cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
+                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
+
+/* Overlap-save: `pairs` pairs of blocks of `hop` outputs, the whole of it in one kernel. */
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs,
+                             const float2 *table, const float2 *spectra, cudaStream_t stream);
+
+/* Partitioned: blocks 2 x pairs of points / 2 outputs each; block s and block s + pairs share a transform. `partitions`
+ * is a multiple of GCK_PARTITION_STEP, the spectra beyond the response's end being zero. delay: inputs x
+ * (partitions - 1 + pairs) x points, zeros before first use in the first partitions - `reach` spectra of an input, where
+ * reach is the number of partitions that hold taps. sums: outputs x pairs x points. */
+enum { GCK_PARTITION_STEP = 16 };
+
+cudaError_t gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pairs, int64_t partitions, int64_t reach,
+                            const float2 *table, const float2 *spectra, float2 *delay, float2 *sums,
+                            cudaStream_t stream);
+
+/* ---- Ceilings (ceilings.cu): what the device can do at most -------------------------------------------------------- */
+
+/* `rounds` x 64 fused multiply-adds in each of blocks x 256 threads; writes one float a thread. */
+cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t stream);
+
+/* to[i] = from[i], n floats (a multiple of 4, 16-byte aligned). */
+cudaError_t gck_ceiling_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
+
+/* Nothing, for the price of a launch. */
+cudaError_t gck_ceiling_empty(cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,126 @@
+/* Response, tables and scratch on the device, and what a chunk launches. */
+#include "convolver.h"
+
+#include "../../core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int64_t gc_cuda_partitions(const gc_schedule *s) {
+    return gc_round_up(s->partitions, GCK_PARTITION_STEP);
+}
+
+static cudaError_t take(void **pointer, int64_t bytes) {
+    return cudaMalloc(pointer, (size_t)gc_max(bytes, 1));
+}
+
+/* A new piece of device memory with a copy of host memory; the host side may go as soon as this returns. */
+static cudaError_t upload(void **pointer, const void *from, int64_t bytes) {
+    cudaError_t failed = take(pointer, bytes);
+    return failed ? failed : cudaMemcpy(*pointer, from, (size_t)bytes, cudaMemcpyHostToDevice);
+}
+
+static cudaError_t upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir) {
+    gck_route *route = gc_calloc(ir->routes, sizeof *route);
+    int *row = gc_calloc(ir->outputs + 1, sizeof *row);
+    cudaError_t failed = route && row ? cudaSuccess : cudaErrorMemoryAllocation;
+    if (!failed) {
+        c->matrix.single = ir->routes == ir->outputs;
+        for (int r = 0; r < ir->routes; r++) {
+            route[r] = (gck_route){ir->route[r].input, ir->route[r].plane};
+            row[ir->route[r].output + 1]++;
+        }
+        for (int o = 0; o < ir->outputs; o++) {
+            c->matrix.single &= row[o + 1] == 1;
+            row[o + 1] += row[o];
+        }
+        failed = upload((void **)&c->route, route, ir->routes * (int64_t)sizeof *route);
+        if (!failed)
+            failed = upload((void **)&c->row, row, (ir->outputs + 1) * (int64_t)sizeof *row);
+        c->matrix.route = c->route;
+        c->matrix.row = c->row;
+    }
+    free(route);
+    free(row);
+    return failed;
+}
+
+/* exp(-2 pi i m / points), each computed in double precision and rounded once. */
+static cudaError_t upload_table(gc_cuda_convolver *c, int64_t points) {
+    float2 *table = gc_calloc(points, sizeof *table);
+    if (!table)
+        return cudaErrorMemoryAllocation;
+    for (int64_t m = 0; m < points; m++) {
+        double angle = -2 * M_PI * (double)m / (double)points;
+        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
+    }
+    cudaError_t failed = upload((void **)&c->table, table, points * (int64_t)sizeof *table);
+    free(table);
+    return failed;
+}
+
+static cudaError_t init_transforms(gc_cuda_convolver *c, const gpuconv_plan *plan, cudaStream_t stream) {
+    const gpuconv_ir *ir = plan->ir;
+    const gc_schedule *s = &plan->schedule;
+    int64_t spectrum = s->transform * (int64_t)sizeof(float2);
+    c->pairs = plan->chunk / (2 * s->hop);
+    c->partitions = s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? gc_cuda_partitions(s) : 1;
+    cudaError_t failed = upload_table(c, s->transform);
+    if (!failed)
+        failed = take((void **)&c->spectra, ir->planes * c->partitions * spectrum);
+    if (!failed)
+        failed = gck_spectra(s->transform, c->taps, ir->planes, ir->frames, s->partition, c->partitions, c->table,
+                             c->spectra, stream);
+    if (failed || s->algorithm != GPUCONV_ALGORITHM_PARTITIONED)
+        return failed;
+    c->delay_bytes = ir->inputs * (c->partitions - 1 + c->pairs) * spectrum;
+    failed = take((void **)&c->delay, c->delay_bytes);
+    if (!failed)
+        failed = cudaMemsetAsync(c->delay, 0, (size_t)c->delay_bytes, stream);
+    if (!failed)
+        failed = take((void **)&c->sums, ir->outputs * c->pairs * spectrum);
+    return failed;
+}
+
+cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *plan, int64_t in_stride,
+                                   int64_t out_stride, cudaStream_t stream) {
+    const gpuconv_ir *ir = plan->ir;
+    *c = (gc_cuda_convolver){.schedule = plan->schedule};
+    c->matrix.in_stride = in_stride;
+    c->matrix.out_stride = out_stride;
+    c->matrix.inputs = ir->inputs;
+    c->matrix.outputs = ir->outputs;
+    cudaError_t failed = upload_matrix(c, ir);
+    if (!failed)
+        failed = upload((void **)&c->taps, ir->taps, ir->planes * ir->frames * (int64_t)sizeof *ir->taps);
+    if (!failed && plan->schedule.algorithm != GPUCONV_ALGORITHM_DIRECT)
+        failed = init_transforms(c, plan, stream);
+    return failed;
+}
+
+cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, float *out, int64_t frames,
+                                  cudaStream_t stream) {
+    const gc_schedule *s = &c->schedule;
+    gck_matrix m = c->matrix;
+    m.in = in;
+    m.out = out;
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return gck_direct(&m, c->taps, s->taps, frames, stream);
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
+        return gck_overlap_save(&m, s->transform, s->hop, (frames + 2 * s->hop - 1) / (2 * s->hop), c->table,
+                                c->spectra, stream);
+    /* Partners stand half a chunk apart, so a chunk is always done whole. */
+    return gck_partitioned(&m, s->transform, c->pairs, c->partitions, s->partitions, c->table, c->spectra, c->delay,
+                           c->sums, stream);
+}
+
+void gc_cuda_convolver_free(gc_cuda_convolver *c) {
+    cudaFree(c->route);
+    cudaFree(c->row);
+    cudaFree(c->taps);
+    cudaFree(c->table);
+    cudaFree(c->spectra);
+    cudaFree(c->delay);
+    cudaFree(c->sums);
+    *c = (gc_cuda_convolver){0};
+}

@@ -1,0 +1,99 @@
+/*
+ * The GPU's cost model: operations counted from the schedule, rates measured on an H200 and scaled by the number of
+ * multiprocessors. A file's samples cross the bus both ways while the device computes, so the slower of the two counts.
+ */
+#include "cost.h"
+
+#include "../../../kernels/engine/engine.h"
+#include "../../core/error.h"
+#include "../../core/memory.h"
+
+#include <math.h>
+
+static const double reference_multiprocessors = 132;
+static const double direct_tap = 1 / 24e12;   /* seconds a multiply-add of the direct kernel */
+static const double fused_level = 6.0e-13;    /* seconds a point and level, both transforms of the fused kernel */
+static const double pass_level = 4.5e-13;     /* the same for one transform with its pass over memory */
+static const double bin_product = 1 / 6e12;   /* seconds a complex multiply-add of spectra */
+static const double bus_byte = 1 / 40e9;      /* seconds a byte, each way, both ways at once */
+static const double sample_pass = 3e-12;      /* seconds a sample: conversion and interleaving */
+
+static const int64_t unknown_frames = INT64_C(600) * 48000;
+
+/* A chunk: near this many frames, so that the bus works in pieces of megabytes and little memory is pinned. */
+static const int64_t chunk_aim = INT64_C(1) << 18;
+
+static int64_t chunk_of(const gc_schedule *s, int64_t frames) {
+    int64_t total = frames + s->taps - 1, aim = chunk_aim, step = 32 * 1024;
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
+        step = 2 * s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
+        /* The history's spectra are made anew in each chunk: keep them no more than the chunk's own. */
+        step = 2 * s->hop;
+        aim = gc_max(aim, step * s->partitions);
+    }
+    return gc_max(step, gc_round_up(gc_min(aim, total), step));
+}
+
+static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames, double speed) {
+    double total = (double)frames + (double)s->taps, n = (double)s->transform;
+    double bus = total * 4 * (ir->inputs > ir->outputs ? ir->inputs : ir->outputs) * bus_byte;
+    double compute = total * (ir->inputs + ir->outputs) * sample_pass;
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT) {
+        compute += total * (double)s->taps * ir->routes * direct_tap;
+    } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
+        double pairs = total / (2 * (double)s->hop), forward = 0.5 * ir->routes + 0.5 * ir->outputs;
+        compute += pairs * forward * n * log2(n) * fused_level;
+    } else {
+        double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
+        double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
+        double products = ir->routes * pairs * (double)gc_round_up(s->partitions, GCK_PARTITION_STEP);
+        compute += chunks * (spectra * n * log2(n) * pass_level + products * n * bin_product);
+    }
+    compute /= speed;
+    return compute > bus ? compute : bus;
+}
+
+/* Bytes of device memory, within a few of what the state takes. */
+static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+    double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
+    double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
+                   4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
+        double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
+        bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
+    }
+    return bytes;
+}
+
+gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                            gpuconv_error *error) {
+    const gpuconv_ir *ir = plan->ir;
+    int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
+    double speed = plan->device.multiprocessors / reference_multiprocessors;
+    plan->slots = GC_CUDA_SLOTS;
+    plan->predicted = HUGE_VAL;
+    for (int64_t n = GCK_POINTS_LEAST; n <= GCK_POINTS_MOST; n *= 2) {
+        gc_schedule s;
+        if (!gc_schedule_make(algorithm, ir->frames, n, &s))
+            continue;
+        if (algorithm != GPUCONV_ALGORITHM_DIRECT && gck_transform_shared(n) > plan->device.shared_memory)
+            continue;
+        int64_t chunk = chunk_of(&s, frames);
+        if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
+            continue;
+        double seconds = cost(ir, &s, chunk, frames, speed);
+        if (seconds < plan->predicted) {
+            plan->predicted = seconds;
+            plan->schedule = s;
+            plan->chunk = chunk;
+        }
+        if (algorithm == GPUCONV_ALGORITHM_DIRECT)
+            break;
+    }
+    if (plan->predicted < HUGE_VAL)
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                   "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
+                   (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name, GCK_POINTS_MOST);
+}

@@ -1,0 +1,14 @@
+/* What a convolution costs on a GPU, and the sizes that cost least. */
+#ifndef GC_BACKEND_CUDA_COST_H
+#define GC_BACKEND_CUDA_COST_H
+
+#include "../../engine/backend.h"
+
+/* Chunks in flight: one being read, three in the streams, one being written, one to spare. */
+enum { GC_CUDA_SLOTS = 6 };
+
+/* Fills plan->schedule, chunk, slots and predicted: see gc_backend.plan. */
+gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                            gpuconv_error *error);
+
+#endif
