@@ -122,8 +122,16 @@ gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir
         return gc_fail_memory(error, "the response");
     memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
     double factor = pow(10, decibels / 20);
-    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
+    bool finite = true;
+    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++) {
         made->taps[i] = (float)(factor * (double)ir->taps[i]);
+        finite &= isfinite(made->taps[i]) != 0;
+    }
+    if (!finite) {
+        gpuconv_ir_free(made);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
+                       decibels);
+    }
     *scaled = made;
     return GPUCONV_OK;
 }
