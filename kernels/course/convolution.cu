@@ -26,13 +26,19 @@ template <int X> __global__ void __launch_bounds__(BLOCK) unrolled(const float *
         w[r] = in[i + r];
     }
     for (int k = 0; k < count; k += X) {
+        float next[X]; /* in[i - k - X] ... in[i - k - 1], neighbours: four a load */
+#pragma unroll
+        for (int q = 0; q < X; q += 4) {
+            float4 v = *(const float4 *)(in + i - k - X + q);
+            next[q] = v.x, next[q + 1] = v.y, next[q + 2] = v.z, next[q + 3] = v.w;
+        }
 #pragma unroll
         for (int q = 0; q < X; q++) {
             float h = taps[k + q];
 #pragma unroll
             for (int r = 0; r < X; r++)
                 acc[r] = fmaf(h, w[(r - q + X) % X], acc[r]);
-            w[X - 1 - q] = in[i - k - q - 1];
+            w[X - 1 - q] = next[X - 1 - q];
         }
     }
 #pragma unroll

@@ -1,0 +1,352 @@
+/*
+ * The CUDA backend against the oracle and against the CPU. Runs only where there is a GPU, and fails where there is none.
+ * Usage: gpu_test [--quick] [OUT.json]; quick leaves out what takes long under a sanitizer.
+ */
+#include "core/memory.h"
+#include "dsp/ir.h"
+#include "engine/engine.h"
+#include "harness.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <unistd.h>
+
+static bool quick;
+static json_t *record;
+
+static void note(const char *name, double decibels) {
+    json_array_append_new(record, json_pack("{s:s, s:o}", "check", name, "dB",
+                                            isfinite(decibels) ? json_real(decibels) : json_null()));
+}
+
+static gpuconv_plan *plan_for(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm,
+                              int64_t frames) {
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = backend;
+    config.algorithm = algorithm;
+    config.frames = frames;
+    gpuconv_plan *plan;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
+    CHECK(status == GPUCONV_OK, "no plan: %s", error.message);
+    CHECK(gpuconv_plan_backend(plan) == backend, "not the backend that was asked for");
+    return plan;
+}
+
+/* Error of a against b in dB, over all channels. */
+static double distance(const guarded *a, const guarded *b) {
+    double error = 0, power = 0;
+    for (int c = 0; c < b->channels; c++)
+        for (int64_t i = 0; i < b->frames; i++) {
+            double d = (double)a->channel[c][i] - (double)b->channel[c][i];
+            error += d * d;
+            power += (double)b->channel[c][i] * (double)b->channel[c][i];
+        }
+    return 10 * log10(error / power);
+}
+
+typedef struct shape {
+    const char *name;
+    int inputs, channels;
+} shape;
+
+static const shape shapes[] = {
+    {"mono", 1, 1}, {"stereo", 2, 2}, {"three channels", 3, 3}, {"fan-out", 2, 1}, {"mono to stereo", 1, 2}, {"true stereo", 2, 4}};
+
+static bool possible(gpuconv_algorithm algorithm, int64_t taps) {
+    return algorithm != GPUCONV_ALGORITHM_OVERLAP_SAVE || taps < 8000;
+}
+
+static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 31, 32, 33, 511, 512, 513, 1000, 4095, 4096, 4097, 7000, 20011};
+    oracle_random random = {1};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        double worst = -HUGE_VAL;
+        for (int s = 0; s < COUNT(shapes); s++) {
+            for (int l = 0; l < COUNT(lengths); l += quick ? 4 : 1) {
+                int64_t taps = lengths[l], frames = 1 + oracle_below(&random, quick ? 2000 : 30000);
+                if (!possible(harness_algorithms[a], taps))
+                    continue;
+                guarded h, x = guarded_random(&random, shapes[s].inputs, frames);
+                gpuconv_ir *ir = harness_response(&random, shapes[s].channels, shapes[s].inputs, taps, &h);
+                gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                guarded y = harness_convolve(plan, ir, &x);
+                int outputs;
+                double *want = harness_expected(&h, &x, &outputs);
+                char what[160];
+                snprintf(what, sizeof what, "%s, %s, %lld taps, %lld frames",
+                         gpuconv_algorithm_name(harness_algorithms[a]), shapes[s].name, (long long)taps,
+                         (long long)frames);
+                CHECK(oracle_agrees(what, &y, y.frames, want, frames + taps - 1, -120), "%s", what);
+                for (int c = 0; c < outputs; c++) {
+                    double e = oracle_compare(y.channel[c], want + c * y.frames, y.frames).rms;
+                    worst = e > worst ? e : worst;
+                }
+                free(want);
+                guarded_free(&y);
+                guarded_free(&x);
+                guarded_free(&h);
+                gpuconv_plan_free(plan);
+                gpuconv_ir_free(ir);
+            }
+        }
+        char name[120];
+        snprintf(name, sizeof name, "%s against the oracle, worst of all topologies and lengths",
+                 gpuconv_algorithm_name(harness_algorithms[a]));
+        note(name, worst);
+    }
+}
+
+static void test_several_chunks_agree_with_the_cpu(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {64, 512, 5000, 100000, 441000};
+    oracle_random random = {2};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        for (int l = 0; l < COUNT(lengths); l++) {
+            int64_t taps = lengths[l], frames = 1900000;
+            gpuconv_algorithm algorithm = harness_algorithms[a];
+            if (!possible(algorithm, taps) || (algorithm == GPUCONV_ALGORITHM_DIRECT && taps > 5000))
+                continue;
+            guarded h, x = guarded_random(&random, 2, frames);
+            gpuconv_ir *ir = harness_response(&random, 2, 2, taps, &h);
+            gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, algorithm, frames);
+            gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, frames);
+            CHECK(gpuconv_plan_chunk(gpu) < frames, "one chunk holds it all: nothing is tested");
+            guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
+            double e = distance(&y, &z);
+            char name[120];
+            snprintf(name, sizeof name, "%s against the CPU, stereo, %lld taps, %lld frames",
+                     gpuconv_algorithm_name(algorithm), (long long)taps, (long long)frames);
+            CHECK(e <= -115, "%s: %.1f dB", name, e);
+            note(name, e);
+            guarded_free(&y);
+            guarded_free(&z);
+            guarded_free(&x);
+            guarded_free(&h);
+            gpuconv_plan_free(gpu);
+            gpuconv_plan_free(cpu);
+            gpuconv_ir_free(ir);
+        }
+    }
+}
+
+static void test_any_split_into_blocks_gives_the_same_samples(void **state) {
+    (void)state;
+    oracle_random random = {3};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        int64_t frames = quick ? 3000 : 700001, taps = 700;
+        guarded h, x = guarded_random(&random, 2, frames);
+        gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
+        gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+        gpuconv_engine *engine;
+        CHECK(gpuconv_engine_new(plan, &engine, NULL) == GPUCONV_OK, "no engine");
+        guarded whole = harness_run(engine, &x, 2, taps, (harness_split){.fixed = frames});
+        static const int64_t blocks[] = {1021, 65536, 300007, -5000};
+        for (int b = 0; b < COUNT(blocks); b++) {
+            CHECK(gpuconv_engine_reset(engine) == GPUCONV_OK, "no reset");
+            guarded parts = harness_run(engine, &x, 2, taps, (harness_split){.fixed = blocks[b], .random = {9}});
+            CHECK(oracle_identical("blocks", &parts, parts.frames, &whole, whole.frames), "blocks of %lld, %s",
+                  (long long)blocks[b], gpuconv_algorithm_name(harness_algorithms[a]));
+            guarded_free(&parts);
+        }
+        guarded_free(&whole);
+        gpuconv_engine_free(engine);
+        gpuconv_plan_free(plan);
+        gpuconv_ir_free(ir);
+        guarded_free(&h);
+        guarded_free(&x);
+    }
+}
+
+static void test_a_single_tap_at_every_partition_edge_moves_the_input(void **state) {
+    (void)state;
+    int64_t taps = 40000, frames = 3001;
+    oracle_random random = {4};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        int64_t length = harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 7000 : taps;
+        int64_t step = harness_algorithms[a] == GPUCONV_ALGORITHM_DIRECT ? 512 : 4096;
+        for (int64_t edge = 0; edge < length; edge += quick ? 5 * step : step) {
+            for (int64_t at = edge - 1; at <= edge + 1; at++) {
+                if (at < 0 || at >= length)
+                    continue;
+                guarded h = guarded_new(1, length), x = guarded_random(&random, 1, frames);
+                memset(h.channel[0], 0, (size_t)length * sizeof(float));
+                h.channel[0][at] = 1;
+                gpuconv_ir *ir = harness_route(&h, 1);
+                gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                guarded y = harness_convolve(plan, ir, &x);
+                for (int64_t i = 0; i < y.frames; i++) {
+                    float want = i >= at && i < at + frames ? x.channel[0][i - at] : 0;
+                    CHECK(fabsf(y.channel[0][i] - want) <= 2e-6f, "%s, tap at %lld: frame %lld is %g, not %g",
+                          gpuconv_algorithm_name(harness_algorithms[a]), (long long)at, (long long)i,
+                          (double)y.channel[0][i], (double)want);
+                }
+                guarded_free(&y);
+                guarded_free(&x);
+                guarded_free(&h);
+                gpuconv_plan_free(plan);
+                gpuconv_ir_free(ir);
+            }
+        }
+    }
+}
+
+static void test_silence_stays_silence_and_one_frame_one_tap_works(void **state) {
+    (void)state;
+    oracle_random random = {5};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        guarded h, x = guarded_new(1, 5000);
+        memset(x.channel[0], 0, 5000 * sizeof(float));
+        gpuconv_ir *ir = harness_response(&random, 1, 1, 900, &h);
+        gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], 5000);
+        guarded y = harness_convolve(plan, ir, &x);
+        for (int64_t i = 0; i < y.frames; i++)
+            CHECK(y.channel[0][i] == 0.0f, "frame %lld of silence is %g", (long long)i, (double)y.channel[0][i]);
+        guarded_free(&y);
+        guarded_free(&x);
+        guarded_free(&h);
+        gpuconv_plan_free(plan);
+        gpuconv_ir_free(ir);
+    }
+}
+
+/* One run through the chunk interface in a file's own formats. */
+static void *run_format(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, const void *raw, int64_t frames,
+                        int inputs, int outputs, int64_t total, gc_measurement *m) {
+    gpuconv_engine *engine;
+    CHECK(gc_engine_new(plan, in, out, &engine, NULL) == GPUCONV_OK, "no engine");
+    CHECK(frames < gpuconv_plan_chunk(plan) && total <= gpuconv_plan_chunk(plan), "more than a chunk");
+    void *room;
+    int64_t bytes = frames * inputs * gc_pcm_bytes(in), got;
+    CHECK(gc_engine_acquire(engine, &room) == GPUCONV_OK, "no room");
+    memcpy(room, raw, (size_t)bytes);
+    CHECK(gc_engine_submit(engine, frames) == GPUCONV_OK && gc_engine_flush(engine) == GPUCONV_OK, "not taken");
+    const void *result;
+    CHECK(gc_engine_take(engine, &result, &got) == GPUCONV_OK && got == total, "%lld frames", (long long)got);
+    void *copy = gc_calloc(total, (int64_t)outputs * gc_pcm_bytes(out));
+    CHECK(copy, "no memory");
+    memcpy(copy, result, (size_t)(total * outputs * gc_pcm_bytes(out)));
+    gc_engine_release(engine);
+    gc_engine_measure(engine, m);
+    gpuconv_engine_free(engine);
+    return copy;
+}
+
+static void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
+    (void)state;
+    static const gc_pcm formats[] = {{GC_S16, 16}, {GC_S16, 8}, {GC_S24, 24}, {GC_S32, 24}, {GC_S32, 32}, {GC_F32, 32}};
+    oracle_random random = {6};
+    int64_t frames = 60000;
+
+    guarded h = guarded_new(1, 1);
+    h.channel[0][0] = 1.5f; /* one exact tap: both backends compute the same float, and some of them clip */
+    gpuconv_ir *ir = harness_route(&h, 3);
+    gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, frames + 100);
+    gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_DIRECT, frames + 100);
+    for (int i = 0; i < COUNT(formats); i++) {
+        for (int o = 0; o < COUNT(formats); o++) {
+            int64_t bytes = frames * 3 * gc_pcm_bytes(formats[i]);
+            unsigned char *raw = malloc((size_t)bytes);
+            CHECK(raw, "no memory");
+            if (formats[i].container == GC_F32)
+                oracle_fill(&random, (float *)(void *)raw, frames * 3);
+            else
+                for (int64_t b = 0; b < bytes; b++)
+                    raw[b] = (unsigned char)oracle_bits(&random);
+            gc_measurement mg, mc;
+            void *g = run_format(gpu, formats[i], formats[o], raw, frames, 3, 3, frames, &mg);
+            void *c = run_format(cpu, formats[i], formats[o], raw, frames, 3, 3, frames, &mc);
+            CHECK(memcmp(g, c, (size_t)(frames * 3 * gc_pcm_bytes(formats[o]))) == 0, "format %d to %d differs", i, o);
+            CHECK(mg.overs.clipped == mc.overs.clipped && !(mg.overs.peak < mc.overs.peak) &&
+                      !(mg.overs.peak > mc.overs.peak),
+                  "overs differ: %lld and %lld", (long long)mg.overs.clipped, (long long)mc.overs.clipped);
+            free(g);
+            free(c);
+            free(raw);
+        }
+    }
+    gpuconv_plan_free(gpu);
+    gpuconv_plan_free(cpu);
+    gpuconv_ir_free(ir);
+    guarded_free(&h);
+}
+
+static const char *folder;
+
+static gpuconv_ir *load(const char *kind, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%s.flac", folder, kind, name);
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    CHECK(gpuconv_ir_load(path, &ir, &error) == GPUCONV_OK, "%s", error.message);
+    return ir;
+}
+
+static void test_the_committed_material_agrees_with_the_cpu(void **state) {
+    (void)state;
+    static const char *const samples[] = {"click", "drums", "speech", "strings"};
+    static const char *const impulses[] = {"bathroom", "cabinet",    "cathedral", "hall",   "hall-true-stereo",
+                                           "plate",    "small-room", "spring",    "studio", "telephone"};
+    for (int s = 0; s < COUNT(samples); s++) {
+        for (int i = 0; i < COUNT(impulses); i++) {
+            gpuconv_ir *sample = load("samples", samples[s]), *response = load("impulses", impulses[i]), *ir;
+            int inputs = sample->planes;
+            if (gpuconv_ir_route(response, inputs, &ir, NULL) == GPUCONV_OK) {
+                guarded x = guarded_new(inputs, sample->frames);
+                for (int c = 0; c < inputs; c++)
+                    memcpy(x.channel[c], gc_ir_plane(sample, c), (size_t)sample->frames * sizeof(float));
+                gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_AUTO, x.frames);
+                gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, x.frames);
+                guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
+                double e = distance(&y, &z);
+                char name[120];
+                snprintf(name, sizeof name, "%s in %s, %s against the CPU", samples[s], impulses[i],
+                         gpuconv_algorithm_name(gpuconv_plan_algorithm(gpu)));
+                CHECK(e <= -115, "%s: %.1f dB", name, e);
+                note(name, e);
+                guarded_free(&y);
+                guarded_free(&z);
+                guarded_free(&x);
+                gpuconv_plan_free(gpu);
+                gpuconv_plan_free(cpu);
+                gpuconv_ir_free(ir);
+            }
+            gpuconv_ir_free(sample);
+            gpuconv_ir_free(response);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *out = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            quick = true;
+        else if (strcmp(argv[i], "--material") == 0 && i + 1 < argc)
+            folder = argv[++i];
+        else
+            out = argv[i];
+    }
+    record = json_array();
+    const struct CMUnitTest fast[] = {
+        cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
+        cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),
+        cmocka_unit_test(test_a_single_tap_at_every_partition_edge_moves_the_input),
+        cmocka_unit_test(test_silence_stays_silence_and_one_frame_one_tap_works),
+        cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
+    };
+    const struct CMUnitTest slow[] = {
+        cmocka_unit_test(test_several_chunks_agree_with_the_cpu),
+        cmocka_unit_test(test_the_committed_material_agrees_with_the_cpu),
+    };
+    int failed = cmocka_run_group_tests_name("gpu", fast, NULL, NULL);
+    if (!quick)
+        failed += cmocka_run_group_tests_name("gpu, long", slow, NULL, NULL);
+    if (out && json_dump_file(record, out, JSON_INDENT(1)) != 0) {
+        fprintf(stderr, "gpu_test: %s cannot be written\n", out);
+        return 1;
+    }
+    json_decref(record);
+    return failed ? 1 : 0;
+}
