@@ -40,15 +40,24 @@ static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_er
     return GPUCONV_OK;
 }
 
-/* The library's own sentences end in a full stop; ours do not. */
-static gpuconv_status fail_library(gpuconv_error *error, const char *path, SNDFILE *file) {
+/* The library's own sentences end in a full stop and wrap those of the system; ours do not. */
+static gpuconv_status fail_library(gpuconv_error *error, gpuconv_status status, const char *path, const char *what,
+                                   const char *why) {
+    static const char *const prefixes[] = {"System error : ", "Error : "};
     char text[256];
-    snprintf(text, sizeof text, "%s", sf_strerror(file));
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(why, prefixes[i], strlen(prefixes[i])) == 0)
+            why += strlen(prefixes[i]);
+    snprintf(text, sizeof text, "%s", why);
     text[strcspn(text, "\n")] = '\0';
     size_t n = strlen(text);
     if (n > 0 && text[n - 1] == '.')
         text[n - 1] = '\0';
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: %s", path, text);
+    return gc_fail(error, status, "%s: %s%s", path, what, text);
+}
+
+static gpuconv_status fail_reading(gpuconv_error *error, const char *path, SNDFILE *file) {
+    return fail_library(error, GPUCONV_ERROR_FORMAT, path, "not readable as audio: ", sf_strerror(file));
 }
 
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
@@ -75,7 +84,7 @@ gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error
     SF_INFO info = {0};
     r->file = sf_open_fd(fd, SFM_READ, &info, SF_TRUE); /* owns fd from here, also when it fails */
     if (!r->file) {
-        status = fail_library(error, path, NULL);
+        status = fail_reading(error, path, NULL);
     } else if (info.frames <= 0) {
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", path);
     } else if (info.channels < 1 || info.channels > 1024 || info.samplerate < 1) {
@@ -127,7 +136,7 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
         *got += n;
     }
     if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
-        return fail_library(error, r->path, r->file);
+        return fail_reading(error, r->path, r->file);
     return GPUCONV_OK;
 }
 
@@ -230,8 +239,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int ch
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
     w->file = sf_open_fd(fd, SFM_WRITE, &info, SF_TRUE);
     if (!w->file) {
-        gpuconv_status status =
-            gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, sf_strerror(NULL));
+        gpuconv_status status = fail_library(error, GPUCONV_ERROR_FILE, path, "", sf_strerror(NULL));
         gc_writer_free(w);
         return status;
     }
@@ -270,8 +278,7 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
         break;
     }
     if (done != frames)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path,
-                       errno ? strerror(errno) : sf_strerror(w->file));
+        return fail_library(error, GPUCONV_ERROR_FILE, w->path, "", errno ? strerror(errno) : sf_strerror(w->file));
     return GPUCONV_OK;
 }
 
@@ -281,8 +288,8 @@ gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
     int closed = sf_close(w->file);
     w->file = NULL;
     if (failed || closed)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path,
-                       errno ? strerror(errno) : sf_error_number(failed ? failed : closed));
+        return fail_library(error, GPUCONV_ERROR_FILE, w->path, "",
+                            errno ? strerror(errno) : sf_error_number(failed ? failed : closed));
     if (!w->temporary)
         return GPUCONV_OK;
     if (chmod(w->temporary, w->mode) != 0 || rename(w->temporary, w->target) != 0)

@@ -72,10 +72,11 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
 
 static void catch_signals(void) {
     /* The first signal asks the pipeline to stop; the second, should it hang, ends the process as usual. */
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup keeps its word */
+        sigaction(SIGHUP, &action, NULL);
     /* A file size limit then shows as an error of the write, like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
 }

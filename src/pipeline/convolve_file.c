@@ -3,7 +3,8 @@
  *
  *      reader (this thread)  ->  engine's chunks in flight  ->  writer (a thread)
  *
- * Both sides handle samples as the files store them. Whichever side fails first stops the engine, which wakes the other.
+ * Both sides handle samples as the files store them. Whichever side fails first stops the engine, which wakes the
+ * other.
  */
 #include "../audio/file.h"
 #include "../core/clock.h"
@@ -21,6 +22,7 @@
 
 typedef struct transfer {
     const gpuconv_job *job;
+    bool announce; /* tell of resampling and of a fallback */
     gc_reader *reader;
     gc_writer *writer;
     gpuconv_engine *engine;
@@ -104,7 +106,7 @@ static gpuconv_status read_in(transfer *t, gpuconv_error *error) {
     for (int64_t got = t->chunk; got == t->chunk;) {
         void *raw;
         if (t->job->cancel && *t->job->cancel)
-            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->job->output);
         if ((status = gc_engine_acquire(t->engine, &raw)) != GPUCONV_OK)
             return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
         double begin = gc_now();
@@ -136,7 +138,7 @@ static gpuconv_status transfer_all(transfer *t, gpuconv_error *error) {
         status = t->write_status;
     }
     if (!status && t->job->cancel && *t->job->cancel)
-        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->job->output);
     return status;
 }
 
@@ -190,10 +192,35 @@ static void report_transfer(gpuconv_report *r, const transfer *t, const gc_measu
     gc_report_measure(r, "times", "times real time", (double)t->read / in->rate / wall, "x", 1, 0);
 }
 
-static void note_overs(const gpuconv_job *job, const gc_measurement *m) {
-    if (m->overs.clipped > 0)
-        note(job, "%s: %lld samples clipped; --gain %.1f would avoid it", job->output, (long long)m->overs.clipped,
-             job->gain - ceil(200 * log10((double)m->overs.peak)) / 10);
+/* The advice is in steps of 0.1 dB, rounded down, and leaves a step of the output's scale, since full scale itself
+ * clips and samples are rounded; 1e-6 of it covers what the floats in between round. */
+static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement *m) {
+    if (m->overs.clipped == 0)
+        return;
+    double peak = (double)m->overs.peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
+    double gain = floor(10 * (job->gain - 20 * log10(peak / full))) / 10;
+    long long count = (long long)m->overs.clipped;
+    const char *plural = count == 1 ? "" : "s";
+    if (peak <= full)
+        note(job, "%s: %lld sample%s not a number, silence instead", job->output, count, plural);
+    else if (gain >= -200)
+        note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
+    else
+        note(job, "%s: %lld sample%s clipped", job->output, count, plural);
+}
+
+/* Once the output could be opened, so that a command that only failed tells one thing: why. */
+static void announce_choices(const gpuconv_job *job, int rate, const gpuconv_plan *plan) {
+    gc_reader *response;
+    if (gc_reader_new(job->response, &response, NULL) == GPUCONV_OK) {
+        int from = gc_reader_info(response)->rate;
+        if (from != rate)
+            note(job, "%s: resampled from %d to %d Hz, its level rescaled by %.4f", job->response, from, rate,
+                 (double)from / rate);
+        gc_reader_free(response);
+    }
+    if (*gpuconv_plan_note(plan))
+        note(job, "%s", gpuconv_plan_note(plan));
 }
 
 /* Everything after the input is open. The engine uses the plan, the plan the response: each outlives what it serves. */
@@ -208,13 +235,13 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
     gpuconv_status status = gc_prepare_response(job, in->channels, in->rate, &ir, error);
     if (!status)
         status = gpuconv_plan_new(ir, &chosen, &plan, error);
-    if (!status && *gpuconv_plan_note(plan))
-        note(job, "%s", gpuconv_plan_note(plan));
     int64_t frames = in->frames < 0 ? -1 : in->frames + (ir ? gpuconv_ir_frames(ir) : 0) - 1;
     if (!status)
         status = gc_writer_new(job->output, in, gpuconv_ir_outputs(ir), frames, &t->writer, error);
     if (!status)
         status = gc_engine_new(plan, in->pcm, gc_writer_pcm(t->writer), &t->engine, error);
+    if (!status && t->announce)
+        announce_choices(job, in->rate, plan);
     double setup = gc_now() - began;
     if (!status) {
         t->chunk = gpuconv_plan_chunk(plan);
@@ -228,7 +255,7 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
         report_plan(report, plan, ir);
         report_transfer(report, t, &m, setup, gc_now() - began);
         report_timeline(report, &m);
-        note_overs(job, &m);
+        note_overs(job, gc_writer_pcm(t->writer), &m);
     }
     gpuconv_engine_free(t->engine);
     gc_writer_free(t->writer);
@@ -242,20 +269,10 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
 static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               bool announce, gpuconv_error *error) {
     double began = gc_now();
-    transfer t = {.job = job};
+    transfer t = {.job = job, .announce = announce};
     gpuconv_status status = gc_reader_new(job->input, &t.reader, error);
     if (status)
         return status;
-    if (announce) {
-        gc_reader *response;
-        if (gc_reader_new(job->response, &response, NULL) == GPUCONV_OK) {
-            int from = gc_reader_info(response)->rate, to = gc_reader_info(t.reader)->rate;
-            if (from != to)
-                note(job, "%s: resampled from %d to %d Hz, its level rescaled by %.4f", job->response, from, to,
-                     (double)from / to);
-            gc_reader_free(response);
-        }
-    }
     status = convolve(&t, config, report, began, error);
     gc_reader_free(t.reader);
     return status;

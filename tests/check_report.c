@@ -1,0 +1,111 @@
+/* Reads a report in JSON from a file and checks that it holds what the documentation promises: the environment, what
+ * ran and why, the files, every stage's time with unit and count, the timeline; with "compare" also the comparison. */
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool good = true;
+
+static void need(bool holds, const char *section, const char *name) {
+    if (!holds) {
+        fprintf(stderr, "check_report: %s, %s: missing or wrong\n", section, name);
+        good = false;
+    }
+}
+
+static void texts(const json_t *root, const char *section, const char *const *names) {
+    for (; *names; names++) {
+        const char *text = json_string_value(json_object_get(json_object_get(root, section), *names));
+        need(text && *text, section, *names);
+    }
+}
+
+static void counts(const json_t *root, const char *section, const char *const *names) {
+    for (; *names; names++)
+        need(json_is_integer(json_object_get(json_object_get(root, section), *names)), section, *names);
+}
+
+static void measures(const json_t *root, const char *section, const char *const *names, const char *unit) {
+    for (; *names; names++) {
+        const json_t *m = json_object_get(json_object_get(root, section), *names);
+        double value = json_real_value(json_object_get(m, "value"));
+        const char *u = json_string_value(json_object_get(m, "unit"));
+        need(json_is_real(json_object_get(m, "value")) && isfinite(value) && value >= 0, section, *names);
+        need(u && strcmp(u, unit) == 0, section, *names);
+        need(json_integer_value(json_object_get(m, "n")) == 1, section, *names);
+        need(json_is_number(json_object_get(m, "spread")), section, *names);
+    }
+}
+
+static double measured(const json_t *root, const char *name) {
+    return json_real_value(json_object_get(json_object_get(json_object_get(root, "times"), name), "value"));
+}
+
+static void timeline(const json_t *root) {
+    static const char *const stages[][2] = {
+        {"copy-in begin", "copy-in end"}, {"compute begin", "compute end"}, {"copy-out begin", "copy-out end"}};
+    const json_t *list = json_object_get(root, "timeline"), *row;
+    size_t i;
+    need(json_array_size(list) > 0, "timeline", "rows");
+    json_array_foreach(list, i, row) {
+        for (int s = 0; s < 3; s++) {
+            const json_t *begin = json_object_get(row, stages[s][0]), *end = json_object_get(row, stages[s][1]);
+            need(json_is_real(begin) && json_is_real(end) && json_real_value(begin) <= json_real_value(end), "timeline",
+                 stages[s][0]);
+        }
+    }
+}
+
+/* Four ways, the first being the job's own: its ratios are 1 and its residual against itself is none. */
+static void comparison(const json_t *root) {
+    static const char *const values[] = {"whole s",     "transfer+compute s",     "compute s",
+                                         "times whole", "times transfer+compute", "times compute"};
+    const json_t *list = json_object_get(root, "comparison"), *row;
+    size_t i;
+    need(json_array_size(list) == 4, "comparison", "rows");
+    json_array_foreach(list, i, row) {
+        const char *label = json_string_value(json_object_get(row, "label"));
+        need(label && *label, "comparison", "label");
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++)
+            need(json_real_value(json_object_get(row, values[v])) > 0, "comparison", values[v]);
+        const json_t *residual = json_object_get(row, "residual dB");
+        need(json_is_null(residual) || json_real_value(residual) <= -115, "comparison", "residual dB");
+        if (i == 0)
+            need(json_is_null(residual) && json_real_value(json_object_get(row, "times whole")) == 1, "comparison",
+                 "the job's own row");
+    }
+    static const char *const excerpt[] = {"input", NULL};
+    measures(root, "comparison excerpt", excerpt, "s");
+}
+
+int main(int argc, char **argv) {
+    json_error_t error;
+    json_t *root = argc > 1 ? json_load_file(argv[1], JSON_REJECT_DUPLICATES, &error) : NULL;
+    if (!root) {
+        fprintf(stderr, "check_report: %s\n", argc > 1 ? error.text : "which file?");
+        return 1;
+    }
+    texts(root, "environment", (const char *const[]){"gpuconv", "compiler", "system", NULL});
+    texts(root, "convolution", (const char *const[]){"backend", "device", "algorithm", "why", NULL});
+    counts(root, "convolution",
+           (const char *const[]){"threads", "inputs", "outputs", "routes", "response frames", "transform points",
+                                 "hop frames", "partitions", "chunk frames", NULL});
+    texts(root, "files", (const char *const[]){"input", "input format", "response", "output", "output format", NULL});
+    counts(root, "files",
+           (const char *const[]){"input rate", "input frames", "output frames", "clipped samples", NULL});
+    measures(root, "times",
+             (const char *const[]){"set-up", "read", "copy-in", "compute", "copy-out", "write", "wall", NULL}, "s");
+    measures(root, "times", (const char *const[]){"times real time", NULL}, "x");
+    need(measured(root, "wall") >= measured(root, "set-up"), "times", "wall holds set-up");
+    need(measured(root, "wall") > 0 && measured(root, "times real time") > 0, "times", "wall");
+    timeline(root);
+    if (argc > 2 && strcmp(argv[2], "compare") == 0)
+        comparison(root);
+    else
+        need(!json_object_get(root, "comparison"), "comparison", "not asked for");
+    json_decref(root);
+    return good ? 0 : 1;
+}

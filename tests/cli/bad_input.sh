@@ -1,0 +1,53 @@
+#!/bin/sh
+# Whatever is wrong with a file: exit 1, one line that names it and says why, no output, nothing temporary, an older
+# output untouched.
+. "$(dirname "$0")/lib.sh"
+
+make_audio noise in.wav wav-16 1 44100 1000 0.1
+make_audio noise two.wav wav-16 2 44100 1000 0.1
+make_audio taps ir.wav 1 44100 1 0.5
+make_audio taps three.wav 3 44100 1 0.5 0.25 0 1 0
+make_audio taps nan.wav 1 44100 1 nan 0.25
+make_audio taps inf.wav 1 44100 1 0 inf
+make_audio noise long.flac flac-16 1 44100 50000 0.5
+: >empty.wav
+mkdir folder folder.wav
+echo "This is a letter, not a sound. It is long enough to hold a header." >text.wav
+head -c 100000 /dev/zero >zeros.wav
+for kind in truncated zero-frames zero-channels; do
+    make_audio broken $kind $kind.wav
+done
+head -c 200 long.flac >cut-off.flac
+
+# As input and as response alike.
+bad() {
+    refuses 1 "$1: $2" "$1" ir.wav out.wav
+    refuses 1 "$1: $2" in.wav "$1" out.wav
+}
+bad missing.wav "No such file"
+bad nowhere/in.wav "No such file"
+bad in.wav/in.wav "Not a directory"
+bad empty.wav "the file is empty"
+bad folder "is a directory"
+bad folder.wav "is a directory"
+bad text.wav "not readable as audio"
+bad zeros.wav "not readable as audio"
+bad truncated.wav "not readable as audio"
+bad zero-frames.wav "holds no frames"
+bad zero-channels.wav "not readable as audio"
+bad cut-off.flac ""
+
+refuses 1 "nan.wav: the response is not finite at frame 1 of channel 1" in.wav nan.wav out.wav
+refuses 1 "inf.wav: the response is not finite at frame 2 of channel 1" in.wav inf.wav out.wav
+refuses 1 "three.wav: 3 channels of response do not fit 2 of input" two.wav three.wav out.wav
+
+refuses 1 "nowhere/out.wav: No such file or directory" in.wav ir.wav nowhere/out.wav
+refuses 1 "in.wav/out.wav: Not a directory" in.wav ir.wav in.wav/out.wav
+refuses 1 "folder.wav: is a directory" in.wav ir.wav folder.wav
+refuses 1 "out.xyz: the extension names no known format" in.wav ir.wav out.xyz
+refuses 1 "out: the extension names no known format" in.wav ir.wav out
+refuses 1 "folder/.wav" in.wav ir.wav folder/.wav/out.wav
+
+# The worst comes first: nothing is computed before the output could be opened.
+make_audio sparse long.wav 400000000 1 44100 0
+refuses 1 "nowhere/out.wav" long.wav ir.wav nowhere/out.wav

@@ -1,0 +1,37 @@
+#!/bin/sh
+# The output may be the input or the response: the bytes are those of a run to another name. Links and permissions stay.
+. "$(dirname "$0")/lib.sh"
+
+for format in wav-16 wav-24 wav-float flac-24 aiff-16; do
+    end=${format%-*}
+    make_audio noise "in.$end" $format 2 44100 150000 0.2
+    make_audio noise "ir.$end" $format 2 44100 3000 0.02
+    runs "in.$end" "ir.$end" "want.$end"
+    cp "in.$end" "a.$end"
+    runs "a.$end" "ir.$end" "a.$end"
+    cmp "a.$end" "want.$end" || fail "output = input, $format: other bytes"
+    cp "ir.$end" "b.$end"
+    runs "in.$end" "b.$end" "b.$end"
+    cmp "b.$end" "want.$end" || fail "output = response, $format: other bytes"
+done
+make_audio noise c.wav wav-16 1 44100 3000 0.1
+cp c.wav d.wav
+runs c.wav c.wav want.wav
+runs d.wav d.wav d.wav
+cmp d.wav want.wav || fail "input = response = output: other bytes"
+
+# Twice the same command, twice the same bytes: nothing in the file tells the time.
+runs c.wav c.wav again.wav
+cmp want.wav again.wav || fail "two runs, different bytes"
+
+# A link stays a link, and what it points to takes the result.
+mkdir elsewhere
+cp c.wav elsewhere/real.wav && chmod 640 elsewhere/real.wav
+ln -s elsewhere/real.wav link.wav
+runs link.wav c.wav link.wav
+[ -L link.wav ] || fail "the link was replaced"
+cmp elsewhere/real.wav want.wav || fail "through a link: other bytes"
+[ "$(stat -c %a elsewhere/real.wav)" = 640 ] || fail "permissions changed: $(ls -l elsewhere/real.wav)"
+(umask 027 && runs c.wav c.wav fresh.wav)
+[ "$(stat -c %a fresh.wav)" = 640 ] || fail "a new file does not follow the umask: $(ls -l fresh.wav)"
+[ -z "$(find . -name '.*' -type f)" ] || fail "temporaries left: $(ls -lA . elsewhere)"

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Ctrl-C and its kin in the middle of a long job: exit 130, one line, nothing left, an older output untouched.
+. "$(dirname "$0")/lib.sh"
+
+make_audio sparse in.wav 1600000000 2 44100 5
+make_audio noise ir.wav wav-16 1 44100 3000 0.1
+echo "an older output" >out.wav
+
+for signal in INT TERM HUP; do
+    before=$(state)
+    "$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    turns=0
+    until [ -n "$(find . -name '.*gpuconv*' -size +64k)" ]; do # under way once it writes
+        kill -0 $job 2>/dev/null || fail "ended by itself: $(cat "$work/log/err")"
+        turns=$((turns + 1))
+        [ "$turns" -lt 3000 ] || fail "never began to write"
+        sleep 0.02
+    done
+    kill -s $signal $job
+    wait $job
+    status=$?
+    [ "$status" -eq 130 ] || fail "exit $status after SIG$signal: $(cat "$work/log/err")"
+    one_line "out.wav: interrupted"
+    [ "$(state)" = "$before" ] || fail "SIG$signal changed the folder: $(ls -lA)"
+done
+
+# Under nohup a hang-up is ignored, and stays so.
+(
+    trap '' HUP
+    "$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
+    echo $! >"$work/log/pid"
+    wait $!
+    echo $? >"$work/log/status"
+) &
+shell=$!
+turns=0
+until [ -n "$(find . -name '.*gpuconv*' -size +64k)" ]; do
+    turns=$((turns + 1))
+    [ "$turns" -lt 3000 ] || fail "never began to write"
+    sleep 0.02
+done
+job=$(cat "$work/log/pid")
+ignored=$(sed -n 's/^SigIgn:[[:space:]]*//p' "/proc/$job/status")
+kill -s INT "$job"
+wait $shell
+[ "$(cat "$work/log/status")" -eq 130 ] || fail "exit $(cat "$work/log/status") after SIGINT under nohup"
+[ $((0x${ignored#????????} & 1)) -eq 1 ] || fail "a hang-up that nohup ignores was caught again"

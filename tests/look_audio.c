@@ -1,0 +1,129 @@
+/*
+ * Looks at a file that gpuconv wrote.
+ *
+ *   look_audio about PATH                    prints frames, channels, rate, container and sample format, one line
+ *   look_audio clipped PATH                  prints how many samples stand at either end of a 16-bit scale
+ *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
+ *                                            a sparse file's convolution: these taps after each of these positions, to
+ *                                            the last bit, and nothing else anywhere
+ */
+#include "sparse.h"
+
+#include <math.h>
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int fail(const char *path, const char *why) {
+    fprintf(stderr, "look_audio: %s: %s\n", path, why);
+    return 1;
+}
+
+static SNDFILE *opened(const char *path, SF_INFO *info) {
+    *info = (SF_INFO){0};
+    SNDFILE *file = sf_open(path, SFM_READ, info);
+    if (!file)
+        fail(path, sf_strerror(NULL));
+    return file;
+}
+
+static int about(const char *path) {
+    SF_INFO info;
+    SNDFILE *file = opened(path, &info);
+    if (!file)
+        return 1;
+    static const struct {
+        int code;
+        const char *name;
+    } containers[] = {{SF_FORMAT_WAV, "wav"}, {SF_FORMAT_WAVEX, "wav"}, {SF_FORMAT_RF64, "rf64"},
+                      {SF_FORMAT_W64, "w64"}, {SF_FORMAT_FLAC, "flac"}, {SF_FORMAT_AIFF, "aiff"},
+                      {SF_FORMAT_OGG, "ogg"}, {SF_FORMAT_CAF, "caf"},   {SF_FORMAT_AU, "au"}},
+      samples[] = {{SF_FORMAT_PCM_S8, "s8"},     {SF_FORMAT_PCM_U8, "u8"},    {SF_FORMAT_PCM_16, "16"},
+                   {SF_FORMAT_PCM_24, "24"},     {SF_FORMAT_PCM_32, "32"},    {SF_FORMAT_FLOAT, "float"},
+                   {SF_FORMAT_DOUBLE, "double"}, {SF_FORMAT_VORBIS, "vorbis"}};
+    const char *container = "other", *sample = "other";
+    for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
+        if ((info.format & SF_FORMAT_TYPEMASK) == containers[i].code)
+            container = containers[i].name;
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+        if ((info.format & SF_FORMAT_SUBMASK) == samples[i].code)
+            sample = samples[i].name;
+    printf("%lld %d %d %s %s\n", (long long)info.frames, info.channels, info.samplerate, container, sample);
+    return sf_close(file);
+}
+
+static int clipped(const char *path) {
+    SF_INFO info;
+    SNDFILE *file = opened(path, &info);
+    if (!file)
+        return 1;
+    short block[4096];
+    long long count = 0;
+    for (sf_count_t n; (n = sf_read_short(file, block, 4096)) > 0;)
+        for (sf_count_t i = 0; i < n; i++)
+            count += block[i] == 32767 || block[i] == -32768;
+    printf("%lld\n", count);
+    return sf_close(file);
+}
+
+/* What must stand at a frame of a channel. */
+static int expected(long long at, int channel, int taps, char **tap, int positions, char **position) {
+    double sum = 0;
+    for (int p = 0; p < positions; p++)
+        for (int t = 0; t < taps; t++)
+            if (atoll(position[p]) + atoll(tap[t]) == at)
+                sum += atof(strchr(tap[t], '=') + 1) * sparse_value(p, channel);
+    return (int)lrint(sum);
+}
+
+static int sparse(int argc, char **a) {
+    enum { BLOCK = 65536, CHANNELS = 8 };
+    static short block[BLOCK * CHANNELS];
+    SF_INFO info;
+    SNDFILE *file = opened(a[0], &info);
+    int taps = 0;
+    while (4 + taps < argc && strcmp(a[4 + taps], "--") != 0)
+        taps++;
+    char **tap = a + 4, **position = a + 4 + taps + 1;
+    int positions = argc - 4 - taps - 1;
+    if (!file)
+        return 1;
+    if (info.frames != atoll(a[1]) || info.channels != atoi(a[2]) || info.samplerate != atoi(a[3]))
+        return fail(a[0], "another length, channel count or rate");
+    if (positions < 1 || taps < 1 || info.channels > CHANNELS)
+        return fail(a[0], "nothing to look for");
+    long long sounding = 0, frame = 0;
+    for (sf_count_t n; (n = sf_readf_short(file, block, BLOCK)) > 0; frame += n) {
+        for (sf_count_t i = 0; i < n * info.channels; i++) {
+            if (block[i] == 0)
+                continue;
+            long long at = frame + i / info.channels;
+            int channel = (int)(i % info.channels), want = expected(at, channel, taps, tap, positions, position);
+            if (block[i] != want) {
+                fprintf(stderr, "look_audio: %s: frame %lld, channel %d is %d, not %d\n", a[0], at, channel, block[i],
+                        want);
+                return 1;
+            }
+            sounding++;
+        }
+    }
+    if (frame != info.frames)
+        return fail(a[0], "shorter than its header says");
+    /* Every sounding sample was right, so their number says whether one is missing. */
+    if (sounding != (long long)taps * positions * info.channels)
+        return fail(a[0], "a sounding frame is missing");
+    return sf_close(file);
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 2 ? argv[1] : "";
+    if (strcmp(what, "about") == 0 && argc == 3)
+        return about(argv[2]);
+    if (strcmp(what, "clipped") == 0 && argc == 3)
+        return clipped(argv[2]);
+    if (strcmp(what, "sparse") == 0 && argc > 8)
+        return sparse(argc - 2, argv + 2);
+    fprintf(stderr, "look_audio: about, clipped or sparse; see its source\n");
+    return 2;
+}
