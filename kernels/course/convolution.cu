@@ -1,11 +1,13 @@
 /*
- * The course's case study (Stahl, GPU Programming with CUDA, section 11): direct convolution with X consecutive outputs a
- * thread, the sliding window of the input in registers, the taps in constant memory, the input read from global memory.
+ * The course's case study (Stahl, GPU Programming with CUDA, section 11): direct convolution with X consecutive outputs
+ * a thread, the sliding window of the input in registers, the taps in constant memory, the input read from global
+ * memory.
  *
  *      out[i + r] = sum over k of taps[k] in[i + r - k]
  *
- * The window holds in[i - k] ... in[i - k + X - 1]. From one tap to the next it moves down by one input: one register takes
- * the new value, all others stay, and their roles rotate. Unrolled X times, every role is a compile-time constant.
+ * The window holds in[i - k] ... in[i - k + X - 1]. From one tap to the next it moves down by one input: one register
+ * takes the new value, all others stay, and their roles rotate. Unrolled X times, every role is a compile-time
+ * constant.
  */
 #include "convolution.h"
 
@@ -15,7 +17,8 @@ __constant__ float taps[COURSE_TAPS_MOST];
 
 enum { BLOCK = 256 };
 
-template <int X> __global__ void __launch_bounds__(BLOCK) unrolled(const float *in, float *out, int64_t frames, int count) {
+template <int X>
+__global__ void __launch_bounds__(BLOCK) unrolled(const float *in, float *out, int64_t frames, int count) {
     int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * X;
     if (i >= frames)
         return;

@@ -6,15 +6,16 @@
  *      X_k[u] = W_L^(u k)  sum over j of  x[u + j L/R]  W_R^(j k),      W_n = exp(-2 pi i / n)
  *
  * and leaves X_k as sub-transform k of length L / R in the same places (Cooley & Tukey 1965; Van Loan, Computational
- * Frameworks for the FFT, 1.8). Stages are of radix 16, the last one of what remains (2, 4, 8 or 16). The result stays in
- * that scrambled order, which products do not mind; the inverse runs the same stages backwards.
+ * Frameworks for the FFT, 1.8). Stages are of radix 16, the last one of what remains (2, 4, 8 or 16). The result stays
+ * in that scrambled order, which products do not mind; the inverse runs the same stages backwards.
  *
  *      registers   before the first stage and after the inverse   v[j] = x[t + j N/16]
  *                  between forward and inverse                    v[j] = place 16 t + j of the scrambled spectrum
  *
- * Every stage writes to the places it read, so one barrier an exchange is enough (and one between two forward transforms
- * through the same memory, the second of which writes where others may still read); an exchange inside sub-transforms of
- * 512 places or fewer stays inside a warp. Place p lies at p + p / 16, which keeps both strides free of bank conflicts.
+ * Every stage writes to the places it read, so one barrier an exchange is enough (and one between two forward
+ * transforms through the same memory, the second of which writes where others may still read); an exchange inside
+ * sub-transforms of 512 places or fewer stays inside a warp. Place p lies at p + p / 16, which keeps both strides free
+ * of bank conflicts.
  */
 #ifndef GC_KERNELS_FFT_CUH
 #define GC_KERNELS_FFT_CUH
@@ -52,7 +53,7 @@ template <bool Inverse, int Power> __device__ __forceinline__ float2 turn16(floa
                : Power == 3 ? make_float2(s1, -c1)
                : Power == 6 ? make_float2(-h, -h)
                             : make_float2(-c1, s1); /* 9 */
-    if (Power == 2 || Power == 6) { /* a sum and a difference, then one scaling of each */
+    if (Power == 2 || Power == 6) {                 /* a sum and a difference, then one scaling of each */
         float2 r = Inverse ? make_float2(v.x - v.y, v.y + v.x) : make_float2(v.x + v.y, v.y - v.x);
         return Power == 2 ? make_float2(r.x * h, r.y * h)
                           : (Inverse ? make_float2(-r.y * h, r.x * h) : make_float2(r.y * h, -r.x * h));
@@ -77,7 +78,7 @@ template <bool Inverse> __device__ __forceinline__ void radix16(float2 *v) {
 #pragma unroll
     for (int k = 0; k < 4; k++)
         radix4<Inverse>(v[4 * k], v[4 * k + 1], v[4 * k + 2], v[4 * k + 3]);
-    /* Output k1 + 4 k2 now stands at 4 k1 + k2: exchange names, no instruction. */
+        /* Output k1 + 4 k2 now stands at 4 k1 + k2: exchange names, no instruction. */
 #pragma unroll
     for (int a = 0; a < 4; a++)
 #pragma unroll
@@ -106,8 +107,8 @@ template <bool Inverse, int R> __device__ __forceinline__ void neighbours(float2
             float2 e[4] = {p[0], p[2], p[4], p[6]}, o[4] = {p[1], p[3], p[5], p[7]};
             radix4<Inverse>(e[0], e[1], e[2], e[3]);
             radix4<Inverse>(o[0], o[1], o[2], o[3]);
-            float2 o1 = Inverse ? make_float2(o[1].x - o[1].y, o[1].y + o[1].x)
-                                : make_float2(o[1].x + o[1].y, o[1].y - o[1].x);
+            float2 o1 =
+                Inverse ? make_float2(o[1].x - o[1].y, o[1].y + o[1].x) : make_float2(o[1].x + o[1].y, o[1].y - o[1].x);
             float2 o3 = Inverse ? make_float2(-o[3].x - o[3].y, o[3].x - o[3].y)
                                 : make_float2(o[3].y - o[3].x, -o[3].x - o[3].y);
             o[1] = make_float2(o1.x * h, o1.y * h);

@@ -39,8 +39,7 @@ __global__ void __launch_bounds__(BLOCK) copy(const float4 *from, float4 *to, in
             to[i + k * BLOCK] = v[k];
 }
 
-__global__ void empty() {
-}
+__global__ void empty() {}
 
 } // namespace
 
@@ -52,7 +51,7 @@ cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t str
 cudaError_t gck_ceiling_copy(const float *from, float *to, int64_t n, cudaStream_t stream) {
     int64_t quads = n / 4;
     copy<<<(unsigned)((quads + 4 * BLOCK - 1) / (4 * BLOCK)), BLOCK, 0, stream>>>((const float4 *)from, (float4 *)to,
-                                                                                 quads);
+                                                                                  quads);
     return cudaGetLastError();
 }
 

@@ -85,8 +85,8 @@ __device__ __forceinline__ void store(float *tile, const float *acc, float *out,
         out[i] = tile[i];
 }
 
-__global__ void __launch_bounds__(BLOCK, 5) short_response(gck_matrix a, const float *__restrict__ taps, int count,
-                                                           int padded, int64_t frames) {
+__global__ void __launch_bounds__(BLOCK, 5)
+    short_response(gck_matrix a, const float *__restrict__ taps, int count, int padded, int64_t frames) {
     __shared__ __align__(16) float tile[TILE + SEGMENT + 4];
     __shared__ __align__(16) float reversed[SEGMENT];
     int64_t n0 = (int64_t)blockIdx.x * TILE;
@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(BLOCK, 5) short_response(gck_matrix a, const f
     store(tile, acc, a.out + blockIdx.y * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
 }
 
-__global__ void __launch_bounds__(BLOCK, 4) long_response(gck_matrix a, const float *__restrict__ taps, int64_t count,
-                                                          int64_t frames) {
+__global__ void __launch_bounds__(BLOCK, 4)
+    long_response(gck_matrix a, const float *__restrict__ taps, int64_t count, int64_t frames) {
     __shared__ __align__(16) float tile[TILE + SEGMENT + 4];
     __shared__ __align__(16) float reversed[SEGMENT];
     __shared__ double total[TILE]; /* [r][thread]: each thread its own, no conflicts */

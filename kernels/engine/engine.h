@@ -1,6 +1,6 @@
 /*
- * What gpuconv runs on a GPU: launchers that C can call. Each takes a stream, queues its work there and returns what the
- * launch said; none waits, allocates or copies. All pointers are device memory unless said otherwise.
+ * What gpuconv runs on a GPU: launchers that C can call. Each takes a stream, queues its work there and returns what
+ * the launch said; none waits, allocates or copies. All pointers are device memory unless said otherwise.
  *
  * Planar input lies channel after channel, in_stride floats apart; in[0] is the chunk's first frame, and the schedule's
  * history (zeros at the beginning) stands before it. Planar output likewise, out_stride apart.
@@ -55,7 +55,8 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
                        cudaStream_t stream);
 
-/* ---- Transforms (overlap_save.cu, partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ------- */
+/* ---- Transforms (overlap_save.cu, partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST -------
+ */
 
 enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };
 
@@ -68,20 +69,21 @@ cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t t
                         int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
 
 /* Overlap-save: `pairs` pairs of blocks of `hop` outputs, the whole of it in one kernel. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs,
-                             const float2 *table, const float2 *spectra, cudaStream_t stream);
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *table,
+                             const float2 *spectra, cudaStream_t stream);
 
 /* Partitioned: blocks 2 x pairs of points / 2 outputs each; block s and block s + pairs share a transform. `partitions`
  * is a multiple of GCK_PARTITION_STEP, the spectra beyond the response's end being zero. delay: inputs x
- * (partitions - 1 + pairs) x points, zeros before first use in the first partitions - `reach` spectra of an input, where
- * reach is the number of partitions that hold taps. sums: outputs x pairs x points. */
+ * (partitions - 1 + pairs) x points, zeros before first use in the first partitions - `reach` spectra of an input,
+ * where reach is the number of partitions that hold taps. sums: outputs x pairs x points. */
 enum { GCK_PARTITION_STEP = 16 };
 
 cudaError_t gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pairs, int64_t partitions, int64_t reach,
                             const float2 *table, const float2 *spectra, float2 *delay, float2 *sums,
                             cudaStream_t stream);
 
-/* ---- Ceilings (ceilings.cu): what the device can do at most -------------------------------------------------------- */
+/* ---- Ceilings (ceilings.cu): what the device can do at most --------------------------------------------------------
+ */
 
 /* `rounds` x 64 fused multiply-adds in each of blocks x 256 threads; writes one float a thread. */
 cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t stream);

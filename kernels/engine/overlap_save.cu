@@ -1,6 +1,7 @@
 /*
- * Overlap-save in one kernel: load, transform, multiply, transform back, store. Two neighbouring blocks of an output are
- * the real and imaginary part of one complex signal, which a real response keeps apart; the spectrum stays scrambled.
+ * Overlap-save in one kernel: load, transform, multiply, transform back, store. Two neighbouring blocks of an output
+ * are the real and imaginary part of one complex signal, which a real response keeps apart; the spectrum stays
+ * scrambled.
  *
  *      in    |--- before ---|----- hop -----|----- hop -----|      pair: block a ends after the first hop,
  *            |<------- a: N points -------->|                      block b a hop later
@@ -99,28 +100,28 @@ cudaError_t launch_spectra(const float *taps, int planes, int64_t count, int64_t
     cudaError_t failed = allow_shared(spectrum<N>, layout<N>::bytes);
     if (failed)
         return failed;
-    spectrum<N><<<(unsigned)((pieces + layout<N>::groups - 1) / layout<N>::groups), layout<N>::block,
-                  layout<N>::bytes, stream>>>(taps, count, partition, pieces, partitions, table, spectra);
+    spectrum<N><<<(unsigned)((pieces + layout<N>::groups - 1) / layout<N>::groups), layout<N>::block, layout<N>::bytes,
+                  stream>>>(taps, count, partition, pieces, partitions, table, spectra);
     return cudaGetLastError();
 }
 
 } // namespace
 
-int64_t gck_transform_shared(int64_t points) {
+int64_t gck_transform_shared(int64_t points){
 #define CALL(n) layout<n>::bytes
     GCK_FOR_POINTS(points, CALL)
 #undef CALL
 }
 
 cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
-                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream) {
+                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream){
 #define CALL(n) launch_spectra<n>(taps, planes, taps_count, partition, partitions, table, spectra, stream)
     GCK_FOR_POINTS(points, CALL)
 #undef CALL
 }
 
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs,
-                             const float2 *table, const float2 *spectra, cudaStream_t stream) {
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *table,
+                             const float2 *spectra, cudaStream_t stream) {
 #define CALL(n) launch<n>(matrix, hop, pairs, table, spectra, stream)
     GCK_FOR_POINTS(points, CALL)
 #undef CALL

@@ -95,8 +95,8 @@ cudaError_t launch(const gck_matrix *matrix, int64_t pairs, int64_t partitions, 
     if (failed)
         return failed;
     unsigned blocks = (unsigned)((reach - 1 + pairs + l::groups - 1) / l::groups);
-    forward<N><<<dim3(blocks, matrix->inputs), l::block, l::bytes, stream>>>(*matrix, pairs, partitions, reach, table,
-                                                                            delay);
+    forward<N>
+        <<<dim3(blocks, matrix->inputs), l::block, l::bytes, stream>>>(*matrix, pairs, partitions, reach, table, delay);
     dim3 grid(N / BLOCK, (unsigned)((pairs + STEP - 1) / STEP), matrix->outputs);
     sum_partitions<<<grid, BLOCK, 0, stream>>>(*matrix, N, pairs, partitions, spectra, delay, sums);
     blocks = (unsigned)((pairs + l::groups - 1) / l::groups);

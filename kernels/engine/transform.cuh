@@ -66,8 +66,7 @@ __device__ __forceinline__ void load_pair(float2 *v, const float *__restrict__ a
 }
 
 /* The last hop = N - before places of both blocks. */
-template <int N>
-__device__ __forceinline__ void store_pair(const float2 *v, float *a, float *b, int before, int t) {
+template <int N> __device__ __forceinline__ void store_pair(const float2 *v, float *a, float *b, int before, int t) {
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * fft<N>::threads - before;

@@ -110,8 +110,7 @@ const gc_audio_info *gc_reader_info(const gc_reader *r) {
     return &r->info;
 }
 
-static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got,
-                              gpuconv_error *error) {
+static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
     int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
     *got = 0;
     while (*got < frames) {
@@ -144,8 +143,7 @@ gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *
     return read_as(r, r->info.pcm, raw, frames, got, error);
 }
 
-gpuconv_status gc_reader_read_floats(gc_reader *r, float *samples, int64_t frames, int64_t *got,
-                                     gpuconv_error *error) {
+gpuconv_status gc_reader_read_floats(gc_reader *r, float *samples, int64_t frames, int64_t *got, gpuconv_error *error) {
     return read_as(r, (gc_pcm){GC_F32, 32}, samples, frames, got, error);
 }
 
@@ -161,7 +159,7 @@ void gc_reader_free(gc_reader *r) {
 /* Where the output will really lie: behind symbolic links, so that a link stays a link. */
 static char *resolve(const char *path) {
     char *real = realpath(path, NULL);
-    return real ? real : strdup(path);
+    return real || errno == ENOMEM ? real : strdup(path);
 }
 
 /* Opens the file to write into: a fresh one beside the target, or the target where it is no regular file. */

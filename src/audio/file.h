@@ -9,9 +9,9 @@ typedef struct gc_reader gc_reader;
 
 typedef struct gc_audio_info {
     int channels, rate;
-    int64_t frames;  /* -1: not known before the end */
-    int file_format; /* the file library's own code, for gc_writer_new */
-    gc_pcm pcm;      /* how gc_reader_read delivers samples */
+    int64_t frames;   /* -1: not known before the end */
+    int file_format;  /* the file library's own code, for gc_writer_new */
+    gc_pcm pcm;       /* how gc_reader_read delivers samples */
     const char *name; /* of container and sample format, such as "WAV, signed 16 bit PCM"; static for the reader */
 } gc_audio_info;
 
@@ -29,10 +29,10 @@ void gc_reader_free(gc_reader *reader);
 
 typedef struct gc_writer gc_writer;
 
-/* Begins a file beside `path` that takes its name only on commit. The container follows the extension, the sample format
- * follows `like` where the container has it, else the nearest that loses nothing, else the container's own; a WAV that
- * `frames` (-1: unknown) would take past 4 GiB becomes RF64. FILE, FORMAT (unknown extension, impossible channels or
- * rate), MEMORY. */
+/* Begins a file beside `path` that takes its name only on commit. The container follows the extension, the sample
+ * format follows `like` where the container has it, else the nearest that loses nothing, else the container's own; a
+ * WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64. FILE, FORMAT (unknown extension, impossible
+ * channels or rate), MEMORY. */
 gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int channels, int64_t frames,
                              gc_writer **writer, gpuconv_error *error);
 

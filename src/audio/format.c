@@ -8,9 +8,9 @@
 
 gc_pcm gc_format_pcm(int format) {
     int container = format & SF_FORMAT_TYPEMASK;
-    int little = (format & SF_FORMAT_ENDMASK) != SF_ENDIAN_BIG &&
-                 (container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX || container == SF_FORMAT_W64 ||
-                  container == SF_FORMAT_RF64);
+    int little =
+        (format & SF_FORMAT_ENDMASK) != SF_ENDIAN_BIG && (container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX ||
+                                                          container == SF_FORMAT_W64 || container == SF_FORMAT_RF64);
     switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_S8:
     case SF_FORMAT_PCM_U8:
@@ -42,10 +42,20 @@ int gc_format_container(const char *path) {
         const char *extension;
         int container;
     } known[] = {
-        {"wav", SF_FORMAT_WAV},   {"wave", SF_FORMAT_WAV},  {"w64", SF_FORMAT_W64},  {"rf64", SF_FORMAT_RF64},
-        {"flac", SF_FORMAT_FLAC}, {"aif", SF_FORMAT_AIFF},  {"aiff", SF_FORMAT_AIFF}, {"aifc", SF_FORMAT_AIFF},
-        {"ogg", SF_FORMAT_OGG},   {"oga", SF_FORMAT_OGG},   {"opus", SF_FORMAT_OGG | SF_FORMAT_OPUS},
-        {"caf", SF_FORMAT_CAF},   {"au", SF_FORMAT_AU},     {"snd", SF_FORMAT_AU},
+        {"wav", SF_FORMAT_WAV},
+        {"wave", SF_FORMAT_WAV},
+        {"w64", SF_FORMAT_W64},
+        {"rf64", SF_FORMAT_RF64},
+        {"flac", SF_FORMAT_FLAC},
+        {"aif", SF_FORMAT_AIFF},
+        {"aiff", SF_FORMAT_AIFF},
+        {"aifc", SF_FORMAT_AIFF},
+        {"ogg", SF_FORMAT_OGG},
+        {"oga", SF_FORMAT_OGG},
+        {"opus", SF_FORMAT_OGG | SF_FORMAT_OPUS},
+        {"caf", SF_FORMAT_CAF},
+        {"au", SF_FORMAT_AU},
+        {"snd", SF_FORMAT_AU},
         {"mp3", SF_FORMAT_MPEG},
     };
     const char *name = strrchr(path, '/');

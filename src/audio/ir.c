@@ -1,7 +1,7 @@
 /* Impulse responses from files. */
+#include "../dsp/ir.h"
 #include "../core/error.h"
 #include "../core/memory.h"
-#include "../dsp/ir.h"
 #include "file.h"
 
 #include <stdlib.h>
@@ -56,8 +56,8 @@ gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error 
     status = read_planes(reader, &planes, &frames, error);
     gpuconv_error inner = {0};
     if (!status) {
-        status = gpuconv_ir_new((const float *const *)planes, channels, frames, gc_reader_info(reader)->rate, ir,
-                                &inner);
+        status =
+            gpuconv_ir_new((const float *const *)planes, channels, frames, gc_reader_info(reader)->rate, ir, &inner);
         if (status)
             gc_fail(error, status, "%s: %.400s", path, inner.message);
     }

@@ -118,8 +118,8 @@ int gc_cmd_convolve(int argc, const char **argv) {
     options o = {.device = -1};
     struct poptOption table[] = {
         {"backend", 'b', POPT_ARG_STRING, &o.backend, 0, "where to compute: auto (default), cpu or cuda", "WHERE"},
-        {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0,
-         "how: auto (default), direct, overlap-save or partitioned", "HOW"},
+        {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0, "how: auto (default), direct, overlap-save or partitioned",
+         "HOW"},
         {"device", 'd', POPT_ARG_INT, &o.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
         {"threads", 't', POPT_ARG_INT, &o.threads, 0, "CPU threads (default: one a core)", "COUNT"},
         {"gain", 'g', POPT_ARG_DOUBLE, &o.gain, 0, "gain of the response in decibels (default: 0)", "DB"},
@@ -133,7 +133,8 @@ int gc_cmd_convolve(int argc, const char **argv) {
         fprintf(stderr, "gpuconv: out of memory\n");
         return GC_EXIT_FAILED;
     }
-    poptSetOtherOptionHelp(context, "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n\nOptions:");
+    poptSetOtherOptionHelp(context,
+                           "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n\nOptions:");
     int status = GC_EXIT_DONE, bad = poptGetNextOpt(context);
     const char *paths[3] = {poptGetArg(context), poptGetArg(context), poptGetArg(context)};
     if (bad < -1) {

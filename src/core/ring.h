@@ -1,6 +1,6 @@
 /*
- * A ring of slots that travel from a producer over a worker to a consumer, each on its own thread, and block where there
- * is nothing to do yet:
+ * A ring of slots that travel from a producer over a worker to a consumer, each on its own thread, and block where
+ * there is nothing to do yet:
  *
  *      producer  acquire -> fill      worker  take -> finish      consumer  wait -> release
  *

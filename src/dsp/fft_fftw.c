@@ -1,6 +1,6 @@
-/* Transforms through FFTW. Its planner is not thread-safe, so planning and destroying hold one lock; executing a plan on
- * new arrays is safe from any thread (FFTW manual, 5.2 and 4.6). Plans are estimated, not measured: on short jobs the
- * measuring costs more than it saves. */
+/* Transforms through FFTW. Its planner is not thread-safe, so planning and destroying hold one lock; executing a plan
+ * on new arrays is safe from any thread (FFTW manual, 5.2 and 4.6). Plans are estimated, not measured: on short jobs
+ * the measuring costs more than it saves. */
 #include "fft.h"
 
 #include "../core/memory.h"

@@ -155,9 +155,9 @@ gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir
     soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
     for (int p = 0; p < ir->planes; p++) {
         size_t used, done;
-        soxr_error_t failure = soxr_oneshot(ir->rate, rate, 1, gc_ir_plane(ir, p), (size_t)ir->frames, &used,
-                                            made->taps + (int64_t)p * frames, (size_t)frames, &done, &io, &quality,
-                                            &runtime);
+        soxr_error_t failure =
+            soxr_oneshot(ir->rate, rate, 1, gc_ir_plane(ir, p), (size_t)ir->frames, &used,
+                         made->taps + (int64_t)p * frames, (size_t)frames, &done, &io, &quality, &runtime);
         if (failure) {
             gpuconv_ir_free(made);
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", failure);

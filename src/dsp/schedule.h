@@ -15,8 +15,8 @@ typedef struct gc_schedule {
 
 /* The schedule of an algorithm (not AUTO) for `taps` >= 1 with transforms of `transform` points, a power of two >= 4:
  * direct ignores it; overlap-save needs transform > taps and hops by transform - taps + 1, from 64 on rounded down to a
- * multiple of 32 so that blocks begin aligned; partitioned cuts the response into halves of a transform and hops by one.
- * Returns false when the sizes do not fit. */
+ * multiple of 32 so that blocks begin aligned; partitioned cuts the response into halves of a transform and hops by
+ * one. Returns false when the sizes do not fit. */
 bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transform, gc_schedule *schedule);
 
 /* Input frames before the first one of a chunk that its outputs need. */

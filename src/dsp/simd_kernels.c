@@ -195,7 +195,8 @@ static void multiply_add(float *y, const float *x, const float *h, int64_t n) {
     }
 }
 
-/* Four vectors of bins at a time keep their sums in registers while all partitions pass: the sign waits until the end. */
+/* Four vectors of bins at a time keep their sums in registers while all partitions pass: the sign waits until the end.
+ */
 static void multiply_sum(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n) {
     enum { WIDTH = 4 };
     int64_t i = 0;

@@ -1,6 +1,6 @@
 /*
- * The seam between the engine and what computes: a table of functions over whole convolvers, so that a backend may fuse,
- * keep everything on its device and overlap as it likes.
+ * The seam between the engine and what computes: a table of functions over whole convolvers, so that a backend may
+ * fuse, keep everything on its device and overlap as it likes.
  *
  * A state works on chunks. The engine acquires an input slot, writes interleaved frames into it, submits it, and takes
  * the same number of output frames from the oldest submitted slot, which it then releases. Acquire and submit come from
@@ -19,9 +19,9 @@
 /* What a processor is, as far as choosing needs it. */
 typedef struct gc_device {
     char name[128];
-    int number;     /* CUDA device, else 0 */
-    int threads;    /* CPU threads in use */
-    double memory;  /* bytes free for us */
+    int number;    /* CUDA device, else 0 */
+    int threads;   /* CPU threads in use */
+    double memory; /* bytes free for us */
     int multiprocessors;
     int64_t shared_memory; /* bytes a block may take */
 } gc_device;
@@ -32,8 +32,8 @@ struct gpuconv_plan {
     gpuconv_ir *ir;
     gc_device device;
     gc_schedule schedule;
-    int64_t chunk; /* frames */
-    int slots;     /* chunks in flight at most */
+    int64_t chunk;    /* frames */
+    int slots;        /* chunks in flight at most */
     double predicted; /* seconds for the expected frames */
     char why[256], note[256];
 };
@@ -69,13 +69,13 @@ typedef struct gc_backend {
     gpuconv_status (*state)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_state **state, gpuconv_error *error);
     gpuconv_status (*acquire)(gc_state *state, void **raw);
     gpuconv_status (*submit)(gc_state *state, int64_t in_frames, int64_t out_frames);
-    gpuconv_status (*finish)(gc_state *state); /* no more will be submitted */
+    gpuconv_status (*finish)(gc_state *state);                                  /* no more will be submitted */
     gpuconv_status (*wait)(gc_state *state, const void **raw, int64_t *frames); /* 0 frames: finished and empty */
     void (*release)(gc_state *state);
     void (*stop)(gc_state *state); /* from any thread: every waiting call returns CANCELLED from now on */
     gpuconv_status (*reset)(gc_state *state);
     void (*measure)(gc_state *state, gc_measurement *measurement); /* when nothing is in flight */
-    const char *(*failure)(const gc_state *state); /* why DEVICE came back: one sentence, or "" */
+    const char *(*failure)(const gc_state *state);                 /* why DEVICE came back: one sentence, or "" */
     void (*free)(gc_state *state);
 } gc_backend;
 

@@ -57,8 +57,7 @@ static gpuconv_status check(const gpuconv_config *config, gpuconv_error *error) 
     if (config->threads < 0 || config->threads > 1024)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0 for all, not %d", config->threads);
     if (config->frames < -1 || config->frames > INT64_MAX / 4096)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an impossible length of %lld frames",
-                       (long long)config->frames);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an impossible length of %lld frames", (long long)config->frames);
     return GPUCONV_OK;
 }
 

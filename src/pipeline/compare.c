@@ -1,6 +1,7 @@
 /*
  * How much faster, honestly: the same excerpt through several engines, one after another, each given all the time it
- * wants, each output held against the first's. Every way is timed whole (set-up, transfer, computing) and computing only.
+ * wants, each output held against the first's. Every way is timed whole (set-up, transfer, computing) and computing
+ * only.
  */
 #include "../audio/file.h"
 #include "../core/clock.h"
@@ -56,8 +57,8 @@ static gpuconv_status read_excerpt(const gpuconv_job *job, const gpuconv_ir *ir,
     return status;
 }
 
-static gpuconv_status feed(gpuconv_engine *engine, const gpuconv_plan *plan, const excerpt *x, float *out,
-                           int outputs, int64_t total) {
+static gpuconv_status feed(gpuconv_engine *engine, const gpuconv_plan *plan, const excerpt *x, float *out, int outputs,
+                           int64_t total) {
     int64_t chunk = gpuconv_plan_chunk(plan), taken = 0;
     int64_t lag = gpuconv_plan_latency(plan) / chunk, given = 0;
     gpuconv_status status = GPUCONV_OK;
@@ -135,9 +136,13 @@ static double residual(const float *a, const float *b, int64_t n) {
 gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gpuconv_plan *plan,
                           gpuconv_report *report, gpuconv_error *error) {
     way ways[WAYS] = {
-        {.label = "this job's choice", .backend = gpuconv_plan_backend(plan),
-         .algorithm = gpuconv_plan_algorithm(plan), .threads = gpuconv_plan_threads(plan)},
-        {.label = "CPU direct, one core", .backend = GPUCONV_BACKEND_CPU, .algorithm = GPUCONV_ALGORITHM_DIRECT,
+        {.label = "this job's choice",
+         .backend = gpuconv_plan_backend(plan),
+         .algorithm = gpuconv_plan_algorithm(plan),
+         .threads = gpuconv_plan_threads(plan)},
+        {.label = "CPU direct, one core",
+         .backend = GPUCONV_BACKEND_CPU,
+         .algorithm = GPUCONV_ALGORITHM_DIRECT,
          .threads = 1},
         {.label = "CPU direct, all cores", .backend = GPUCONV_BACKEND_CPU, .algorithm = GPUCONV_ALGORITHM_DIRECT},
         {.label = "CPU best algorithm, all cores", .backend = GPUCONV_BACKEND_CPU},
@@ -154,12 +159,14 @@ gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gp
         status = run(&ways[i], ir, &x, total, &wish, error);
     }
     if (!status) {
-        static const char *const names[] = {"whole s", "transfer+compute s", "compute s", "times whole",
-                                            "times transfer+compute", "times compute", "residual dB"};
+        static const char *const names[] = {"whole s",     "transfer+compute s",     "compute s",
+                                            "times whole", "times transfer+compute", "times compute",
+                                            "residual dB"};
         gc_report_measure(report, "comparison excerpt", "input", seconds, "s", 1, 0);
-        gc_report_text(report, "comparison excerpt", "read as",
-                       "a row's times say how much faster this job's choice was: whole, without set-up, computing only; "
-                       "residual is this row against this job's choice");
+        gc_report_text(
+            report, "comparison excerpt", "read as",
+            "a row's times say how much faster this job's choice was: whole, without set-up, computing only; "
+            "residual is this row against this job's choice");
         for (int i = 0; i < WAYS; i++) {
             const way *w = &ways[i], *us = &ways[0];
             double values[] = {w->whole,

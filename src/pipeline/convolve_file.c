@@ -49,13 +49,15 @@ static void note(const gpuconv_job *job, const char *format, ...) {
     va_end(args);
 }
 
-gpuconv_status gc_prepare_response(const gpuconv_job *job, int channels, double rate, gpuconv_ir **ir,
-                                   gpuconv_error *error) {
+/* The response of a job for an input of the given shape: resampled, levelled, routed. *recorded: the rate it had. */
+static gpuconv_status prepare_response(const gpuconv_job *job, int channels, double rate, double *recorded,
+                                       gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_ir *now, *next;
     gpuconv_status status = gpuconv_ir_load(job->response, &now, error);
     if (status)
         return status;
-    if (gpuconv_ir_rate(now) != rate) {
+    *recorded = gpuconv_ir_rate(now);
+    if (*recorded != rate) {
         status = gpuconv_ir_resample(now, rate, &next, error);
         gpuconv_ir_free(now);
         if (status)
@@ -210,15 +212,10 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement 
 }
 
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
-static void announce_choices(const gpuconv_job *job, int rate, const gpuconv_plan *plan) {
-    gc_reader *response;
-    if (gc_reader_new(job->response, &response, NULL) == GPUCONV_OK) {
-        int from = gc_reader_info(response)->rate;
-        if (from != rate)
-            note(job, "%s: resampled from %d to %d Hz, its level rescaled by %.4f", job->response, from, rate,
-                 (double)from / rate);
-        gc_reader_free(response);
-    }
+static void announce_choices(const gpuconv_job *job, double recorded, double rate, const gpuconv_plan *plan) {
+    if (recorded != rate)
+        note(job, "%s: resampled from %.0f to %.0f Hz, its level rescaled by %.4f", job->response, recorded, rate,
+             recorded / rate);
     if (*gpuconv_plan_note(plan))
         note(job, "%s", gpuconv_plan_note(plan));
 }
@@ -232,7 +229,8 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
     gpuconv_plan *plan = NULL;
     gpuconv_config chosen = *config;
     chosen.frames = in->frames;
-    gpuconv_status status = gc_prepare_response(job, in->channels, in->rate, &ir, error);
+    double recorded = in->rate;
+    gpuconv_status status = prepare_response(job, in->channels, in->rate, &recorded, &ir, error);
     if (!status)
         status = gpuconv_plan_new(ir, &chosen, &plan, error);
     int64_t frames = in->frames < 0 ? -1 : in->frames + (ir ? gpuconv_ir_frames(ir) : 0) - 1;
@@ -241,7 +239,7 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
     if (!status)
         status = gc_engine_new(plan, in->pcm, gc_writer_pcm(t->writer), &t->engine, error);
     if (!status && t->announce)
-        announce_choices(job, in->rate, plan);
+        announce_choices(job, recorded, in->rate, plan);
     double setup = gc_now() - began;
     if (!status) {
         t->chunk = gpuconv_plan_chunk(plan);

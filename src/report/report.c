@@ -46,23 +46,34 @@ void gpuconv_report_free(gpuconv_report *r) {
     free(r);
 }
 
+/* A part of the report by its title, made when it is not there yet; NULL: no memory. */
+static json_t *part_of(gpuconv_report *r, const char *title, json_t *(*make)(void)) {
+    json_t *part = json_object_get(r->root, title);
+    if (!part && json_object_set_new(r->root, title, make()) == 0) /* which takes it over, or frees it */
+        part = json_object_get(r->root, title);
+    return part;
+}
+
 /* Sets section.name, taking over the value. */
 static void set(gpuconv_report *r, const char *section, const char *name, json_t *value) {
     if (!r) {
         json_decref(value);
         return;
     }
-    json_t *s = json_object_get(r->root, section);
-    if (!s) {
-        s = json_object();
-        r->failed |= !s || json_object_set_new(r->root, section, s) != 0;
-    }
-    r->failed |= !value || !s || json_object_set_new(s, name, value) != 0;
+    r->failed |= json_object_set_new(part_of(r, section, json_object), name, value) != 0;
 }
 
 void gc_report_text(gpuconv_report *r, const char *section, const char *name, const char *value) {
-    json_t *text = json_string(value); /* NULL also for what is no UTF-8, as a path may be */
-    set(r, section, name, text ? text : json_string("(not UTF-8)"));
+    json_t *text = json_string(value);
+    if (!text) { /* no UTF-8, as a path may be: what is not ASCII becomes question marks */
+        char plain[512];
+        size_t n = 0;
+        for (; value[n] && n < sizeof plain - 1; n++)
+            plain[n] = (unsigned char)value[n] < 0x80 ? value[n] : '?';
+        plain[n] = '\0';
+        text = json_string(plain);
+    }
+    set(r, section, name, text);
 }
 
 void gc_report_count(gpuconv_report *r, const char *section, const char *name, int64_t value) {
@@ -86,16 +97,12 @@ void gc_report_named_row(gpuconv_report *r, const char *list, const char *label,
                          const double *values) {
     if (!r)
         return;
-    json_t *l = json_object_get(r->root, list), *row = json_object();
-    if (!l) {
-        l = json_array();
-        r->failed |= !l || json_object_set_new(r->root, list, l) != 0;
-    }
+    json_t *row = json_object();
     if (label)
         r->failed |= json_object_set_new(row, "label", json_string(label)) != 0;
     for (int i = 0; i < count; i++)
         r->failed |= json_object_set_new(row, names[i], number(values[i])) != 0;
-    r->failed |= !l || json_array_append_new(l, row) != 0;
+    r->failed |= json_array_append_new(part_of(r, list, json_array), row) != 0;
 }
 
 void gc_report_row(gpuconv_report *r, const char *list, int count, const char *const *names, const double *values) {

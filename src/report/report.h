@@ -13,8 +13,7 @@ void gc_report_measure(gpuconv_report *report, const char *section, const char *
                        int n, double spread);
 
 /* One row of a list: `count` named values. */
-void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names,
-                   const double *values);
+void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names, const double *values);
 
 /* One row of a list with a text in front of the values. */
 void gc_report_named_row(gpuconv_report *report, const char *list, const char *label, int count,

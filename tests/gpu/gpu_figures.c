@@ -1,6 +1,6 @@
 /*
- * Times the kernels on data that lies on the device, against ceilings measured in the same run, and writes the record of a
- * GPU: figures, the checks that gpu_test noted, and the digest of the sources.
+ * Times the kernels on data that lies on the device, against ceilings measured in the same run, and writes the record
+ * of a GPU: figures, the checks that gpu_test noted, and the digest of the sources.
  *
  * Every output is poisoned with NaN before its first timed run and held against the oracle at random frames after the
  * last. A figure is the median of its runs; its spread half of what lies between the fastest and the slowest.
@@ -168,7 +168,8 @@ static void bus(void) {
     must(cudaStreamDestroy(other), "stream");
 }
 
-/* ---- Convolutions on data that lies on the device ------------------------------------------------------------------ */
+/* ---- Convolutions on data that lies on the device ------------------------------------------------------------------
+ */
 
 typedef struct work {
     int64_t frames, taps;
@@ -227,8 +228,13 @@ static void prepare(work *w, gpuconv_algorithm algorithm, int64_t points) {
     w->out = room(w->channels * w->out_frames * 4);
     must(cudaMemset(w->out, 0xff, (size_t)(w->channels * w->out_frames * 4)), "poison");
     w->response = upload(w->h, w->channels * w->taps * 4);
-    w->matrix = (gck_matrix){.in = w->in + w->before, .out = w->out, .in_stride = in_stride,
-                             .out_stride = w->out_frames, .inputs = w->channels, .outputs = w->channels, .single = 1,
+    w->matrix = (gck_matrix){.in = w->in + w->before,
+                             .out = w->out,
+                             .in_stride = in_stride,
+                             .out_stride = w->out_frames,
+                             .inputs = w->channels,
+                             .outputs = w->channels,
+                             .single = 1,
                              .route = upload(route, w->channels * (int64_t)sizeof *route),
                              .row = upload(row, (w->channels + 1) * (int64_t)sizeof *row)};
     free(route);
@@ -242,9 +248,8 @@ static void prepare(work *w, gpuconv_algorithm algorithm, int64_t points) {
     }
     w->table = upload(table, points * (int64_t)sizeof *table);
     free(table);
-    w->partitions = algorithm == GPUCONV_ALGORITHM_PARTITIONED
-                        ? gc_round_up(w->schedule.partitions, GCK_PARTITION_STEP)
-                        : 1;
+    w->partitions =
+        algorithm == GPUCONV_ALGORITHM_PARTITIONED ? gc_round_up(w->schedule.partitions, GCK_PARTITION_STEP) : 1;
     w->spectra = room(w->channels * w->partitions * points * 8);
     must(gck_spectra(points, w->response, w->channels, w->taps, w->schedule.partition, w->partitions, w->table,
                      w->spectra, stream),
@@ -377,7 +382,8 @@ static void long_responses(void) {
     }
 }
 
-/* ---- The pipeline: memory to memory through the bus ---------------------------------------------------------------- */
+/* ---- The pipeline: memory to memory through the bus ----------------------------------------------------------------
+ */
 
 typedef struct consumer {
     gpuconv_engine *engine;
@@ -478,7 +484,8 @@ static void pipeline(void) {
     figure("pipeline: frames a second, s16 against float", best[1] / best[0], "x", 5, 0);
 }
 
-/* ---- The record ---------------------------------------------------------------------------------------------------- */
+/* ---- The record ----------------------------------------------------------------------------------------------------
+ */
 
 static void write_record(const char *folder, const struct cudaDeviceProp *gpu, const char *digest, const char *checks,
                          const char *sanitizer, int failed) {
@@ -521,7 +528,8 @@ int main(int argc, char **argv) {
             out = argv[i + 1];
     }
     if (!digest || !out) {
-        fprintf(stderr, "usage: gpu_figures --digest HEX [--checks FILE] [--sanitizer TEXT] [--failed N] --out FOLDER\n");
+        fprintf(stderr,
+                "usage: gpu_figures --digest HEX [--checks FILE] [--sanitizer TEXT] [--failed N] --out FOLDER\n");
         return 2;
     }
     struct cudaDeviceProp gpu;

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double direct_tap = 0.022e-9;    /* seconds a multiply-add of the direct loop */
-static const double butterfly = 0.24e-9;      /* seconds a point and level of a complex transform in the cache */
-static const double bin_product = 0.35e-9;    /* seconds a complex multiply-add of spectra */
-static const double sample_move = 1.2e-9;     /* seconds a sample in or out: conversion, interleaving, copies */
+static const double direct_tap = 0.022e-9; /* seconds a multiply-add of the direct loop */
+static const double butterfly = 0.24e-9;   /* seconds a point and level of a complex transform in the cache */
+static const double bin_product = 0.35e-9; /* seconds a complex multiply-add of spectra */
+static const double sample_move = 1.2e-9;  /* seconds a sample in or out: conversion, interleaving, copies */
 
 static const int64_t unknown_frames = INT64_C(30) * 48000;
 

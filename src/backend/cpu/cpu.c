@@ -177,7 +177,7 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     gc_ring_init(&s->ring, SLOTS);
     s->ring_ready = true;
     s->pool = gc_pool_new(plan->device.threads);
-    s->convolver = s->kind->new(plan);
+    s->convolver = s->kind->new (plan);
     if (!s->pool || !s->convolver || !take_memory(s)) {
         free_state(s);
         return gc_fail_memory(error, "the convolution");

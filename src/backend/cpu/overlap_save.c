@@ -3,8 +3,8 @@
  * complex transform: the product with the spectrum of a real response keeps them apart, so nothing is untangled.
  *
  * A job is one pair of neighbouring blocks of one island, an island being the inputs and outputs that routes connect: a
- * stereo response makes two islands of one channel each, true stereo one of two. Inside a job every input is transformed
- * once and every output once.
+ * stereo response makes two islands of one channel each, true stereo one of two. Inside a job every input is
+ * transformed once and every output once.
  */
 #include "convolver.h"
 

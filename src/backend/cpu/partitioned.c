@@ -2,8 +2,8 @@
  * Partitioned convolution on all cores. Every input block (a hop, with the hop before it) is transformed once and its
  * spectrum kept in a delay line; output block t is the inverse of the sum over p of H_p X_(t-p).
  *
- * A chunk is done in three sweeps: transform all new blocks; for each slab of bins, sum all blocks of the chunk, so that
- * the slab of the response and of the delay line stay in the cache; transform back.
+ * A chunk is done in three sweeps: transform all new blocks; for each slab of bins, sum all blocks of the chunk, so
+ * that the slab of the response and of the delay line stay in the cache; transform back.
  *
  *      delay line  | t-P+1 ... t-1 | the chunk's own blocks |    a ring of P - 1 + blocks spectra an input
  */

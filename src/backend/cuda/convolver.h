@@ -7,8 +7,8 @@
 
 typedef struct gc_cuda_convolver {
     gc_schedule schedule;
-    gck_matrix matrix; /* in and out are set for each chunk */
-    int64_t pairs;     /* of blocks in a whole chunk */
+    gck_matrix matrix;  /* in and out are set for each chunk */
+    int64_t pairs;      /* of blocks in a whole chunk */
     int64_t partitions; /* padded to the kernels' step */
     gck_route *route;
     int *row;

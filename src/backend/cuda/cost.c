@@ -11,12 +11,12 @@
 #include <math.h>
 
 static const double reference_multiprocessors = 132;
-static const double direct_tap = 1 / 24e12;   /* seconds a multiply-add of the direct kernel */
-static const double fused_level = 6.0e-13;    /* seconds a point and level, both transforms of the fused kernel */
-static const double pass_level = 4.5e-13;     /* the same for one transform with its pass over memory */
-static const double bin_product = 1 / 6e12;   /* seconds a complex multiply-add of spectra */
-static const double bus_byte = 1 / 40e9;      /* seconds a byte, each way, both ways at once */
-static const double sample_pass = 3e-12;      /* seconds a sample: conversion and interleaving */
+static const double direct_tap = 1 / 24e12; /* seconds a multiply-add of the direct kernel */
+static const double fused_level = 6.0e-13;  /* seconds a point and level, both transforms of the fused kernel */
+static const double pass_level = 4.5e-13;   /* the same for one transform with its pass over memory */
+static const double bin_product = 1 / 6e12; /* seconds a complex multiply-add of spectra */
+static const double bus_byte = 1 / 40e9;    /* seconds a byte, each way, both ways at once */
+static const double sample_pass = 3e-12;    /* seconds a sample: conversion and interleaving */
 
 static const int64_t unknown_frames = INT64_C(600) * 48000;
 

@@ -8,8 +8,8 @@
  * Events hand a chunk from stream to stream, so the three work on different chunks at once. A slot holds everything a
  * chunk needs on its way; it is used again only after its output was released, by when nothing of it is in flight.
  *
- * The planar input lies twice on the device: while one holds the chunk behind its history, the other receives the history
- * of the next. All compute is in one stream, so they need no locks.
+ * The planar input lies twice on the device: while one holds the chunk behind its history, the other receives the
+ * history of the next. All compute is in one stream, so they need no locks.
  */
 #include "convolver.h"
 
@@ -206,8 +206,8 @@ static cudaError_t queue_compute(gc_state *s, slot *w, int64_t in_frames, int64_
     int inputs = plan->ir->inputs, outputs = plan->ir->outputs;
     int64_t before = gc_round_up(s->history, 32);
     float *now = s->planar_in[s->submitted % 2] + before, *next = s->planar_in[(s->submitted + 1) % 2] + before;
-    cudaError_t failed = gck_unpack(s->in_format, w->raw_in, inputs, in_frames, plan->chunk, now, s->in_stride,
-                                    s->compute);
+    cudaError_t failed =
+        gck_unpack(s->in_format, w->raw_in, inputs, in_frames, plan->chunk, now, s->in_stride, s->compute);
     if (!failed)
         failed = gck_carry(now, next, s->in_stride, inputs, plan->chunk, s->history, s->compute);
     if (!failed)
