@@ -1,0 +1,106 @@
+#!/bin/sh
+# Who may include whom, and who may speak: the rules of the README's architecture section, read from the sources.
+#
+#   core       <- nobody above it                 engine    <- dsp, core, itself
+#   dsp        <- core                            backend/* <- engine/backend.h, dsp, core, its own folder
+#   audio      <- dsp, core                       pipeline  <- engine, audio, report, core, dsp
+#   report     <- core                            cli       <- the public header, report
+set -u
+cd "${SOURCE:?the checkout}/src" || exit 1
+failed=0
+complain() {
+    echo "FAILED: $*" >&2
+    failed=1
+}
+
+# includes FILE: what it includes by quotation marks, as paths from src/
+includes() {
+    sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$1" | while read -r name; do
+        path=$(dirname "$1")/$name
+        [ -e "$path" ] || path=$name # found through the search path: from src/, or from kernels/
+        case $path in
+        ./* | ../* | */../* | */./*) [ -e "$path" ] && path=$(realpath --relative-to=. "$path") ;;
+        esac
+        echo "$path"
+    done
+}
+
+# allow FOLDER PATTERN...: files in it include only what one of the patterns matches
+allow() {
+    folder=$1
+    shift
+    find "$folder" -name '*.[ch]' >"$list"
+    [ -s "$list" ] || [ "$folder" = backend/cuda ] || complain "no sources in $folder: is this test out of date?"
+    while read -r file; do
+        for path in $(includes "$file"); do
+            ok=no
+            for pattern in gpuconv.h "$folder/*" "$@"; do
+                # shellcheck disable=SC2254 # the pattern is meant as one
+                case $path in
+                $pattern) ok=yes ;;
+                esac
+            done
+            [ $ok = yes ] || complain "src/$file includes $path"
+        done
+    done <"$list"
+}
+
+list=$(mktemp) || exit 1
+trap 'rm -f "$list"' EXIT
+
+allow core
+allow dsp 'core/*'
+allow audio 'dsp/*' 'core/*'
+allow report 'core/*'
+allow engine 'dsp/*' 'core/*'
+allow backend/cpu engine/backend.h 'dsp/*' 'core/*'
+allow backend/cuda engine/backend.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
+allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
+allow cli 'report/*' 'lab/*'
+for folder in */ backend/*/; do
+    case $folder in
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | cli/ | lab/ | rt/) ;;
+    *) complain "src/$folder has no rule here" ;;
+    esac
+done
+[ "$(ls ./*.[ch])" = ./gpuconv.h ] || complain "src/ holds more than gpuconv.h: $(ls ./*.[ch])"
+
+# only WHERE HEADER: nobody else includes a library's header
+only() {
+    where=$1 header=$2
+    grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]${header}[>\"]" . | sed 's,^\./,,' >"$list"
+    while read -r file; do
+        # shellcheck disable=SC2254
+        case $file in
+        $where) ;;
+        *) complain "src/$file includes <$header>, which belongs to $where" ;;
+        esac
+    done <"$list"
+    [ -s "$list" ] || [ "$3" = maybe ] || complain "nobody includes <$header>: is this test out of date?"
+}
+only 'audio/*' 'sndfile\.h' yes
+only dsp/fft_fftw.c 'fftw3\.h' yes
+only 'dsp/*' 'soxr\.h' yes
+only 'report/*' 'jansson\.h' yes
+only 'cli/*' 'popt\.h' yes
+only 'backend/cuda/*' 'cuda[a-z_]*\.h' maybe
+only 'audio/*' 'portaudio\.h' maybe
+
+# The public header stands alone.
+printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |
+    ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I. -x c - || complain "gpuconv.h is not whole"
+
+# The library neither prints nor exits. Comments and strings may say so.
+find . -name '*.[ch]' ! -path './cli/*' ! -path './lab/*' >"$list"
+while read -r file; do
+    words='exit|_exit|_Exit|quick_exit|abort|assert|printf|vprintf|puts|putchar|perror|stdout|stderr'
+    [ "${file#./report/}" = "$file" ] && words="$words|fprintf|vfprintf|fputs|fputc|putc"
+    said=$(sed -e 's/"\([^"\\]\|\\.\)*"/""/g' -e 's/format(printf,//' "$file" | awk '
+        { while (match($0, "/\\*")) { head = substr($0, 1, RSTART - 1); rest = substr($0, RSTART + 2)
+              while (!match(rest, "\\*/")) { if ((getline rest) <= 0) break }
+              $0 = head " " substr(rest, RSTART + 2) } sub("//.*", ""); print }' |
+        grep -nE "(^|[^A-Za-z0-9_])($words)([^A-Za-z0-9_]|\$)")
+    [ -z "$said" ] || complain "src/${file#./} prints or exits: $said"
+done <"$list"
+
+[ $failed -eq 0 ]
