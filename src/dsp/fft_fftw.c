@@ -65,7 +65,7 @@ void gc_fft_free(gc_fft *fft) {
 gc_rfft *gc_rfft_new(int64_t points) {
     gc_rfft *fft = gc_calloc(1, sizeof *fft);
     float *signal = points <= INT_MAX ? gc_calloc(points, sizeof *signal) : NULL;
-    float *bins = gc_calloc(points / 2 + 1, 2 * sizeof *bins);
+    float *bins = points <= INT_MAX ? gc_calloc(points / 2 + 1, 2 * sizeof *bins) : NULL;
     if (fft && signal && bins) {
         fftwf_complex *c = (fftwf_complex *)bins;
         pthread_mutex_lock(&planner);
