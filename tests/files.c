@@ -39,6 +39,7 @@ const char *files_path(const char *format, ...) {
 
 void files_write(const char *path, int format, int rate, const guarded *samples) {
     SF_INFO info = {.format = format, .channels = samples->channels, .samplerate = rate};
+    unlink(path); /* a fresh file is not flushed on closing, as one written over is */
     SNDFILE *file = sf_open(path, SFM_WRITE, &info);
     CHECK(file, "%s: %s", path, sf_strerror(NULL));
     float *block = malloc((size_t)samples->channels * (size_t)samples->frames * sizeof *block);

@@ -9,18 +9,18 @@
 
 /* Reads all of a file into planar floats, block by block: its length may not be known beforehand. */
 static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
-    enum { BLOCK = 65536 };
     int channels = gc_reader_info(reader)->channels;
-    int64_t room = gc_max(BLOCK, gc_reader_info(reader)->frames);
-    float *block = gc_calloc((int64_t)BLOCK * channels, sizeof *block);
+    int64_t length = gc_max(1, 65536 / channels), promised = gc_reader_info(reader)->frames;
+    int64_t room = gc_max(length, gc_min(4 * length, promised)); /* a header may promise anything: grow as it comes */
+    float *block = gc_calloc(length * channels, sizeof *block);
     float **p = gc_calloc(channels, sizeof *p);
     gpuconv_status status = block && p ? GPUCONV_OK : gc_fail_memory(error, "the response");
     for (int c = 0; !status && c < channels; c++)
         if (!(p[c] = gc_calloc(room, sizeof **p)))
             status = gc_fail_memory(error, "the response");
     *frames = 0;
-    for (int64_t got = BLOCK; !status && got == BLOCK; *frames += got) {
-        status = gc_reader_read_floats(reader, block, BLOCK, &got, error);
+    for (int64_t got = length; !status && got == length; *frames += got) {
+        status = gc_reader_read_floats(reader, block, length, &got, error);
         if (!status && *frames + got > room) {
             room *= 2;
             for (int c = 0; !status && c < channels; c++) {
