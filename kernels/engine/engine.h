@@ -51,7 +51,9 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 
 /* ---- Direct (direct.cu) ------------------------------------------------------------------------------------------ */
 
-/* `frames` outputs; taps: planes x taps_count. */
+/* `frames` outputs; taps: planes x taps_count. in and out are aligned to 16 bytes, their strides multiples of four; in
+ * is readable and finite from in[-n], n the multiple of 32 from taps_count - 1 on, and both up to a multiple of four.
+ */
 cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
                        cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-/* PCM conversion on the device: a thread a sample, so that the interleaved side is read or written in one piece and the
- * planar side in pieces of a warp's frames. */
+/* PCM conversion on the device: a thread a frame. A warp touches 32 neighbouring frames of every channel, whole lines
+ * on the planar side and, over the turns of its loop, on the interleaved side too. */
 #include "engine.h"
 
 namespace {
@@ -21,14 +21,13 @@ __device__ __forceinline__ float load(const void *raw, gc_container container, i
     }
 }
 
-__global__ void unpack(gc_container container, const void *raw, int channels, int64_t given, int64_t frames,
-                       float *planar, int64_t stride) {
-    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= frames * channels)
+__global__ void unpack(gc_container container, const void *__restrict__ raw, int channels, int64_t given,
+                       int64_t frames, float *__restrict__ planar, int64_t stride) {
+    int64_t frame = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (frame >= frames)
         return;
-    int64_t frame = i / channels;
-    int channel = (int)(i - frame * channels);
-    planar[channel * stride + frame] = frame < given ? load(raw, container, i) : 0.0f;
+    for (int c = 0; c < channels; c++)
+        planar[c * stride + frame] = frame < given ? load(raw, container, frame * channels + c) : 0.0f;
 }
 
 /* The same rounding, clamping and NaN rule as src/dsp/pcm.c. */
@@ -40,36 +39,42 @@ __device__ __forceinline__ int quantize(float x, float scale, int shift, bool *c
     return v < -scale ? (int)0x80000000u : (int)((unsigned)(int)v << shift);
 }
 
-__global__ void pack(gc_pcm format, float scale, const float *planar, int64_t stride, int channels, int64_t frames,
-                     void *raw, gck_overs *overs) {
-    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    bool mine = i < frames * channels, clipped = false;
-    float x = 0.0f;
-    if (mine) {
-        int64_t frame = i / channels;
-        x = planar[(i - frame * channels) * stride + frame];
-        if (format.container == GC_F32) {
-            ((float *)raw)[i] = x;
-        } else {
-            int v = quantize(x, scale, 32 - format.bits, &clipped);
-            if (format.container == GC_S16) {
-                ((short *)raw)[i] = (short)(v >> 16);
-            } else if (format.container == GC_S24) {
-                unsigned char *p = (unsigned char *)raw + 3 * i;
-                p[0] = (unsigned char)(v >> 8);
-                p[1] = (unsigned char)(v >> 16);
-                p[2] = (unsigned char)(v >> 24);
+__device__ __forceinline__ void save(void *raw, gc_container container, int64_t i, int v) {
+    if (container == GC_S16) {
+        ((short *)raw)[i] = (short)(v >> 16);
+    } else if (container == GC_S24) {
+        unsigned char *p = (unsigned char *)raw + 3 * i;
+        p[0] = (unsigned char)(v >> 8);
+        p[1] = (unsigned char)(v >> 16);
+        p[2] = (unsigned char)(v >> 24);
+    } else {
+        ((int *)raw)[i] = v;
+    }
+}
+
+__global__ void pack(gc_pcm format, float scale, const float *__restrict__ planar, int64_t stride, int channels,
+                     int64_t frames, void *__restrict__ raw, gck_overs *overs) {
+    int64_t frame = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    unsigned peak = 0, count = 0;
+    if (frame < frames) {
+        for (int c = 0; c < channels; c++) {
+            float x = planar[c * stride + frame];
+            unsigned magnitude = __float_as_uint(fabsf(x));
+            peak = magnitude <= 0x7f800000u ? max(peak, magnitude) : peak; /* NaN is no peak, but counts as clipped */
+            if (format.container == GC_F32) {
+                ((float *)raw)[frame * channels + c] = x;
             } else {
-                ((int *)raw)[i] = v;
+                bool clipped;
+                save(raw, format.container, frame * channels + c, quantize(x, scale, 32 - format.bits, &clipped));
+                count += clipped;
             }
         }
     }
-    /* One atomic a warp at most, and none that would change nothing. NaN counts as clipped, not as peak. */
-    unsigned peak = __float_as_uint(fabsf(x));
-    peak = peak > 0x7f800000u ? 0u : peak;
-    for (int d = 16; d > 0; d /= 2)
+    /* One atomic a warp at most, and none that would change nothing. */
+    for (int d = 16; d > 0; d /= 2) {
         peak = max(peak, __shfl_xor_sync(0xffffffffu, peak, d));
-    unsigned count = __popc(__ballot_sync(0xffffffffu, clipped));
+        count += __shfl_xor_sync(0xffffffffu, count, d);
+    }
     if (threadIdx.x % 32 == 0) {
         if (peak > *(volatile unsigned *)&overs->peak)
             atomicMax(&overs->peak, peak);
@@ -92,16 +97,14 @@ unsigned blocks_of(int64_t n) {
 
 cudaError_t gck_unpack(gc_pcm format, const void *raw, int channels, int64_t given, int64_t frames, float *planar,
                        int64_t stride, cudaStream_t stream) {
-    unpack<<<blocks_of(frames * channels), BLOCK, 0, stream>>>(format.container, raw, channels, given, frames, planar,
-                                                               stride);
+    unpack<<<blocks_of(frames), BLOCK, 0, stream>>>(format.container, raw, channels, given, frames, planar, stride);
     return cudaGetLastError();
 }
 
 cudaError_t gck_pack(gc_pcm format, const float *planar, int64_t stride, int channels, int64_t frames, void *raw,
                      gck_overs *overs, cudaStream_t stream) {
     float scale = (float)(1u << (format.bits - 1));
-    pack<<<blocks_of(frames * channels), BLOCK, 0, stream>>>(format, scale, planar, stride, channels, frames, raw,
-                                                             overs);
+    pack<<<blocks_of(frames), BLOCK, 0, stream>>>(format, scale, planar, stride, channels, frames, raw, overs);
     return cudaGetLastError();
 }
 

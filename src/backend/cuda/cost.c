@@ -13,25 +13,28 @@
 static const double reference_multiprocessors = 132;
 static const double direct_tap = 1 / 24e12; /* seconds a multiply-add of the direct kernel */
 static const double fused_level = 6.0e-13;  /* seconds a point and level, both transforms of the fused kernel */
-static const double pass_level = 4.5e-13;   /* the same for one transform with its pass over memory */
+static const double pass_level = 5.0e-13;   /* the same for one transform alone */
+static const double pass_point = 7.0e-12;   /* but no less a point than the way through memory */
 static const double bin_product = 1 / 6e12; /* seconds a complex multiply-add of spectra */
 static const double bus_byte = 1 / 40e9;    /* seconds a byte, each way, both ways at once */
 static const double sample_pass = 3e-12;    /* seconds a sample: conversion and interleaving */
 
 static const int64_t unknown_frames = INT64_C(600) * 48000;
 
-/* A chunk: near this many frames, so that the bus works in pieces of megabytes and little memory is pinned. */
-static const int64_t chunk_aim = INT64_C(1) << 18;
+/* A chunk has as many samples as let the kernels fill the device and the bus work in pieces of megabytes, but there are
+ * enough chunks for the three streams to meet. */
+static const int64_t chunk_samples = INT64_C(1) << 21, chunk_least = INT64_C(1) << 16;
+enum { CHUNKS_WANTED = 12 };
 
-static int64_t chunk_of(const gc_schedule *s, int64_t frames) {
-    int64_t total = frames + s->taps - 1, aim = chunk_aim, step = 32 * 1024;
-    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
+static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
+    int64_t channels = ir->inputs > ir->outputs ? ir->inputs : ir->outputs;
+    int64_t total = frames + s->taps - 1, step = 32 * 1024;
+    int64_t aim = gc_min(chunk_samples / channels, total / CHUNKS_WANTED);
+    aim = gc_max(aim, chunk_least / channels);
+    if (s->algorithm != GPUCONV_ALGORITHM_DIRECT)
         step = 2 * s->hop;
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        /* The history's spectra are made anew in each chunk: keep them no more than the chunk's own. */
-        step = 2 * s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) /* the history's spectra are made anew in each chunk */
         aim = gc_max(aim, step * s->partitions);
-    }
     return gc_max(step, gc_round_up(gc_min(aim, total), step));
 }
 
@@ -48,10 +51,11 @@ static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, in
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
         double products = ir->routes * pairs * (double)gc_round_up(s->partitions, GCK_PARTITION_STEP);
-        compute += chunks * (spectra * n * log2(n) * pass_level + products * n * bin_product);
+        compute += chunks * (spectra * n * fmax(log2(n) * pass_level, pass_point) + products * n * bin_product);
     }
     compute /= speed;
-    return compute > bus ? compute : bus;
+    /* The slower one decides; the other counts a little, or all that hide behind the bus would be equal. */
+    return fmax(compute, bus) + 0.2 * fmin(compute, bus);
 }
 
 /* Bytes of device memory, within a few of what the state takes. */
@@ -79,7 +83,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
             continue;
         if (algorithm != GPUCONV_ALGORITHM_DIRECT && gck_transform_shared(n) > plan->device.shared_memory)
             continue;
-        int64_t chunk = chunk_of(&s, frames);
+        int64_t chunk = chunk_of(ir, &s, frames);
         if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
         double seconds = cost(ir, &s, chunk, frames, speed);
