@@ -27,6 +27,7 @@ struct gc_writer {
     SNDFILE *file;
     char *path, *target, *temporary; /* as given; behind symbolic links; NULL when written in place */
     mode_t mode;
+    int fd, failure; /* ours to close unless -1; errno of the first write that failed */
     gc_pcm pcm;
     int channels;
     char name[96];
@@ -201,6 +202,55 @@ static int open_output(gc_writer *w, gpuconv_error *error) {
     return fd;
 }
 
+/* The library writes through these: its encoders of compressed formats forget about writes that fail while they close,
+ * and a full disk must not pass for a whole file. */
+static sf_count_t io_length(void *writer) {
+    struct stat st;
+    return fstat(((gc_writer *)writer)->fd, &st) == 0 ? st.st_size : -1;
+}
+
+static sf_count_t io_seek(sf_count_t offset, int whence, void *writer) {
+    return lseek(((gc_writer *)writer)->fd, offset, whence);
+}
+
+static sf_count_t io_read(void *bytes, sf_count_t count, void *writer) {
+    return read(((gc_writer *)writer)->fd, bytes, (size_t)count);
+}
+
+static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
+    gc_writer *w = writer;
+    sf_count_t done = 0;
+    while (done < count) {
+        ssize_t n = write(w->fd, (const char *)bytes + done, (size_t)(count - done));
+        if (n > 0)
+            done += n;
+        else if (n == 0 || errno != EINTR)
+            break;
+    }
+    if (done < count && !w->failure)
+        w->failure = errno ? errno : EIO;
+    return done;
+}
+
+static sf_count_t io_tell(void *writer) {
+    return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
+}
+
+/* A pipe goes to the library itself, which knows the formats that need no seeking. */
+static SNDFILE *open_library(gc_writer *w, int fd, SF_INFO *info) {
+    static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+        return sf_open_fd(fd, SFM_WRITE, info, SF_TRUE);
+    w->fd = fd;
+    return sf_open_virtual((SF_VIRTUAL_IO *)&io, SFM_WRITE, info, w);
+}
+
+/* Why a write failed: the system's word goes before the library's. */
+static gpuconv_status fail_writing(gpuconv_error *error, const gc_writer *w, const char *why) {
+    return fail_library(error, GPUCONV_ERROR_FILE, w->path, "", w->failure ? strerror(w->failure) : why);
+}
+
 /* Headers, and what else a WAV may hold beside its samples, stay well under this. */
 static const double wav_most = 4294967296.0 - 65536;
 
@@ -222,6 +272,8 @@ gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int ch
     if (container == SF_FORMAT_WAV && large)
         format = (format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
     gc_writer *w = gc_calloc(1, sizeof *w);
+    if (w)
+        w->fd = -1;
     if (!w || !(w->path = strdup(path)) || !(w->target = resolve(path))) {
         gc_writer_free(w);
         return gc_fail_memory(error, path);
@@ -235,9 +287,9 @@ gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int ch
         return GPUCONV_ERROR_FILE;
     }
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
-    w->file = sf_open_fd(fd, SFM_WRITE, &info, SF_TRUE);
+    w->file = open_library(w, fd, &info);
     if (!w->file) {
-        gpuconv_status status = fail_library(error, GPUCONV_ERROR_FILE, path, "", sf_strerror(NULL));
+        gpuconv_status status = fail_writing(error, w, sf_strerror(NULL));
         gc_writer_free(w);
         return status;
     }
@@ -260,7 +312,6 @@ const char *gc_writer_name(const gc_writer *w) {
 gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gpuconv_error *error) {
     sf_count_t done = 0;
     int64_t frame = (int64_t)w->channels * gc_pcm_bytes(w->pcm);
-    errno = 0;
     switch (w->pcm.container) {
     case GC_S16:
         done = sf_writef_short(w->file, raw, frames);
@@ -275,19 +326,20 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
         done = sf_writef_float(w->file, raw, frames);
         break;
     }
-    if (done != frames)
-        return fail_library(error, GPUCONV_ERROR_FILE, w->path, "", errno ? strerror(errno) : sf_strerror(w->file));
+    if (done != frames || w->failure)
+        return fail_writing(error, w, sf_strerror(w->file));
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
-    errno = 0;
     int failed = sf_error(w->file);
     int closed = sf_close(w->file);
     w->file = NULL;
-    if (failed || closed)
-        return fail_library(error, GPUCONV_ERROR_FILE, w->path, "",
-                            errno ? strerror(errno) : sf_error_number(failed ? failed : closed));
+    if (w->fd >= 0 && close(w->fd) != 0 && !w->failure)
+        w->failure = errno;
+    w->fd = -1;
+    if (failed || closed || w->failure)
+        return fail_writing(error, w, sf_error_number(failed ? failed : closed));
     if (!w->temporary)
         return GPUCONV_OK;
     if (chmod(w->temporary, w->mode) != 0 || rename(w->temporary, w->target) != 0)
@@ -302,6 +354,8 @@ void gc_writer_free(gc_writer *w) {
         return;
     if (w->file)
         sf_close(w->file); /* given up: what it says no longer matters */
+    if (w->fd >= 0)
+        close(w->fd);
     if (w->temporary)
         unlink(w->temporary);
     free(w->temporary);

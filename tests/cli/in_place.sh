@@ -23,6 +23,9 @@ cmp d.wav want.wav || fail "input = response = output: other bytes"
 # Twice the same command, twice the same bytes: nothing in the file tells the time.
 runs c.wav c.wav again.wav
 cmp want.wav again.wav || fail "two runs, different bytes"
+make_audio noise float.wav wav-float 1 44100 3000 0.1
+runs float.wav c.wav float.out.wav
+grep -q PEAK float.out.wav && fail "a PEAK chunk holds the time of writing"
 
 # A link stays a link, and what it points to takes the result.
 mkdir elsewhere
