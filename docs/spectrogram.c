@@ -1,7 +1,7 @@
 /*
- * What the picture of the README is drawn from. `spectrogram wave FILE SECONDS` prints lowest and highest sample of each
- * of 1000 columns of the first channel; `spectrogram levels FILE SECONDS` prints time, frequency (kHz) and level (dB) of a
- * Hann-windowed transform of 1024 points (Harris 1978), gnuplot's image format.
+ * What the picture of the README is drawn from. `spectrogram wave FILE SECONDS` prints lowest and highest sample of
+ * each of 1000 columns of the first channel; `spectrogram levels FILE SECONDS` prints time, frequency (kHz) and level
+ * (dB) of a Hann-windowed transform of 1024 points (Harris 1978), gnuplot's image format.
  */
 #include <fftw3.h>
 #include <math.h>

@@ -7,9 +7,10 @@
  *      window   | w0 w1 w2 ...                  w(W-1) |   W = OUTPUTS + 4, a ring: four taps pass, four inputs enter,
  *                                                          after W taps every register has held every place
  *
- * The input tile and the taps lie in shared memory. Four taps are one 128-bit broadcast, four inputs one 128-bit load;
- * threads stand OUTPUTS floats apart, and with OUTPUTS / 4 odd the eight threads of a load phase meet eight different
- * groups of banks. Four taps thus cost two loads for 4 x OUTPUTS multiply-adds.
+ * The input tile lies in shared memory, four inputs being one 128-bit load; threads stand OUTPUTS floats apart, and
+ * with OUTPUTS / 4 odd the eight threads of a load phase meet eight different groups of banks. Taps are kernel
+ * parameters, that is, constant memory, which costs shared memory nothing (5 % of the time); one launch then serves one
+ * response, so many channels with a response each read theirs from shared memory, four in a 128-bit broadcast.
  *
  * Up to SEGMENT taps are summed in floats (good to 125 dB). Longer responses, and outputs with several routes, are cut
  * into segments whose sums are kept in doubles, so that the error does not grow with the length.
@@ -40,9 +41,27 @@ __device__ __forceinline__ void load_tile(float *tile, const float *x, int count
     __pipeline_wait_prior(0);
 }
 
-/* acc[r] = first tile[padded + r] + sum over m < padded of taps[m] tile[r + m] */
-template <int OUTPUTS>
-__device__ __forceinline__ void slide(float *acc, const float *tile, const float *taps, int padded, float first) {
+struct constant_taps {
+    float reversed[SEGMENT];
+    float first;
+
+    __device__ __forceinline__ float4 four(int m) const {
+        return make_float4(reversed[m], reversed[m + 1], reversed[m + 2], reversed[m + 3]);
+    }
+};
+
+struct shared_taps {
+    const float *reversed;
+    float first;
+
+    __device__ __forceinline__ float4 four(int m) const {
+        return *(const float4 *)(reversed + m);
+    }
+};
+
+/* acc[r] = first tile[padded + r] + sum over m < padded of reversed[m] tile[r + m] */
+template <int OUTPUTS, typename Taps>
+__device__ __forceinline__ void slide(float *acc, const float *tile, const Taps &taps, int padded) {
     const int WINDOW = OUTPUTS + 4;
     float w[WINDOW];
 #pragma unroll
@@ -58,7 +77,7 @@ __device__ __forceinline__ void slide(float *acc, const float *tile, const float
 #pragma unroll
         for (int q = 0; q < WINDOW; q += 4) {
             float4 x = *(const float4 *)(tile + m + q + OUTPUTS);
-            float4 h = *(const float4 *)(taps + m + q);
+            float4 h = taps.four(m + q);
             const int at = (OUTPUTS + q) % WINDOW;
             w[at] = x.x, w[at + 1] = x.y, w[at + 2] = x.z, w[at + 3] = x.w;
 #pragma unroll
@@ -77,7 +96,7 @@ __device__ __forceinline__ void slide(float *acc, const float *tile, const float
     }
 #pragma unroll
     for (int r = 0; r < OUTPUTS; r++)
-        acc[r] = fmaf(first, w[r], acc[r]);
+        acc[r] = fmaf(taps.first, w[r], acc[r]);
 }
 
 /* The tile's outputs through shared memory, so that a warp writes whole lines. */
@@ -96,9 +115,19 @@ template <int OUTPUTS> __host__ __device__ __forceinline__ int padded_taps(int c
     return (count - 1 + OUTPUTS + 3) / (OUTPUTS + 4) * (OUTPUTS + 4);
 }
 
-template <int OUTPUTS, int RESIDENT>
-__global__ void __launch_bounds__(BLOCK, RESIDENT)
-    short_response(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
+/* Blocks a multiprocessor is to hold: Turing's holds 1024 threads at most. */
+constexpr int resident(int outputs) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return outputs == 28 ? 6 : 8;
+#else
+    return outputs == 28 ? 6 : 10;
+#endif
+}
+
+/* Many responses: block.y is the output, its taps come from memory. */
+template <int OUTPUTS>
+__global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
+    short_responses(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
     const int TILE = OUTPUTS * BLOCK;
     __shared__ __align__(16) float tile[TILE + SEGMENT];
     __shared__ __align__(16) float reversed[SEGMENT];
@@ -108,11 +137,26 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT)
     const float *h = taps + (int64_t)route.plane * count;
     load_taps(reversed, h, count, padded);
     load_tile(tile, a.in + route.input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
-    float first = h[0];
+    shared_taps t = {reversed, h[0]};
     __syncthreads();
     float acc[OUTPUTS];
-    slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, reversed, padded, first);
+    slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, t, padded);
     store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
+}
+
+/* One response: block.y counts outputs from `output` on, which all go through it. */
+template <int OUTPUTS>
+__global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
+    one_response(gck_matrix a, int output, const __grid_constant__ constant_taps taps, int padded, int64_t frames) {
+    const int TILE = OUTPUTS * BLOCK;
+    __shared__ __align__(16) float tile[TILE + SEGMENT];
+    int64_t n0 = (int64_t)blockIdx.x * TILE;
+    output += blockIdx.y;
+    load_tile(tile, a.in + a.route[output].input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
+    __syncthreads();
+    float acc[OUTPUTS];
+    slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, taps, padded);
+    store<OUTPUTS>(tile, acc, a.out + output * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
 }
 
 __global__ void __launch_bounds__(BLOCK, 4)
@@ -135,9 +179,9 @@ __global__ void __launch_bounds__(BLOCK, 4)
             load_taps(reversed, h, here, padded);
             load_tile(tile, a.in + route.input * a.in_stride + n0 - k - padded, TILE + padded,
                       frames - n0 + k + padded);
-            float first = h[0];
+            shared_taps t = {reversed, h[0]};
             __syncthreads();
-            slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, reversed, padded, first);
+            slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, t, padded);
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
                 total[r * BLOCK + threadIdx.x] += (double)acc[r];
@@ -149,21 +193,44 @@ __global__ void __launch_bounds__(BLOCK, 4)
     store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, (int)min((int64_t)TILE, frames - n0));
 }
 
-template <int OUTPUTS> dim3 grid_of(const gck_matrix *matrix, int64_t frames) {
-    return dim3((unsigned)((frames + OUTPUTS * BLOCK - 1) / (OUTPUTS * BLOCK)), matrix->outputs);
+template <int OUTPUTS>
+cudaError_t launch_short(const gck_matrix *matrix, const float *taps, const float *host_taps, int count, int64_t frames,
+                         cudaStream_t stream) {
+    enum { LAUNCHES_MOST = 4 };
+    unsigned tiles = (unsigned)((frames + OUTPUTS * BLOCK - 1) / (OUTPUTS * BLOCK));
+    bool shared = true; /* one response for all outputs */
+    for (int o = 1; o < matrix->outputs; o++)
+        shared = shared && matrix->host_route[o].plane == matrix->host_route[0].plane;
+    int together = shared ? matrix->outputs : 1;
+    if (matrix->outputs / together > LAUNCHES_MOST) {
+        short_responses<OUTPUTS><<<dim3(tiles, matrix->outputs), BLOCK, 0, stream>>>(*matrix, taps, count, frames);
+        return cudaGetLastError();
+    }
+    for (int o = 0; o < matrix->outputs; o += together) {
+        const float *h = host_taps + (int64_t)matrix->host_route[o].plane * count;
+        int padded = padded_taps<OUTPUTS>(count);
+        constant_taps t;
+        t.first = h[0];
+        for (int m = 0; m < SEGMENT; m++)
+            t.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
+        one_response<OUTPUTS><<<dim3(tiles, together), BLOCK, 0, stream>>>(*matrix, o, t, padded, frames);
+        cudaError_t failed = cudaGetLastError();
+        if (failed)
+            return failed;
+    }
+    return cudaSuccess;
 }
 
 } // namespace
 
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
-                       cudaStream_t stream) {
-    if (!matrix->single || taps_count > SEGMENT)
-        long_response<<<grid_of<28>(matrix, frames), BLOCK, 0, stream>>>(*matrix, taps, taps_count, frames);
-    else if (taps_count > 48)
-        short_response<28, 6>
-            <<<grid_of<28>(matrix, frames), BLOCK, 0, stream>>>(*matrix, taps, (int)taps_count, frames);
-    else /* memory decides: fewer outputs a thread, more blocks at a time */
-        short_response<12, 10>
-            <<<grid_of<12>(matrix, frames), BLOCK, 0, stream>>>(*matrix, taps, (int)taps_count, frames);
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, int64_t taps_count,
+                       int64_t frames, cudaStream_t stream) {
+    if (matrix->single && taps_count <= SEGMENT) {
+        /* With few taps memory decides: fewer outputs a thread, more blocks at a time. */
+        return taps_count > 48 ? launch_short<28>(matrix, taps, host_taps, (int)taps_count, frames, stream)
+                               : launch_short<12>(matrix, taps, host_taps, (int)taps_count, frames, stream);
+    }
+    dim3 grid((unsigned)((frames + 28 * BLOCK - 1) / (28 * BLOCK)), matrix->outputs);
+    long_response<<<grid, BLOCK, 0, stream>>>(*matrix, taps, taps_count, frames);
     return cudaGetLastError();
 }

@@ -25,9 +25,10 @@ typedef struct gck_matrix {
     float *out;
     int64_t in_stride, out_stride;
     int inputs, outputs;
-    int single;             /* every output has exactly one route */
-    const gck_route *route; /* sorted by output */
-    const int *row;         /* outputs + 1 entries: where an output's routes begin */
+    int single;                  /* every output has exactly one route */
+    const gck_route *route;      /* sorted by output */
+    const gck_route *host_route; /* the same in host memory */
+    const int *row;              /* outputs + 1 entries: where an output's routes begin */
 } gck_matrix;
 
 /* ---- Samples as files store them (pcm.cu) ------------------------------------------------------------------------ */
@@ -51,11 +52,11 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 
 /* ---- Direct (direct.cu) ------------------------------------------------------------------------------------------ */
 
-/* `frames` outputs; taps: planes x taps_count. in and out are aligned to 16 bytes, their strides multiples of four; in
- * is readable and finite from in[-n], n the multiple of 32 from taps_count - 1 on, and both up to a multiple of four.
- */
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, int64_t taps_count, int64_t frames,
-                       cudaStream_t stream);
+/* `frames` outputs; taps: planes x taps_count, on the device and on the host (which is read before this returns). in
+ * and out are aligned to 16 bytes, their strides multiples of four; in is readable and finite from in[-n], n the
+ * multiple of 32 from taps_count - 1 on, and both up to a multiple of four. */
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, int64_t taps_count,
+                       int64_t frames, cudaStream_t stream);
 
 /* ---- Transforms (overlap_save.cu, partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST -------
  */

@@ -40,7 +40,8 @@ static cudaError_t upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir) {
         c->matrix.route = c->route;
         c->matrix.row = c->row;
     }
-    free(route);
+    c->host_route = route;
+    c->matrix.host_route = route;
     free(row);
     return failed;
 }
@@ -86,6 +87,7 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
                                    int64_t out_stride, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
     *c = (gc_cuda_convolver){.schedule = plan->schedule};
+    c->host_taps = ir->taps;
     c->matrix.in_stride = in_stride;
     c->matrix.out_stride = out_stride;
     c->matrix.inputs = ir->inputs;
@@ -105,7 +107,7 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
     m.in = in;
     m.out = out;
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return gck_direct(&m, c->taps, s->taps, frames, stream);
+        return gck_direct(&m, c->taps, c->host_taps, s->taps, frames, stream);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         return gck_overlap_save(&m, s->transform, s->hop, (frames + 2 * s->hop - 1) / (2 * s->hop), c->table,
                                 c->spectra, stream);
@@ -115,6 +117,7 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
 }
 
 void gc_cuda_convolver_free(gc_cuda_convolver *c) {
+    free(c->host_route);
     cudaFree(c->route);
     cudaFree(c->row);
     cudaFree(c->taps);

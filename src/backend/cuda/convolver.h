@@ -10,6 +10,8 @@ typedef struct gc_cuda_convolver {
     gck_matrix matrix;  /* in and out are set for each chunk */
     int64_t pairs;      /* of blocks in a whole chunk */
     int64_t partitions; /* padded to the kernels' step */
+    gck_route *host_route;
+    const float *host_taps; /* the plan's response */
     gck_route *route;
     int *row;
     float *taps;
