@@ -79,8 +79,10 @@ GPUCONV_API gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gp
 GPUCONV_API gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **routed,
                                             gpuconv_error *error);
 
-/* The response at another rate (soxr, very high quality), its level rescaled by old / new rate, so that convolving the
- * resampled input gives the resampled output. rate > 0. ARGUMENT, MEMORY. */
+/* The response at another rate (soxr, very high quality, linear phase), its level rescaled by old / new rate, so that
+ * convolving the resampled input gives the resampled output. What the interpolation puts before the first frame is cut:
+ * a response that begins abruptly at full level, without a millisecond of lead, loses up to 3 dB of that onset. rate >
+ * 0. ARGUMENT, MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled,
                                                gpuconv_error *error);
 

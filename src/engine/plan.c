@@ -112,25 +112,45 @@ static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, con
     return GPUCONV_OK;
 }
 
-static gpuconv_status plan_cuda(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
-                                gpuconv_error *error) {
-#ifdef GPUCONV_WITH_CUDA
+static gpuconv_status plan_with(const gc_backend *backend, const gpuconv_ir *ir, const gpuconv_config *config,
+                                gpuconv_plan **plan, gpuconv_error *error) {
+    if (!backend)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
     gpuconv_plan *made = blank(ir);
     if (!made)
         return gc_fail_memory(error, "the plan");
-    gpuconv_status status = best_of(made, &gc_backend_cuda, config, error);
+    gpuconv_status status = best_of(made, backend, config, error);
     if (status) {
         gpuconv_plan_free(made);
         return status;
     }
     *plan = made;
     return GPUCONV_OK;
+}
+
+#ifdef GPUCONV_WITH_CUDA
+static const gc_backend *const cuda_backend = &gc_backend_cuda;
 #else
-    (void)ir;
-    (void)config;
-    (void)plan;
-    return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
+static const gc_backend *const cuda_backend = NULL;
 #endif
+
+/* Exchanges the CPU's plan for a GPU's where that is quicker, start-up included. */
+static void prefer_gpu(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
+    gpuconv_plan *cpu = *plan, *cuda = NULL;
+    gpuconv_error reason = {0};
+    size_t used = strlen(cpu->why);
+    if (cpu->predicted < worth_waking) {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
+    } else if (plan_with(cuda_backend, ir, config, &cuda, &reason) != GPUCONV_OK) {
+        snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
+    } else if (cuda->predicted + worth_waking < cpu->predicted) {
+        *plan = cuda;
+        gpuconv_plan_free(cpu);
+    } else {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
+                 cuda->predicted + worth_waking);
+        gpuconv_plan_free(cuda);
+    }
 }
 
 gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
@@ -140,37 +160,12 @@ gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *conf
     if (status)
         return status;
     if (config->backend == GPUCONV_BACKEND_CUDA)
-        return plan_cuda(ir, config, plan, error);
-    gpuconv_plan *cpu = blank(ir);
-    if (!cpu)
-        return gc_fail_memory(error, "the plan");
-    if ((status = best_of(cpu, &gc_backend_cpu, config, error)) != GPUCONV_OK) {
-        gpuconv_plan_free(cpu);
-        return status;
-    }
-    *plan = cpu;
-    if (config->backend == GPUCONV_BACKEND_CPU)
-        return GPUCONV_OK;
-    size_t used = strlen(cpu->why);
-    if (cpu->predicted < worth_waking) {
-        snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
-        return GPUCONV_OK;
-    }
-    gpuconv_plan *cuda = NULL;
-    gpuconv_error reason = {0};
-    if (plan_cuda(ir, config, &cuda, &reason) != GPUCONV_OK) {
-        snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
-        return GPUCONV_OK;
-    }
-    if (cuda->predicted + worth_waking < cpu->predicted) {
-        *plan = cuda;
-        gpuconv_plan_free(cpu);
-    } else {
-        snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
-                 cuda->predicted + worth_waking);
-        gpuconv_plan_free(cuda);
-    }
-    return GPUCONV_OK;
+        return plan_with(cuda_backend, ir, config, plan, error);
+    status = plan_with(&gc_backend_cpu, ir, config, plan, error);
+    /* A build without CUDA has nothing to fall back from, and says nothing. */
+    if (!status && config->backend == GPUCONV_BACKEND_AUTO && cuda_backend)
+        prefer_gpu(ir, config, plan);
+    return status;
 }
 
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan) {

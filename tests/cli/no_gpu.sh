@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where there is no GPU: asked for by name it is refused with one line; left to itself the command uses the CPU and says
-# so once when a GPU would have been worth it.
+# Where there is no GPU: asked for by name it is refused with one line; left to itself the command uses the CPU, and a
+# build that could have used a GPU says so once when that would have been worth it.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 50000 0.1
@@ -10,9 +10,15 @@ if quietly "$GPUCONV" --backend cuda in.wav ir.wav out.wav; then
 fi
 rm -f out.wav
 refuses 1 "" --backend cuda in.wav ir.wav out.wav
+grep -q "this build has no CUDA backend" "$work/log/err" && built= || built=yes
 runs in.wav ir.wav out.wav
 [ -s "$work/log/err" ] && fail "a short job asks for no GPU: $(cat "$work/log/err")"
 make_audio noise big.wav wav-16 2 44100 400000 0.05
 make_audio noise long.wav wav-16 2 44100 40000 0.002
 runs -t 1 -a direct big.wav long.wav out.wav
-one_line "running on the CPU"
+if [ "$built" ]; then
+    one_line "running on the CPU"
+else
+    [ -s "$work/log/err" ] && fail "a CPU build has nothing to fall back from: $(cat "$work/log/err")"
+fi
+true

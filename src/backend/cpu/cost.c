@@ -44,10 +44,11 @@ static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
 /* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
  * into. */
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
-    int64_t total = frames + s->taps - 1, aim = 65536, step = 16384;
+    int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
+    int64_t total = frames + s->taps - 1, step = 4096, aim = gc_max(step, gc_min(65536, 131072 / most));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         step = 2 * s->hop;
-        aim = gc_max(aim, step * ((threads + gc_min(ir->inputs, ir->outputs) - 1) / gc_min(ir->inputs, ir->outputs)));
+        aim = gc_max(aim, step * ((threads + least - 1) / least));
     } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         step = s->hop;
         aim = gc_max(aim, 16 * step);
