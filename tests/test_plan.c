@@ -193,7 +193,7 @@ static void defaults_are_as_documented(void **state) {
 }
 
 #ifndef GPUCONV_WITH_CUDA
-static void without_cuda_its_name_is_refused_and_auto_falls_back(void **state) {
+static void without_cuda_its_name_is_refused_and_auto_says_nothing(void **state) {
     (void)state;
     gpuconv_ir *ir = response(1, 1, 100000);
     gpuconv_config config = gpuconv_config_default();
@@ -207,11 +207,7 @@ static void without_cuda_its_name_is_refused_and_auto_falls_back(void **state) {
     config.frames = INT64_C(48000) * 36000; /* long enough to be worth a GPU */
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
     assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
-#ifdef GPUCONV_WITH_CUDA
-    assert_non_null(strstr(gpuconv_plan_note(plan), "running on the CPU"));
-#else
     assert_string_equal(gpuconv_plan_note(plan), ""); /* nothing to fall back from */
-#endif
     gpuconv_plan_free(plan);
     config.frames = 100; /* no GPU is asked for this, so there is nothing to note */
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
@@ -232,7 +228,7 @@ int main(void) {
         cmocka_unit_test(names_are_those_of_the_command_line),
         cmocka_unit_test(defaults_are_as_documented),
 #ifndef GPUCONV_WITH_CUDA
-        cmocka_unit_test(without_cuda_its_name_is_refused_and_auto_falls_back),
+        cmocka_unit_test(without_cuda_its_name_is_refused_and_auto_says_nothing),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
