@@ -61,8 +61,7 @@ static void timeline(const json_t *root) {
 
 /* Four ways, the first being the job's own: its ratios are 1 and its residual against itself is none. */
 static void comparison(const json_t *root) {
-    static const char *const values[] = {"whole s",     "transfer+compute s",     "compute s",
-                                         "times whole", "times transfer+compute", "times compute"};
+    static const char *const values[] = {"whole s", "no set-up s", "compute s", "x whole", "x no set-up", "x compute"};
     const json_t *list = json_object_get(root, "comparison"), *row;
     size_t i;
     need(json_array_size(list) == 4, "comparison", "rows");
@@ -74,7 +73,7 @@ static void comparison(const json_t *root) {
         const json_t *residual = json_object_get(row, "residual dB");
         need(json_is_null(residual) || json_real_value(residual) <= -115, "comparison", "residual dB");
         if (i == 0)
-            need(json_is_null(residual) && json_real_value(json_object_get(row, "times whole")) == 1, "comparison",
+            need(json_is_null(residual) && json_real_value(json_object_get(row, "x whole")) == 1, "comparison",
                  "the job's own row");
     }
     static const char *const excerpt[] = {"input", NULL};

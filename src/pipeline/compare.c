@@ -159,14 +159,13 @@ gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gp
         status = run(&ways[i], ir, &x, total, &wish, error);
     }
     if (!status) {
-        static const char *const names[] = {"whole s",     "transfer+compute s",     "compute s",
-                                            "times whole", "times transfer+compute", "times compute",
-                                            "residual dB"};
+        static const char *const names[] = {"whole s",     "no set-up s", "compute s",  "x whole",
+                                            "x no set-up", "x compute",   "residual dB"};
         gc_report_measure(report, "comparison excerpt", "input", seconds, "s", 1, 0);
         gc_report_text(
             report, "comparison excerpt", "read as",
-            "a row's times say how much faster this job's choice was: whole, without set-up, computing only; "
-            "residual is this row against this job's choice");
+            "seconds with everything, without set-up, and computing only; x is how many times as long as this job's "
+            "choice each took; residual is the difference between the outputs");
         for (int i = 0; i < WAYS; i++) {
             const way *w = &ways[i], *us = &ways[0];
             double values[] = {w->whole,
