@@ -79,7 +79,6 @@ only() {
     [ -s "$list" ] || [ "$3" = maybe ] || complain "nobody includes <$header>: is this test out of date?"
 }
 only 'audio/*' 'sndfile\.h' yes
-only dsp/fft_fftw.c 'fftw3\.h' yes
 only 'dsp/*' 'soxr\.h' yes
 only 'report/*' 'jansson\.h' yes
 only 'cli/*' 'popt\.h' yes

@@ -62,7 +62,7 @@ static void a_single_tap_at_every_seam_delays_exactly(void **state) {
     guarded x = guarded_random(&random, 1, 1501);
     for (int a = 0; a < COUNT(harness_algorithms); a++) {
         gpuconv_algorithm algorithm = harness_algorithms[a];
-        int64_t points = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 256 : 2048, at[64];
+        int64_t points = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 512 : 2048, at[64];
         /* direct: taps pass in packs of 256 and of 4; overlap-save: the hop */
         int64_t step = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? points / 2
                        : algorithm == GPUCONV_ALGORITHM_DIRECT    ? 256

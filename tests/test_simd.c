@@ -6,9 +6,6 @@
 
 #include <math.h>
 
-static const int64_t lengths[] = {1,  2,  3,  4,  5,  7,  8,  9,  15, 16,  17,  24,  31,  32,  33,   47,  48,
-                                  63, 64, 65, 79, 80, 81, 95, 96, 97, 127, 128, 129, 255, 257, 1000, 1021};
-
 static void direct_matches_the_plain_loop(void **state) {
     (void)state;
     /* Outputs around LANES x SEGMENT of each set (640, 1600, 7680 and so on), taps around a pack of 256. */
@@ -59,73 +56,6 @@ static void direct_matches_the_plain_loop(void **state) {
     }
 }
 
-/* want (+)= x h over n pairs */
-static void product(double *want, const float *x, const float *h, int64_t n, bool add) {
-    for (int64_t i = 0; i < n; i++) {
-        double a = (double)x[2 * i], b = (double)x[2 * i + 1], c = (double)h[2 * i], d = (double)h[2 * i + 1];
-        want[2 * i] = (add ? want[2 * i] : 0) + a * c - b * d;
-        want[2 * i + 1] = (add ? want[2 * i + 1] : 0) + a * d + b * c;
-    }
-}
-
-static void complex_products_match_the_plain_loop(void **state) {
-    (void)state;
-    int sets;
-    const gc_simd *const *all = gc_simd_all(&sets);
-    oracle_random random = {.state = 52};
-    double want[2 * 1021];
-    for (int s = 0; s < sets; s++) {
-        for (int i = 0; i < COUNT(lengths); i++) {
-            int64_t n = lengths[i];
-            guarded x = guarded_random(&random, 1, 2 * n), h = guarded_random(&random, 1, 2 * n);
-            guarded y = guarded_new(1, 2 * n);
-            product(want, x.channel[0], h.channel[0], n, false);
-            all[s]->multiply(y.channel[0], x.channel[0], h.channel[0], n);
-            CHECK(oracle_agrees("multiply", &y, 2 * n, want, 2 * n, -130), "%s, %lld", all[s]->name, (long long)n);
-            product(want, h.channel[0], x.channel[0], n, true);
-            all[s]->multiply_add(y.channel[0], x.channel[0], h.channel[0], n);
-            CHECK(oracle_agrees("multiply_add", &y, 2 * n, want, 2 * n, -130), "%s, %lld", all[s]->name, (long long)n);
-            product(want, x.channel[0], h.channel[0], n, false);
-            all[s]->multiply(x.channel[0], x.channel[0], h.channel[0], n); /* in place, as the header allows */
-            CHECK(oracle_agrees("in place", &x, 2 * n, want, 2 * n, -130), "%s, %lld", all[s]->name, (long long)n);
-            CHECK(guarded_intact(&h), "an input was written to");
-            guarded_free(&x);
-            guarded_free(&h);
-            guarded_free(&y);
-        }
-    }
-}
-
-static void sums_of_products_match_the_plain_loop(void **state) {
-    (void)state;
-    enum { MOST = 9 };
-    static const int64_t counts[] = {0, 1, 2, 3, 8, MOST};
-    int sets;
-    const gc_simd *const *all = gc_simd_all(&sets);
-    oracle_random random = {.state = 53};
-    double want[2 * 1021];
-    for (int s = 0; s < sets; s++) {
-        for (int i = 0; i < COUNT(lengths); i++) {
-            int64_t n = lengths[i];
-            guarded x = guarded_random(&random, MOST, 2 * n), h = guarded_random(&random, MOST, 2 * n);
-            for (int c = 0; c < COUNT(counts); c++) {
-                guarded y = guarded_new(1, 2 * n); /* poisoned: the sum replaces what is there */
-                memset(want, 0, sizeof want);
-                for (int64_t p = 0; p < counts[c]; p++)
-                    product(want, x.channel[p], h.channel[p], n, true);
-                all[s]->multiply_sum(y.channel[0], (const float *const *)x.channel, (const float *const *)h.channel,
-                                     counts[c], n);
-                CHECK(oracle_agrees("multiply_sum", &y, 2 * n, want, 2 * n, -125), "%s, %lld of %lld", all[s]->name,
-                      (long long)counts[c], (long long)n);
-                guarded_free(&y);
-            }
-            CHECK(guarded_intact(&x) && guarded_intact(&h), "an input was written to");
-            guarded_free(&x);
-            guarded_free(&h);
-        }
-    }
-}
-
 static void the_best_set_is_the_first_of_all(void **state) {
     (void)state;
     int sets;
@@ -139,8 +69,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_set_is_the_first_of_all),
         cmocka_unit_test(direct_matches_the_plain_loop),
-        cmocka_unit_test(complex_products_match_the_plain_loop),
-        cmocka_unit_test(sums_of_products_match_the_plain_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

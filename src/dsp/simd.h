@@ -10,14 +10,7 @@ typedef struct gc_simd {
     /* y[i] += sum over k < taps of h[k] x[i - k] for i < n; reads x[-(taps - 1)] on. y must not overlap the rest. */
     void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n);
 
-    /* y = x h over n complex numbers, stored as pairs; y may be x. */
-    void (*multiply)(float *y, const float *x, const float *h, int64_t n);
-
-    /* y += x h */
-    void (*multiply_add)(float *y, const float *x, const float *h, int64_t n);
-
-    /* y = sum over p < count of x[p] h[p], each of n complex numbers. */
-    void (*multiply_sum)(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n);
+    const struct gc_fft_kernels *fft; /* what fft.h runs */
 } gc_simd;
 
 /* The widest set that this processor has. */

@@ -6,21 +6,22 @@
 
 #include "../../core/error.h"
 #include "../../core/memory.h"
+#include "../../dsp/fft.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double direct_tap = 0.022e-9; /* seconds a multiply-add of the direct loop */
-static const double butterfly = 0.24e-9;   /* seconds a point and level of a complex transform in the cache */
-static const double bin_product = 0.35e-9; /* seconds a complex multiply-add of spectra */
+static const double butterfly = 0.03e-9;   /* seconds a sample and level of a transform in the cache */
+static const double bin_product = 0.25e-9; /* seconds a complex multiply-add of spectra */
 static const double sample_move = 1.2e-9;  /* seconds a sample in or out: conversion, interleaving, copies */
 
 static const int64_t unknown_frames = INT64_C(30) * 48000;
 
-/* A complex transform. Beyond the second-level cache every level of it costs more. */
+/* A transform of a real block. Beyond the second-level cache every level of it costs more. */
 static double transform_cost(int64_t points) {
-    double levels = log2((double)points), slow = points > (1 << 17) ? 2.2 : points > (1 << 15) ? 1.4 : 1.0;
+    double levels = log2((double)points), slow = points > (1 << 18) ? 1.5 : points > (1 << 16) ? 1.25 : 1.0;
     return (double)points * levels * butterfly * slow;
 }
 
@@ -30,15 +31,9 @@ static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
     double total = (double)frames + (double)s->taps, moves = total * (ir->inputs + ir->outputs) * sample_move;
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return total * (double)s->taps * ir->routes * direct_tap + moves;
-    double n = (double)s->transform;
-    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        double pairs = ceil(total / (2.0 * (double)s->hop));
-        double pair = (ir->inputs + ir->outputs) * transform_cost(s->transform) + ir->routes * n * bin_product;
-        return pairs * pair + moves + ir->planes * transform_cost(s->transform);
-    }
-    double blocks = ceil(total / (double)s->hop), real = 0.6 * transform_cost(s->transform);
-    double block = (ir->inputs + ir->outputs) * real + ir->routes * (double)s->partitions * (n / 2) * bin_product;
-    return blocks * block + moves + (double)(ir->planes * s->partitions) * real;
+    double blocks = ceil(total / (double)s->hop), bins = (double)s->transform / 2 * (double)s->partitions;
+    double block = (ir->inputs + ir->outputs) * transform_cost(s->transform) + ir->routes * bins * bin_product;
+    return blocks * block + moves + (double)(ir->planes * s->partitions) * transform_cost(s->transform);
 }
 
 /* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
@@ -47,7 +42,7 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
     int64_t total = frames + s->taps - 1, step = 4096, aim = gc_max(step, gc_min(65536, 131072 / most));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        step = 2 * s->hop;
+        step = s->hop;
         aim = gc_max(aim, step * ((threads + least - 1) / least));
     } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         step = s->hop;
@@ -64,11 +59,11 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
     int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
     int threads = plan->device.threads;
     plan->predicted = HUGE_VAL;
-    int64_t least = algorithm == GPUCONV_ALGORITHM_DIRECT ? 4 : 64, most = INT64_C(1) << 24;
+    int64_t least = algorithm == GPUCONV_ALGORITHM_DIRECT ? 4 : GC_FFT_LEAST, most = INT64_C(1) << 24;
     for (int64_t n = least; n <= most; n *= 2) {
         gc_schedule s;
-        if (!gc_schedule_make(algorithm, ir->frames, n, &s))
-            continue;
+        if (!gc_schedule_make(algorithm, ir->frames, n, &s) || (n >= GC_FFT_LEAST && s.hop % 32 != 0))
+            continue; /* gc_fft_backward gives whole vectors */
         double seconds = cost(ir, &s, frames) / threads;
         if (seconds < plan->predicted) {
             plan->predicted = seconds;

@@ -1,10 +1,9 @@
 /*
- * Overlap-save on all cores. Two real blocks that share their responses travel as the real and imaginary part of one
- * complex transform: the product with the spectrum of a real response keeps them apart, so nothing is untangled.
+ * Overlap-save on all cores.
  *
- * A job is one pair of neighbouring blocks of one island, an island being the inputs and outputs that routes connect: a
- * stereo response makes two islands of one channel each, true stereo one of two. Inside a job every input is
- * transformed once and every output once.
+ * A job is one block of one island, an island being the inputs and outputs that routes connect: a stereo response makes
+ * two islands of one channel each, true stereo one of two. Inside a job every input is transformed once and every output
+ * once; blocks are read from and written to the chunk in place.
  */
 #include "convolver.h"
 
@@ -21,19 +20,19 @@ typedef struct island {
 
 struct gc_convolver {
     const gpuconv_ir *ir;
-    const gc_simd *simd;
     gc_fft *fft;
-    int64_t points, hop, stride; /* stride: floats between the spectra of a worker */
-    float *spectra;              /* planes x points complex, scaled by 1 / points */
+    int64_t points, hop, stride; /* stride: floats of a spectrum */
+    float *spectra;              /* a plane: its spectrum, scaled by 2 / points */
     int islands;
     island *island;
     int *members; /* what the islands point into */
     int most;     /* inputs of the largest island */
     int workers;
-    float *scratch; /* a worker: most + 1 spectra */
+    float *scratch;      /* a worker: most + 1 spectra */
+    const float **lists; /* a worker: two lists of a product's factors, `routes` long */
     float *const *in;
     float *const *out;
-    int64_t frames, pairs;
+    int64_t blocks;
 };
 
 static void free_overlap_save(gc_convolver *c) {
@@ -44,6 +43,7 @@ static void free_overlap_save(gc_convolver *c) {
     free(c->island);
     free(c->members);
     free(c->scratch);
+    free(c->lists);
     free(c);
 }
 
@@ -88,79 +88,81 @@ static bool find_islands(gc_convolver *c) {
     return true;
 }
 
+static bool transform_response(gc_convolver *c) {
+    float *block = gc_calloc(c->points, sizeof *block);
+    for (int p = 0; block && p < c->ir->planes; p++) {
+        for (int64_t k = 0; k < c->ir->frames; k++)
+            block[k] = gc_ir_plane(c->ir, p)[k] * 2 / (float)c->points;
+        gc_fft_forward(c->fft, block, c->spectra + p * c->stride);
+    }
+    free(block);
+    return block != NULL;
+}
+
 static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->ir = plan->ir;
-    c->simd = gc_simd_best();
     c->points = plan->schedule.transform;
     c->hop = plan->schedule.hop;
-    c->stride = 2 * c->points;
     c->workers = plan->device.threads;
-    c->fft = gc_fft_new(c->points);
-    c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
-    if (!c->fft || !c->spectra || !find_islands(c) ||
-        !(c->scratch = gc_calloc((int64_t)c->workers * (c->most + 1), c->stride * (int64_t)sizeof(float)))) {
+    c->fft = gc_fft_new(gc_simd_best(), c->points);
+    bool made = c->fft && find_islands(c);
+    if (made) {
+        c->stride = gc_fft_floats(c->fft);
+        c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
+        c->scratch = gc_calloc((int64_t)c->workers * (c->most + 1), c->stride * (int64_t)sizeof(float));
+        c->lists = gc_calloc((int64_t)c->workers * 2 * c->ir->routes, sizeof *c->lists);
+        made = c->spectra && c->scratch && c->lists && transform_response(c);
+    }
+    if (!made) {
         free_overlap_save(c);
         return NULL;
-    }
-    for (int p = 0; p < c->ir->planes; p++) {
-        float *s = c->spectra + p * c->stride;
-        for (int64_t k = 0; k < c->ir->frames; k++)
-            s[2 * k] = gc_ir_plane(c->ir, p)[k] / (float)c->points;
-        gc_fft_forward(c->fft, s);
     }
     return c;
 }
 
+/* The routes into an output: their inputs' spectra in x, their planes' in h. */
+static int64_t factors(const gc_convolver *c, const island *l, int output, const float *scratch, const float **x,
+                       const float **h) {
+    int64_t count = 0;
+    for (int r = 0; r < c->ir->routes; r++) {
+        const gc_route *route = &c->ir->route[r];
+        if (route->output != output)
+            continue;
+        int i = 0;
+        while (l->input[i] != route->input)
+            i++;
+        x[count] = scratch + i * c->stride;
+        h[count++] = c->spectra + route->plane * c->stride;
+    }
+    return count;
+}
+
 static void job(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
-    const island *l = &c->island[index / c->pairs];
-    int64_t first = index % c->pairs * 2 * c->hop, second = first + c->hop;
-    int64_t before = c->points - c->hop;
-    float *scratch = c->scratch + worker * (c->most + 1) * c->stride, *sum = scratch + c->most * c->stride;
-    for (int i = 0; i < l->inputs; i++) {
-        float *z = scratch + i * c->stride;
-        const float *a = c->in[l->input[i]] + first - before, *b = c->in[l->input[i]] + second - before;
-        for (int64_t n = 0; n < c->points; n++) {
-            z[2 * n] = a[n];
-            z[2 * n + 1] = b[n];
-        }
-        gc_fft_forward(c->fft, z);
-    }
+    const island *l = &c->island[index / c->blocks];
+    int64_t first = index % c->blocks * c->hop, before = c->points - c->hop;
+    float *scratch = c->scratch + worker * (c->most + 1) * c->stride;
+    const float **x = c->lists + (int64_t)worker * 2 * c->ir->routes, **h = x + c->ir->routes;
+    for (int i = 0; i < l->inputs; i++)
+        gc_fft_forward(c->fft, c->in[l->input[i]] + first - before, scratch + i * c->stride);
     for (int o = 0; o < l->outputs; o++) {
-        int routes = 0;
-        for (int r = 0; r < c->ir->routes; r++) {
-            const gc_route *route = &c->ir->route[r];
-            if (route->output != l->output[o])
-                continue;
-            int i = 0;
-            while (l->input[i] != route->input)
-                i++;
-            const float *z = scratch + i * c->stride, *h = c->spectra + route->plane * c->stride;
-            (routes++ ? c->simd->multiply_add : c->simd->multiply)(sum, z, h, c->points);
-        }
-        float *y = c->out[l->output[o]];
-        if (!routes) {
-            memset(y + first, 0, (size_t)(2 * c->hop) * sizeof *y);
-            continue;
-        }
-        gc_fft_backward(c->fft, sum);
-        const float *kept = sum + 2 * before;
-        for (int64_t n = 0; n < c->hop; n++) {
-            y[first + n] = kept[2 * n];
-            y[second + n] = kept[2 * n + 1];
-        }
+        float *y = c->out[l->output[o]] + first;
+        int64_t count = factors(c, l, l->output[o], scratch, x, h);
+        if (count)
+            gc_fft_backward(c->fft, x, h, count, scratch + c->most * c->stride, y, before);
+        else
+            memset(y, 0, (size_t)c->hop * sizeof *y);
     }
 }
 
 static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
     c->in = in;
     c->out = out;
-    c->frames = frames;
-    c->pairs = (frames + 2 * c->hop - 1) / (2 * c->hop);
-    gc_pool_run(pool, job, c, c->pairs * c->islands);
+    c->blocks = (frames + c->hop - 1) / c->hop;
+    gc_pool_run(pool, job, c, c->blocks * c->islands);
 }
 
 static void reset(gc_convolver *c) {

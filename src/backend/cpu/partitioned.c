@@ -15,20 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLAB = 512 }; /* bins: with some hundred partitions, half of a second-level cache */
+enum { SLAB = 1024 }; /* floats: with some hundred partitions, half of a second-level cache */
 
 struct gc_convolver {
     const gpuconv_ir *ir;
-    const gc_simd *simd;
-    gc_rfft *fft;
-    int64_t hop, bins, stride, partitions; /* stride: floats between spectra */
+    gc_fft *fft;
+    int64_t hop, stride, partitions; /* stride: floats of a spectrum */
     int64_t blocks;                        /* in a whole chunk */
     int64_t ring;                          /* spectra in an input's delay line */
     int64_t now;                           /* absolute number of the chunk's first block */
-    float *spectra;                        /* planes x partitions, scaled by 1 / points */
+    float *spectra;                        /* planes x partitions, scaled by 1 / hop */
     float *delay;                          /* inputs x ring */
     float *sums;                           /* outputs x blocks */
-    float *scratch;                        /* a worker: one block of samples */
     const float **lists;                   /* a worker: two lists of routes x partitions */
     int64_t list;                          /* their length */
     int workers;
@@ -40,27 +38,28 @@ struct gc_convolver {
 static void free_partitioned(gc_convolver *c) {
     if (!c)
         return;
-    gc_rfft_free(c->fft);
+    gc_fft_free(c->fft);
     free(c->spectra);
     free(c->delay);
     free(c->sums);
-    free(c->scratch);
     free(c->lists);
     free(c);
 }
 
 /* Transforms the response's partitions: each padded with a hop of zeros behind. */
-static void transform_response(gc_convolver *c) {
-    int64_t points = 2 * c->hop;
-    for (int plane = 0; plane < c->ir->planes; plane++) {
+static bool transform_response(gc_convolver *c) {
+    float *block = gc_calloc(2 * c->hop, sizeof *block);
+    for (int plane = 0; block && plane < c->ir->planes; plane++) {
         for (int64_t p = 0; p < c->partitions; p++) {
             int64_t n = gc_min(c->hop, c->ir->frames - p * c->hop);
-            memset(c->scratch, 0, (size_t)points * sizeof(float));
+            memset(block, 0, (size_t)c->hop * sizeof(float));
             for (int64_t i = 0; i < n; i++)
-                c->scratch[i] = gc_ir_plane(c->ir, plane)[p * c->hop + i] / (float)points;
-            gc_rfft_forward(c->fft, c->scratch, c->spectra + (plane * c->partitions + p) * c->stride);
+                block[i] = gc_ir_plane(c->ir, plane)[p * c->hop + i] / (float)c->hop;
+            gc_fft_forward(c->fft, block, c->spectra + (plane * c->partitions + p) * c->stride);
         }
     }
+    free(block);
+    return block != NULL;
 }
 
 static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
@@ -68,27 +67,27 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
     if (!c)
         return NULL;
     c->ir = plan->ir;
-    c->simd = gc_simd_best();
     c->hop = plan->schedule.hop;
-    c->bins = c->hop + 1;
-    c->stride = gc_round_up(2 * c->bins, 16);
     c->partitions = plan->schedule.partitions;
     c->blocks = plan->chunk / c->hop;
     c->ring = c->partitions - 1 + c->blocks;
     c->workers = plan->device.threads;
     c->list = c->partitions * c->ir->routes;
-    int64_t bytes = c->stride * (int64_t)sizeof(float);
-    c->fft = gc_rfft_new(2 * c->hop);
-    c->spectra = gc_calloc(c->ir->planes * c->partitions, bytes);
-    c->delay = gc_calloc(c->ir->inputs * c->ring, bytes);
-    c->sums = gc_calloc(c->ir->outputs * c->blocks, bytes);
-    c->scratch = gc_calloc(c->workers * 2 * c->hop, sizeof(float));
-    c->lists = gc_calloc(c->workers * 2 * c->list, sizeof *c->lists);
-    if (!c->fft || !c->spectra || !c->delay || !c->sums || !c->scratch || !c->lists) {
+    c->fft = gc_fft_new(gc_simd_best(), 2 * c->hop);
+    bool made = c->fft != NULL;
+    if (made) {
+        c->stride = gc_fft_floats(c->fft);
+        int64_t bytes = c->stride * (int64_t)sizeof(float);
+        c->spectra = gc_calloc(c->ir->planes * c->partitions, bytes);
+        c->delay = gc_calloc(c->ir->inputs * c->ring, bytes);
+        c->sums = gc_calloc(c->ir->outputs * c->blocks, bytes);
+        c->lists = gc_calloc(c->workers * 2 * c->list, sizeof *c->lists);
+        made = c->spectra && c->delay && c->sums && c->lists && transform_response(c);
+    }
+    if (!made) {
         free_partitioned(c);
         return NULL;
     }
-    transform_response(c);
     return c;
 }
 
@@ -101,19 +100,21 @@ static float *delayed(const gc_convolver *c, int input, int64_t block) {
 }
 
 static void forward(void *context, int64_t index, int worker) {
+    (void)worker;
     gc_convolver *c = context;
     int input = (int)(index / c->active);
     int64_t t = index % c->active;
-    float *block = c->scratch + worker * 2 * c->hop; /* the transform wants aligned samples */
-    memcpy(block, c->in[input] + (t - 1) * c->hop, (size_t)(2 * c->hop) * sizeof *block);
-    gc_rfft_forward(c->fft, block, delayed(c, input, c->now + t));
+    gc_fft_forward(c->fft, c->in[input] + (t - 1) * c->hop, delayed(c, input, c->now + t));
+}
+
+static int64_t slabs(const gc_convolver *c) {
+    return (c->stride + SLAB - 1) / SLAB;
 }
 
 static void sum(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
-    int64_t slabs = c->hop > SLAB ? c->hop / SLAB : 1;
-    int output = (int)(index / slabs);
-    int64_t first = index % slabs * SLAB, n = index % slabs == slabs - 1 ? c->bins - first : SLAB;
+    int output = (int)(index / slabs(c));
+    int64_t first = index % slabs(c) * SLAB, n = gc_min(SLAB, c->stride - first);
     const float **x = c->lists + worker * 2 * c->list, **h = x + c->list;
     for (int64_t t = 0; t < c->active; t++) {
         int64_t count = 0, reach = gc_min(c->partitions, c->now + t + 1);
@@ -122,21 +123,21 @@ static void sum(void *context, int64_t index, int worker) {
             if (route->output != output)
                 continue;
             for (int64_t p = 0; p < reach; p++, count++) {
-                x[count] = delayed(c, route->input, c->now + t - p) + 2 * first;
-                h[count] = c->spectra + (route->plane * c->partitions + p) * c->stride + 2 * first;
+                x[count] = delayed(c, route->input, c->now + t - p) + first;
+                h[count] = c->spectra + (route->plane * c->partitions + p) * c->stride + first;
             }
         }
-        c->simd->multiply_sum(c->sums + (output * c->blocks + t) * c->stride + 2 * first, x, h, count, n);
+        gc_fft_multiply_sum(c->fft, c->sums + (output * c->blocks + t) * c->stride + first, x, h, count, n);
     }
 }
 
 static void backward(void *context, int64_t index, int worker) {
+    (void)worker;
     gc_convolver *c = context;
     int output = (int)(index / c->active);
     int64_t t = index % c->active;
-    float *block = c->scratch + worker * 2 * c->hop;
-    gc_rfft_backward(c->fft, c->sums + (output * c->blocks + t) * c->stride, block);
-    memcpy(c->out[output] + t * c->hop, block + c->hop, (size_t)c->hop * sizeof *block);
+    gc_fft_backward(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride,
+                    c->out[output] + t * c->hop, c->hop);
 }
 
 static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
@@ -145,7 +146,7 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->frames = frames;
     c->active = (frames + c->hop - 1) / c->hop;
     gc_pool_run(pool, forward, c, c->ir->inputs * c->active);
-    gc_pool_run(pool, sum, c, c->ir->outputs * (c->hop > SLAB ? c->hop / SLAB : 1));
+    gc_pool_run(pool, sum, c, c->ir->outputs * slabs(c));
     gc_pool_run(pool, backward, c, c->ir->outputs * c->active);
     c->now += c->active;
 }
