@@ -1,5 +1,5 @@
-/* The transforms behind fft.h, on every instruction set that runs here: they convolve with the wrapped part negated, and
- * read and write nothing beyond what they are given. */
+/* The transforms behind fft.h, on every instruction set that runs here: they convolve with the wrapped part negated,
+ * and read and write nothing beyond what they are given. */
 #include "check.h"
 #include "core/memory.h"
 #include "dsp/fft.h"
@@ -76,7 +76,7 @@ static void the_way_back_gives_the_samples_from_first_on(void **state) {
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int s = 0; s < sets; s++)
         for (int64_t points = GC_FFT_LEAST; points <= 4096; points *= 2)
-            for (int64_t first = 32; first < points; first += points > 1024 ? 480 : 96)
+            for (int64_t first = 32; first<points; first += points> 1024 ? 480 : 96)
                 check_products(all[s], points, 50, 1, first);
 }
 
@@ -93,16 +93,15 @@ static void slabs_of_a_sum_are_its_parts(void **state) {
         guarded x = guarded_random(&random, MOST, floats), h = guarded_random(&random, MOST, floats);
         guarded whole = guarded_new(1, floats), parts = guarded_new(1, floats);
         for (int count = 0; count <= MOST; count++) {
-            gc_fft_multiply_sum(fft, whole.channel[0], (const float *const *)x.channel,
-                                (const float *const *)h.channel, count, floats);
+            gc_fft_multiply_sum(fft, whole.channel[0], (const float *const *)x.channel, (const float *const *)h.channel,
+                                count, floats);
             for (int64_t at = 0; at < floats; at += 3 * GC_FFT_SLAB) {
                 const float *xs[MOST], *hs[MOST];
                 for (int i = 0; i < MOST; i++) {
                     xs[i] = x.channel[i] + at;
                     hs[i] = h.channel[i] + at;
                 }
-                gc_fft_multiply_sum(fft, parts.channel[0] + at, xs, hs, count,
-                                    gc_min(3 * GC_FFT_SLAB, floats - at));
+                gc_fft_multiply_sum(fft, parts.channel[0] + at, xs, hs, count, gc_min(3 * GC_FFT_SLAB, floats - at));
             }
             assert_memory_equal(whole.channel[0], parts.channel[0], (size_t)floats * sizeof(float));
         }

@@ -125,5 +125,7 @@ static void direct(const float *x, const float *h, int64_t taps, float *y, int64
 }
 
 extern const gc_fft_kernels GC_FFT_SET;
+extern gc_pcm_unpacker GC_PCM_UNPACK;
+extern gc_pcm_packer GC_PCM_PACK;
 
-const gc_simd GC_SIMD = {SET_NAME, direct, &GC_FFT_SET};
+const gc_simd GC_SIMD = {SET_NAME, direct, &GC_FFT_SET, GC_PCM_UNPACK, GC_PCM_PACK};

@@ -2,9 +2,10 @@
  * Transforms of real blocks, for convolution only.
  *
  * A block of `points` samples is taken as a polynomial modulo x^points + 1, not x^points - 1: products of two such
- * transforms convolve with the wrapped part negated, and overlap-save throws that part away. The reward: the block's two
- * halves are the real and imaginary part of one complex transform of points / 2, with nothing to untangle (Nussbaumer,
- * Fast Fourier Transform and Convolution Algorithms, 1982, ch. 8; the "right-angle" convolution of Krot & Minervina).
+ * transforms convolve with the wrapped part negated, and overlap-save throws that part away. The reward: the block's
+ * two halves are the real and imaginary part of one complex transform of points / 2, with nothing to untangle
+ * (Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, ch. 8; the "right-angle" convolution of Krot &
+ * Minervina).
  *
  * A spectrum is points / 2 complex numbers in an order of its own (it differs between instruction sets), good for sums
  * of products and the way back. gc_fft_floats() floats hold it, gaps included; they must be zero before first use.
@@ -37,8 +38,8 @@ void gc_fft_forward(const gc_fft *fft, const float *signal, float *spectrum);
 void gc_fft_backward(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
                      float *signal, int64_t first);
 
-/* y = the sum over i < count of x[i] h[i], over `n` floats of spectra from a multiple of GC_FFT_SLAB on, n one too or up
- * to the end. */
+/* y = the sum over i < count of x[i] h[i], over `n` floats of spectra from a multiple of GC_FFT_SLAB on, n one too or
+ * up to the end. */
 void gc_fft_multiply_sum(const gc_fft *fft, float *y, const float *const *x, const float *const *h, int64_t count,
                          int64_t n);
 

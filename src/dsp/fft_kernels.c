@@ -3,8 +3,9 @@
  *
  * A spectrum in the making is a row of pairs, a vector of real parts beside a vector of imaginary ones. A pass takes
  * GC_FFT_RADIX_LEVELS levels of the tree in registers; passes go down depth first, so that all below a part that fits a
- * cache happens in that cache. At the bottom stands a tile of LANES pairs: half of its levels run across the pairs, then
- * the tile is transposed and the other half run across the pairs again. Nobody transposes it back but the way back.
+ * cache happens in that cache. At the bottom stands a tile of LANES pairs: half of its levels run across the pairs,
+ * then the tile is transposed and the other half run across the pairs again. Nobody transposes it back but the way
+ * back.
  *
  *      signal halves -> first pass -> ... -> tiles -> | spectrum | -> products -> tiles -> ... -> last pass -> halves
  *

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * The tree. x^M - e^(i a) = (x^(M/2) - w)(x^(M/2) + w) with w = e^(i a / 2): the remainders of a polynomial A + x^(M/2) B
- * are A + w B and A - w B. Node j of depth d thus has children 2j and 2j + 1 at depth d + 1; the root's angle is pi / 2
- * (see fft.h). Both children of a node turn by the same w but for a factor of i, so one entry serves the two.
+ * The tree. x^M - e^(i a) = (x^(M/2) - w)(x^(M/2) + w) with w = e^(i a / 2): the remainders of a polynomial A + x^(M/2)
+ * B are A + w B and A - w B. Node j of depth d thus has children 2j and 2j + 1 at depth d + 1; the root's angle is pi /
+ * 2 (see fft.h). Both children of a node turn by the same w but for a factor of i, so one entry serves the two.
  *
  * An entry is cos and tan of w's angle: w B = cos (B_re - tan B_im, B_im + tan B_re), and the cosine goes into the sum,
  * six fused operations a butterfly (Linzer & Feig, Implementation of efficient FFT algorithms on fused multiply-add

@@ -1,5 +1,9 @@
-/* PCM conversion: one loop a container, specialised for mono and stereo so that the strides are constants. */
+/* PCM conversion, a channel at a time: what a value becomes. Of mono and stereo only what vectors leave over comes
+ * here. */
 #include "pcm.h"
+
+#include "pcm_kernels.h"
+#include "simd.h"
 
 #include <math.h>
 #include <string.h>
@@ -78,45 +82,48 @@ static inline __attribute__((always_inline)) void pack(gc_pcm format, const floa
     overs->clipped += clipped;
 }
 
-void gc_pcm_unpack(gc_pcm format, const void *raw, int channels, int channel, int64_t frames, float *planar) {
-    const void *first = (const char *)raw + (int64_t)channel * gc_pcm_bytes(format);
-    switch (format.container) {
-#define CASE(c)                                                                                                        \
-    case c:                                                                                                            \
-        if (channels == 1)                                                                                             \
-            unpack(c, first, 1, frames, planar);                                                                       \
-        else if (channels == 2)                                                                                        \
-            unpack(c, first, 2, frames, planar);                                                                       \
-        else                                                                                                           \
-            unpack(c, first, channels, frames, planar);                                                                \
-        break;
-        CASE(GC_S16)
-        CASE(GC_S24)
-        CASE(GC_S32)
-        CASE(GC_F32)
-#undef CASE
+void gc_pcm_unpack(const gc_simd *simd, gc_pcm format, const void *raw, int channels, int64_t frames,
+                   float *const *planar, int64_t at) {
+    int64_t done = channels <= 2 ? simd->unpack(format, raw, channels, frames, planar, at) : 0;
+    for (int c = 0; c < channels; c++) {
+        const void *first = (const char *)raw + (done * channels + c) * gc_pcm_bytes(format);
+        float *to = planar[c] + at + done;
+        switch (format.container) {
+        case GC_S16:
+            unpack(GC_S16, first, channels, frames - done, to);
+            break;
+        case GC_S24:
+            unpack(GC_S24, first, channels, frames - done, to);
+            break;
+        case GC_S32:
+            unpack(GC_S32, first, channels, frames - done, to);
+            break;
+        case GC_F32:
+            unpack(GC_F32, first, channels, frames - done, to);
+            break;
+        }
     }
 }
 
-void gc_pcm_pack(gc_pcm format, const float *planar, int channels, int channel, int64_t frames, void *raw,
-                 gc_pcm_overs *overs) {
-    void *first = (char *)raw + (int64_t)channel * gc_pcm_bytes(format);
-    switch (format.container) {
-#define CASE(c)                                                                                                        \
-    case c: {                                                                                                          \
-        gc_pcm f = {c, format.bits};                                                                                   \
-        if (channels == 1)                                                                                             \
-            pack(f, planar, 1, frames, first, overs);                                                                  \
-        else if (channels == 2)                                                                                        \
-            pack(f, planar, 2, frames, first, overs);                                                                  \
-        else                                                                                                           \
-            pack(f, planar, channels, frames, first, overs);                                                           \
-        break;                                                                                                         \
-    }
-        CASE(GC_S16)
-        CASE(GC_S24)
-        CASE(GC_S32)
-        CASE(GC_F32)
-#undef CASE
+void gc_pcm_pack(const gc_simd *simd, gc_pcm format, const float *const *planar, int64_t at, int channels,
+                 int64_t frames, void *raw, gc_pcm_overs *overs) {
+    int64_t done = channels <= 2 ? simd->pack(format, planar, at, channels, frames, raw, overs) : 0;
+    for (int c = 0; c < channels; c++) {
+        void *first = (char *)raw + (done * channels + c) * gc_pcm_bytes(format);
+        const float *from = planar[c] + at + done;
+        switch (format.container) {
+        case GC_S16:
+            pack((gc_pcm){GC_S16, format.bits}, from, channels, frames - done, first, overs);
+            break;
+        case GC_S24:
+            pack((gc_pcm){GC_S24, format.bits}, from, channels, frames - done, first, overs);
+            break;
+        case GC_S32:
+            pack((gc_pcm){GC_S32, format.bits}, from, channels, frames - done, first, overs);
+            break;
+        case GC_F32:
+            pack((gc_pcm){GC_F32, 32}, from, channels, frames - done, first, overs);
+            break;
+        }
     }
 }

@@ -27,12 +27,15 @@ static inline int gc_pcm_bytes(gc_pcm format) {
     return format.container == GC_S16 ? 2 : format.container == GC_S24 ? 3 : 4;
 }
 
-/* One channel of `frames` interleaved frames to floats, full scale being 1.0. */
-void gc_pcm_unpack(gc_pcm format, const void *raw, int channels, int channel, int64_t frames, float *planar);
+struct gc_simd;
 
-/* One channel to interleaved frames: rounded to nearest even, clamped and counted (NaN becomes 0 and counts); floats
- * pass as they are. Adds to *overs. */
-void gc_pcm_pack(gc_pcm format, const float *planar, int channels, int channel, int64_t frames, void *raw,
-                 gc_pcm_overs *overs);
+/* `frames` interleaved frames to planar[channel][at ...], full scale being 1.0. */
+void gc_pcm_unpack(const struct gc_simd *simd, gc_pcm format, const void *raw, int channels, int64_t frames,
+                   float *const *planar, int64_t at);
+
+/* planar[channel][at ...] to interleaved frames: rounded to nearest even, clamped and counted (NaN becomes 0 and
+ * counts); floats pass as they are. Adds to *overs. */
+void gc_pcm_pack(const struct gc_simd *simd, gc_pcm format, const float *const *planar, int64_t at, int channels,
+                 int64_t frames, void *raw, gc_pcm_overs *overs);
 
 #endif

@@ -15,7 +15,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void look(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("fma"))
         present[presents++] = &gc_simd_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         present[presents++] = &gc_simd_avx2;

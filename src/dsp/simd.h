@@ -2,6 +2,8 @@
 #ifndef GC_DSP_SIMD_H
 #define GC_DSP_SIMD_H
 
+#include "pcm_kernels.h"
+
 #include <stdint.h>
 
 typedef struct gc_simd {
@@ -11,6 +13,10 @@ typedef struct gc_simd {
     void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n);
 
     const struct gc_fft_kernels *fft; /* what fft.h runs */
+
+    /* what pcm.h runs */
+    gc_pcm_unpacker *unpack;
+    gc_pcm_packer *pack;
 } gc_simd;
 
 /* The widest set that this processor has. */

@@ -57,10 +57,9 @@ static void unpack(void *context, int64_t stripe, int worker) {
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->chunk - at);
     int64_t given = gc_max(0, gc_min(n, w->in_frames - at));
     const char *raw = w->in + at * channels * gc_pcm_bytes(s->in_format);
-    for (int c = 0; c < channels; c++) {
-        gc_pcm_unpack(s->in_format, raw, channels, c, given, s->in[c] + at);
+    gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, given, s->in, at);
+    for (int c = 0; c < channels; c++)
         memset(s->in[c] + at + given, 0, (size_t)(n - given) * sizeof(float));
-    }
 }
 
 static void pack(void *context, int64_t stripe, int worker) {
@@ -69,8 +68,7 @@ static void pack(void *context, int64_t stripe, int worker) {
     int channels = s->plan->ir->outputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, w->out_frames - at);
     char *raw = w->out + at * channels * gc_pcm_bytes(s->out_format);
-    for (int c = 0; c < channels; c++)
-        gc_pcm_pack(s->out_format, s->out[c] + at, channels, c, n, raw, &s->overs[worker]);
+    gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
 }
 
 static void compute(gc_state *s, slot *w) {

@@ -2,8 +2,8 @@
  * Overlap-save on all cores.
  *
  * A job is one block of one island, an island being the inputs and outputs that routes connect: a stereo response makes
- * two islands of one channel each, true stereo one of two. Inside a job every input is transformed once and every output
- * once; blocks are read from and written to the chunk in place.
+ * two islands of one channel each, true stereo one of two. Inside a job every input is transformed once and every
+ * output once; blocks are read from and written to the chunk in place.
  */
 #include "convolver.h"
 

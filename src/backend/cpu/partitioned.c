@@ -21,14 +21,14 @@ struct gc_convolver {
     const gpuconv_ir *ir;
     gc_fft *fft;
     int64_t hop, stride, partitions; /* stride: floats of a spectrum */
-    int64_t blocks;                        /* in a whole chunk */
-    int64_t ring;                          /* spectra in an input's delay line */
-    int64_t now;                           /* absolute number of the chunk's first block */
-    float *spectra;                        /* planes x partitions, scaled by 1 / hop */
-    float *delay;                          /* inputs x ring */
-    float *sums;                           /* outputs x blocks */
-    const float **lists;                   /* a worker: two lists of routes x partitions */
-    int64_t list;                          /* their length */
+    int64_t blocks;                  /* in a whole chunk */
+    int64_t ring;                    /* spectra in an input's delay line */
+    int64_t now;                     /* absolute number of the chunk's first block */
+    float *spectra;                  /* planes x partitions, scaled by 1 / hop */
+    float *delay;                    /* inputs x ring */
+    float *sums;                     /* outputs x blocks */
+    const float **lists;             /* a worker: two lists of routes x partitions */
+    int64_t list;                    /* their length */
     int workers;
     float *const *in;
     float *const *out;
@@ -136,8 +136,8 @@ static void backward(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
     int output = (int)(index / c->active);
     int64_t t = index % c->active;
-    gc_fft_backward(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride,
-                    c->out[output] + t * c->hop, c->hop);
+    gc_fft_backward(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride, c->out[output] + t * c->hop,
+                    c->hop);
 }
 
 static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
