@@ -34,7 +34,8 @@ int64_t gc_fft_floats(const gc_fft *fft);
 void gc_fft_forward(const gc_fft *fft, const float *signal, float *spectrum);
 
 /* The block whose spectrum is the sum over i < count of x[i] h[i], times points / 2; of it signal gets samples first ..
- * points, `first` a multiple of 32. `work` is a spectrum's room, overwritten. count 0: the spectrum is in work. */
+ * points, `first` a multiple of 32. `work` is a spectrum's room, overwritten, and may be one of the x. count 0:
+ * the spectrum is in work. */
 void gc_fft_backward(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
                      float *signal, int64_t first);
 

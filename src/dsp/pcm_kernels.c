@@ -103,8 +103,8 @@ EXPANDED int64_t covered(int64_t frames) {
     return frames >= 2 * LANES ? (frames - LANES) / LANES * LANES : 0;
 }
 
-EXPANDED int64_t unpack(gc_container container, const uint8_t *raw, int channels, int64_t frames,
-                        float *const *planar, int64_t at) {
+EXPANDED int64_t unpack(gc_container container, const uint8_t *raw, int channels, int64_t frames, float *const *planar,
+                        int64_t at) {
     int bytes_each = gc_pcm_bytes((gc_pcm){container, 32});
     int64_t n = covered(frames);
     float *a = planar[0] + at, *b = planar[channels - 1] + at;
@@ -143,8 +143,8 @@ EXPANDED vec larger(vec a, vec b) {
     return (vec)(((ivec)a & m) | ((ivec)b & ~m));
 }
 
-EXPANDED int64_t pack(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames,
-                      uint8_t *raw, gc_pcm_overs *overs) {
+EXPANDED int64_t pack(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames, uint8_t *raw,
+                      gc_pcm_overs *overs) {
     int bytes_each = gc_pcm_bytes(format), shift = 32 - format.bits;
     float scale = ldexpf(1.0f, format.bits - 1);
     const ivec sign = (ivec){0} + INT32_MIN;
@@ -157,7 +157,8 @@ EXPANDED int64_t pack(gc_pcm format, const float *const *planar, int64_t at, int
         uint8_t *p = raw + i * channels * bytes_each;
         peak = larger((vec)((ivec)a & ~sign), peak);
         if (channels == 1) {
-            store_samples(format.container, p, format.container == GC_F32 ? (ivec)a : quantize(a, scale, shift, &clipped));
+            store_samples(format.container, p,
+                          format.container == GC_F32 ? (ivec)a : quantize(a, scale, shift, &clipped));
             continue;
         }
         vec b = load(second + i), x = LOW(a, b), y = HIGH(a, b);

@@ -17,6 +17,9 @@ static const double butterfly = 0.03e-9;   /* seconds a sample and level of a tr
 static const double bin_product = 0.25e-9; /* seconds a complex multiply-add of spectra */
 static const double sample_move = 1.2e-9;  /* seconds a sample in or out: conversion, interleaving, copies */
 
+/* Bytes beyond which a longer transform is not worth its speed. */
+static const double memory_enough = 72e6;
+
 static const int64_t unknown_frames = INT64_C(30) * 48000;
 
 /* A transform of a real block. Beyond the second-level cache every level of it costs more. */
@@ -53,24 +56,51 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     return gc_max(step, gc_round_up(gc_min(aim, total), step));
 }
 
+/* Bytes of floats that a convolver and the chunks of its driver hold, more or less. */
+static double memory_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int threads) {
+    double channels = ir->inputs + ir->outputs, block = (double)s->transform;
+    double spectra = ir->planes * (double)s->partitions * block, moving = (double)chunk * channels * 4;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
+        spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;
+    else
+        spectra += threads * block * 2;
+    return 4 * (spectra + moving + block / 2 + ir->inputs * (double)gc_schedule_history(s));
+}
+
+/* The size after n, 0 being before the first, and its schedule; 0: there are no more. gc_fft_backward gives whole
+ * vectors, hence the hops that count. */
+static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, gc_schedule *s) {
+    if (algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return n == 0 && gc_schedule_make(algorithm, taps, 1, s) ? 1 : 0;
+    for (n = n ? 2 * n : GC_FFT_LEAST; n <= INT64_C(1) << 24; n *= 2)
+        if (gc_schedule_make(algorithm, taps, n, s) && s->hop % 32 == 0)
+            return n;
+    return 0;
+}
+
+/* Enough, or what the smallest size needs and half as much again. */
+static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t frames, int threads) {
+    gc_schedule s;
+    double least = HUGE_VAL;
+    for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
+        least = fmin(least, memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads));
+    return fmax(memory_enough, 1.5 * least);
+}
+
 gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
     int threads = plan->device.threads;
     plan->predicted = HUGE_VAL;
-    int64_t least = algorithm == GPUCONV_ALGORITHM_DIRECT ? 4 : GC_FFT_LEAST, most = INT64_C(1) << 24;
-    for (int64_t n = least; n <= most; n *= 2) {
-        gc_schedule s;
-        if (!gc_schedule_make(algorithm, ir->frames, n, &s) || (n >= GC_FFT_LEAST && s.hop % 32 != 0))
-            continue; /* gc_fft_backward gives whole vectors */
+    double limit = memory_limit(algorithm, ir, frames, threads);
+    gc_schedule s;
+    for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
         double seconds = cost(ir, &s, frames) / threads;
-        if (seconds < plan->predicted) {
+        if (seconds < plan->predicted && memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads) <= limit) {
             plan->predicted = seconds;
             plan->schedule = s;
         }
-        if (algorithm == GPUCONV_ALGORITHM_DIRECT)
-            break;
     }
     if (!(plan->predicted < HUGE_VAL))
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",

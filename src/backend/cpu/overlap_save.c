@@ -26,9 +26,9 @@ struct gc_convolver {
     int islands;
     island *island;
     int *members; /* what the islands point into */
-    int most;     /* inputs of the largest island */
+    int most;     /* spectra of the largest island: its inputs', and one more for a sum unless it has one output */
     int workers;
-    float *scratch;      /* a worker: most + 1 spectra */
+    float *scratch;      /* a worker: `most` spectra */
     const float **lists; /* a worker: two lists of a product's factors, `routes` long */
     float *const *in;
     float *const *out;
@@ -81,7 +81,8 @@ static bool find_islands(gc_convolver *c) {
             if (mark[ir->inputs + o] == m)
                 l->output[l->outputs++] = o;
         used += l->inputs + l->outputs;
-        c->most = l->inputs > c->most ? l->inputs : c->most;
+        int spectra = l->inputs + (l->outputs > 1);
+        c->most = spectra > c->most ? spectra : c->most;
         c->islands += l->outputs > 0; /* an input that goes nowhere is no work; an output from nowhere is silence */
     }
     free(mark);
@@ -112,7 +113,7 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     if (made) {
         c->stride = gc_fft_floats(c->fft);
         c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
-        c->scratch = gc_calloc((int64_t)c->workers * (c->most + 1), c->stride * (int64_t)sizeof(float));
+        c->scratch = gc_calloc((int64_t)c->workers * c->most, c->stride * (int64_t)sizeof(float));
         c->lists = gc_calloc((int64_t)c->workers * 2 * c->ir->routes, sizeof *c->lists);
         made = c->spectra && c->scratch && c->lists && transform_response(c);
     }
@@ -144,7 +145,8 @@ static void job(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
     const island *l = &c->island[index / c->blocks];
     int64_t first = index % c->blocks * c->hop, before = c->points - c->hop;
-    float *scratch = c->scratch + worker * (c->most + 1) * c->stride;
+    float *scratch = c->scratch + (int64_t)worker * c->most * c->stride;
+    float *sum = scratch + (l->outputs > 1 ? l->inputs : 0) * c->stride; /* one output: in place of an input */
     const float **x = c->lists + (int64_t)worker * 2 * c->ir->routes, **h = x + c->ir->routes;
     for (int i = 0; i < l->inputs; i++)
         gc_fft_forward(c->fft, c->in[l->input[i]] + first - before, scratch + i * c->stride);
@@ -152,7 +154,7 @@ static void job(void *context, int64_t index, int worker) {
         float *y = c->out[l->output[o]] + first;
         int64_t count = factors(c, l, l->output[o], scratch, x, h);
         if (count)
-            gc_fft_backward(c->fft, x, h, count, scratch + c->most * c->stride, y, before);
+            gc_fft_backward(c->fft, x, h, count, sum, y, before);
         else
             memset(y, 0, (size_t)c->hop * sizeof *y);
     }
