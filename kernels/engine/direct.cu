@@ -15,7 +15,7 @@
  * Up to SEGMENT taps are summed in floats (good to 125 dB). Longer responses, and outputs with several routes, are cut
  * into segments whose sums are kept in doubles, so that the error does not grow with the length.
  */
-#include "engine.h"
+#include "matrix.cuh"
 
 #include <cuda_pipeline.h>
 
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
     __shared__ __align__(16) float reversed[SEGMENT];
     int64_t n0 = (int64_t)blockIdx.x * TILE;
     int padded = padded_taps<OUTPUTS>(count);
-    gck_route route = a.route[blockIdx.y];
+    gck_route route = only_route(a, blockIdx.y);
     const float *h = taps + (int64_t)route.plane * count;
     load_taps(reversed, h, count, padded);
     load_tile(tile, a.in + route.input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
@@ -152,7 +152,8 @@ __global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
     __shared__ __align__(16) float tile[TILE + SEGMENT];
     int64_t n0 = (int64_t)blockIdx.x * TILE;
     output += blockIdx.y;
-    load_tile(tile, a.in + a.route[output].input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
+    load_tile(tile, a.in + only_route(a, output).input * a.in_stride + n0 - padded, TILE + padded,
+              frames - n0 + padded);
     __syncthreads();
     float acc[OUTPUTS];
     slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, taps, padded);

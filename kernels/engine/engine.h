@@ -20,12 +20,15 @@ typedef struct gck_route {
     int input, plane;
 } gck_route;
 
+enum { GCK_FEW = 8 };
+
 typedef struct gck_matrix {
     const float *in;
     float *out;
     int64_t in_stride, out_stride;
     int inputs, outputs;
     int single;                  /* every output has exactly one route */
+    gck_route few[GCK_FEW];      /* of up to so many outputs with a route each: at hand without a read of memory */
     const gck_route *route;      /* sorted by output */
     const gck_route *host_route; /* the same in host memory */
     const int *row;              /* outputs + 1 entries: where an output's routes begin */
@@ -58,8 +61,34 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, int64_t taps_count,
                        int64_t frames, cudaStream_t stream);
 
-/* ---- Transforms (overlap_save.cu, partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST -------
+/* ---- Overlap-save (overlap_save.cu, long_overlap_save.cu) -------------------------------------------------------- */
+
+/* What a transform of so many points takes; all zero where there is none. Numbers of complex numbers but for `bytes`.
  */
+typedef struct gck_transform_size {
+    int64_t turns;    /* of its table */
+    int64_t spectrum; /* of a plane's spectrum */
+    int bytes;        /* of shared memory that a block takes */
+    int sums;         /* outputs may have several routes */
+    int64_t scratch;  /* (inputs + outputs) x pairs x this, and planes x this when the spectra are made */
+} gck_transform_size;
+
+enum { GCK_OVERLAP_SAVE_LEAST = 1024, GCK_OVERLAP_SAVE_MOST = 1 << 20 };
+
+gck_transform_size gck_overlap_save_size(int64_t points);
+
+/* The table that the kernels look up, made in host memory. */
+void gck_overlap_save_turns(int64_t points, float2 *turns);
+
+/* Spectra of whole responses of `count` taps. */
+cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
+                                     float2 *scratch, float2 *spectra, cudaStream_t stream);
+
+/* `pairs` pairs of blocks of `hop` outputs; points - hop a multiple of 4. */
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *turns,
+                             const float2 *spectra, float2 *scratch, cudaStream_t stream);
+
+/* ---- Partitioned (partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ---------------------- */
 
 enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };
 
@@ -70,10 +99,6 @@ int64_t gck_transform_shared(int64_t points);
  * numbers apart. table: points complex numbers, exp(-2 pi i m / points). */
 cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
                         int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
-
-/* Overlap-save: `pairs` pairs of blocks of `hop` outputs, the whole of it in one kernel. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *table,
-                             const float2 *spectra, cudaStream_t stream);
 
 /* Partitioned: blocks 2 x pairs of points / 2 outputs each; block s and block s + pairs share a transform. `partitions`
  * is a multiple of GCK_PARTITION_STEP, the spectra beyond the response's end being zero. delay: inputs x

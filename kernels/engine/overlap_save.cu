@@ -1,128 +1,256 @@
 /*
  * Overlap-save in one kernel: load, transform, multiply, transform back, store. Two neighbouring blocks of an output
- * are the real and imaginary part of one complex signal, which a real response keeps apart; the spectrum stays
- * scrambled.
+ * are the real and imaginary part of one complex signal, which a real response keeps apart; the spectrum stays in the
+ * transform's own order.
  *
  *      in    |--- before ---|----- hop -----|----- hop -----|      pair: block a ends after the first hop,
  *            |<------- a: N points -------->|                      block b a hop later
  *
- * Device memory sees every input sample N / hop times (mostly from the cache) and every output once.
+ * Device memory sees every input sample N / hop times (mostly from the cache) and every output once. While a block
+ * computes, what the block after next will read is called into the second-level cache.
  */
-#include "transform.cuh"
+#include "overlap_save.cuh"
+#include "turns.h"
+
+#include <type_traits>
 
 namespace {
 
-template <int N, bool Single>
-__global__ void __launch_bounds__(layout<N>::block, 512 / layout<N>::block)
-    overlap_save(gck_matrix a, int hop, int64_t pairs, const float2 *__restrict__ table,
-                 const float2 *__restrict__ spectra) {
-    extern __shared__ float2 shared[];
-    int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads, before = N - hop;
-    float2 *s = shared + group * fft<N>::shared;
-    int64_t pair = (int64_t)blockIdx.x * layout<N>::groups + group;
-    bool mine = pair < pairs; /* the others go along: barriers want everybody */
-    int64_t first = (mine ? pair : pairs - 1) * 2 * hop;
-    float2 v[16];
-    if (Single) {
-        gck_route route = a.route[blockIdx.y];
-        const float *x = a.in + route.input * a.in_stride + first - before;
-        load_pair<N>(v, x, x + hop, t);
-        fft_forward<N>(v, s, t, table);
-        multiply_spectrum<N>(v, fresh(spectra) + (int64_t)route.plane * N, t);
-    } else {
-        float2 sum[16];
+template <int A, int B> struct whole : tree<A, B> {
+    typedef tree<A, B> base;
+    static const int turns = base::down_turns + base::up_turns, factors = 1;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *table) {
+        base::inverse(v, s, t, table + base::down_turns);
+    }
+
+    static void fill(float2 *to) {
+        fill_up(fill_down(to, A, B), A, base::T);
+    }
+
+    /* A spectrum in memory: two registers of a thread side by side. */
+    static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
 #pragma unroll
-        for (int j = 0; j < 16; j++)
+        for (int j = 0; j < base::P; j += 2)
+            *(float4 *)(to + j * base::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+    }
+
+    static __device__ __forceinline__ void multiply(float2 *v, const float2 *h, int t) {
+#pragma unroll
+        for (int j = 0; j < base::P; j += 2) {
+            float4 w = __ldg((const float4 *)(h + j * base::T + 2 * t));
+            v[j] = mul(v[j], make_float2(w.x, w.y));
+            v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
+        }
+    }
+
+    static __device__ __forceinline__ void multiply_add(float2 *sum, const float2 *v, const float2 *h, int t) {
+#pragma unroll
+        for (int j = 0; j < base::P; j += 2) {
+            float4 w = __ldg((const float4 *)(h + j * base::T + 2 * t));
+            sum[j] = mul_add(v[j], make_float2(w.x, w.y), sum[j]);
+            sum[j + 1] = mul_add(v[j + 1], make_float2(w.z, w.w), sum[j + 1]);
+        }
+    }
+};
+
+template <int A> struct halved : incomplete_tree<A> {
+    typedef incomplete_tree<A> base;
+    static const int turns = base::down_turns + base::parity_turns + base::up_turns, factors = 2;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *table) {
+        base::inverse(v, s, t, table + base::down_turns, table + base::down_turns + base::parity_turns);
+    }
+
+    static void fill(float2 *to) {
+        fill_up(fill_up(fill_down(to, A, A), A, 2), A, base::T);
+    }
+
+    static __device__ __forceinline__ float2 neighbour(float2 v) {
+        return make_float2(__shfl_xor_sync(0xffffffffu, v.x, 1), __shfl_xor_sync(0xffffffffu, v.y, 1));
+    }
+
+    /* Factor of the own coefficient, factor of the neighbour's. */
+    static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
+#pragma unroll
+        for (int j = 0; j < base::P; j++) {
+            float2 other = neighbour(v[j]), own = v[j], w;
+            int leaf = ((t >> 1) << A) + j;
+            float turns = (float)reversed(leaf, 2 * A) / (float)(1 << (2 * A));
+            sincospif(t & 1 ? turns : 2 * turns, &w.y, &w.x);
+            float2 f = t & 1 ? mul(other, w) : own, g = t & 1 ? mul(own, w) : mul(other, w);
+            *(float4 *)(to + 2 * (j * base::T + t)) = make_float4(f.x, f.y, g.x, g.y);
+        }
+    }
+
+    static __device__ __forceinline__ void multiply(float2 *v, const float2 *h, int t) {
+#pragma unroll
+        for (int j = 0; j < base::P; j++) {
+            float4 w = __ldg((const float4 *)(h + 2 * (j * base::T + t)));
+            float2 other = neighbour(v[j]);
+            v[j] = mul_add(v[j], make_float2(w.x, w.y), mul(other, make_float2(w.z, w.w)));
+        }
+    }
+
+    static __device__ __forceinline__ void multiply_add(float2 *sum, const float2 *v, const float2 *h, int t) {
+#pragma unroll
+        for (int j = 0; j < base::P; j++) {
+            float4 w = __ldg((const float4 *)(h + 2 * (j * base::T + t)));
+            float2 other = neighbour(v[j]);
+            sum[j] = mul_add(v[j], make_float2(w.x, w.y), mul_add(other, make_float2(w.z, w.w), sum[j]));
+        }
+    }
+};
+
+/* The transform of N points; how many blocks a multiprocessor is to hold with one route an output, and with sums of
+ * several. At 4096 points a sum and a spectrum together do not fit the registers. */
+template <int N> struct kind {
+    static_assert(N == 1024 || N == 2048 || N == 4096, "no such transform");
+    typedef std::conditional_t<N == 1024, whole<5, 5>, std::conditional_t<N == 2048, halved<5>, whole<6, 6>>> transform;
+    static const int resident = N == 1024 ? 15 : N == 2048 ? 7 : 6;
+    static const int resident_sums = N == 1024 ? 8 : N == 2048 ? 4 : 0;
+};
+
+/* How an output finds its routes: one each and few outputs, one each, or sums. */
+enum { FEW, SINGLE, SUMS };
+
+template <int N, int Routes>
+__global__ void __launch_bounds__(kind<N>::transform::T, Routes == SUMS     ? kind<N>::resident_sums
+                                                         : Routes == SINGLE ? kind<N>::resident - 2
+                                                                            : kind<N>::resident)
+    overlap_save(gck_matrix a, int hop, int ahead, const float2 *__restrict__ turns,
+                 const float2 *__restrict__ spectra) {
+    typedef typename kind<N>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    int t = threadIdx.x, before = N - hop;
+    int64_t first = (int64_t)blockIdx.x * 2 * hop;
+    float2 v[f::P];
+    if (Routes != SUMS) {
+        gck_route route = Routes == FEW ? a.few[blockIdx.y] : a.route[blockIdx.y];
+        const float *x = a.in + route.input * a.in_stride + first - before;
+        call_into_cache(x + (int64_t)ahead * 2 * hop, (N + hop) * (int)sizeof(float),
+                        t == 0 && blockIdx.x + ahead < gridDim.x);
+        load_pair<f::P, f::T>(v, x, x + hop, t);
+        f::forward(v, shared, t, turns);
+        f::multiply(v, fresh(spectra) + (int64_t)route.plane * N * f::factors, t);
+    } else {
+        float2 sum[f::P];
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
             sum[j] = make_float2(0.0f, 0.0f);
 #pragma unroll 1
         for (int e = a.row[blockIdx.y]; e < a.row[blockIdx.y + 1]; e++) {
             gck_route route = a.route[e];
             const float *x = a.in + route.input * a.in_stride + first - before;
-            load_pair<N>(v, x, x + hop, t);
-            __syncthreads();
-            fft_forward<N>(v, s, t, table);
-            multiply_add_spectrum<N>(sum, v, fresh(spectra) + (int64_t)route.plane * N, t);
-            table = fresh(table);
+            load_pair<f::P, f::T>(v, x, x + hop, t);
+            transform_barrier<f::T>();
+            f::forward(v, shared, t, turns);
+            f::multiply_add(sum, v, fresh(spectra) + (int64_t)route.plane * N * f::factors, t);
         }
 #pragma unroll
-        for (int j = 0; j < 16; j++)
+        for (int j = 0; j < f::P; j++)
             v[j] = sum[j];
     }
-    fft_inverse<N>(v, s, t, fresh(table));
-    if (mine) {
-        float *y = a.out + blockIdx.y * a.out_stride + first;
-        store_pair<N>(v, y, y + hop, before, t);
-    }
+    transform_barrier<f::T>();
+    f::inverse(v, shared, t, turns);
+    float *y = a.out + blockIdx.y * a.out_stride + first;
+    store_pair<f::P, f::T>(v, y, y + hop, before, t);
 }
 
 template <int N>
-__global__ void __launch_bounds__(layout<N>::block)
-    spectrum(const float *__restrict__ taps, int64_t count, int64_t partition, int64_t pieces, int64_t partitions,
-             const float2 *__restrict__ table, float2 *spectra) {
-    extern __shared__ float2 shared[];
-    int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    int64_t piece = (int64_t)blockIdx.x * layout<N>::groups + group;
-    bool mine = piece < pieces;
-    int64_t at = mine ? piece % partitions * partition : 0, end = min(count, at + partition);
-    const float *plane = taps + (mine ? piece / partitions : 0) * count;
-    float2 v[16];
+__global__ void __launch_bounds__(kind<N>::transform::T)
+    spectrum(const float *__restrict__ taps, int64_t count, const float2 *__restrict__ turns, float2 *spectra) {
+    typedef typename kind<N>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    int t = threadIdx.x;
+    const float *plane = taps + (int64_t)blockIdx.x * count;
+    float2 v[f::P];
 #pragma unroll
-    for (int j = 0; j < 16; j++) {
-        int64_t k = at + t + j * layout<N>::threads;
-        v[j] = make_float2(k < end ? plane[k] * (1.0f / N) : 0.0f, 0.0f);
+    for (int j = 0; j < f::P; j++) {
+        int64_t k = t + j * f::T;
+        v[j] = make_float2(k < count ? plane[k] * ((float)f::factors / N) : 0.0f, 0.0f);
     }
-    fft_forward<N>(v, shared + group * fft<N>::shared, t, table);
-    if (mine)
-        store_spectrum<N>(v, spectra + piece * N, t);
+    f::forward(v, shared, t, turns);
+    f::store_factors(v, spectra + (int64_t)blockIdx.x * N * f::factors, t);
 }
 
-template <int N>
-cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t pairs, const float2 *table, const float2 *spectra,
-                   cudaStream_t stream) {
-    dim3 grid((unsigned)((pairs + layout<N>::groups - 1) / layout<N>::groups), matrix->outputs);
-    cudaError_t failed = matrix->single ? allow_shared(overlap_save<N, true>, layout<N>::bytes)
-                                        : allow_shared(overlap_save<N, false>, layout<N>::bytes);
-    if (failed)
-        return failed;
-    if (matrix->single)
-        overlap_save<N, true>
-            <<<grid, layout<N>::block, layout<N>::bytes, stream>>>(*matrix, (int)hop, pairs, table, spectra);
-    else
-        overlap_save<N, false>
-            <<<grid, layout<N>::block, layout<N>::bytes, stream>>>(*matrix, (int)hop, pairs, table, spectra);
-    return cudaGetLastError();
-}
+template <int N> struct calls {
+    typedef typename kind<N>::transform f;
+    static const int bytes = f::shared * (int)sizeof(float2);
 
-template <int N>
-cudaError_t launch_spectra(const float *taps, int planes, int64_t count, int64_t partition, int64_t partitions,
-                           const float2 *table, float2 *spectra, cudaStream_t stream) {
-    int64_t pieces = planes * partitions;
-    cudaError_t failed = allow_shared(spectrum<N>, layout<N>::bytes);
-    if (failed)
-        return failed;
-    spectrum<N><<<(unsigned)((pieces + layout<N>::groups - 1) / layout<N>::groups), layout<N>::block, layout<N>::bytes,
-                  stream>>>(taps, count, partition, pieces, partitions, table, spectra);
-    return cudaGetLastError();
-}
+    static gck_transform_size size() {
+        return gck_transform_size{f::turns, (int64_t)N * f::factors, bytes, kind<N>::resident_sums > 0, 0};
+    }
+
+    static void fill(float2 *turns) {
+        f::fill(turns);
+    }
+
+    static cudaError_t spectra(const float *taps, int planes, int64_t count, const float2 *turns, float2 *spectra,
+                               cudaStream_t stream) {
+        cudaError_t failed = allow_shared(spectrum<N>, bytes);
+        if (failed)
+            return failed;
+        spectrum<N><<<planes, f::T, bytes, stream>>>(taps, count, turns, spectra);
+        return cudaGetLastError();
+    }
+
+    template <int Routes>
+    static cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t pairs, const float2 *turns,
+                              const float2 *spectra, cudaStream_t stream) {
+        int multiprocessors = 0;
+        cudaError_t failed = allow_shared(overlap_save<N, Routes>, bytes);
+        if (!failed)
+            failed = count_multiprocessors(&multiprocessors);
+        if (failed)
+            return failed;
+        int ahead = kind<N>::resident * multiprocessors;
+        overlap_save<N, Routes>
+            <<<dim3((unsigned)pairs, matrix->outputs), f::T, bytes, stream>>>(*matrix, (int)hop, ahead, turns, spectra);
+        return cudaGetLastError();
+    }
+
+    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t pairs, const float2 *turns,
+                                const float2 *spectra, cudaStream_t stream) {
+        if (matrix->single)
+            return matrix->outputs <= GCK_FEW ? launch<FEW>(matrix, hop, pairs, turns, spectra, stream)
+                                              : launch<SINGLE>(matrix, hop, pairs, turns, spectra, stream);
+        if constexpr (kind<N>::resident_sums > 0)
+            return launch<SUMS>(matrix, hop, pairs, turns, spectra, stream);
+        return cudaErrorInvalidValue;
+    }
+};
 
 } // namespace
 
-int64_t gck_transform_shared(int64_t points){
-#define CALL(n) layout<n>::bytes
-    GCK_FOR_POINTS(points, CALL)
-#undef CALL
+#define FOR_POINTS(points, call)                                                                                       \
+    switch (points) {                                                                                                  \
+    case 1024:                                                                                                         \
+        return calls<1024>::call;                                                                                      \
+    case 2048:                                                                                                         \
+        return calls<2048>::call;                                                                                      \
+    case 4096:                                                                                                         \
+        return calls<4096>::call;                                                                                      \
+    }
+
+gck_transform_size gck_overlap_save_size(int64_t points) {
+    FOR_POINTS(points, size())
+    return gck_long_size(points);
 }
 
-cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
-                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream){
-#define CALL(n) launch_spectra<n>(taps, planes, taps_count, partition, partitions, table, spectra, stream)
-    GCK_FOR_POINTS(points, CALL)
-#undef CALL
+void gck_overlap_save_turns(int64_t points, float2 *turns) {
+    FOR_POINTS(points, fill(turns))
+    gck_long_turns(points, turns);
 }
 
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *table,
-                             const float2 *spectra, cudaStream_t stream) {
-#define CALL(n) launch<n>(matrix, hop, pairs, table, spectra, stream)
-    GCK_FOR_POINTS(points, CALL)
-#undef CALL
+cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
+                                     float2 *scratch, float2 *spectra, cudaStream_t stream) {
+    FOR_POINTS(points, spectra(taps, planes, count, turns, spectra, stream))
+    return gck_long_spectra(points, taps, planes, count, turns, scratch, spectra, stream);
+}
+
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *turns,
+                             const float2 *spectra, float2 *scratch, cudaStream_t stream) {
+    FOR_POINTS(points, convolve(matrix, hop, pairs, turns, spectra, stream))
+    return gck_long_convolve(matrix, points, hop, pairs, turns, spectra, scratch, stream);
 }

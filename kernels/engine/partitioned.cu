@@ -28,10 +28,31 @@ __global__ void __launch_bounds__(layout<N>::block)
     int64_t s = (mine ? i : count - 1) - (reach - 1);
     const float *x = a.in + blockIdx.y * a.in_stride + (s - 1) * (N / 2);
     float2 v[16];
-    load_pair<N>(v, x, x + pairs * (N / 2), t);
+    load_pair<16, fft<N>::threads>(v, x, x + pairs * (N / 2), t);
     fft_forward<N>(v, shared + group * fft<N>::shared, t, table);
     if (mine)
         store_spectrum<N>(v, delay + (blockIdx.y * (partitions - 1 + pairs) + partitions - 1 + s) * N, t);
+}
+
+template <int N>
+__global__ void __launch_bounds__(layout<N>::block)
+    spectrum(const float *__restrict__ taps, int64_t count, int64_t partition, int64_t pieces, int64_t partitions,
+             const float2 *__restrict__ table, float2 *spectra) {
+    extern __shared__ float2 shared[];
+    int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
+    int64_t piece = (int64_t)blockIdx.x * layout<N>::groups + group;
+    bool mine = piece < pieces;
+    int64_t at = mine ? piece % partitions * partition : 0, end = min(count, at + partition);
+    const float *plane = taps + (mine ? piece / partitions : 0) * count;
+    float2 v[16];
+#pragma unroll
+    for (int j = 0; j < 16; j++) {
+        int64_t k = at + t + j * layout<N>::threads;
+        v[j] = make_float2(k < end ? plane[k] * (1.0f / N) : 0.0f, 0.0f);
+    }
+    fft_forward<N>(v, shared + group * fft<N>::shared, t, table);
+    if (mine)
+        store_spectrum<N>(v, spectra + piece * N, t);
 }
 
 /* Thread: one bin; block.y: STEP values of s; block.z: output. The window's register for spectrum s - p is
@@ -81,7 +102,7 @@ __global__ void __launch_bounds__(layout<N>::block)
     fft_inverse<N>(v, shared + group * fft<N>::shared, t, table);
     if (i < pairs) {
         float *y = a.out + blockIdx.y * a.out_stride + s * (N / 2);
-        store_pair<N>(v, y, y + pairs * (N / 2), N / 2, t);
+        store_pair<16, fft<N>::threads>(v, y, y + pairs * (N / 2), N / 2, t);
     }
 }
 
@@ -104,11 +125,36 @@ cudaError_t launch(const gck_matrix *matrix, int64_t pairs, int64_t partitions, 
     return cudaGetLastError();
 }
 
+template <int N>
+cudaError_t launch_spectra(const float *taps, int planes, int64_t count, int64_t partition, int64_t partitions,
+                           const float2 *table, float2 *spectra, cudaStream_t stream) {
+    int64_t pieces = planes * partitions;
+    cudaError_t failed = allow_shared(spectrum<N>, layout<N>::bytes);
+    if (failed)
+        return failed;
+    spectrum<N><<<(unsigned)((pieces + layout<N>::groups - 1) / layout<N>::groups), layout<N>::block, layout<N>::bytes,
+                  stream>>>(taps, count, partition, pieces, partitions, table, spectra);
+    return cudaGetLastError();
+}
+
 } // namespace
 
-cudaError_t gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pairs, int64_t partitions, int64_t reach,
-                            const float2 *table, const float2 *spectra, float2 *delay, float2 *sums,
-                            cudaStream_t stream) {
+int64_t gck_transform_shared(int64_t points){
+#define CALL(n) layout<n>::bytes
+    GCK_FOR_POINTS(points, CALL)
+#undef CALL
+}
+
+cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
+                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream){
+#define CALL(n) launch_spectra<n>(taps, planes, taps_count, partition, partitions, table, spectra, stream)
+    GCK_FOR_POINTS(points, CALL)
+#undef CALL
+}
+
+cudaError_t
+    gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pairs, int64_t partitions, int64_t reach,
+                    const float2 *table, const float2 *spectra, float2 *delay, float2 *sums, cudaStream_t stream) {
 #define CALL(n) launch<n>(matrix, pairs, partitions, reach, table, spectra, delay, sums, stream)
     GCK_FOR_POINTS(points, CALL)
 #undef CALL

@@ -3,7 +3,7 @@
 #define GC_KERNELS_TRANSFORM_CUH
 
 #include "../device/fft.cuh"
-#include "engine.h"
+#include "overlap_save.cuh"
 
 /* Small transforms go several to a block, so that a block has at least 128 threads. */
 template <int N> struct layout {
@@ -23,65 +23,10 @@ template <int N> __device__ __forceinline__ void load_spectrum(float2 *v, const 
     }
 }
 
-/* v times a stored spectrum. */
-template <int N> __device__ __forceinline__ void multiply_spectrum(float2 *v, const float2 *h, int t) {
-#pragma unroll
-    for (int j = 0; j < 16; j += 2) {
-        float4 x = __ldg((const float4 *)(h + (j / 2) * 2 * fft<N>::threads + 2 * t));
-        v[j] = mul(v[j], make_float2(x.x, x.y));
-        v[j + 1] = mul(v[j + 1], make_float2(x.z, x.w));
-    }
-}
-
-/* sum plus v times a stored spectrum. */
-template <int N>
-__device__ __forceinline__ void multiply_add_spectrum(float2 *sum, const float2 *v, const float2 *h, int t) {
-#pragma unroll
-    for (int j = 0; j < 16; j += 2) {
-        float4 x = __ldg((const float4 *)(h + (j / 2) * 2 * fft<N>::threads + 2 * t));
-        sum[j] = mul_add(v[j], make_float2(x.x, x.y), sum[j]);
-        sum[j + 1] = mul_add(v[j + 1], make_float2(x.z, x.w), sum[j + 1]);
-    }
-}
-
-/* The same pointer, but the compiler no longer knows it: what is read through it is read here and now, from the cache,
- * neither kept in registers since an earlier use nor fetched long before. */
-__device__ __forceinline__ const float2 *fresh(const float2 *p) {
-    asm volatile("" : "+l"(p));
-    return p;
-}
-
 template <int N> __device__ __forceinline__ void store_spectrum(const float2 *v, float2 *to, int t) {
 #pragma unroll
     for (int j = 0; j < 16; j += 2)
         *(float4 *)(to + (j / 2) * 2 * fft<N>::threads + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-}
-
-/* Two real blocks as one complex signal. */
-template <int N>
-__device__ __forceinline__ void load_pair(float2 *v, const float *__restrict__ a, const float *__restrict__ b, int t) {
-#pragma unroll
-    for (int j = 0; j < 16; j++)
-        v[j] = make_float2(__ldg(a + t + j * fft<N>::threads), __ldg(b + t + j * fft<N>::threads));
-}
-
-/* The last hop = N - before places of both blocks. */
-template <int N> __device__ __forceinline__ void store_pair(const float2 *v, float *a, float *b, int before, int t) {
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-        int n = t + j * fft<N>::threads - before;
-        if (n >= 0) {
-            a[n] = v[j].x;
-            b[n] = v[j].y;
-        }
-    }
-}
-
-/* More than 48 KB of shared memory must be asked for, once a kernel and device; asking again costs next to nothing. */
-template <typename Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
-    if (bytes <= 48 * 1024)
-        return cudaSuccess;
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
 /* Calls f<N>() for a number of points known when the program runs. */

@@ -9,7 +9,7 @@
  * FOLDER gpu_figures --empty     only creates a context, as a measure of what every CUDA program takes
  */
 #include "../../kernels/course/convolution.h"
-#include "../../kernels/engine/engine.h"
+#include "backend/cuda/convolver.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "dsp/schedule.h"
@@ -44,12 +44,6 @@ static void *room(int64_t bytes) {
     void *p;
     must(cudaMalloc(&p, (size_t)bytes), "device memory");
     must(cudaMemset(p, 0, (size_t)bytes), "device memory");
-    return p;
-}
-
-static void *upload(const void *from, int64_t bytes) {
-    void *p = room(bytes);
-    must(cudaMemcpy(p, from, (size_t)bytes, cudaMemcpyHostToDevice), "upload");
     return p;
 }
 
@@ -178,25 +172,19 @@ static void bus(void) {
 typedef struct work {
     int64_t frames, taps;
     int channels, course; /* course: outputs a thread of the course's own kernel */
-    gc_schedule schedule;
-    gck_matrix matrix;
-    float *x, *h; /* host: channels x frames, channels x taps */
-    float *in, *out, *response;
-    float2 *table, *spectra, *delay, *sums;
-    int64_t before, pairs, partitions, out_frames;
+    float *x, *h;         /* host: channels x frames, channels x taps */
+    gpuconv_plan plan;
+    gpuconv_ir *ir;
+    gc_cuda_convolver convolver;
+    float *in, *out;
+    int64_t before, out_frames;
 } work;
 
 static cudaError_t run_work(void *p) {
     work *w = p;
     if (w->course)
-        return course_convolution_unrolled(w->matrix.in, w->out, w->frames, (int)w->taps, w->course, stream);
-    if (w->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return gck_direct(&w->matrix, w->response, w->h, w->taps, w->frames, stream);
-    if (w->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
-        return gck_overlap_save(&w->matrix, w->schedule.transform, w->schedule.hop, w->pairs, w->table, w->spectra,
-                                stream);
-    return gck_partitioned(&w->matrix, w->schedule.transform, w->pairs, w->partitions, w->schedule.partitions, w->table,
-                           w->spectra, w->delay, w->sums, stream);
+        return course_convolution_unrolled(w->in + w->before, w->out, w->frames, (int)w->taps, w->course, stream);
+    return gc_cuda_convolver_run(&w->convolver, w->in + w->before, w->out, w->frames, stream);
 }
 
 static void signals(work *w) {
@@ -209,73 +197,46 @@ static void signals(work *w) {
         w->h[i] *= (float)exp(-6.9 * (double)(i % w->taps) / (double)w->taps);
 }
 
+static void need(gpuconv_status status, const gpuconv_error *error) {
+    if (!status)
+        return;
+    fprintf(stderr, "gpu_figures: %s\n", error->message);
+    exit(1);
+}
+
 static void prepare(work *w, gpuconv_algorithm algorithm, int64_t points) {
-    if (!gc_schedule_make(algorithm, w->taps, points, &w->schedule)) {
+    gpuconv_error error;
+    w->plan = (gpuconv_plan){0};
+    if (!gc_schedule_make(algorithm, w->taps, points, &w->plan.schedule)) {
         fprintf(stderr, "gpu_figures: impossible schedule\n");
         exit(1);
     }
-    int64_t step = algorithm == GPUCONV_ALGORITHM_DIRECT ? 32 : 2 * w->schedule.hop;
+    const float *planes[2] = {w->h, w->h + w->taps};
+    gpuconv_ir *mono_in;
+    need(gpuconv_ir_new(planes, w->channels, w->taps, 48000, &mono_in, &error), &error);
+    need(gpuconv_ir_route(mono_in, w->channels, &w->ir, &error), &error);
+    gpuconv_ir_free(mono_in);
+    int64_t step = algorithm == GPUCONV_ALGORITHM_DIRECT ? 32 : 2 * w->plan.schedule.hop;
     w->out_frames = gc_round_up(w->frames, step);
-    w->pairs = w->out_frames / step;
-    w->before = gc_round_up(gc_schedule_history(&w->schedule) + 32, 32);
+    w->before = gc_round_up(gc_schedule_history(&w->plan.schedule) + 32, 32);
+    w->plan.ir = w->ir;
+    w->plan.chunk = w->out_frames;
     int64_t in_stride = w->before + w->out_frames;
-    gck_route *route = host(w->channels, sizeof *route);
-    int *row = host(w->channels + 1, sizeof *row);
     w->in = room(w->channels * in_stride * 4);
-    for (int c = 0; c < w->channels; c++) {
-        route[c] = (gck_route){c, c};
-        row[c + 1] = c + 1;
+    for (int c = 0; c < w->channels; c++)
         must(cudaMemcpy(w->in + c * in_stride + w->before, w->x + c * w->frames, (size_t)w->frames * 4,
                         cudaMemcpyHostToDevice),
              "upload");
-    }
     w->out = room(w->channels * w->out_frames * 4);
     must(cudaMemset(w->out, 0xff, (size_t)(w->channels * w->out_frames * 4)), "poison");
-    w->response = upload(w->h, w->channels * w->taps * 4);
-    w->matrix = (gck_matrix){.in = w->in + w->before,
-                             .out = w->out,
-                             .in_stride = in_stride,
-                             .out_stride = w->out_frames,
-                             .inputs = w->channels,
-                             .outputs = w->channels,
-                             .single = 1,
-                             .host_route = route,
-                             .route = upload(route, w->channels * (int64_t)sizeof *route),
-                             .row = upload(row, (w->channels + 1) * (int64_t)sizeof *row)};
-    free(row);
-    if (algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return;
-    float2 *table = host(points, sizeof *table);
-    for (int64_t m = 0; m < points; m++) {
-        table[m].x = (float)cos(-2 * M_PI * (double)m / (double)points);
-        table[m].y = (float)sin(-2 * M_PI * (double)m / (double)points);
-    }
-    w->table = upload(table, points * (int64_t)sizeof *table);
-    free(table);
-    w->partitions =
-        algorithm == GPUCONV_ALGORITHM_PARTITIONED ? gc_round_up(w->schedule.partitions, GCK_PARTITION_STEP) : 1;
-    w->spectra = room(w->channels * w->partitions * points * 8);
-    must(gck_spectra(points, w->response, w->channels, w->taps, w->schedule.partition, w->partitions, w->table,
-                     w->spectra, stream),
-         "spectra");
-    if (algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        w->delay = room(w->channels * (w->partitions - 1 + w->pairs) * points * 8);
-        w->sums = room(w->channels * w->pairs * points * 8);
-    }
+    must(gc_cuda_convolver_init(&w->convolver, &w->plan, in_stride, w->out_frames, stream), "set-up");
 }
 
 static void clear(work *w) {
+    gc_cuda_convolver_free(&w->convolver);
+    gpuconv_ir_free(w->ir);
     cudaFree(w->in);
     cudaFree(w->out);
-    cudaFree(w->response);
-    cudaFree(w->table);
-    cudaFree(w->spectra);
-    cudaFree(w->delay);
-    cudaFree(w->sums);
-    free((void *)w->matrix.host_route);
-    cudaFree((void *)w->matrix.route);
-    cudaFree((void *)w->matrix.row);
-    w->table = w->spectra = w->delay = w->sums = NULL;
 }
 
 /* Error in dB at frames drawn at random, the first and the last among them. */
@@ -339,7 +300,9 @@ static void case_study(void) {
     }
     w.course = 0;
     double direct = convolve(&w, what, GPUCONV_ALGORITHM_DIRECT, 0);
-    for (int64_t n = 1024; n <= GCK_POINTS_MOST; n *= 2) {
+    for (int64_t n = GCK_OVERLAP_SAVE_LEAST; n <= 32768; n *= 2) {
+        if (!gck_overlap_save_size(n).turns)
+            continue;
         double t = convolve(&w, what, GPUCONV_ALGORITHM_OVERLAP_SAVE, n);
         fused = t < fused ? t : fused;
     }
@@ -375,8 +338,11 @@ static void long_responses(void) {
         work w = {.frames = cases[i].frames, .taps = cases[i].taps, .channels = 2};
         signals(&w);
         double best = HUGE_VAL;
-        for (int64_t n = 4096; n <= GCK_POINTS_MOST; n *= 2) {
-            double t = convolve(&w, cases[i].what, GPUCONV_ALGORITHM_PARTITIONED, n);
+        convolve(&w, cases[i].what, GPUCONV_ALGORITHM_PARTITIONED, GCK_POINTS_MOST);
+        for (int64_t n = 131072; n <= GCK_OVERLAP_SAVE_MOST; n *= 2) {
+            if (n < 3 * w.taps / 2)
+                continue;
+            double t = convolve(&w, cases[i].what, GPUCONV_ALGORITHM_OVERLAP_SAVE, n);
             best = t < best ? t : best;
         }
         char name[120];

@@ -34,6 +34,8 @@ static cudaError_t upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir) {
             c->matrix.single &= row[o + 1] == 1;
             row[o + 1] += row[o];
         }
+        for (int o = 0; o < ir->outputs && c->matrix.single && ir->outputs <= GCK_FEW; o++)
+            c->matrix.few[o] = route[o];
         failed = upload((void **)&c->route, route, ir->routes * (int64_t)sizeof *route);
         if (!failed)
             failed = upload((void **)&c->row, row, (ir->outputs + 1) * (int64_t)sizeof *row);
@@ -60,26 +62,46 @@ static cudaError_t upload_table(gc_cuda_convolver *c, int64_t points) {
     return failed;
 }
 
-static cudaError_t init_transforms(gc_cuda_convolver *c, const gpuconv_plan *plan, cudaStream_t stream) {
+static cudaError_t init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
     const gc_schedule *s = &plan->schedule;
     int64_t spectrum = s->transform * (int64_t)sizeof(float2);
-    c->pairs = plan->chunk / (2 * s->hop);
-    c->partitions = s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? gc_cuda_partitions(s) : 1;
+    c->partitions = gc_cuda_partitions(s);
+    c->delay_bytes = ir->inputs * (c->partitions - 1 + c->pairs) * spectrum;
     cudaError_t failed = upload_table(c, s->transform);
     if (!failed)
         failed = take((void **)&c->spectra, ir->planes * c->partitions * spectrum);
     if (!failed)
         failed = gck_spectra(s->transform, c->taps, ir->planes, ir->frames, s->partition, c->partitions, c->table,
                              c->spectra, stream);
-    if (failed || s->algorithm != GPUCONV_ALGORITHM_PARTITIONED)
-        return failed;
-    c->delay_bytes = ir->inputs * (c->partitions - 1 + c->pairs) * spectrum;
-    failed = take((void **)&c->delay, c->delay_bytes);
+    if (!failed)
+        failed = take((void **)&c->delay, c->delay_bytes);
     if (!failed)
         failed = cudaMemsetAsync(c->delay, 0, (size_t)c->delay_bytes, stream);
     if (!failed)
         failed = take((void **)&c->sums, ir->outputs * c->pairs * spectrum);
+    return failed;
+}
+
+static cudaError_t init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, cudaStream_t stream) {
+    const gpuconv_ir *ir = plan->ir;
+    const int64_t each = sizeof(float2);
+    gck_transform_size size = gck_overlap_save_size(plan->schedule.transform);
+    int64_t scratch = gc_max(ir->planes, (ir->inputs + ir->outputs) * c->pairs) * size.scratch;
+    float2 *turns = gc_calloc(size.turns, each);
+    cudaError_t failed = turns ? cudaSuccess : cudaErrorMemoryAllocation;
+    if (!failed) {
+        gck_overlap_save_turns(plan->schedule.transform, turns);
+        failed = upload((void **)&c->table, turns, size.turns * each);
+    }
+    free(turns);
+    if (!failed)
+        failed = take((void **)&c->spectra, ir->planes * size.spectrum * each);
+    if (!failed)
+        failed = take((void **)&c->sums, scratch * each);
+    if (!failed)
+        failed = gck_overlap_save_spectra(plan->schedule.transform, c->taps, ir->planes, ir->frames, c->table, c->sums,
+                                          c->spectra, stream);
     return failed;
 }
 
@@ -95,8 +117,11 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
     cudaError_t failed = upload_matrix(c, ir);
     if (!failed)
         failed = upload((void **)&c->taps, ir->taps, ir->planes * ir->frames * (int64_t)sizeof *ir->taps);
-    if (!failed && plan->schedule.algorithm != GPUCONV_ALGORITHM_DIRECT)
-        failed = init_transforms(c, plan, stream);
+    if (failed || plan->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return failed;
+    c->pairs = plan->chunk / (2 * plan->schedule.hop);
+    failed = plan->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? init_overlap_save(c, plan, stream)
+                                                                        : init_partitions(c, plan, stream);
     return failed;
 }
 
@@ -110,7 +135,7 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
         return gck_direct(&m, c->taps, c->host_taps, s->taps, frames, stream);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         return gck_overlap_save(&m, s->transform, s->hop, (frames + 2 * s->hop - 1) / (2 * s->hop), c->table,
-                                c->spectra, stream);
+                                c->spectra, c->sums, stream);
     /* Partners stand half a chunk apart, so a chunk is always done whole. */
     return gck_partitioned(&m, s->transform, c->pairs, c->partitions, s->partitions, c->table, c->spectra, c->delay,
                            c->sums, stream);

@@ -15,7 +15,8 @@ typedef struct gc_cuda_convolver {
     gck_route *route;
     int *row;
     float *taps;
-    float2 *table, *spectra, *delay, *sums;
+    float2 *table, *spectra, *delay;
+    float2 *sums; /* the partitions', or what a long transform keeps between its kernels */
     int64_t delay_bytes;
 } gc_cuda_convolver;
 

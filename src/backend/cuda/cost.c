@@ -12,8 +12,9 @@
 
 static const double reference_multiprocessors = 132;
 static const double direct_tap = 1 / 24e12; /* seconds a multiply-add of the direct kernel */
-static const double fused_level = 6.0e-13;  /* seconds a point and level, both transforms of the fused kernel */
-static const double pass_level = 5.0e-13;   /* the same for one transform alone */
+static const double fused_point = 5.2e-12;  /* seconds a point of the fused kernel */
+static const double long_point = 14e-12;    /* the same of the three kernels of a long transform */
+static const double pass_level = 5.0e-13;   /* seconds a point and level of a partition's transform */
 static const double pass_point = 7.0e-12;   /* but no less a point than the way through memory */
 static const double bin_product = 1 / 6e12; /* seconds a complex multiply-add of spectra */
 static const double bus_byte = 1 / 40e9;    /* seconds a byte, each way, both ways at once */
@@ -40,13 +41,15 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
 
 static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames, double speed) {
     double total = (double)frames + (double)s->taps, n = (double)s->transform;
+    double across =
+        4.0 * (ir->inputs + ir->outputs) * (double)chunk * bus_byte; /* the first chunk in, the last one out */
     double bus = total * 4 * (ir->inputs > ir->outputs ? ir->inputs : ir->outputs) * bus_byte;
     double compute = total * (ir->inputs + ir->outputs) * sample_pass;
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT) {
         compute += total * (double)s->taps * ir->routes * direct_tap;
     } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         double pairs = total / (2 * (double)s->hop), forward = 0.5 * ir->routes + 0.5 * ir->outputs;
-        compute += pairs * forward * n * log2(n) * fused_level;
+        compute += pairs * forward * n * (gck_overlap_save_size(s->transform).scratch ? long_point : fused_point);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
@@ -55,7 +58,7 @@ static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, in
     }
     compute /= speed;
     /* The slower one decides; the other counts a little, or all that hide behind the bus would be equal. */
-    return fmax(compute, bus) + 0.2 * fmin(compute, bus);
+    return fmax(compute, bus) + 0.2 * fmin(compute, bus) + across;
 }
 
 /* Bytes of device memory, within a few of what the state takes. */
@@ -63,11 +66,34 @@ static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) 
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
+        gck_transform_size size = gck_overlap_save_size(s->transform);
+        double pairs = c / (2 * (double)s->hop);
+        bytes += 8 * (ir->planes * (double)size.spectrum + (inputs + outputs) * pairs * (double)size.scratch);
+    }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
         bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
     }
     return bytes;
+}
+
+static bool single_routes(const gpuconv_ir *ir) {
+    bool single = ir->routes == ir->outputs;
+    for (int r = 1; r < ir->routes; r++)
+        single = single && ir->route[r].output != ir->route[r - 1].output;
+    return single;
+}
+
+/* Whether the device has kernels for transforms of n points. */
+static bool fits(const gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t n) {
+    if (algorithm == GPUCONV_ALGORITHM_PARTITIONED)
+        return n <= GCK_POINTS_MOST && gck_transform_shared(n) <= plan->device.shared_memory;
+    if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
+        gck_transform_size size = gck_overlap_save_size(n);
+        return size.turns && size.bytes <= plan->device.shared_memory && (size.sums || single_routes(plan->ir));
+    }
+    return true;
 }
 
 gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
@@ -77,11 +103,9 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
     double speed = plan->device.multiprocessors / reference_multiprocessors;
     plan->slots = GC_CUDA_SLOTS;
     plan->predicted = HUGE_VAL;
-    for (int64_t n = GCK_POINTS_LEAST; n <= GCK_POINTS_MOST; n *= 2) {
+    for (int64_t n = GCK_POINTS_LEAST; n <= GCK_OVERLAP_SAVE_MOST; n *= 2) {
         gc_schedule s;
-        if (!gc_schedule_make(algorithm, ir->frames, n, &s))
-            continue;
-        if (algorithm != GPUCONV_ALGORITHM_DIRECT && gck_transform_shared(n) > plan->device.shared_memory)
+        if (!fits(plan, algorithm, n) || !gc_schedule_make(algorithm, ir->frames, n, &s))
             continue;
         int64_t chunk = chunk_of(ir, &s, frames);
         if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
@@ -99,5 +123,6 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
-                   (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name, GCK_POINTS_MOST);
+                   (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name,
+                   algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? GCK_OVERLAP_SAVE_MOST : GCK_POINTS_MOST);
 }

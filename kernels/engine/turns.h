@@ -1,0 +1,39 @@
+/* The turns that tree.cuh's transforms look up, made on the host. */
+#ifndef GC_KERNELS_TURNS_H
+#define GC_KERNELS_TURNS_H
+
+#include "../device/tree.cuh"
+
+#include <cmath>
+
+/* The fraction 0 <= v < 1 whose binary digits are those of j, `bits` of them, the last one first. */
+inline double fraction_of(int j, int bits) {
+    return (double)reversed(j, bits) / (double)(1 << bits);
+}
+
+inline float2 turn_of(double half_turns) {
+    const double pi = 3.14159265358979323846;
+    return make_float2((float)cos(pi * half_turns), (float)tan(pi * half_turns));
+}
+
+/* For down_node<levels> below each of 2^depth nodes: 2^depth x 2^levels / 2 entries, [entry][node]. */
+inline float2 *fill_down(float2 *to, int depth, int levels) {
+    int nodes = 1 << depth;
+    for (int l = 0; l < levels; l++)
+        for (int j = 0; j < 1 << l; j += 2)
+            for (int node = 0; node < nodes; node++)
+                to[((l ? 1 << l : 0) / 2 + j / 2) * nodes + node] =
+                    turn_of(fraction_of(j, l) + fraction_of(node, depth) / (1 << l));
+    return to + nodes * (1 << levels) / 2;
+}
+
+/* For up_blocks<levels> of blocks of `places`: [entry][place]. */
+inline float2 *fill_up(float2 *to, int levels, int places) {
+    for (int s = 0; s < levels; s++)
+        for (int q = 0; q < (s ? 1 << s : 2) / 2; q++)
+            for (int n = 0; n < places; n++)
+                to[((s ? 1 << s : 0) / 2 + q) * places + n] = turn_of(((double)n / places + q) / (1 << s));
+    return to + places * (1 << levels) / 2;
+}
+
+#endif
