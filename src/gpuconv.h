@@ -205,6 +205,13 @@ GPUCONV_API gpuconv_job gpuconv_job_default(void);
 GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config,
                                                  gpuconv_report *report, gpuconv_error *error);
 
+/* ---- This machine ----------------------------------------------------------------------------------------------- */
+
+/* Measures in a few seconds what operations cost here, waking the GPU included, and keeps it where plans of later
+ * processes find it: $XDG_CACHE_HOME/gpuconv/costs or ~/.cache/gpuconv/costs. Without that file plans use built-in
+ * figures. `report` (may be NULL) gets the figures. Not for two threads at once. DEVICE, FILE, MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_calibrate(gpuconv_report *report, gpuconv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,8 @@
 #   core       <- nobody above it                 engine    <- dsp, core, itself
 #   dsp        <- core                            backend/* <- engine/backend.h, dsp, core, its own folder
 #   audio      <- dsp, core                       pipeline  <- engine, audio, report, core, dsp
-#   report     <- core                            cli       <- the public header, report
+#   report     <- core                            bench     <- engine, report, audio, core, dsp
+#                                                 cli       <- the public header, bench, report
 set -u
 cd "${SOURCE:?the checkout}/src" || exit 1
 failed=0
@@ -53,13 +54,14 @@ allow dsp 'core/*'
 allow audio 'dsp/*' 'core/*'
 allow report 'core/*'
 allow engine 'dsp/*' 'core/*'
-allow backend/cpu engine/backend.h 'dsp/*' 'core/*'
-allow backend/cuda engine/backend.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
+allow backend/cpu engine/backend.h engine/costs.h 'dsp/*' 'core/*'
+allow backend/cuda engine/backend.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
 allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
-allow cli 'report/*' 'lab/*'
+allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
+allow cli 'bench/*' 'report/*' 'lab/*'
 for folder in */ backend/*/; do
     case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | cli/ | lab/ | rt/) ;;
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | cli/ | lab/ | rt/) ;;
     *) complain "src/$folder has no rule here" ;;
     esac
 done

@@ -1,5 +1,6 @@
 /* Reads a report in JSON from a file and checks that it holds what the documentation promises: the environment, what
- * ran and why, the files, every stage's time with unit and count, the timeline; with "compare" also the comparison. */
+ * ran and why, the files, every stage's time with unit and count, the timeline; with "compare" also the comparison.
+ * With "bench" or "sweep" it is the report of a benchmark: ceilings, and rows that were checked. */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -80,6 +81,23 @@ static void comparison(const json_t *root) {
     measures(root, "comparison excerpt", excerpt, "s");
 }
 
+static int benchmark(const json_t *root, const char *list, const char *const *values) {
+    const json_t *rows = json_object_get(root, list), *row;
+    const char *loop = "cpu multiply-add loop";
+    size_t i;
+    texts(root, "environment", (const char *const[]){"gpuconv", "compiler", "system", NULL});
+    need(json_real_value(json_object_get(json_object_get(json_object_get(root, "ceilings"), loop), "value")) > 0,
+         "ceilings", loop);
+    need(json_array_size(rows) > 0, list, "rows");
+    json_array_foreach(rows, i, row) {
+        for (const char *const *v = values; *v; v++)
+            need(json_real_value(json_object_get(row, *v)) > 0, list, *v);
+        const json_t *error = json_object_get(row, "error dB");
+        need(!error || json_real_value(error) <= -120, list, "error dB");
+    }
+    return good ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
     json_error_t error;
     json_t *root = argc > 1 ? json_load_file(argv[1], JSON_REJECT_DUPLICATES, &error) : NULL;
@@ -87,6 +105,11 @@ int main(int argc, char **argv) {
         fprintf(stderr, "check_report: %s\n", argc > 1 ? error.text : "which file?");
         return 1;
     }
+    if (argc > 2 && strcmp(argv[2], "bench") == 0)
+        return benchmark(root, "convolutions", (const char *const[]){"ms", "GB/s", "x copy", NULL});
+    if (argc > 2 && strcmp(argv[2], "sweep") == 0)
+        return benchmark(root, "sweep",
+                         (const char *const[]){"length", "chosen ms", "direct ms", "chosen / best", NULL});
     texts(root, "environment", (const char *const[]){"gpuconv", "compiler", "system", NULL});
     texts(root, "convolution", (const char *const[]){"backend", "device", "algorithm", "why", NULL});
     counts(root, "convolution",

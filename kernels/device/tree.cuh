@@ -3,13 +3,13 @@
  *
  * Forward walks a tree of polynomials: x^M - e^(i a) = (x^(M/2) - w)(x^(M/2) + w), w = e^(i a / 2), so that the
  * remainders of A + x^(M/2) B are A + w B and A - w B. The root is x^N - 1. Node J of depth d has a = 2 pi v(J), v(J)
- * being the d bits of J reversed behind the binary point; the signal enters in natural order, leaf J is the transform at
- * frequency v(J) N, and nobody puts the leaves in order. Backward is decimation in time from that order: blocks S_J of h
- * places are joined to S[n] = S_2J[n] + w S_(2J+1)[n], S[n + h] = the difference, w = e^(-i pi n / h).
+ * being the d bits of J reversed behind the binary point; the signal enters in natural order, leaf J is the transform
+ * at frequency v(J) N, and nobody puts the leaves in order. Backward is decimation in time from that order: blocks S_J
+ * of h places are joined to S[n] = S_2J[n] + w S_(2J+1)[n], S[n + h] = the difference, w = e^(-i pi n / h).
  *
  * Both have the one butterfly a + w b, a - w b. With w = c (1 + i t) it takes six fused operations: b (1 + i t) in two,
- * c of it to and from a in four (Linzer & Feig, IEEE Trans. Signal Processing 41(1), 1993). An odd node turns by i times
- * what its even sibling turns by, which costs nothing.
+ * c of it to and from a in four (Linzer & Feig, IEEE Trans. Signal Processing 41(1), 1993). An odd node turns by i
+ * times what its even sibling turns by, which costs nothing.
  *
  * N = 2^A 2^B points are done by 2^B threads with 2^A registers each, in two steps with one exchange through shared
  * memory between them:
@@ -187,8 +187,8 @@ template <int LEVELS, int S = 0> __device__ __forceinline__ void up_leaves(float
     }
 }
 
-/* The LEVELS levels above, register j being block j's place of this thread. Entry 0 of its turns serves the first level,
- * entry 2^(s-1) + q registers q and q + 2^(s-1) of level s. */
+/* The LEVELS levels above, register j being block j's place of this thread. Entry 0 of its turns serves the first
+ * level, entry 2^(s-1) + q registers q and q + 2^(s-1) of level s. */
 template <int LEVELS, int S = 0>
 __device__ __forceinline__ void up_blocks(float2 *v, const float2 *__restrict__ turns, int stride) {
     if constexpr (S < LEVELS) {
@@ -257,11 +257,11 @@ template <int A, int B> struct tree {
 };
 
 /*
- * The same for 2^(2A+1) points by 2^(A+1) threads, two to a node of the second step, which hold its even and odd places.
- * The last level stays undone: a leaf is a polynomial y0 + y1 x modulo x^2 - r, its two coefficients in the two threads,
- * and a product of leaves is y0 h0 + r y1 h1 and y0 h1 + y1 h0: one exchange between neighbours instead of two levels
- * (of incomplete transforms: Kyber's, Avanzi et al., 2017). The odd thread's result comes turned by half of r's angle,
- * which is what the way back wants; all of it stands in the response's spectrum, two factors a register.
+ * The same for 2^(2A+1) points by 2^(A+1) threads, two to a node of the second step, which hold its even and odd
+ * places. The last level stays undone: a leaf is a polynomial y0 + y1 x modulo x^2 - r, its two coefficients in the two
+ * threads, and a product of leaves is y0 h0 + r y1 h1 and y0 h1 + y1 h0: one exchange between neighbours instead of two
+ * levels (of incomplete transforms: Kyber's, Avanzi et al., 2017). The odd thread's result comes turned by half of r's
+ * angle, which is what the way back wants; all of it stands in the response's spectrum, two factors a register.
  */
 template <int A> struct incomplete_tree {
     static const int P = 1 << A, T = 2 << A, N = P * T, ROW = T + 2;

@@ -110,6 +110,16 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pa
                             const float2 *table, const float2 *spectra, float2 *delay, float2 *sums,
                             cudaStream_t stream);
 
+/* ---- Around cuFFT, for comparison (peer.cu): an output has one route, at matrix->route --------------------------- */
+
+/* blocks: outputs x pairs x points. */
+cudaError_t gck_peer_gather(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, float2 *blocks,
+                            cudaStream_t stream);
+cudaError_t gck_peer_multiply(const gck_matrix *matrix, int64_t points, int64_t pairs, const float2 *spectra,
+                              float2 *blocks, cudaStream_t stream);
+cudaError_t gck_peer_scatter(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *blocks,
+                             cudaStream_t stream);
+
 /* ---- Ceilings (ceilings.cu): what the device can do at most --------------------------------------------------------
  */
 

@@ -8,7 +8,8 @@
  *
  * After the columns, row J is a polynomial modulo x^R - e^(2 pi i v(J)) (tree.cuh); turning its places by
  * e^(2 pi i v(J) n2 / R) makes that x^R - 1, the same for all rows. Device memory sees the signal once each way and the
- * scratch twice: of a million points that is four times what a copy moves, and of what fits the second-level cache less.
+ * scratch twice: of a million points that is four times what a copy moves, and of what fits the second-level cache
+ * less.
  *
  * A block of the column kernels does COLUMNS neighbouring columns, so that what it reads and writes are whole sectors.
  */
@@ -27,7 +28,7 @@ template <int A, int B> struct column_tree {
     static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
     /* Half a warp must not meet a bank twice: with eight columns its two halves stand eight places apart. */
     static const int row = T * columns + (columns == 8 ? 8 : 0);
-    static const int bytes = T > 1 ? P * row * (int)sizeof(float2) : 0;
+    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0;
     static const int down_turns = C / 2, up_turns = C / 2;
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
@@ -276,8 +277,8 @@ template <int A, int B> struct calls {
         cudaError_t failed = columns(source, 1, planes, turns, scratch, stream);
         if (failed)
             return failed;
-        transform_rows<<<dim3(f::C / ROWS_A_BLOCK, planes), 32 * ROWS_A_BLOCK, row_bytes, stream>>>(f::C, turns, scratch,
-                                                                                                  spectra);
+        transform_rows<<<dim3(f::C / ROWS_A_BLOCK, planes), 32 * ROWS_A_BLOCK, row_bytes, stream>>>(f::C, turns,
+                                                                                                    scratch, spectra);
         return cudaGetLastError();
     }
 
@@ -298,8 +299,8 @@ template <int A, int B> struct calls {
             convolve_rows<false><<<rows, 32 * ROWS_A_BLOCK, row_bytes, stream>>>(*matrix, f::C, (int)pairs, turns,
                                                                                  spectra, scratch, back);
         dim3 grid(ROW_POINTS / f::columns, (unsigned)pairs, matrix->outputs);
-        inverse_columns<A, B><<<grid, f::threads, f::bytes, stream>>>(
-            *matrix, hop, turns + row_turns + f::down_turns, back);
+        inverse_columns<A, B>
+            <<<grid, f::threads, f::bytes, stream>>>(*matrix, hop, turns + row_turns + f::down_turns, back);
         return cudaGetLastError();
     }
 };
@@ -329,9 +330,7 @@ gck_transform_size gck_long_size(int64_t points) {
     return gck_transform_size{0, 0, 0, 0, 0};
 }
 
-void gck_long_turns(int64_t points, float2 *turns) {
-    FOR_POINTS(points, fill(turns))
-}
+void gck_long_turns(int64_t points, float2 *turns){FOR_POINTS(points, fill(turns))}
 
 cudaError_t gck_long_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
                              float2 *scratch, float2 *spectra, cudaStream_t stream) {

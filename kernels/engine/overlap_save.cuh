@@ -33,8 +33,8 @@ __device__ __forceinline__ const float2 *fresh(const float2 *p) {
     return p;
 }
 
-/* If `wanted`, without a branch, which would stand in the way of the loads around it. bytes: a multiple of 16, as is the
- * address. Only Hopper and later can; the others do without. */
+/* If `wanted`, without a branch, which would stand in the way of the loads around it. bytes: a multiple of 16, as is
+ * the address. Only Hopper and later can; the others do without. */
 __device__ __forceinline__ void call_into_cache(const float *from, int bytes, bool wanted) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.bulk.prefetch.L2.global [%0], %1; }" ::"l"(from),

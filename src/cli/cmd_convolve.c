@@ -3,17 +3,8 @@
 #include "cli.h"
 
 #include <popt.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static volatile int interrupted;
-
-static void interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-}
 
 typedef struct options {
     char *backend, *algorithm, *report;
@@ -32,21 +23,10 @@ static int usage(const char *what, const char *value, const char *allowed) {
     return GC_EXIT_USAGE;
 }
 
-/* The position of a word among names, or -1. */
-static int choose(const char *word, const char *const *names, int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(word, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {
-    static const char *const backends[] = {"auto", "cpu", "cuda"};
-    static const char *const algorithms[] = {"auto", "direct", "overlap-save", "partitioned"};
-    static const char *const formats[] = {"text", "json"};
-    int backend = choose(o->backend ? o->backend : "auto", backends, 3);
-    int algorithm = choose(o->algorithm ? o->algorithm : "auto", algorithms, 4);
-    int report = choose(o->report ? o->report : "text", formats, 2);
+    int backend = gc_choose(o->backend ? o->backend : "auto", gc_backend_words, 3);
+    int algorithm = gc_choose(o->algorithm ? o->algorithm : "auto", gc_algorithm_words, 4);
+    int report = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
     if (backend < 0)
         return usage("--backend", o->backend, "auto, cpu or cuda");
     if (algorithm < 0)
@@ -70,17 +50,6 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
     return GC_EXIT_DONE;
 }
 
-static void catch_signals(void) {
-    /* The first signal asks the pipeline to stop; the second, should it hang, ends the process as usual. */
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup keeps its word */
-        sigaction(SIGHUP, &action, NULL);
-    /* A file size limit then shows as an error of the write, like a full disk. */
-    signal(SIGXFSZ, SIG_IGN);
-}
-
 static int run(const options *o, const char *in, const char *response, const char *out) {
     gpuconv_config config;
     gpuconv_report_format format;
@@ -92,7 +61,6 @@ static int run(const options *o, const char *in, const char *response, const cha
         fprintf(stderr, "gpuconv: out of memory\n");
         return GC_EXIT_FAILED;
     }
-    catch_signals();
     gpuconv_error error = {0};
     gpuconv_job job = gpuconv_job_default();
     job.input = in;
@@ -102,7 +70,7 @@ static int run(const options *o, const char *in, const char *response, const cha
     job.compare = o->compare;
     job.note = note;
     job.context = (void *)o;
-    job.cancel = &interrupted;
+    job.cancel = gc_catch_signals();
     gpuconv_status failed = gpuconv_convolve_file(&job, &config, report, &error);
     if (failed)
         fprintf(stderr, "gpuconv: %s\n", error.message);
@@ -133,8 +101,8 @@ int gc_cmd_convolve(int argc, const char **argv) {
         fprintf(stderr, "gpuconv: out of memory\n");
         return GC_EXIT_FAILED;
     }
-    poptSetOtherOptionHelp(context,
-                           "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n\nOptions:");
+    poptSetOtherOptionHelp(context, "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n"
+                                    "Also: gpuconv bench, gpuconv calibrate (--help tells more).\n\nOptions:");
     int status = GC_EXIT_DONE, bad = poptGetNextOpt(context);
     const char *paths[3] = {poptGetArg(context), poptGetArg(context), poptGetArg(context)};
     if (bad < -1) {

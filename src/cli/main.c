@@ -1,6 +1,15 @@
-/* gpuconv: the command. */
+/* gpuconv: the command. A first word that names a subcommand chooses it; a file of that name is reached as ./NAME. */
 #include "cli.h"
 
+#include <string.h>
+
 int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int (*run)(int argc, const char **argv);
+    } commands[] = {{"bench", gc_cmd_bench}, {"calibrate", gc_cmd_calibrate}};
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, (const char **)argv + 1);
     return gc_cmd_convolve(argc, (const char **)argv);
 }

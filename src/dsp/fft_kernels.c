@@ -53,9 +53,9 @@ EXPANDED turn turn_of(const float *twiddles, int l, int j, int each) {
 EXPANDED void down(complex_vec *z, int levels, const float *twiddles, int each) {
 #pragma GCC unroll 4
     for (int l = 0; l < levels; l++) {
-        int half = 1 << (levels - l - 1);
+        int nodes = 1 << l, half = 1 << (levels - l - 1);
 #pragma GCC unroll 16
-        for (int j = 0; j < 1 << l; j++) {
+        for (int j = 0; j < nodes; j++) {
             turn w = turn_of(twiddles, l, j, each);
 #pragma GCC unroll 16
             for (int p = 0; p < half; p++) {
@@ -81,9 +81,9 @@ EXPANDED void down(complex_vec *z, int levels, const float *twiddles, int each) 
 EXPANDED void up(complex_vec *z, int levels, const float *twiddles, int each) {
 #pragma GCC unroll 4
     for (int l = levels - 1; l >= 0; l--) {
-        int half = 1 << (levels - l - 1);
+        int nodes = 1 << l, half = 1 << (levels - l - 1);
 #pragma GCC unroll 16
-        for (int j = 0; j < 1 << l; j++) {
+        for (int j = 0; j < nodes; j++) {
             turn w = turn_of(twiddles, l, j, each);
 #pragma GCC unroll 16
             for (int p = 0; p < half; p++) {
@@ -96,54 +96,6 @@ EXPANDED void up(complex_vec *z, int levels, const float *twiddles, int each) {
             }
         }
     }
-}
-
-/* Exchanges, within 2w x 2w blocks, the block's upper right w x w with its lower left; a and b are w rows apart. */
-EXPANDED void exchange(vec *a, vec *b, int w) {
-    vec x = *a, y = *b;
-#if defined(__AVX512F__)
-    if (w == 8) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
-        *b = __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    } else if (w == 4) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
-        *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-    } else if (w == 2) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-        *b = __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-    } else {
-        *a = __builtin_shufflevector(x, y, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
-        *b = __builtin_shufflevector(x, y, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
-    }
-#elif defined(__AVX2__)
-    if (w == 4) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
-        *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
-    } else if (w == 2) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
-        *b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
-    } else {
-        *a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
-        *b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-#else
-    if (w == 2) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 4, 5);
-        *b = __builtin_shufflevector(x, y, 2, 3, 6, 7);
-    } else {
-        *a = __builtin_shufflevector(x, y, 0, 4, 2, 6);
-        *b = __builtin_shufflevector(x, y, 1, 5, 3, 7);
-    }
-#endif
-}
-
-EXPANDED void transpose(vec *rows) {
-#pragma GCC unroll 4
-    for (int w = LANES / 2; w >= 1; w /= 2)
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            if (!(i & w))
-                exchange(&rows[i], &rows[i + w], w);
 }
 
 EXPANDED void transpose_tile(complex_vec *z) {
@@ -162,17 +114,18 @@ EXPANDED void transpose_tile(complex_vec *z) {
 
 /* One pass over 2^levels streams of n pairs, `stride` floats apart, in place. */
 EXPANDED void pass(float *z, int64_t stride, int64_t n, const float *twiddles, int levels, int downward) {
+    int streams = 1 << levels;
     for (int64_t p = 0; p < n; p++, z += PAIR) {
         complex_vec x[REGISTERS];
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++)
+        for (int q = 0; q < streams; q++)
             x[q] = load_pair(z + q * stride);
         if (downward)
             down(x, levels, twiddles, 0);
         else
             up(x, levels, twiddles, 0);
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++)
+        for (int q = 0; q < streams; q++)
             store_pair(z + q * stride, x[q]);
     }
 }
@@ -180,17 +133,18 @@ EXPANDED void pass(float *z, int64_t stride, int64_t n, const float *twiddles, i
 /* The pass that reads the signal. */
 EXPANDED void first_pass(const float *signal, int64_t half, float *z, int64_t stride, const float *twiddles,
                          int levels) {
+    int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
         const float *s = signal + p;
         float *to = z + spread(p / LANES) * PAIR;
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++)
+        for (int q = 0; q < streams; q++)
             x[q] = (complex_vec){load(s + q * length), load(s + half + q * length)};
         down(x, levels, twiddles, 0);
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++)
+        for (int q = 0; q < streams; q++)
             store_pair(to + q * stride, x[q]);
     }
 }
@@ -198,17 +152,18 @@ EXPANDED void first_pass(const float *signal, int64_t half, float *z, int64_t st
 /* The pass that writes the signal, from sample `first` on. */
 EXPANDED void last_pass(const float *z, int64_t stride, const float *twiddles, float *signal, int64_t half,
                         int64_t first, int levels) {
+    int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
         const float *from = z + spread(p / LANES) * PAIR;
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++)
+        for (int q = 0; q < streams; q++)
             x[q] = load_pair(from + q * stride);
         up(x, levels, twiddles, 0);
         int64_t at = p - first;
 #pragma GCC unroll 16
-        for (int q = 0; q < 1 << levels; q++, at += length) {
+        for (int q = 0; q < streams; q++, at += length) {
             if (at >= 0)
                 store(signal + at, x[q].re);
             if (at + half >= 0)

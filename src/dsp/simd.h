@@ -12,6 +12,10 @@ typedef struct gc_simd {
     /* y[i] += sum over k < taps of h[k] x[i - k] for i < n; reads x[-(taps - 1)] on. y must not overlap the rest. */
     void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n);
 
+    /* Nothing but fused multiply-adds, in registers: operations done, two each, into *operations; the result only so
+     * that they cannot be left out. For benchmarks. */
+    float (*multiply_add_loop)(int64_t rounds, double *operations);
+
     const struct gc_fft_kernels *fft; /* what fft.h runs */
 
     /* what pcm.h runs */

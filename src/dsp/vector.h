@@ -37,4 +37,53 @@ EXPANDED vec broadcast(float x) {
     return x - (vec){0};
 }
 
+/* Exchanges, within 2w x 2w blocks, the block's upper right w x w with its lower left; a and b are w rows apart. */
+EXPANDED void exchange(vec *a, vec *b, int w) {
+    vec x = *a, y = *b;
+#if defined(__AVX512F__)
+    if (w == 8) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+        *b = __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    } else if (w == 4) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+        *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+    } else if (w == 2) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        *b = __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    } else {
+        *a = __builtin_shufflevector(x, y, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+        *b = __builtin_shufflevector(x, y, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+    }
+#elif defined(__AVX2__)
+    if (w == 4) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
+        *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+    } else if (w == 2) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+        *b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+    } else {
+        *a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
+        *b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+#else
+    if (w == 2) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 4, 5);
+        *b = __builtin_shufflevector(x, y, 2, 3, 6, 7);
+    } else {
+        *a = __builtin_shufflevector(x, y, 0, 4, 2, 6);
+        *b = __builtin_shufflevector(x, y, 1, 5, 3, 7);
+    }
+#endif
+}
+
+/* rows[i][l] <- rows[l][i], LANES of each. */
+EXPANDED void transpose(vec *rows) {
+#pragma GCC unroll 4
+    for (int w = LANES / 2; w >= 1; w /= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            if (!(i & w))
+                exchange(&rows[i], &rows[i + w], w);
+}
+
 #endif

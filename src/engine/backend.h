@@ -15,6 +15,7 @@
 #include "../dsp/ir.h"
 #include "../dsp/pcm.h"
 #include "../dsp/schedule.h"
+#include "costs.h"
 
 /* What a processor is, as far as choosing needs it. */
 typedef struct gc_device {
@@ -53,6 +54,14 @@ typedef struct gc_measurement {
     gc_pcm_overs overs;
 } gc_measurement;
 
+/* What a processor can do at most, measured. */
+typedef struct gc_ceilings {
+    double arithmetic;                           /* fused multiply-adds in a loop: operations a second, two each */
+    double copy;                                 /* bytes read and written a second, of data beyond any cache */
+    double launch;                               /* seconds that starting an empty piece of work takes */
+    double to_device, from_device, both_at_once; /* bytes a second each way; 0: there is no bus */
+} gc_ceilings;
+
 typedef struct gc_state gc_state;
 
 typedef struct gc_backend {
@@ -77,6 +86,22 @@ typedef struct gc_backend {
     void (*measure)(gc_state *state, gc_measurement *measurement); /* when nothing is in flight */
     const char *(*failure)(const gc_state *state);                 /* why DEVICE came back: one sentence, or "" */
     void (*free)(gc_state *state);
+
+    /* For benchmarks: what the processor of `config` can do at most. DEVICE, MEMORY. */
+    gpuconv_status (*ceilings)(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
+
+    /* For benchmarks and calibration: the convolution alone, of planar samples that lie where it computes. out[channel]
+     * gets `frames` outputs (NaN where none was written); seconds[run] what a run took, warmed up. DEVICE, MEMORY. */
+    gpuconv_status (*trial)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                            int runs, double *seconds, gpuconv_error *error);
+
+    /* The same by the library that others use there, at the best of its sizes; `name` says which. UNSUPPORTED where it
+     * is not installed. */
+    gpuconv_status (*peer)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                           int runs, double *seconds, char name[64], gpuconv_error *error);
+
+    /* Fills the processor's share of *costs, its name too, in a few seconds. DEVICE, MEMORY. */
+    gpuconv_status (*calibrate)(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 } gc_backend;
 
 extern const gc_backend gc_backend_cpu;

@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below this many seconds on the CPU no GPU is asked: creating a CUDA context takes this long or longer. */
-static const double worth_waking = 0.25;
-
 gpuconv_config gpuconv_config_default(void) {
     return (gpuconv_config){.device = -1, .frames = -1};
 }
@@ -108,7 +105,11 @@ static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, con
             snprintf(others + used, sizeof others - used, "%s %.3g s for %s", *others ? " and" : ", against",
                      seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
     }
-    snprintf(plan->why, sizeof plan->why, "%.3g s predicted%s", best.predicted, others);
+    gc_costs costs = backend->id == GPUCONV_BACKEND_CPU
+                         ? gc_costs_of_cpu(plan->device.name)
+                         : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
+    snprintf(plan->why, sizeof plan->why, "%.3g s predicted%s%s", best.predicted,
+             *costs.cpu || *costs.cuda ? " by the calibration" : "", others);
     return GPUCONV_OK;
 }
 
@@ -139,16 +140,20 @@ static void prefer_gpu(const gpuconv_ir *ir, const gpuconv_config *config, gpuco
     gpuconv_plan *cpu = *plan, *cuda = NULL;
     gpuconv_error reason = {0};
     size_t used = strlen(cpu->why);
-    if (cpu->predicted < worth_waking) {
+    /* Before the GPU is asked its name is not known: its start-up is that of the one measured here, or as built in. */
+    double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
+    if (!(start > 0))
+        start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
+    if (cpu->predicted < start) {
         snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
     } else if (plan_with(cuda_backend, ir, config, &cuda, &reason) != GPUCONV_OK) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
-    } else if (cuda->predicted + worth_waking < cpu->predicted) {
+    } else if (cuda->predicted + start < cpu->predicted) {
         *plan = cuda;
         gpuconv_plan_free(cpu);
     } else {
         snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
-                 cuda->predicted + worth_waking);
+                 cuda->predicted + start);
         gpuconv_plan_free(cuda);
     }
 }

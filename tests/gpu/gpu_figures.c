@@ -388,7 +388,7 @@ static bool together_at(const gc_measurement *m, int i) {
 /* Frames a second through an engine whose input is already in its slots; of how many chunks of the timeline all three
  * stages of different chunks ran at once. */
 static double through(const char *what, gc_pcm format, int64_t taps, int *together, int *chunks) {
-    int64_t frames = INT64_C(1) << 26;
+    int64_t frames = INT64_C(1) << 28;
     work w = {.frames = 1, .taps = taps, .channels = 2};
     signals(&w);
     const float *const planes[] = {w.h, w.h + taps};

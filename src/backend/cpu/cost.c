@@ -1,6 +1,6 @@
 /*
- * The CPU's cost model: operations counted from the schedule, times what one took on a common server core (2 to 3 GHz,
- * AVX2 or better). Off by a factor on another machine, it still ranks the choices, since all scale alike.
+ * The CPU's cost model: operations counted from the schedule, times what one takes (costs.h). Built-in figures are off
+ * by a factor on another machine, yet rank the choices, since all scale alike.
  */
 #include "cost.h"
 
@@ -12,31 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double direct_tap = 0.022e-9; /* seconds a multiply-add of the direct loop */
-static const double butterfly = 0.03e-9;   /* seconds a sample and level of a transform in the cache */
-static const double bin_product = 0.25e-9; /* seconds a complex multiply-add of spectra */
-static const double sample_move = 1.2e-9;  /* seconds a sample in or out: conversion, interleaving, copies */
-
 /* Bytes beyond which a longer transform is not worth its speed. */
 static const double memory_enough = 72e6;
 
 static const int64_t unknown_frames = INT64_C(30) * 48000;
 
 /* A transform of a real block. Beyond the second-level cache every level of it costs more. */
-static double transform_cost(int64_t points) {
-    double levels = log2((double)points), slow = points > (1 << 18) ? 1.5 : points > (1 << 16) ? 1.25 : 1.0;
-    return (double)points * levels * butterfly * slow;
+static double transform_cost(const gc_costs *c, int64_t points) {
+    gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
+                    : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
+                                         : GC_COST_CPU_LEVEL_SMALL;
+    return (double)points * log2((double)points) * c->seconds[level];
 }
 
 /* Seconds if one thread did it all. More threads divide the whole sum, transforms of the response included, so that the
  * choice, and with it every bit of the result, does not depend on their number. */
-static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
-    double total = (double)frames + (double)s->taps, moves = total * (ir->inputs + ir->outputs) * sample_move;
+static double cost(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
+    double total = (double)frames + (double)s->taps;
+    double moves = total * (ir->inputs + ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return total * (double)s->taps * ir->routes * direct_tap + moves;
+        return total * (double)s->taps * ir->routes * c->seconds[GC_COST_CPU_TAP] + moves;
     double blocks = ceil(total / (double)s->hop), bins = (double)s->transform / 2 * (double)s->partitions;
-    double block = (ir->inputs + ir->outputs) * transform_cost(s->transform) + ir->routes * bins * bin_product;
-    return blocks * block + moves + (double)(ir->planes * s->partitions) * transform_cost(s->transform);
+    double each = transform_cost(c, s->transform);
+    double block = (ir->inputs + ir->outputs) * each + ir->routes * bins * c->seconds[GC_COST_CPU_BIN];
+    return blocks * block + moves + (double)(ir->planes * s->partitions) * each;
 }
 
 /* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
@@ -92,11 +91,12 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
     const gpuconv_ir *ir = plan->ir;
     int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
     int threads = plan->device.threads;
+    gc_costs costs = gc_costs_of_cpu(plan->device.name);
     plan->predicted = HUGE_VAL;
     double limit = memory_limit(algorithm, ir, frames, threads);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = cost(ir, &s, frames) / threads;
+        double seconds = cost(&costs, ir, &s, frames) / threads;
         if (seconds < plan->predicted && memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads) <= limit) {
             plan->predicted = seconds;
             plan->schedule = s;

@@ -43,7 +43,7 @@ struct gc_state {
     gc_measurement measured;
 };
 
-static const gc_convolver_kind *kind_of(gpuconv_algorithm algorithm) {
+const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
     return algorithm == GPUCONV_ALGORITHM_DIRECT         ? &gc_cpu_direct
            : algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? &gc_cpu_overlap_save
                                                          : &gc_cpu_partitioned;
@@ -170,7 +170,7 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     s->plan = plan;
     s->in_format = in;
     s->out_format = out;
-    s->kind = kind_of(plan->schedule.algorithm);
+    s->kind = gc_cpu_kind(plan->schedule.algorithm);
     s->history = s->kind->history(&plan->schedule);
     gc_ring_init(&s->ring, SLOTS);
     s->ring_ready = true;
@@ -280,4 +280,8 @@ const gc_backend gc_backend_cpu = {
     .measure = measure,
     .failure = failure,
     .free = free_state,
+    .ceilings = gc_cpu_ceilings,
+    .trial = gc_cpu_trial,
+    .peer = gc_cpu_peer,
+    .calibrate = gc_cpu_calibrate,
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Long enough that the history read again at its start is little, short enough to share out evenly. */
-enum { STRETCH = 16384 };
+enum { STRETCH = 23040 };
 
 struct gc_convolver {
     const gpuconv_ir *ir;

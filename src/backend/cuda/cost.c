@@ -1,6 +1,6 @@
 /*
- * The GPU's cost model: operations counted from the schedule, rates measured on an H200 and scaled by the number of
- * multiprocessors. A file's samples cross the bus both ways while the device computes, so the slower of the two counts.
+ * The GPU's cost model: operations counted from the schedule, times what one takes (costs.h). A file's samples cross
+ * the bus both ways while the device computes, so the slower of the two counts.
  */
 #include "cost.h"
 
@@ -9,16 +9,6 @@
 #include "../../core/memory.h"
 
 #include <math.h>
-
-static const double reference_multiprocessors = 132;
-static const double direct_tap = 1 / 24e12; /* seconds a multiply-add of the direct kernel */
-static const double fused_point = 5.2e-12;  /* seconds a point of the fused kernel */
-static const double long_point = 14e-12;    /* the same of the three kernels of a long transform */
-static const double pass_level = 5.0e-13;   /* seconds a point and level of a partition's transform */
-static const double pass_point = 7.0e-12;   /* but no less a point than the way through memory */
-static const double bin_product = 1 / 6e12; /* seconds a complex multiply-add of spectra */
-static const double bus_byte = 1 / 40e9;    /* seconds a byte, each way, both ways at once */
-static const double sample_pass = 3e-12;    /* seconds a sample: conversion and interleaving */
 
 static const int64_t unknown_frames = INT64_C(600) * 48000;
 
@@ -39,24 +29,26 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     return gc_max(step, gc_round_up(gc_min(aim, total), step));
 }
 
-static double cost(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames, double speed) {
+static double cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames) {
+    const double *t = costs->seconds;
     double total = (double)frames + (double)s->taps, n = (double)s->transform;
-    double across =
-        4.0 * (ir->inputs + ir->outputs) * (double)chunk * bus_byte; /* the first chunk in, the last one out */
-    double bus = total * 4 * (ir->inputs > ir->outputs ? ir->inputs : ir->outputs) * bus_byte;
-    double compute = total * (ir->inputs + ir->outputs) * sample_pass;
+    double across = 4.0 * (ir->inputs + ir->outputs) * (double)chunk *
+                    t[GC_COST_BUS_BYTE]; /* the first chunk in, the last one out */
+    double bus = total * 4 * (ir->inputs > ir->outputs ? ir->inputs : ir->outputs) * t[GC_COST_BUS_BYTE];
+    double compute = total * (ir->inputs + ir->outputs) * t[GC_COST_CUDA_SAMPLE];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT) {
-        compute += total * (double)s->taps * ir->routes * direct_tap;
+        compute += total * (double)s->taps * ir->routes * t[GC_COST_CUDA_TAP];
     } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         double pairs = total / (2 * (double)s->hop), forward = 0.5 * ir->routes + 0.5 * ir->outputs;
-        compute += pairs * forward * n * (gck_overlap_save_size(s->transform).scratch ? long_point : fused_point);
+        compute += pairs * forward * n *
+                   (gck_overlap_save_size(s->transform).scratch ? t[GC_COST_CUDA_LONG] : t[GC_COST_CUDA_FUSED]);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
         double products = ir->routes * pairs * (double)gc_round_up(s->partitions, GCK_PARTITION_STEP);
-        compute += chunks * (spectra * n * fmax(log2(n) * pass_level, pass_point) + products * n * bin_product);
+        compute += chunks * (spectra * n * fmax(log2(n) * t[GC_COST_CUDA_LEVEL], t[GC_COST_CUDA_PASS]) +
+                             products * n * t[GC_COST_CUDA_BIN]);
     }
-    compute /= speed;
     /* The slower one decides; the other counts a little, or all that hide behind the bus would be equal. */
     return fmax(compute, bus) + 0.2 * fmin(compute, bus) + across;
 }
@@ -100,7 +92,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
                             gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
-    double speed = plan->device.multiprocessors / reference_multiprocessors;
+    gc_costs costs = gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
     plan->slots = GC_CUDA_SLOTS;
     plan->predicted = HUGE_VAL;
     for (int64_t n = GCK_POINTS_LEAST; n <= GCK_OVERLAP_SAVE_MOST; n *= 2) {
@@ -110,7 +102,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         int64_t chunk = chunk_of(ir, &s, frames);
         if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
-        double seconds = cost(ir, &s, chunk, frames, speed);
+        double seconds = cost(&costs, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {
             plan->predicted = seconds;
             plan->schedule = s;

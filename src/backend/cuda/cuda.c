@@ -18,6 +18,7 @@
 #include "../../core/memory.h"
 #include "../../core/ring.h"
 #include "cost.h"
+#include "trial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -355,4 +356,8 @@ const gc_backend gc_backend_cuda = {
     .measure = measure,
     .failure = failure,
     .free = free_state,
+    .ceilings = gc_cuda_ceilings,
+    .trial = gc_cuda_trial,
+    .peer = gc_cuda_peer,
+    .calibrate = gc_cuda_calibrate,
 };

@@ -1,0 +1,40 @@
+/* Benchmarks: convolutions of one machine, checked and held against what the machine can do at most. */
+#ifndef GC_BENCH_BENCH_H
+#define GC_BENCH_BENCH_H
+
+#include "../gpuconv.h"
+
+typedef struct gc_bench_case {
+    const char *name;
+    int64_t frames, taps;
+    int channels; /* each through a response of its own */
+} gc_bench_case;
+
+typedef struct gc_bench {
+    gpuconv_config config;  /* AUTO: every backend that is there */
+    int runs;               /* 3..64 */
+    bool peers;             /* also by FFTW and cuFFT where they are installed */
+    gpuconv_report *report; /* takes the figures */
+    const volatile int *cancel;
+    void (*note)(void *context, const char *text); /* progress, and what could not be done */
+    void *context;
+} gc_bench;
+
+/* The cases that the documentation quotes; *count of them. */
+const gc_bench_case *gc_bench_cases(int *count);
+
+/* The ceilings of each backend into the section "ceilings". DEVICE, MEMORY. */
+gpuconv_status gc_bench_ceilings(const gc_bench *bench, gpuconv_error *error);
+
+/* One case, by every algorithm of each backend at the sizes that its plan chooses: rows of the list "convolutions". An
+ * output that is off by more than -120 dB is a failure: STATE, with a sentence. */
+gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
+
+/* The case's time against response lengths 1, 2, 4 ... `most`, or against input lengths from 2^10 to `most`: rows of
+ * "sweep". With `plot`, a drawing of it (SVG or PNG by its extension) through gnuplot. */
+typedef enum gc_bench_axis { GC_BENCH_TAPS = 0, GC_BENCH_FRAMES } gc_bench_axis;
+
+gpuconv_status gc_bench_sweep(const gc_bench *bench, const gc_bench_case *what, gc_bench_axis axis, int64_t most,
+                              const char *plot, gpuconv_error *error);
+
+#endif

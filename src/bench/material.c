@@ -1,0 +1,90 @@
+/* What benchmarks convolve, and whether the result is right. */
+#include "material.h"
+
+#include "../core/error.h"
+#include "../core/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* xorshift64* (Vigna, 2016): the same samples everywhere. */
+static float next(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (float)((double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5);
+}
+
+static float **planar(int channels, int64_t frames) {
+    float **p = gc_calloc(channels, sizeof *p);
+    for (int c = 0; p && c < channels; c++) {
+        p[c] = gc_calloc(frames, sizeof **p);
+        if (!p[c]) {
+            for (int k = 0; k < c; k++)
+                free(p[k]);
+            free(p);
+            return NULL;
+        }
+    }
+    return p;
+}
+
+static void free_planar(float **p, int channels) {
+    for (int c = 0; p && c < channels; c++)
+        free(p[c]);
+    free(p);
+}
+
+void gc_material_free(gc_material *m) {
+    free_planar(m->in, m->what.channels);
+    free_planar(m->out, m->what.channels);
+    free_planar(m->taps, m->what.channels);
+    gpuconv_ir_free(m->ir);
+    *m = (gc_material){0};
+}
+
+gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpuconv_error *error) {
+    *m = (gc_material){.what = *what};
+    uint64_t state = (uint64_t)(what->frames * 31 + what->taps) | 1;
+    m->in = planar(what->channels, what->frames);
+    m->out = planar(what->channels, what->frames);
+    m->taps = planar(what->channels, what->taps);
+    gpuconv_ir *mono = NULL;
+    gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    for (int c = 0; !status && c < what->channels; c++) {
+        for (int64_t i = 0; i < what->frames; i++)
+            m->in[c][i] = next(&state);
+        for (int64_t i = 0; i < what->taps; i++) /* 60 dB down at its end */
+            m->taps[c][i] = next(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+    }
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
+    if (!status)
+        status = gpuconv_ir_route(mono, what->channels, &m->ir, error);
+    gpuconv_ir_free(mono);
+    if (status)
+        gc_material_free(m);
+    return status;
+}
+
+double gc_material_error(const gc_material *m) {
+    enum { PLACES = 160 };
+    uint64_t state = 77;
+    double error = 0, power = 0;
+    for (int c = 0; c < m->what.channels; c++) {
+        for (int64_t i = 0; i < m->what.frames; i++)
+            if (!isfinite(m->out[c][i]))
+                return INFINITY;
+        for (int k = 0; k < PLACES; k++) {
+            int64_t at = k == 0 ? 0 : (int64_t)(((double)next(&state) + 0.5) * (double)(m->what.frames - 1));
+            at = k == 1 ? m->what.frames - 1 : at;
+            double want = 0;
+            for (int64_t i = 0; i < m->what.taps && i <= at; i++)
+                want += (double)m->taps[c][i] * (double)m->in[c][at - i];
+            double off = (double)m->out[c][at] - want;
+            error += off * off;
+            power += want * want;
+        }
+    }
+    return 10 * log10(error / power);
+}

@@ -1,0 +1,162 @@
+/* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
+#include "../bench/bench.h"
+#include "cli.h"
+
+#include <popt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct options {
+    char *backend, *algorithm, *wanted, *sweep, *plot, *report;
+    double frames, taps, most;
+    int channels, runs, threads, device, peers, list, quiet;
+} options;
+
+static void note(void *context, const char *text) {
+    const options *o = context;
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: %s\n", text);
+}
+
+static int fail(int status, const char *text) {
+    fprintf(stderr, "gpuconv: %s\n", text);
+    return status;
+}
+
+static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
+    int report = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
+    int backend = gc_choose(o->backend ? o->backend : "auto", gc_backend_words, 3);
+    int algorithm = gc_choose(o->algorithm ? o->algorithm : "auto", gc_algorithm_words, 4);
+    if (report < 0 || backend < 0 || algorithm < 0)
+        return fail(GC_EXIT_USAGE, "--report is text or json, --backend auto, cpu or cuda, --algorithm auto, direct, "
+                                   "overlap-save or partitioned; try --help");
+    if (o->runs < 3 || o->runs > 64 || o->threads < 0 || o->threads > 1024 || o->device < -1)
+        return fail(GC_EXIT_USAGE, "--runs are 3 to 64, --threads 1 to 1024, --device 0 or more; try --help");
+    if (!(o->frames >= 1 && o->frames <= 1e10 && o->taps >= 1 && o->taps <= 1e8 && o->most >= 1 && o->most <= 1e9) ||
+        o->channels < 1 || o->channels > 64)
+        return fail(GC_EXIT_USAGE, "--frames are 1 to 1e10, --taps 1 to 1e8, --most 1 to 1e9, --channels 1 to 64; "
+                                   "try --help");
+    if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
+        return fail(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
+    if (o->plot && !o->sweep)
+        return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
+    b->config = gpuconv_config_default();
+    b->config.backend = (gpuconv_backend)backend;
+    b->config.algorithm = (gpuconv_algorithm)algorithm;
+    b->config.threads = o->threads;
+    b->config.device = o->device;
+    b->runs = o->runs;
+    b->peers = o->peers;
+    b->note = note;
+    b->context = (void *)o;
+    *format = (gpuconv_report_format)report;
+    return GC_EXIT_DONE;
+}
+
+static int list_cases(void) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    for (int i = 0; i < count; i++)
+        printf("%-24s %d x %lld frames, responses of %lld\n", cases[i].name, cases[i].channels,
+               (long long)cases[i].frames, (long long)cases[i].taps);
+    return GC_EXIT_DONE;
+}
+
+/* The named case, all of them, or the one that the numbers make. */
+static gpuconv_status convolve(const options *o, const gc_bench *b, bool *known, gpuconv_error *error) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
+    gpuconv_status status = GPUCONV_OK;
+    *known = true;
+    if (!o->wanted)
+        return gc_bench_convolve(b, &own, error);
+    *known = strcmp(o->wanted, "all") == 0;
+    for (int i = 0; i < count && !status; i++) {
+        if (strcmp(o->wanted, "all") != 0 && strcmp(o->wanted, cases[i].name) != 0)
+            continue;
+        *known = true;
+        status = gc_bench_convolve(b, &cases[i], error);
+    }
+    return status;
+}
+
+static int run(const options *o) {
+    gc_bench b = {0};
+    gpuconv_report_format format;
+    gpuconv_error error = {0};
+    bool known = true;
+    int refused = configure(o, &b, &format);
+    if (refused)
+        return refused;
+    if (o->list)
+        return list_cases();
+    if (gpuconv_report_new(&b.report) != GPUCONV_OK)
+        return fail(GC_EXIT_FAILED, "out of memory");
+    b.cancel = gc_catch_signals();
+    gpuconv_status status = gc_bench_ceilings(&b, &error);
+    if (!status && o->sweep) {
+        char title[96];
+        gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
+        snprintf(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
+        gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels};
+        status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
+    } else if (!status) {
+        status = convolve(o, &b, &known, &error);
+    }
+    int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+    if (!known)
+        result = fail(GC_EXIT_USAGE, "no case of that name; --list tells them");
+    else if (status)
+        fprintf(stderr, "gpuconv: %s\n", error.message);
+    else if (gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
+        result = fail(GC_EXIT_FAILED, "the report cannot be written");
+    gpuconv_report_free(b.report);
+    return result;
+}
+
+int gc_cmd_bench(int argc, const char **argv) {
+    options o = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
+    struct poptOption table[] = {
+        {"case", 'C', POPT_ARG_STRING, &o.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
+        {"list", 'l', POPT_ARG_NONE, &o.list, 0, "tell the cases", NULL},
+        {"frames", 'n', POPT_ARG_DOUBLE, &o.frames, 0, "frames of the input (default: 8388608)", "COUNT"},
+        {"taps", 'm', POPT_ARG_DOUBLE, &o.taps, 0, "frames of the response (default: 512)", "COUNT"},
+        {"channels", 'c', POPT_ARG_INT, &o.channels, 0, "channels, each with its response (default: 1)", "COUNT"},
+        {"sweep", 's', POPT_ARG_STRING, &o.sweep, 0, "time against length: taps or frames", "AXIS"},
+        {"most", 'M', POPT_ARG_DOUBLE, &o.most, 0, "where the sweep ends (default: 1048576)", "LENGTH"},
+        {"plot", 'p', POPT_ARG_STRING, &o.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
+        {"backend", 'b', POPT_ARG_STRING, &o.backend, 0, "auto (default: all that are there), cpu or cuda", "WHERE"},
+        {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0,
+         "auto (default: all), direct, overlap-save or partitioned", "HOW"},
+        {"runs", 'r', POPT_ARG_INT, &o.runs, 0, "timed runs of each (default: 11)", "COUNT"},
+        {"peers", 'P', POPT_ARG_NONE, &o.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
+        {"threads", 't', POPT_ARG_INT, &o.threads, 0, "CPU threads (default: one a core)", "COUNT"},
+        {"device", 'd', POPT_ARG_INT, &o.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
+        {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
+        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "say nothing but errors", NULL},
+        POPT_AUTOHELP POPT_TABLEEND};
+    poptContext context = poptGetContext("gpuconv bench", argc, argv, table, 0);
+    if (!context)
+        return fail(GC_EXIT_FAILED, "out of memory");
+    poptSetOtherOptionHelp(context, "[OPTIONS]\nMeasures convolutions on this machine, with every output checked.\n\n"
+                                    "Options:");
+    int status, bad = poptGetNextOpt(context);
+    if (bad < -1) {
+        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
+        status = GC_EXIT_USAGE;
+    } else if (poptPeekArg(context)) {
+        status = fail(GC_EXIT_USAGE, "bench takes options only; try --help");
+    } else {
+        status = run(&o);
+    }
+    poptFreeContext(context);
+    free(o.backend);
+    free(o.algorithm);
+    free(o.wanted);
+    free(o.sweep);
+    free(o.plot);
+    free(o.report);
+    return status;
+}
