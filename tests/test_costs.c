@@ -107,7 +107,8 @@ static void where_it_cannot_be_kept_is_told(void **state) {
 
 static void built_in_figures_scale_with_the_gpu(void **state) {
     (void)state;
-    gc_costs large = gc_costs_of_cuda("A GPU nobody measured", 132), small = gc_costs_of_cuda("A GPU nobody measured", 66);
+    gc_costs large = gc_costs_of_cuda("A GPU nobody measured", 132),
+             small = gc_costs_of_cuda("A GPU nobody measured", 66);
     for (int i = 0; i < GC_COSTS; i++)
         assert_true(large.seconds[i] > 0);
     assert_true(fabs(small.seconds[GC_COST_CUDA_TAP] / large.seconds[GC_COST_CUDA_TAP] - 2) < 1e-9);

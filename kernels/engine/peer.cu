@@ -13,7 +13,8 @@ __global__ void gather(gck_matrix a, int64_t points, int64_t hop, float2 *blocks
     int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (n >= points)
         return;
-    const float *x = a.in + a.route[blockIdx.z].input * a.in_stride + (int64_t)blockIdx.y * 2 * hop - (points - hop) + n;
+    const float *x =
+        a.in + a.route[blockIdx.z].input * a.in_stride + (int64_t)blockIdx.y * 2 * hop - (points - hop) + n;
     blocks[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n] = make_float2(x[0], x[hop]);
 }
 

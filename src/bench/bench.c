@@ -20,12 +20,9 @@ static const double error_bound = -120; /* dB */
 static const double patience = 2;
 
 static const gc_bench_case cases[] = {
-    {"2^23 x 16", INT64_C(1) << 23, 16, 1},
-    {"2^23 x 64", INT64_C(1) << 23, 64, 1},
-    {"2^23 x 512", INT64_C(1) << 23, 512, 1},
-    {"1 min mono x 0.4 s", 2880000, 19200, 1},
-    {"10 min stereo x 1.5 s", 26460000, 66150, 2},
-    {"10 min stereo x 10 s", 26460000, 441000, 2},
+    {"2^23 x 16", INT64_C(1) << 23, 16, 1},        {"2^23 x 64", INT64_C(1) << 23, 64, 1},
+    {"2^23 x 512", INT64_C(1) << 23, 512, 1},      {"1 min mono x 0.4 s", 2880000, 19200, 1},
+    {"10 min stereo x 1.5 s", 26460000, 66150, 2}, {"10 min stereo x 10 s", 26460000, 441000, 2},
     {"60 min stereo x 3 s", 172800000, 144000, 2},
 };
 
@@ -148,8 +145,8 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
     double seconds[MOST_RUNS];
     describe(plan, o->name);
     poison(m);
-    gpuconv_status status = plan->backend->trial(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs,
-                                                 seconds, error);
+    gpuconv_status status =
+        plan->backend->trial(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
     if (status)
         return status;
     o->seconds = middle(seconds, b->runs, &o->spread);
@@ -278,8 +275,8 @@ static gpuconv_status sweep_step(const gc_bench *b, const gc_backend *backend, g
 
 gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_bench_axis axis, int64_t most,
                               const char *plot, gpuconv_error *error) {
-    static const char *const names[] = {"length", "chosen ms", "direct ms", "overlap-save ms", "partitioned ms",
-                                        "chosen / best"};
+    static const char *const names[] = {"length",          "chosen ms",      "direct ms",
+                                        "overlap-save ms", "partitioned ms", "chosen / best"};
     static const char *const lines[] = {"the plan's choice", "direct", "overlap-save", "partitioned"};
     const gc_backend *list[2];
     int count = backends_of(b, list);

@@ -3,7 +3,6 @@
 #include "../engine/backend.h"
 #include "../report/report.h"
 
-
 static void tell(gpuconv_report *report, const gc_costs *c, bool cuda) {
     gc_report_text(report, "calibration", "CPU", c->cpu);
     if (cuda)

@@ -14,7 +14,8 @@ typedef struct gc_material {
 gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *material, gpuconv_error *error);
 void gc_material_free(gc_material *material);
 
-/* Relative RMS error of `out` in dB, at a few hundred frames, against sums in doubles; infinity where a sample is none. */
+/* Relative RMS error of `out` in dB, at a few hundred frames, against sums in doubles; infinity where a sample is none.
+ */
 double gc_material_error(const gc_material *material);
 
 #endif

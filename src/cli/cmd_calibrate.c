@@ -27,16 +27,17 @@ static int run(const char *format) {
 
 int gc_cmd_calibrate(int argc, const char **argv) {
     char *format = NULL;
-    struct poptOption table[] = {
-        {"report", 'r', POPT_ARG_STRING, &format, 0, "text (default) or json", "FORMAT"}, POPT_AUTOHELP POPT_TABLEEND};
+    struct poptOption table[] = {{"report", 'r', POPT_ARG_STRING, &format, 0, "text (default) or json", "FORMAT"},
+                                 POPT_AUTOHELP POPT_TABLEEND};
     poptContext context = poptGetContext("gpuconv calibrate", argc, argv, table, 0);
     if (!context) {
         fprintf(stderr, "gpuconv: out of memory\n");
         return GC_EXIT_FAILED;
     }
-    poptSetOtherOptionHelp(context, "[OPTIONS]\nMeasures in a few seconds what operations cost here and keeps it in the "
-                                    "cache folder, where plans\nlook for it ($XDG_CACHE_HOME or ~/.cache, "
-                                    "gpuconv/costs; remove it to go back).\n\nOptions:");
+    poptSetOtherOptionHelp(context,
+                           "[OPTIONS]\nMeasures in a few seconds what operations cost here and keeps it in the "
+                           "cache folder, where plans\nlook for it ($XDG_CACHE_HOME or ~/.cache, "
+                           "gpuconv/costs; remove it to go back).\n\nOptions:");
     int status, bad = poptGetNextOpt(context);
     if (bad < -1) {
         fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));

@@ -55,7 +55,8 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     if (!status)
         status = time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, points, frames, &fused, error);
     if (!status)
-        status = time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, long_points / 4, long_points, frames, &three, error);
+        status =
+            time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, long_points / 4, long_points, frames, &three, error);
     if (!status)
         status = gc_cuda_ceilings(config, &ceilings, error);
     if (status)
@@ -63,7 +64,8 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     gc_costs built_in = gc_costs_of_cuda("", device.multiprocessors);
     *costs = built_in;
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
-    double samples = (double)frames * CHANNELS, hop = (double)(points - taps + 1), long_hop = 0.75 * (double)long_points;
+    double samples = (double)frames * CHANNELS, hop = (double)(points - taps + 1),
+           long_hop = 0.75 * (double)long_points;
     costs->seconds[GC_COST_CUDA_TAP] = direct / (samples * (double)taps);
     costs->seconds[GC_COST_CUDA_FUSED] = fused / (samples / (2 * hop) * (double)points);
     costs->seconds[GC_COST_CUDA_LONG] = three / (samples / (2 * long_hop) * (double)long_points);

@@ -1,5 +1,5 @@
-/* cuFFT as others use it, to be compared with: overlap-save over pairs of blocks in batches of complex transforms, at the
- * best of a few sizes. The library is opened when it is wanted, so that nothing of ours depends on it. */
+/* cuFFT as others use it, to be compared with: overlap-save over pairs of blocks in batches of complex transforms, at
+ * the best of a few sizes. The library is opened when it is wanted, so that nothing of ours depends on it. */
 #include "trial.h"
 
 #include "../../core/error.h"
@@ -67,7 +67,8 @@ static void make_spectra(gc_cuda_stage *s, work *w, const gpuconv_ir *ir) {
         for (int64_t k = 0; k < ir->frames; k++)
             host[p * w->points + k].x = gc_ir_plane(ir, p)[k] / (float)w->points;
     if (!s->failed)
-        s->failed = cudaMemcpy(w->spectra, host, (size_t)(ir->planes * w->points) * sizeof *host, cudaMemcpyHostToDevice);
+        s->failed =
+            cudaMemcpy(w->spectra, host, (size_t)(ir->planes * w->points) * sizeof *host, cudaMemcpyHostToDevice);
     free(host);
     if (s->failed || w->f->plan(&handle, (int)w->points, C2C, ir->planes) != 0)
         return;
@@ -127,8 +128,8 @@ static bool time_size(const cufft *f, const gpuconv_plan *plan, int64_t points, 
     return gc_cuda_stage_end(&s, &ignored) == GPUCONV_OK && planned;
 }
 
-gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out, int runs,
-                            double *seconds, char name[64], gpuconv_error *error) {
+gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                            int runs, double *seconds, char name[64], gpuconv_error *error) {
     cufft f = {0};
     if (plan->ir->routes != plan->ir->outputs)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "the comparison with cuFFT knows one route an output only");

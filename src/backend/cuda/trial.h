@@ -30,7 +30,7 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
 gpuconv_status gc_cuda_ceilings(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
 gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                              int runs, double *seconds, gpuconv_error *error);
-gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out, int runs,
-                            double *seconds, char name[64], gpuconv_error *error);
+gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                            int runs, double *seconds, char name[64], gpuconv_error *error);
 
 #endif
