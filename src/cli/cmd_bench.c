@@ -24,6 +24,15 @@ static int fail(int status, const char *text) {
     return status;
 }
 
+static bool known(const char *wanted) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    bool found = !wanted || strcmp(wanted, "all") == 0;
+    for (int i = 0; i < count && !found; i++)
+        found = strcmp(wanted, cases[i].name) == 0;
+    return found;
+}
+
 static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
     int report = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
     int backend = gc_choose(o->backend ? o->backend : "auto", gc_backend_words, 3);
@@ -41,6 +50,8 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
         return fail(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
     if (o->plot && !o->sweep)
         return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
+    if (!known(o->wanted))
+        return fail(GC_EXIT_USAGE, "no case of that name; --list tells them");
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
     b->config.algorithm = (gpuconv_algorithm)algorithm;
@@ -64,21 +75,16 @@ static int list_cases(void) {
 }
 
 /* The named case, all of them, or the one that the numbers make. */
-static gpuconv_status convolve(const options *o, const gc_bench *b, bool *known, gpuconv_error *error) {
+static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
     gpuconv_status status = GPUCONV_OK;
-    *known = true;
     if (!o->wanted)
         return gc_bench_convolve(b, &own, error);
-    *known = strcmp(o->wanted, "all") == 0;
-    for (int i = 0; i < count && !status; i++) {
-        if (strcmp(o->wanted, "all") != 0 && strcmp(o->wanted, cases[i].name) != 0)
-            continue;
-        *known = true;
-        status = gc_bench_convolve(b, &cases[i], error);
-    }
+    for (int i = 0; i < count && !status; i++)
+        if (strcmp(o->wanted, "all") == 0 || strcmp(o->wanted, cases[i].name) == 0)
+            status = gc_bench_convolve(b, &cases[i], error);
     return status;
 }
 
@@ -86,7 +92,6 @@ static int run(const options *o) {
     gc_bench b = {0};
     gpuconv_report_format format;
     gpuconv_error error = {0};
-    bool known = true;
     int refused = configure(o, &b, &format);
     if (refused)
         return refused;
@@ -103,12 +108,10 @@ static int run(const options *o) {
         gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels};
         status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
     } else if (!status) {
-        status = convolve(o, &b, &known, &error);
+        status = convolve(o, &b, &error);
     }
     int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
-    if (!known)
-        result = fail(GC_EXIT_USAGE, "no case of that name; --list tells them");
-    else if (status)
+    if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
     else if (gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
         result = fail(GC_EXIT_FAILED, "the report cannot be written");
