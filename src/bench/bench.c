@@ -16,8 +16,8 @@ enum { MOST_RUNS = 64 };
 
 static const double error_bound = -120; /* dB */
 
-/* A direct convolution that is predicted to take longer than this a run is left out: nobody would choose it. */
-static const double patience = 2;
+/* What is predicted to take so many times longer than the plan's own choice is left out: nobody would choose it. */
+static const double patience = 40;
 
 static const gc_bench_case cases[] = {
     {"2^23 x 16", INT64_C(1) << 23, 16, 1},        {"2^23 x 64", INT64_C(1) << 23, 64, 1},
@@ -74,7 +74,7 @@ static gpuconv_status none(gpuconv_error *error) {
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "no backend of that name can be measured here");
 }
 
-gpuconv_status gc_bench_ceilings(const gc_bench *b, gpuconv_error *error) {
+gpuconv_status gc_bench_ceilings(gc_bench *b, gpuconv_error *error) {
     const gc_backend *list[2];
     int count = backends_of(b, list);
     if (!count)
@@ -88,6 +88,8 @@ gpuconv_status gc_bench_ceilings(const gc_bench *b, gpuconv_error *error) {
             status = list[i]->ceilings(&b->config, &c, error);
         if (status)
             return status;
+        b->arithmetic[list[i]->id] = c.arithmetic;
+        b->bus[list[i]->id] = c.both_at_once;
         const char *id = gpuconv_backend_name(list[i]->id);
         const struct {
             const char *what;
@@ -153,44 +155,51 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
     return verify(b, m, o, error);
 }
 
-static void tell(const gc_bench *b, const gc_bench_case *what, const outcome *o, bool direct, bool chosen, double copy,
-                 double arithmetic) {
-    static const char *const names[] = {"ms", "spread", "GB/s", "TFLOP/s", "x copy", "% of loop", "error dB", "chosen"};
+static void tell(const gc_bench *b, const gc_bench_case *what, const outcome *o, double operations, bool chosen,
+                 double copy, double arithmetic) {
+    static const char *const names[] = {"ms", "spread", "GB/s", "x copy", "TFLOP/s", "% of loop", "error dB", "chosen"};
     char label[160];
-    double bytes = 8.0 * (double)what->frames * what->channels;
-    double work = direct ? 2.0 * (double)what->frames * (double)what->taps * what->channels : 0;
     double values[] = {o->seconds * 1e3,
                        o->spread * 1e3,
-                       bytes / o->seconds * 1e-9,
-                       work / o->seconds * 1e-12,
+                       8.0 * (double)what->frames * what->channels / o->seconds * 1e-9,
                        o->seconds / copy,
-                       arithmetic > 0 ? work / o->seconds / arithmetic * 100 : 0,
+                       operations > 0 ? operations / o->seconds * 1e-12 : (double)NAN,
+                       operations > 0 && arithmetic > 0 ? operations / o->seconds / arithmetic * 100 : (double)NAN,
                        o->error,
                        chosen};
     snprintf(label, sizeof label, "%s: %s", what->name, o->name);
     gc_report_named_row(b->report, "convolutions", label, (int)(sizeof values / sizeof *values), names, values);
 }
 
-/* The copy of as many bytes, by the same processor, now: a convolution's lower bound. */
+/* Copying as many samples, by the same processor, now: a convolution's lower bound. */
 static gpuconv_status measure_copy(const gc_bench *b, const gc_backend *backend, const gc_bench_case *what,
-                                   gc_ceilings *c, double *seconds, gpuconv_error *error) {
-    gpuconv_status status = backend->ceilings(&b->config, c, error);
-    *seconds = 8.0 * (double)what->frames * what->channels / c->copy + c->launch;
-    return status;
+                                   double *median, gpuconv_error *error) {
+    double seconds[MOST_RUNS];
+    outcome o = {.error = (double)NAN};
+    int64_t bytes = 4 * what->frames * what->channels;
+    gpuconv_status status = backend->copy(&b->config, bytes, b->runs, seconds, error);
+    if (status)
+        return status;
+    snprintf(o.name, sizeof o.name, "%s, a copy of the samples", gpuconv_backend_name(backend->id));
+    o.seconds = *median = middle(seconds, b->runs, &o.spread);
+    tell(b, what, &o, 0, false, *median, 0);
+    return GPUCONV_OK;
 }
 
 static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, gc_material *m, gpuconv_error *error) {
-    gc_ceilings c = {0};
-    double copy;
+    double copy, arithmetic = b->arithmetic[backend->id];
+    double operations = 2.0 * (double)m->what.frames * (double)m->what.taps * m->what.channels;
     gpuconv_config config = b->config;
     gpuconv_algorithm chosen = GPUCONV_ALGORITHM_AUTO;
+    double limit = HUGE_VAL;
     gpuconv_plan *plan = NULL;
     config.backend = backend->id;
     config.frames = m->what.frames;
-    gpuconv_status status = measure_copy(b, backend, &m->what, &c, &copy, error);
+    gpuconv_status status = measure_copy(b, backend, &m->what, &copy, error);
     if (!status && b->config.algorithm == GPUCONV_ALGORITHM_AUTO &&
         (status = gpuconv_plan_new(m->ir, &config, &plan, error)) == GPUCONV_OK) {
         chosen = plan->schedule.algorithm;
+        limit = patience * plan->predicted;
         gpuconv_plan_free(plan);
     }
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
@@ -201,10 +210,11 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
             continue;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* an algorithm that does not fit this response has no figure */
-        if (plan->predicted <= patience || b->config.algorithm != GPUCONV_ALGORITHM_AUTO) {
+        if (plan->predicted <= limit) {
             status = try_plan(b, plan, m, &o, error);
             if (!status)
-                tell(b, &m->what, &o, a == GPUCONV_ALGORITHM_DIRECT, config.algorithm == chosen, copy, c.arithmetic);
+                tell(b, &m->what, &o, a == GPUCONV_ALGORITHM_DIRECT ? operations : 0, config.algorithm == chosen, copy,
+                     arithmetic);
         }
         gpuconv_plan_free(plan);
         if (!status && cancelled(b))
@@ -226,7 +236,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
         o.seconds = middle(seconds, b->runs, &o.spread);
         status = verify(b, m, &o, error);
         if (!status)
-            tell(b, &m->what, &o, false, false, copy, c.arithmetic);
+            tell(b, &m->what, &o, 0, false, copy, arithmetic);
     }
     gpuconv_plan_free(plan);
     return status;
@@ -255,6 +265,7 @@ static gpuconv_status sweep_step(const gc_bench *b, const gc_backend *backend, g
     gpuconv_status status = GPUCONV_OK;
     gpuconv_config config = b->config;
     gpuconv_plan *plan;
+    double limit = HUGE_VAL;
     config.backend = backend->id;
     config.frames = m->what.frames;
     for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
@@ -264,7 +275,9 @@ static gpuconv_status sweep_step(const gc_bench *b, const gc_backend *backend, g
         config.algorithm = (gpuconv_algorithm)a;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue;
-        if (plan->predicted <= patience) {
+        if (a == GPUCONV_ALGORITHM_AUTO)
+            limit = patience * plan->predicted;
+        if (plan->predicted <= limit) {
             status = try_plan(b, plan, m, &o, error);
             y[a] = o.seconds * 1e3;
         }

@@ -15,6 +15,9 @@ typedef struct gc_bench {
     int runs;               /* 3..64 */
     bool peers;             /* also by FFTW and cuFFT where they are installed */
     gpuconv_report *report; /* takes the figures */
+    /* By backend, from gc_bench_ceilings; 0: not measured, or not there. */
+    double arithmetic[3]; /* operations a second at most */
+    double bus[3];        /* bytes a second each way, both ways at once */
     const volatile int *cancel;
     void (*note)(void *context, const char *text); /* progress, and what could not be done */
     void *context;
@@ -24,11 +27,16 @@ typedef struct gc_bench {
 const gc_bench_case *gc_bench_cases(int *count);
 
 /* The ceilings of each backend into the section "ceilings". DEVICE, MEMORY. */
-gpuconv_status gc_bench_ceilings(const gc_bench *bench, gpuconv_error *error);
+gpuconv_status gc_bench_ceilings(gc_bench *bench, gpuconv_error *error);
 
 /* One case, by every algorithm of each backend at the sizes that its plan chooses: rows of the list "convolutions". An
  * output that is off by more than -120 dB is a failure: STATE, with a sentence. */
 gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
+
+/* The case through an engine, memory to memory, as floats and as 16-bit integers: rows of "streams", with the share of
+ * the bus, and of the first chunks the percentage that was computed while others were copied in and out. Outputs are
+ * checked as above (16 bits: to -75 dB). */
+gpuconv_status gc_bench_stream(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
 
 /* The case's time against response lengths 1, 2, 4 ... `most`, or against input lengths from 2^10 to `most`: rows of
  * "sweep". With `plot`, a drawing of it (SVG or PNG by its extension) through gnuplot. */

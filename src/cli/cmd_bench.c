@@ -10,7 +10,7 @@
 typedef struct options {
     char *backend, *algorithm, *wanted, *sweep, *plot, *report;
     double frames, taps, most;
-    int channels, runs, threads, device, peers, list, quiet;
+    int channels, runs, threads, device, peers, stream, list, quiet;
 } options;
 
 static void note(void *context, const char *text) {
@@ -48,6 +48,8 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
                                    "try --help");
     if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
         return fail(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
+    if (o->stream && (o->sweep || o->peers))
+        return fail(GC_EXIT_USAGE, "--stream goes with neither --sweep nor --peers; try --help");
     if (o->plot && !o->sweep)
         return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
     if (!known(o->wanted))
@@ -80,11 +82,13 @@ static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_erro
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
     gpuconv_status status = GPUCONV_OK;
+    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) =
+        o->stream ? gc_bench_stream : gc_bench_convolve;
     if (!o->wanted)
-        return gc_bench_convolve(b, &own, error);
+        return measure(b, &own, error);
     for (int i = 0; i < count && !status; i++)
         if (strcmp(o->wanted, "all") == 0 || strcmp(o->wanted, cases[i].name) == 0)
-            status = gc_bench_convolve(b, &cases[i], error);
+            status = measure(b, &cases[i], error);
     return status;
 }
 
@@ -134,6 +138,7 @@ int gc_cmd_bench(int argc, const char **argv) {
         {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0, "auto (default: all), direct, overlap-save or partitioned",
          "HOW"},
         {"runs", 'r', POPT_ARG_INT, &o.runs, 0, "timed runs of each (default: 11)", "COUNT"},
+        {"stream", 'S', POPT_ARG_NONE, &o.stream, 0, "through an engine, memory to memory, in chunks", NULL},
         {"peers", 'P', POPT_ARG_NONE, &o.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
         {"threads", 't', POPT_ARG_INT, &o.threads, 0, "CPU threads (default: one a core)", "COUNT"},
         {"device", 'd', POPT_ARG_INT, &o.device, 0, "CUDA device number (default: the largest)", "NUMBER"},

@@ -5,11 +5,15 @@
 
 int main(int argc, char **argv) {
     static const struct {
-        const char *name;
+        const char *name, *whole; /* the whole one is what --help calls it */
         int (*run)(int argc, const char **argv);
-    } commands[] = {{"bench", gc_cmd_bench}, {"calibrate", gc_cmd_calibrate}};
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, (const char **)argv + 1);
+    } commands[] = {{"bench", "gpuconv bench", gc_cmd_bench}, {"calibrate", "gpuconv calibrate", gc_cmd_calibrate}};
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            const char **rest = (const char **)argv + 1;
+            rest[0] = commands[i].whole;
+            return commands[i].run(argc - 1, rest);
+        }
+    }
     return gc_cmd_convolve(argc, (const char **)argv);
 }

@@ -90,6 +90,11 @@ typedef struct gc_backend {
     /* For benchmarks: what the processor of `config` can do at most. DEVICE, MEMORY. */
     gpuconv_status (*ceilings)(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
 
+    /* For benchmarks: copying so many bytes to another place where it computes, as seconds[run]: the least that a
+     * convolution of them can take. DEVICE, MEMORY. */
+    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+                           gpuconv_error *error);
+
     /* For benchmarks and calibration: the convolution alone, of planar samples that lie where it computes. out[channel]
      * gets `frames` outputs (NaN where none was written); seconds[run] what a run took, warmed up. DEVICE, MEMORY. */
     gpuconv_status (*trial)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,

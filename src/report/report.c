@@ -141,17 +141,22 @@ static void print_section(FILE *to, const char *title, json_t *section) {
 
 /* A list whose rows carry labels is a table; others are raw data, which text leaves to the JSON. */
 static void print_list(FILE *to, const char *title, json_t *list) {
-    enum { LABEL = 32, COLUMN = 9 };
+    enum { COLUMN = 9 };
+    int widest = (int)strlen(title);
     const char *name;
     json_t *value, *row, *first = json_array_get(list, 0);
     size_t i;
     if (!json_object_get(first, "label"))
         return;
-    fprintf(to, "%-*s", LABEL, title);
+    json_array_foreach(list, i, row) {
+        int width = (int)strlen(json_string_value(json_object_get(row, "label"))) + 2;
+        widest = width > widest ? width : widest;
+    }
+    fprintf(to, "%-*s", widest, title);
     json_object_foreach(first, name, value) if (strcmp(name, "label") != 0) fprintf(to, "  %*s", COLUMN, name);
     fputc('\n', to);
     json_array_foreach(list, i, row) {
-        fprintf(to, "  %-*s", LABEL - 2, json_string_value(json_object_get(row, "label")));
+        fprintf(to, "  %-*s", widest - 2, json_string_value(json_object_get(row, "label")));
         json_object_foreach(row, name, value) {
             int width = (int)strlen(name) > COLUMN ? (int)strlen(name) : COLUMN;
             if (strcmp(name, "label") == 0)
@@ -159,7 +164,7 @@ static void print_list(FILE *to, const char *title, json_t *list) {
             if (json_is_number(value))
                 fprintf(to, "  %*.4g", width, json_number_value(value));
             else
-                fprintf(to, "  %*s", width, "none");
+                fprintf(to, "  %*s", width, "-");
         }
         fputc('\n', to);
     }

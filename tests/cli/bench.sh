@@ -22,6 +22,13 @@ runs bench --backend cpu --frames 5000 --sweep taps --most 64 --runs 3 --report 
 runs bench --backend cpu --taps 50 --sweep frames --most 4096 --runs 3
 holds sweep 'chosen / best'
 
+for taps in 50 3000; do
+    runs bench --backend cpu --frames 200000 --taps $taps --channels 2 --stream --runs 3
+    holds streams 'own case: cpu, float' 'own case: cpu, s16' Mframes/s 's16 against float'
+done
+
+runs bench --help
+holds 'gpuconv bench'
 runs bench --list
 holds '2^23 x 512' '60 min stereo x 3 s'
 refuses 2 "no case of that name" bench --case nonsense
@@ -29,6 +36,7 @@ refuses 2 "--runs" bench --runs 2
 refuses 2 "--frames" bench --frames 0
 refuses 2 "--sweep" bench --sweep sideways
 refuses 2 "--plot draws a --sweep" bench --plot out.svg
+refuses 2 "--stream" bench --stream --peers
 refuses 2 "--backend" bench --backend gpu
 refuses 2 "takes options only" bench in.wav
 refuses 2 "--nonsense" bench --nonsense

@@ -281,6 +281,7 @@ const gc_backend gc_backend_cpu = {
     .failure = failure,
     .free = free_state,
     .ceilings = gc_cpu_ceilings,
+    .copy = gc_cpu_copy,
     .trial = gc_cpu_trial,
     .peer = gc_cpu_peer,
     .calibrate = gc_cpu_calibrate,

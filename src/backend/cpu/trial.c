@@ -72,6 +72,28 @@ gpuconv_status gc_cpu_ceilings(const gpuconv_config *config, gc_ceilings *c, gpu
     return made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
+gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+                           gpuconv_error *error) {
+    int threads = config->threads ? config->threads : gc_processors();
+    load l = {.share = gc_round_up(bytes, threads) / threads};
+    l.from = gc_calloc(l.share, threads);
+    l.to = gc_calloc(l.share, threads);
+    gc_pool *pool = gc_pool_new(threads);
+    bool made = l.from && l.to && pool;
+    if (made)
+        memset(l.from, 1, (size_t)(l.share * threads)); /* pages of their own */
+    for (int run = -1; made && run < runs; run++) {     /* one to warm up */
+        double begin = gc_now();
+        gc_pool_run(pool, copy, &l, threads);
+        if (run >= 0)
+            seconds[run] = gc_now() - begin;
+    }
+    gc_pool_free(pool);
+    free(l.from);
+    free(l.to);
+    return made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+}
+
 typedef struct room {
     gc_convolver *convolver;
     gc_pool *pool;

@@ -357,6 +357,7 @@ const gc_backend gc_backend_cuda = {
     .failure = failure,
     .free = free_state,
     .ceilings = gc_cuda_ceilings,
+    .copy = gc_cuda_copy,
     .trial = gc_cuda_trial,
     .peer = gc_cuda_peer,
     .calibrate = gc_cuda_calibrate,

@@ -1,5 +1,6 @@
 /* What a GPU can do at most, and convolutions timed on samples that lie in its memory. A sample of time is a row of
- * launches, so that what a launch costs the host hides behind the one before, as it does in use. */
+ * launches, so that what a launch costs the host hides behind the one before, as it does in use. Launches take turns
+ * among several places where the samples lie, so that none finds them in the cache. */
 #include "trial.h"
 
 #include "../../core/clock.h"
@@ -9,7 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROW = 8, RUNS = 10 };
+/* A row is as long as it takes to be timed well. */
+enum { ROW_MOST = 12, RUNS = 10, PLACES = 3 };
+
+/* Samples beyond this many bytes leave no cache to speak of: one place does. */
+static const int64_t beyond_caches = INT64_C(1) << 28;
 
 gpuconv_status gc_cuda_stage_init(gc_cuda_stage *s, int device) {
     *s = (gc_cuda_stage){0};
@@ -38,17 +43,21 @@ void *gc_cuda_stage_take(gc_cuda_stage *s, int64_t bytes, int fill) {
 
 void gc_cuda_stage_time(gc_cuda_stage *s, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,
                         int runs, double *seconds) {
-    double start = gc_now();
+    double start = gc_now(), passed;
+    int launches = 0;
     do { /* until the clock has risen */
         if (!s->failed)
             s->failed = launch(context, s->stream);
         if (!s->failed)
             s->failed = cudaStreamSynchronize(s->stream);
-    } while (!s->failed && gc_now() - start < 0.05);
+        passed = gc_now() - start;
+        launches++;
+    } while (!s->failed && passed < 0.05);
+    int row = (int)fmin(ROW_MOST, ceil(1e-3 * launches / passed));
     for (int run = 0; run < runs && !s->failed; run++) {
         float ms = 0;
         s->failed = cudaEventRecord(s->begin, s->stream);
-        for (int k = 0; k < ROW && !s->failed; k++)
+        for (int k = 0; k < row && !s->failed; k++)
             s->failed = launch(context, s->stream);
         if (!s->failed)
             s->failed = cudaEventRecord(s->end, s->stream);
@@ -56,7 +65,7 @@ void gc_cuda_stage_time(gc_cuda_stage *s, cudaError_t (*launch)(void *context, c
             s->failed = cudaEventSynchronize(s->end);
         if (!s->failed)
             s->failed = cudaEventElapsedTime(&ms, s->begin, s->end);
-        seconds[run] = 1e-3 * (double)ms / ROW;
+        seconds[run] = 1e-3 * (double)ms / row;
     }
 }
 
@@ -81,8 +90,8 @@ gpuconv_status gc_cuda_stage_end(gc_cuda_stage *s, gpuconv_error *error) {
 
 typedef struct load {
     float *a, *b;
-    int64_t floats;
-    int blocks;
+    int64_t floats, stride; /* of a place */
+    int blocks, places, turn;
 } load;
 
 static cudaError_t multiply_add(void *context, cudaStream_t stream) {
@@ -92,7 +101,8 @@ static cudaError_t multiply_add(void *context, cudaStream_t stream) {
 
 static cudaError_t copy(void *context, cudaStream_t stream) {
     load *l = context;
-    return gck_ceiling_copy(l->a, l->b, l->floats, stream);
+    int64_t at = l->stride * (l->turn++ % l->places);
+    return gck_ceiling_copy(l->a + at, l->b + at, l->floats, stream);
 }
 
 static cudaError_t nothing(void *context, cudaStream_t stream) {
@@ -150,7 +160,7 @@ gpuconv_status gc_cuda_ceilings(const gpuconv_config *config, gc_ceilings *c, gp
     double seconds[RUNS];
     gc_cuda_stage_init(&s, device.number);
     *c = (gc_ceilings){0};
-    load l = {.floats = floats, .blocks = device.multiprocessors * 32};
+    load l = {.floats = floats, .places = 1, .blocks = device.multiprocessors * 32};
     l.a = gc_cuda_stage_take(&s, 4 * floats, 0);
     l.b = gc_cuda_stage_take(&s, 4 * floats, 0);
     gc_cuda_stage_time(&s, multiply_add, &l, RUNS, seconds);
@@ -163,18 +173,36 @@ gpuconv_status gc_cuda_ceilings(const gpuconv_config *config, gc_ceilings *c, gp
     return gc_cuda_stage_end(&s, error);
 }
 
+gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+                            gpuconv_error *error) {
+    gc_device device;
+    gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
+    if (status)
+        return status;
+    gc_cuda_stage s;
+    gc_cuda_stage_init(&s, device.number);
+    load l = {.floats = bytes / 4, .stride = gc_round_up(bytes / 4, 64), .places = bytes > beyond_caches ? 1 : PLACES};
+    l.a = gc_cuda_stage_take(&s, l.places * l.stride * 4, 0);
+    l.b = gc_cuda_stage_take(&s, l.places * l.stride * 4, 0);
+    gc_cuda_stage_time(&s, copy, &l, runs, seconds);
+    return gc_cuda_stage_end(&s, error);
+}
+
 /* ---- Convolutions ------------------------------------------------------------------------------------------------ */
 
 typedef struct convolution {
     gc_cuda_convolver convolver;
     const float *in;
     float *out;
-    int64_t frames;
+    int64_t frames, in_place, out_place; /* floats of a place */
+    int places, turn;
 } convolution;
 
 static cudaError_t convolve(void *context, cudaStream_t stream) {
     convolution *c = context;
-    return gc_cuda_convolver_run(&c->convolver, c->in, c->out, c->frames, stream);
+    int64_t place = c->turn++ % c->places;
+    return gc_cuda_convolver_run(&c->convolver, c->in + place * c->in_place, c->out + place * c->out_place, c->frames,
+                                 stream);
 }
 
 gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
@@ -184,13 +212,15 @@ gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, i
     int64_t step = direct ? 32 : 2 * plan->schedule.hop, whole = gc_round_up(frames, step);
     int64_t before = gc_round_up(gc_schedule_history(&plan->schedule) + 32, 32), stride = before + whole;
     gpuconv_plan resident = {.ir = plan->ir, .schedule = plan->schedule, .chunk = whole};
-    convolution c = {.frames = frames};
+    convolution c = {.frames = frames, .in_place = ir->inputs * stride, .out_place = ir->outputs * whole};
+    c.places = 4 * c.in_place > beyond_caches ? 1 : PLACES;
     gc_cuda_stage s;
     gc_cuda_stage_init(&s, plan->device.number);
-    float *samples = gc_cuda_stage_take(&s, ir->inputs * stride * 4, 0);
-    c.out = gc_cuda_stage_take(&s, ir->outputs * whole * 4, 0xff); /* NaN */
-    for (int i = 0; i < ir->inputs && !s.failed; i++)
-        s.failed = cudaMemcpy(samples + i * stride + before, in[i], (size_t)frames * 4, cudaMemcpyHostToDevice);
+    float *samples = gc_cuda_stage_take(&s, c.places * c.in_place * 4, 0);
+    c.out = gc_cuda_stage_take(&s, c.places * c.out_place * 4, 0xff); /* NaN */
+    for (int i = 0; i < c.places * ir->inputs && !s.failed; i++)
+        s.failed =
+            cudaMemcpy(samples + i * stride + before, in[i % ir->inputs], (size_t)frames * 4, cudaMemcpyHostToDevice);
     c.in = samples + before;
     if (!s.failed) {
         s.failed = gc_cuda_convolver_init(&c.convolver, &resident, stride, whole, s.stream);

@@ -28,6 +28,8 @@ gpuconv_status gc_cuda_stage_end(gc_cuda_stage *stage, gpuconv_error *error);
 /* See gc_backend. */
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 gpuconv_status gc_cuda_ceilings(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
+gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+                            gpuconv_error *error);
 gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                              int runs, double *seconds, gpuconv_error *error);
 gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
