@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
 }
 
 /* Blocks of one_response that a multiprocessor is to hold. */
-enum { RESIDENT = 10 };
+enum { RESIDENT = 12 };
 
 /* One response: block.y counts outputs from `output` on, which all go through it. The next tile comes in while this one
  * is worked on, and this one's outputs leave through it. */

@@ -5,8 +5,6 @@
 #include "matrix.cuh"
 
 /* Few taps (few_taps.cu): one response of at most GCK_FEW_TAPS for `together` outputs from `output` on. */
-enum { GCK_FEW_TAPS = 65 };
-
 cudaError_t gck_few_taps(const gck_matrix *matrix, int output, int together, const float *host_taps, int count,
                          int64_t frames, cudaStream_t stream);
 

@@ -55,6 +55,9 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 
 /* ---- Direct (direct.cu) ------------------------------------------------------------------------------------------ */
 
+/* Up to so many taps a response has a kernel of its own, where memory decides. */
+enum { GCK_FEW_TAPS = 65 };
+
 /* `frames` outputs; taps: planes x taps_count, on the device and on the host (which is read before this returns). in
  * and out are aligned to 16 bytes, their strides multiples of four; in is readable and finite from in[-n], n the
  * multiple of 32 from taps_count - 1 on, and both up to a multiple of four. */

@@ -35,7 +35,7 @@ gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *wha
 
 /* The case through an engine, memory to memory, as floats and as 16-bit integers: rows of "streams", with the share of
  * the bus, and of the first chunks the percentage that was computed while others were copied in and out. Outputs are
- * checked as above (16 bits: to -75 dB). */
+ * checked as above (16 bits: to -70 dB). */
 gpuconv_status gc_bench_stream(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
 
 /* The case's time against response lengths 1, 2, 4 ... `most`, or against input lengths from 2^10 to `most`: rows of

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER "gpuconv costs 1"
+#define HEADER "gpuconv costs 2"
 
 /* Measured on a common server core (AVX-512) and on an H200 of 132 multiprocessors. */
 static const double reference_multiprocessors = 132;
@@ -27,13 +27,15 @@ static const struct {
     [GC_COST_CPU_LEVEL_LARGE] = {"cpu-level-large", 0.044e-9},
     [GC_COST_CPU_BIN] = {"cpu-bin", 0.25e-9},
     [GC_COST_CPU_SAMPLE] = {"cpu-sample", 0.8e-9},
-    [GC_COST_CUDA_TAP] = {"cuda-tap", 1 / 25e12},
-    [GC_COST_CUDA_FUSED] = {"cuda-fused", 5.2e-12},
-    [GC_COST_CUDA_LONG] = {"cuda-long", 13.5e-12},
+    [GC_COST_CUDA_TAP] = {"cuda-tap", 1 / 29e12},
+    [GC_COST_CUDA_OUTPUT] = {"cuda-output", 1e-12},
+    [GC_COST_CUDA_FUSED] = {"cuda-fused", 1.9e-12},
+    [GC_COST_CUDA_LONG] = {"cuda-long", 9.2e-12},
     [GC_COST_CUDA_LEVEL] = {"cuda-level", 5.0e-13},
     [GC_COST_CUDA_PASS] = {"cuda-pass", 7.0e-12},
     [GC_COST_CUDA_BIN] = {"cuda-bin", 1 / 6e12},
     [GC_COST_CUDA_SAMPLE] = {"cuda-sample", 3e-12},
+    [GC_COST_CUDA_LAUNCH] = {"cuda-launch", 3.5e-6},
     [GC_COST_BUS_BYTE] = {"bus-byte", 1 / 45e9},
     [GC_COST_CUDA_START] = {"cuda-start", 0.25},
 };
@@ -95,7 +97,7 @@ static void look(void) {
 static gc_costs defaults(double speed) {
     gc_costs c = {0};
     for (int i = 0; i < GC_COSTS; i++)
-        c.seconds[i] = built_in[i].seconds / (i >= GC_COST_CUDA_TAP && i < GC_COST_BUS_BYTE ? speed : 1);
+        c.seconds[i] = built_in[i].seconds / (i >= GC_COST_CUDA_TAP && i < GC_COST_CUDA_LAUNCH ? speed : 1);
     return c;
 }
 

@@ -16,12 +16,14 @@ typedef enum gc_cost {
     GC_COST_CPU_BIN,          /* a complex multiply-add of spectra */
     GC_COST_CPU_SAMPLE,       /* a sample in or out: conversion, interleaving, copies */
     GC_COST_CUDA_TAP,         /* a multiply-add of the direct kernel */
-    GC_COST_CUDA_FUSED,       /* a point of overlap-save in one kernel */
+    GC_COST_CUDA_OUTPUT,      /* an output, whatever its taps: memory's share of direct and overlap-save */
+    GC_COST_CUDA_FUSED,       /* a point of overlap-save in one kernel, two blocks in a transform */
     GC_COST_CUDA_LONG,        /* the same in three */
     GC_COST_CUDA_LEVEL,       /* a point and level of a partition's transform */
     GC_COST_CUDA_PASS,        /* but no less a point than the way through memory */
     GC_COST_CUDA_BIN,         /* a complex multiply-add of spectra */
     GC_COST_CUDA_SAMPLE,      /* a sample: conversion and interleaving */
+    GC_COST_CUDA_LAUNCH,      /* a kernel's start and end */
     GC_COST_BUS_BYTE,         /* a byte over the bus, each way, both ways at once */
     GC_COST_CUDA_START,       /* waking the GPU: driver, context, kernels */
     GC_COSTS

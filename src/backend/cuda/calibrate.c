@@ -64,11 +64,21 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     gc_costs built_in = gc_costs_of_cuda("", device.multiprocessors);
     *costs = built_in;
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
-    double samples = (double)frames * CHANNELS, hop = (double)(points - taps + 1),
-           long_hop = 0.75 * (double)long_points;
-    costs->seconds[GC_COST_CUDA_TAP] = direct / (samples * (double)taps);
-    costs->seconds[GC_COST_CUDA_FUSED] = fused / (samples / (2 * hop) * (double)points);
-    costs->seconds[GC_COST_CUDA_LONG] = three / (samples / (2 * long_hop) * (double)long_points);
+    double samples = (double)frames * CHANNELS;
+    double pairs = ceil((double)frames / (2 * (double)(points - taps + 1))) * CHANNELS;
+    double long_pairs = ceil((double)frames / (1.5 * (double)long_points)) * CHANNELS;
+    /* An output is half of what copying a sample takes. */
+    double output = 4 / ceilings.copy, launch = ceilings.launch;
+    costs->seconds[GC_COST_CUDA_OUTPUT] = output;
+    costs->seconds[GC_COST_CUDA_LAUNCH] = launch;
+    costs->seconds[GC_COST_CUDA_TAP] = (direct - launch - output * samples) / (samples * (double)taps);
+    costs->seconds[GC_COST_CUDA_FUSED] =
+        (fused - launch - output * samples) / (pairs * (double)points * gc_cuda_slower(points));
+    costs->seconds[GC_COST_CUDA_LONG] =
+        (three - 3 * launch - output * samples) / (long_pairs * (double)long_points * gc_cuda_slower(long_points));
+    for (int i = GC_COST_CUDA_TAP; i <= GC_COST_CUDA_LONG; i++) /* of a machine too busy to say */
+        if (!(costs->seconds[i] > 0))
+            costs->seconds[i] = built_in.seconds[i];
     /* The partitions' kernels scale as the others do. */
     double scale = costs->seconds[GC_COST_CUDA_FUSED] / built_in.seconds[GC_COST_CUDA_FUSED];
     costs->seconds[GC_COST_CUDA_LEVEL] *= scale;

@@ -26,31 +26,56 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
         step = 2 * s->hop;
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) /* the history's spectra are made anew in each chunk */
         aim = gc_max(aim, step * s->partitions);
-    return gc_max(step, gc_round_up(gc_min(aim, total), step));
+    /* The nearest multiple: half a transform too few costs less than half a one too many to wait for. */
+    return gc_max(step, gc_round_up(gc_min(aim, total) - step / 2, step));
+}
+
+double gc_cuda_slower(int64_t points) {
+    switch (points) {
+    case 2048:
+        return 1.37;
+    case 4096:
+        return 2;
+    case INT64_C(1) << 18:
+    case INT64_C(1) << 19:
+        return 1.1;
+    case INT64_C(1) << 20:
+        return 1.22;
+    default:
+        return 1;
+    }
 }
 
 static double cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames) {
     const double *t = costs->seconds;
     double total = (double)frames + (double)s->taps, n = (double)s->transform;
-    double across = 4.0 * (ir->inputs + ir->outputs) * (double)chunk *
-                    t[GC_COST_BUS_BYTE]; /* the first chunk in, the last one out */
+    /* The first chunk in, the last one out; the same for every algorithm, so that what they compute decides. */
+    double across = 4.0 * (ir->inputs + ir->outputs) * fmin((double)chunk_samples, total) * t[GC_COST_BUS_BYTE];
     double bus = total * 4 * (ir->inputs > ir->outputs ? ir->inputs : ir->outputs) * t[GC_COST_BUS_BYTE];
     double compute = total * (ir->inputs + ir->outputs) * t[GC_COST_CUDA_SAMPLE];
+    double outputs = total * ir->outputs * t[GC_COST_CUDA_OUTPUT];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT) {
-        compute += total * (double)s->taps * ir->routes * t[GC_COST_CUDA_TAP];
+        /* Under a few taps memory decides: a sample in, a sample out. */
+        double taps = total * (double)s->taps * ir->routes * t[GC_COST_CUDA_TAP];
+        taps *= s->taps <= GCK_FEW_TAPS ? 0.75 : 1;
+        compute += fmax(outputs + taps, 2 * outputs) + t[GC_COST_CUDA_LAUNCH];
     } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        double pairs = total / (2 * (double)s->hop), forward = 0.5 * ir->routes + 0.5 * ir->outputs;
-        compute += pairs * forward * n *
-                   (gck_overlap_save_size(s->transform).scratch ? t[GC_COST_CUDA_LONG] : t[GC_COST_CUDA_FUSED]);
+        bool three = gck_overlap_save_size(s->transform).scratch > 0;
+        double pairs = ceil(total / (2 * (double)s->hop)), transforms = 0.5 * ir->routes + 0.5 * ir->outputs;
+        compute += outputs + pairs * transforms * n * gc_cuda_slower(s->transform) *
+                                 t[three ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
+        /* Filling and draining the device takes as long as launching. */
+        compute += (three ? 5 : 2.5) * t[GC_COST_CUDA_LAUNCH];
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
         double products = ir->routes * pairs * (double)gc_round_up(s->partitions, GCK_PARTITION_STEP);
         compute += chunks * (spectra * n * fmax(log2(n) * t[GC_COST_CUDA_LEVEL], t[GC_COST_CUDA_PASS]) +
                              products * n * t[GC_COST_CUDA_BIN]);
+        compute += 7 * t[GC_COST_CUDA_LAUNCH];
     }
-    /* The slower one decides; the other counts a little, or all that hide behind the bus would be equal. */
-    return fmax(compute, bus) + 0.2 * fmin(compute, bus) + across;
+    /* The slower one decides; the other counts too, or all that hide behind the bus would be equal. */
+    return fmax(compute, bus) + 0.5 * fmin(compute, bus) + across;
 }
 
 /* Bytes of device memory, within a few of what the state takes. */
