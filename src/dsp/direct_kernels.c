@@ -1,14 +1,16 @@
 /*
  * Direct convolution; compiled once for each instruction set, with GC_SIMD naming it.
  *
- * A vector holds LANES outputs that lie a segment apart, not side by side:
+ * Taps are sorted by phase: with LANES = 4, phase 1 is h[1], h[5], h[9] ... Of one phase, every load from the input
+ * serves all its taps, because they reach outputs that are whole vectors apart:
  *
- *      lane 0: x[0] x[1] x[2] ...        row i of the transposed input = x[i], x[SEGMENT + i], x[2 SEGMENT + i], ...
- *      lane 1: x[SEGMENT] ...            y_i += h[k] row_(i-k): every load aligned, every lane busy
+ *      y_(j+k) += h[p + k LANES] x_(j, p),       x_(j, p) = the vector at x[j LANES - p]
  *
- * ROWS output rows stay in registers while UNROLL taps at a time pass over them; row m of the input serves up to UNROLL
- * products before the next one is loaded, so that loads are a small part of the instructions. The transpose costs two
- * moves a sample and pays from a few dozen taps on.
+ * A pass over a stretch of outputs, which stays in the first-level cache, holds `depth` taps of each of `phases` phases
+ * in registers and as many running sums: a sum is loaded `depth` vectors ahead, gathers a product a step, and is
+ * stored. So a step is depth x phases multiply-adds for one unaligned load a phase and one load and store of the
+ * output, and the sums are enough to hide the latency of the multiply-add. No tap beyond the response is met and no
+ * sample outside of what the outputs need is read.
  */
 #include "simd.h"
 
@@ -16,163 +18,176 @@
 #include "fft_kernels.h"
 #include "vector.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-enum { ROWS = 24 }; /* of 32 registers */
-#elif defined(__AVX2__)
-enum { ROWS = 10 };
+enum { DEPTH = 8 }; /* of 32 registers */
 #else
-enum { ROWS = 8 };
+enum { DEPTH = 6 }; /* of 16 */
 #endif
 
-enum { UNROLL = 4, SEGMENT = 20 * ROWS, TAPS = 256 }; /* what a block reads stays in the first-level cache */
+enum { PHASES = 8, SPAN = 128 * LANES, TAPS = 256, MANY = 16 };
 
 typedef double wide __attribute__((vector_size(LANES * 8)));
 
-/* The value, in a register here and now: left alone, the compiler moves products far from where they stand and runs out
- * of registers for the sums. */
-EXPANDED vec pinned(vec v) {
-#if defined(__x86_64__)
-    __asm__ volatile("" : "+v"(v));
-#elif defined(__aarch64__)
-    __asm__ volatile("" : "+w"(v));
-#endif
-    return v;
-}
-
-/* UNROLL taps, `step` apart: acc[r] += sum over u of h[u step] x[r + u step]. A row of the input serves as many sums,
- * which come up again only after UNROLL x step others: with a step of 1 each waits for its last product. */
-EXPANDED void some_taps(vec *acc, const vec *x, const float *h, int step) {
-    vec tap[UNROLL];
-#pragma GCC unroll 4
-    for (int u = 0; u < UNROLL; u++)
-        tap[u] = broadcast(h[u * step]);
-#pragma GCC unroll 40
-    for (int m = 0; m < ROWS + (UNROLL - 1) * step; m++) {
-        vec row = x[m];
-#pragma GCC unroll 4
-        for (int u = 0; u < UNROLL; u++)
-            if (m - u * step >= 0 && m - u * step < ROWS)
-                acc[m - u * step] = pinned(acc[m - u * step] + tap[u] * row);
-    }
-}
-
-/* `taps` (a multiple of UNROLL) reversed taps over ROWS rows: y[r] = sum over j of h[j] x[r + j]. */
-static void rows(const vec *x, const float *h, int64_t taps, vec *y) {
-    vec acc[ROWS];
+/* y_j += the products of `depth` taps of each of `phases` phases, for `count` vectors. What is worked on next lies at
+ * `ahead` and is called into the cache meanwhile. */
+EXPANDED void pass(const float *x, const float *h, float *y, int64_t count, const float *ahead, int depth, int phases) {
+    vec tap[PHASES][DEPTH], sum[PHASES][DEPTH];
     int64_t j = 0;
-#pragma GCC unroll 24
-    for (int r = 0; r < ROWS; r++)
-        acc[r] = (vec){0};
-    for (; j + UNROLL * UNROLL <= taps; j += UNROLL * UNROLL)
-        for (int s = 0; s < UNROLL; s++)
-            some_taps(acc, x + j + s, h + j + s, UNROLL);
-    for (; j < taps; j += UNROLL)
-        some_taps(acc, x + j, h + j, 1);
-#pragma GCC unroll 24
-    for (int r = 0; r < ROWS; r++)
-        y[r] = acc[r];
-}
-
-/* LANES rows of what stands transposed: LANES stretches of the signal, `length` apart. */
-EXPANDED void gather_rows(const float *x, int64_t length, vec *to) {
-    vec v[LANES];
-#pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++)
-        v[l] = load(x + l * length);
-    transpose(v);
-#pragma GCC unroll 16
-    for (int l = 0; l < LANES; l++)
-        to[l] = v[l];
-}
-
-/* LANES x `length` outputs for at most TAPS taps. */
-static void block(const float *x, const float *h, int64_t taps, int64_t length, vec *out) {
-    vec in[SEGMENT + TAPS + UNROLL + LANES];
-    float reversed[TAPS + UNROLL];
-    int64_t padded = gc_round_up(taps, UNROLL), needed = length + taps - 1, i = 0;
-    memset(reversed, 0, sizeof reversed);
-    for (int64_t k = 0; k < taps; k++)
-        reversed[taps - 1 - k] = h[k];
-    const float *first = x - (taps - 1);
-    for (; i + LANES <= needed; i += LANES)
-        gather_rows(first + i, length, in + i);
-    for (; i < needed; i++) { /* what lies behind the last output is not ours to read */
-        vec row;
-#pragma GCC unroll 16
-        for (int l = 0; l < LANES; l++)
-            row[l] = first[i + l * length];
-        in[i] = row;
+#pragma GCC unroll 8
+    for (int p = 0; p < phases; p++)
+#pragma GCC unroll 8
+        for (int k = 0; k < depth; k++) {
+            tap[p][k] = broadcast(h[p + k * LANES]);
+            sum[p][k] = p == 0 && k < depth - 1 && k < count ? load(y + k * LANES) : (vec){0};
+        }
+        /* What lies before the stretch and reaches into it. */
+#pragma GCC unroll 8
+    for (int p = 0; p < phases; p++)
+#pragma GCC unroll 8
+        for (int before = 1; before < depth; before++) {
+            vec v = load(x - before * LANES - p);
+#pragma GCC unroll 8
+            for (int k = 0; k < depth - before; k++)
+                sum[p][k] += tap[p][before + k] * v;
+        }
+    /* Output j + u + k runs in sum[.][(u + k) % depth]. */
+    for (; j + 2 * depth - 1 <= count; j += depth) {
+#pragma GCC unroll 8
+        for (int u = 0; u < depth; u++) {
+            float *to = y + (j + u) * LANES;
+            vec done = {0};
+#pragma GCC unroll 8
+            for (int p = 0; p < phases; p++) {
+                vec v = load(x + (j + u) * LANES - p);
+                int last = (u + depth - 1) % depth;
+                if (p == 0)
+                    sum[p][last] = tap[p][depth - 1] * v + load(to + (depth - 1) * LANES);
+                else
+                    sum[p][last] = tap[p][depth - 1] * v;
+#pragma GCC unroll 8
+                for (int k = 0; k < depth - 1; k++)
+                    sum[p][(u + k) % depth] += tap[p][k] * v;
+                done = p == 0 ? sum[p][u] : done + sum[p][u];
+            }
+            store(to, done);
+            __builtin_prefetch(ahead + (j + u) * LANES, 1);
+        }
     }
-    for (; i < length + padded; i++)
-        in[i] = (vec){0};
-    for (i = 0; i < length; i += ROWS)
-        rows(in + i, reversed, padded, out + i);
+    /* The last ones, moving up: no output behind the stretch is touched. */
+    for (; j < count; j++) {
+        vec done = {0};
+#pragma GCC unroll 8
+        for (int p = 0; p < phases; p++) {
+            vec v = load(x + j * LANES - p);
+            if (p == 0 && j + depth - 1 < count)
+                sum[p][depth - 1] = load(y + (j + depth - 1) * LANES);
+            else
+                sum[p][depth - 1] = (vec){0};
+#pragma GCC unroll 8
+            for (int k = 0; k < depth; k++)
+                sum[p][k] += tap[p][k] * v;
+            done += sum[p][0];
+#pragma GCC unroll 8
+            for (int k = 0; k + 1 < depth; k++)
+                sum[p][k] = sum[p][k + 1];
+        }
+        store(y + j * LANES, done);
+    }
 }
 
-/* y += what stands transposed in out. */
-static void scatter(vec *out, int64_t length, float *y) {
+/* As many of up to `most` phases as registers hold, in one pass; how many they were. */
+static int some_phases(const float *x, const float *h, float *y, int64_t count, const float *ahead, int depth,
+                       int most) {
+    switch (depth) {
+    case 1:
+        if (most >= 8 && DEPTH == 8)
+            return pass(x, h, y, count, ahead, 1, 8), 8;
+        return most >= 4 ? (pass(x, h, y, count, ahead, 1, 4), 4) : (pass(x, h, y, count, ahead, 1, 1), 1);
+    case 2:
+        if (most >= 4 && DEPTH == 8)
+            return pass(x, h, y, count, ahead, 2, 4), 4;
+        return most >= 2 ? (pass(x, h, y, count, ahead, 2, 2), 2) : (pass(x, h, y, count, ahead, 2, 1), 1);
+    case 3:
+        if (most >= 4 && DEPTH == 8)
+            return pass(x, h, y, count, ahead, 3, 4), 4;
+        return most >= 2 ? (pass(x, h, y, count, ahead, 3, 2), 2) : (pass(x, h, y, count, ahead, 3, 1), 1);
+    case 4:
+        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 4, 2), 2)
+                                       : (pass(x, h, y, count, ahead, 4, 1), 1);
+    case 5:
+        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 5, 2), 2)
+                                       : (pass(x, h, y, count, ahead, 5, 1), 1);
+    case 6:
+        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 6, 2), 2)
+                                       : (pass(x, h, y, count, ahead, 6, 1), 1);
+#if defined(__AVX512F__) || defined(__aarch64__)
+    case 7:
+        return most >= 2 ? (pass(x, h, y, count, ahead, 7, 2), 2) : (pass(x, h, y, count, ahead, 7, 1), 1);
+    default:
+        return pass(x, h, y, count, ahead, 8, 1), 1;
+#else
+    default:
+        return 1;
+#endif
+    }
+}
+
+/* y_j += the products of all taps, in floats. The first pass calls for the next stretch's input, the second for the
+ * outputs to be. */
+static void products(const float *x, const float *h, int64_t taps, float *y, int64_t count) {
+    const float *ahead = x + count * LANES;
+    for (int64_t first = 0; first < taps; first += DEPTH * LANES) {
+        int64_t here = gc_min(taps - first, DEPTH * LANES);
+        for (int p = 0; p < LANES && p < here;) {
+            int depth = (int)((here - p + LANES - 1) / LANES);
+            int alike = here % LANES > p ? (int)(here % LANES) - p : LANES - p; /* phases of that many taps */
+            p += some_phases(x - first - p, h + first + p, y, count, ahead, depth, alike);
+            ahead = y + count * LANES;
+        }
+    }
+}
+
+/* Sums of a few hundred products are good to 128 dB in floats, and so are a few of those sums. Many are kept in
+ * doubles, so that the error does not grow with the response. */
+static void stretch(const float *x, const float *h, int64_t taps, float *y, int64_t count) {
+    float sum[SPAN] __attribute__((aligned(64)));
+    wide total[SPAN / LANES];
+    bool many = taps > MANY * TAPS;
+    if (many)
+        memset(total, 0, (size_t)count * sizeof *total);
+    else
+        products(x, h, gc_min(taps, TAPS), y, count);
+    for (int64_t k = many ? 0 : TAPS; k < taps; k += TAPS) {
+        memset(sum, 0, (size_t)count * sizeof(vec));
+        products(x - k, h + k, gc_min(TAPS, taps - k), sum, count);
+        for (int64_t j = 0; j < count; j++) {
+            vec v = load(sum + j * LANES);
+            if (many)
+                total[j] += __builtin_convertvector(v, wide);
+            else
+                store(y + j * LANES, load(y + j * LANES) + v);
+        }
+    }
+    for (int64_t j = 0; many && j < count; j++)
+        store(y + j * LANES, load(y + j * LANES) + __builtin_convertvector(total[j], vec));
+}
+
+static void direct(const float *x, const float *h, int64_t taps, float *y, int64_t n, int add) {
     int64_t i = 0;
-    for (; i + LANES <= length; i += LANES) {
-        transpose(out + i);
-#pragma GCC unroll 16
-        for (int l = 0; l < LANES; l++) {
-            float *to = y + i + l * length;
-            store(to, load(to) + out[i + l]);
-        }
+    for (int64_t count; (count = gc_min(SPAN, n - i) / LANES) > 0; i += count * LANES) {
+        if (!add)
+            memset(y + i, 0, (size_t)(count * LANES) * sizeof *y);
+        stretch(x + i, h, taps, y + i, count);
     }
-    for (; i < length; i++)
-        for (int l = 0; l < LANES; l++)
-            y[i + l * length] += out[i][l];
-}
-
-/* LANES x `length` outputs, length being a multiple of ROWS up to SEGMENT. Sums of a few hundred products are good to
- * 128 dB in floats; the sums of those sums are kept in doubles, so that the error does not grow with the response. */
-static void segment(const float *x, const float *h, int64_t taps, int64_t length, float *y) {
-    vec out[SEGMENT];
-    if (taps <= TAPS) {
-        block(x, h, taps, length, out);
-    } else {
-        wide total[SEGMENT];
-        memset(total, 0, (size_t)length * sizeof *total);
-        for (int64_t k = 0; k < taps; k += TAPS) {
-            block(x - k, h + k, gc_min(TAPS, taps - k), length, out);
-            for (int64_t i = 0; i < length; i++)
-                total[i] += __builtin_convertvector(out[i], wide);
-        }
-        for (int64_t i = 0; i < length; i++)
-            out[i] = __builtin_convertvector(total[i], vec);
-    }
-    scatter(out, length, y);
-}
-
-/* Fewer outputs than fill the lanes: vectors along time, one tap after another. */
-static void remainder_outputs(const float *x, const float *h, int64_t taps, float *y, int64_t n) {
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        wide total = {0};
-        for (int64_t k = 0; k < taps; k += TAPS) {
-            vec sum = {0};
-            for (int64_t j = k; j < gc_min(taps, k + TAPS); j++)
-                sum += h[j] * load(x + i - j);
-            total += __builtin_convertvector(sum, wide);
-        }
-        store(y + i, load(y + i) + __builtin_convertvector(total, vec));
-    }
-    for (; i < n; i++) {
+    for (; i < n; i++) { /* fewer than a vector */
         double total = 0;
         for (int64_t k = 0; k < taps; k++)
             total += (double)h[k] * (double)x[i - k];
-        y[i] += (float)total;
+        y[i] = (float)total + (add ? y[i] : 0);
     }
-}
-
-static void direct(const float *x, const float *h, int64_t taps, float *y, int64_t n) {
-    int64_t i = 0;
-    for (int64_t length; (length = gc_min(SEGMENT, (n - i) / (LANES * ROWS) * ROWS)) > 0; i += LANES * length)
-        segment(x + i, h, taps, length, y + i);
-    remainder_outputs(x + i, h, taps, y + i, n - i);
 }
 
 static float multiply_add_loop(int64_t rounds, double *operations) {

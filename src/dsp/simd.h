@@ -9,8 +9,9 @@
 typedef struct gc_simd {
     const char *name; /* such as "AVX-512" */
 
-    /* y[i] += sum over k < taps of h[k] x[i - k] for i < n; reads x[-(taps - 1)] on. y must not overlap the rest. */
-    void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n);
+    /* y[i] = sum over k < taps of h[k] x[i - k] for i < n, or with `add` that and what was there; reads x[-(taps - 1)]
+     * on. y must not overlap the rest. */
+    void (*direct)(const float *x, const float *h, int64_t taps, float *y, int64_t n, int add);
 
     /* Nothing but fused multiply-adds, in registers: operations done, two each, into *operations; the result only so
      * that they cannot be left out. For benchmarks. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Long enough that the history read again at its start is little, short enough to share out evenly. */
-enum { STRETCH = 23040 };
+enum { STRETCH = 24576 };
 
 struct gc_convolver {
     const gpuconv_ir *ir;
@@ -32,12 +32,15 @@ static void job(void *context, int64_t index, int worker) {
     int output = (int)(index / c->stretches);
     int64_t at = index % c->stretches * STRETCH, n = gc_min(STRETCH, c->frames - at);
     float *y = c->out[output] + at;
-    memset(y, 0, (size_t)n * sizeof *y);
+    int routes = 0;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
         if (route->output == output)
-            c->simd->direct(c->in[route->input] + at, gc_ir_plane(c->ir, route->plane), c->ir->frames, y, n);
+            c->simd->direct(c->in[route->input] + at, gc_ir_plane(c->ir, route->plane), c->ir->frames, y, n,
+                            routes++ > 0);
     }
+    if (!routes)
+        memset(y, 0, (size_t)n * sizeof *y);
 }
 
 static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
