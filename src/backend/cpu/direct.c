@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Long enough that the history read again at its start is little, short enough to share out evenly. */
-enum { STRETCH = 24576 };
+/* A job is long enough that the history read again at its start is little; a thread gets several, so that they even
+ * out. */
+enum { LEAST = 4096, MOST = 24576, JOBS_A_THREAD = 4 };
 
 struct gc_convolver {
     const gpuconv_ir *ir;
     const gc_simd *simd;
     float *const *in;
     float *const *out;
-    int64_t frames, stretches;
+    int64_t frames, stretch, stretches;
 };
 
 static gc_convolver *new_direct(const gpuconv_plan *plan) {
@@ -30,7 +31,7 @@ static void job(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
     int output = (int)(index / c->stretches);
-    int64_t at = index % c->stretches * STRETCH, n = gc_min(STRETCH, c->frames - at);
+    int64_t at = index % c->stretches * c->stretch, n = gc_min(c->stretch, c->frames - at);
     float *y = c->out[output] + at;
     int routes = 0;
     for (int r = 0; r < c->ir->routes; r++) {
@@ -47,7 +48,9 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->in = in;
     c->out = out;
     c->frames = frames;
-    c->stretches = (frames + STRETCH - 1) / STRETCH;
+    int64_t even = frames * c->ir->outputs / (gc_pool_threads(pool) * JOBS_A_THREAD);
+    c->stretch = gc_round_up(gc_max(LEAST, gc_min(MOST, even)), LEAST);
+    c->stretches = (frames + c->stretch - 1) / c->stretch;
     gc_pool_run(pool, job, c, c->stretches * c->ir->outputs);
 }
 
