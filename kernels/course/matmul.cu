@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(SQUARE *SQUARE) tiled(const float *a, const fl
 
 /* ---- Register tiles ---------------------------------------------------------------------------------------------- */
 
-enum { TILE_M = 128, TILE_N = 128, TILE_K = 16, THREADS = 256, STAGES = 4, A_ROW = TILE_K + 4 };
+enum { TILE_M = 128, TILE_N = 128, TILE_K = 16, THREADS = 128, STAGES = 4, A_ROW = TILE_K + 4 };
 enum { A_FLOATS = TILE_M * A_ROW, B_FLOATS = TILE_K * TILE_N, STAGE_FLOATS = A_FLOATS + B_FLOATS };
 
 template <bool QUADS>
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const fl
     extern __shared__ __align__(16) float stages[];
     const tile_place place = tile_of(blockIdx.x, s, TILE_M, TILE_N);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row = warp / 2 * 32 + lane / 8, column = warp % 2 * 64 + lane % 8 * 4;
+    const int row = warp * 32 + lane / 8, column = lane % 8 * 4;
     tile_fetcher<float, QUADS, TILE_M, TILE_K, A_ROW, THREADS> of_a(a, s.m, s.k, place.m, 0);
     tile_fetcher<float, QUADS, TILE_K, TILE_N, TILE_N, THREADS> of_b(b, s.k, s.n, 0, place.n);
     int left = (int)s.k; /* of K, not yet asked for */
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const fl
         }
         copy_group();
     };
-    float sum[8][8] = {};
+    float sum[8][16] = {};
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++)
         fetch(stages + i * STAGE_FLOATS);
@@ -134,15 +134,15 @@ __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const fl
                 x[r] = *(const float4 *)(as + 4 * r * A_ROW + k0);
 #pragma unroll
             for (int k = 0; k < 4; k++) {
-                float4 y[2];
+                float4 y[4];
 #pragma unroll
-                for (int h = 0; h < 2; h++)
+                for (int h = 0; h < 4; h++)
                     y[h] = *(const float4 *)(bs + (k0 + k) * TILE_N + 32 * h);
 #pragma unroll
                 for (int r = 0; r < 8; r++) {
                     float f = k == 0 ? x[r].x : k == 1 ? x[r].y : k == 2 ? x[r].z : x[r].w;
 #pragma unroll
-                    for (int h = 0; h < 2; h++) {
+                    for (int h = 0; h < 4; h++) {
                         sum[r][4 * h] = fmaf(f, y[h].x, sum[r][4 * h]);
                         sum[r][4 * h + 1] = fmaf(f, y[h].y, sum[r][4 * h + 1]);
                         sum[r][4 * h + 2] = fmaf(f, y[h].z, sum[r][4 * h + 2]);
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const fl
 #pragma unroll
     for (int r = 0; r < 8; r++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < 4; h++) {
             int64_t m = place.m + row + 4 * r, n = place.n + column + 32 * h;
             if (m >= s.m)
                 continue;

@@ -2,9 +2,9 @@
  * The matrix product on tensor cores through WMMA: a warp holds fragments of A, B and C, tiles of 16 x 16 spread over
  * its lanes in an order that only the hardware knows, and multiplies them in one call.
  *
- * A block of eight warps makes TILE_M x TILE_N of C, a warp 64 x (TILE_N / 4). Tiles of A and B are copied
- * asynchronously, STAGES of them under way. Their rows in shared memory are padded by 16 bytes, so that eight rows
- * begin in different banks.
+ * A block of four warps makes 128 x 128 of C, a warp 64 x 64; two blocks share a multiprocessor, so that one multiplies
+ * while the other waits at its barrier. Tiles of A and B are copied asynchronously, STAGES of them under way. Their
+ * rows in shared memory are padded, so that the rows which a warp reads at once begin in different banks.
  */
 #include "course.cuh"
 #include "matmul.cuh"
@@ -18,33 +18,32 @@ using namespace nvcuda;
 
 namespace {
 
-enum { THREADS = 256, TILE_M = 128, WARP_M = 64, WARPS_N = 4 };
+enum { THREADS = 128, TILE_M = 128, TILE_N = 128, TILE_K = 32, WARP_M = 64, WARP_N = 64, WARPS_N = 2 };
 
 struct half_case {
     typedef half element, fragment;
-    enum { TILE_N = 256, TILE_K = 32, STEP = 16, STAGES = 4 };
+    enum { STEP = 16, STAGES = 4 };
 };
 
 struct bfloat_case {
     typedef __nv_bfloat16 element, fragment;
-    enum { TILE_N = 256, TILE_K = 32, STEP = 16, STAGES = 4 };
+    enum { STEP = 16, STAGES = 4 };
 };
 
 struct tf32_case {
     typedef float element;
     typedef wmma::precision::tf32 fragment;
-    enum { TILE_N = 128, TILE_K = 32, STEP = 8, STAGES = 4 };
+    enum { STEP = 8, STAGES = 3 };
 };
 
 template <typename Case> struct layout {
     typedef typename Case::element element;
     enum {
         QUAD = 16 / sizeof(element),
-        A_ROW = Case::TILE_K + QUAD,
-        B_ROW = Case::TILE_N + QUAD,
+        A_ROW = TILE_K + QUAD,
+        B_ROW = TILE_N + 8,
         A_SIZE = TILE_M * A_ROW,
-        STAGE = A_SIZE + Case::TILE_K * B_ROW,
-        WARP_N = Case::TILE_N / WARPS_N,
+        STAGE = A_SIZE + TILE_K * B_ROW,
         PATCH = 16 * 20, /* floats: one tile of C on its way to an edge */
         BYTES = STAGE * Case::STAGES * sizeof(element)
     };
@@ -65,17 +64,17 @@ round_inputs(wmma::fragment<Use, 16, 16, 8, wmma::precision::tf32, wmma::row_maj
 #endif
 
 template <typename Case, bool QUADS>
-__global__ void __launch_bounds__(THREADS, 1)
+__global__ void __launch_bounds__(THREADS, 2)
     product(const typename Case::element *a, const typename Case::element *b, float *c, product_size s) {
 #if __CUDA_ARCH__ >= 800
     typedef typename Case::element T;
     typedef layout<Case> L;
-    enum { TILE_N = Case::TILE_N, TILE_K = Case::TILE_K, STEP = Case::STEP, STAGES = Case::STAGES };
-    enum { FM = WARP_M / 16, FN = L::WARP_N / 16 };
+    enum { STEP = Case::STEP, STAGES = Case::STAGES };
+    enum { FM = WARP_M / 16, FN = WARP_N / 16 };
     extern __shared__ __align__(128) unsigned char memory[];
     T *stages = reinterpret_cast<T *>(memory);
     const tile_place place = tile_of(blockIdx.x, s, TILE_M, TILE_N);
-    const int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * L::WARP_N;
+    const int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
     wmma::fragment<wmma::accumulator, 16, 16, STEP, float> sum[FM][FN];
 #pragma unroll
     for (int i = 0; i < FM; i++)
@@ -164,7 +163,7 @@ template <typename Case> int launch(const gc_lab_run *run) {
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)layout<Case>::BYTES);
     if (failed)
         return failed;
-    unsigned tiles = pieces(s.m, TILE_M) * pieces(s.n, Case::TILE_N);
+    unsigned tiles = pieces(s.m, TILE_M) * pieces(s.n, TILE_N);
     kernel<<<tiles, THREADS, layout<Case>::BYTES, stream(run)>>>(buffer<const T>(run, 0), buffer<const T>(run, 1),
                                                                  buffer<float>(run, 2), s);
     return cudaGetLastError();

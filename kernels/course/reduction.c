@@ -106,6 +106,7 @@ static const gc_lab_variant variants[] = {
      .launch = LAB_ON_GPU(gck_reduction_vector)},
     {.name = "CUB",
      .changed = "NVIDIA's own library, tuned for each device",
+     .flags = LAB_LIBRARY,
      .where = LAB_GPU,
      .tolerance = 1e-4,
      .launch = LAB_ON_GPU(gck_reduction_cub)},

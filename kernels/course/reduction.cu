@@ -69,18 +69,14 @@ __global__ void __launch_bounds__(FAST_BLOCK) vector(const float *a, float *sum,
     int64_t quads = n / 4, step = (int64_t)gridDim.x * FAST_BLOCK;
     int64_t q = (int64_t)blockIdx.x * FAST_BLOCK + threadIdx.x;
     float v = 0.0f;
-    for (; q + (UNDER_WAY - 1) * step < quads; q += UNDER_WAY * step) {
+    for (; q < quads; q += UNDER_WAY * step) {
         float4 x[UNDER_WAY];
 #pragma unroll
         for (int k = 0; k < UNDER_WAY; k++)
-            x[k] = __ldcs(from + q + k * step);
+            x[k] = q + k * step < quads ? __ldcs(from + q + k * step) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int k = 0; k < UNDER_WAY; k++)
             v += (x[k].x + x[k].y) + (x[k].z + x[k].w);
-    }
-    for (; q < quads; q += step) {
-        float4 x = from[q];
-        v += (x.x + x.y) + (x.z + x.w);
     }
     if (blockIdx.x == 0 && threadIdx.x < n - 4 * quads)
         v += a[4 * quads + threadIdx.x];

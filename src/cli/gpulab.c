@@ -12,7 +12,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef struct options {
     char *size, *from;
     gc_lab_shape shape;
-    int json, markdown, quick, no_races, quiet;
+    int json, markdown, quick, clean, no_effects, quiet;
 } options;
 
 static int fail(int status, const char *what, const char *name) {
@@ -78,7 +78,7 @@ static int time_modules(const options *o, const char **names, bool check) {
     const gc_lab_module *chosen[64];
     int64_t size[LAB_DIMENSIONS];
     gc_lab_session session;
-    gc_lab_wish wish = {.quick = o->quick, .no_races = o->no_races};
+    gc_lab_wish wish = {.quick = o->quick, .clean = o->clean};
     int n = choose(names, chosen), failures = 0;
     if (!n)
         return EXIT_USAGE;
@@ -94,7 +94,7 @@ static int time_modules(const options *o, const char **names, bool check) {
                 failures += fail(EXIT_FAILED, "a size is numbers like 1024x512, not ", o->size);
             wish.size = size;
         }
-        if (!check || (session.device && !o->quick)) {
+        if (!check || (session.device && !o->quick && !o->no_effects)) {
             failures += gc_lab_time(&session, chosen[i], &wish, rows);
             failures += gc_lab_effects(chosen[i], rows, effects);
         }
@@ -162,7 +162,9 @@ int main(int argc, const char **argv) {
         {"json", 'j', POPT_ARG_NONE, &o.json, 0, "print JSON instead of tables", NULL},
         {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 0, "show: as a chapter in Markdown", NULL},
         {"quick", 'Q', POPT_ARG_NONE, &o.quick, 0, "check: small sizes only, no effects", NULL},
-        {"no-races", 'n', POPT_ARG_NONE, &o.no_races, 0, "leave out variants whose race is the lesson", NULL},
+        {"clean", 'c', POPT_ARG_NONE, &o.clean, 0,
+         "check: without races that are the lesson and without other people's kernels", NULL},
+        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 0, "check: compare only, time nothing", NULL},
         {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: from what run --json wrote", "FILE"},
         {"threads", 't', POPT_ARG_INT, &o.shape.threads, 0, "device: threads a block (256)", "COUNT"},
         {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 0, "device: registers a thread (32)", "COUNT"},

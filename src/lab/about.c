@@ -1,6 +1,6 @@
 /*
- * What a device has, and occupancy by the rules of the programming guide: registers are dealt to warps in pieces of 256,
- * shared memory to blocks in pieces of 128 bytes, with some reserved in each block.
+ * What a device has, and occupancy by the rules of the programming guide: registers are dealt to warps in pieces of
+ * 256, shared memory to blocks in pieces of 128 bytes, with some reserved in each block.
  */
 #include "about.h"
 

@@ -96,7 +96,8 @@ typedef enum gc_lab_unit { LAB_FP32, LAB_FP64, LAB_TENSOR_16, LAB_TENSOR_TF32 } 
 enum {                     /* flags of a variant */
        LAB_RACES = 1,      /* its race is the lesson: the result is shown, not checked */
        LAB_HOST_CLOCK = 2, /* timed by the host's clock, all streams waited for */
-       LAB_ONCE = 4        /* measured once, not warm against cold: its figure is what counts */
+       LAB_ONCE = 4,       /* measured once, not warm against cold: its figure is what counts */
+       LAB_LIBRARY = 8     /* somebody else's kernels */
 };
 
 enum {                /* uses of a size */
@@ -104,7 +105,8 @@ enum {                /* uses of a size */
        LAB_QUICK = 2, /* also under a sanitizer, which is slow */
        LAB_GPU_TIME = 4,
        LAB_CPU_TIME = 8,
-       LAB_SLOW_TIME = 16 /* for variants that are slow on purpose */
+       LAB_SLOW_TIME = 16, /* for variants that are slow on purpose */
+       LAB_MIDDLE_TIME = 32
 };
 
 typedef struct gc_lab_size {
@@ -136,7 +138,8 @@ typedef struct gc_lab_variant {
 } gc_lab_variant;
 
 /* What the numbers must show: `slower` takes at least `ratio` times as long as `faster` (or its figure is that much
- * larger). With `agree` set they must be within that ratio of one another, either way. */
+ * larger). With `agree` set they must be within that ratio of one another, either way. With `slower` NULL, `faster`
+ * reaches that share of its ceiling. */
 typedef struct gc_lab_effect {
     const char *what, *slower, *faster;
     double ratio;

@@ -112,7 +112,7 @@ int gc_lab_check(gc_lab_session *session, const gc_lab_module *module, const gc_
             continue;
         for (int i = 0; i < module->variant_count; i++) {
             const gc_lab_variant *v = &module->variants[i];
-            if ((v->flags & LAB_RACES) && wish->no_races)
+            if ((v->flags & (LAB_RACES | LAB_LIBRARY)) && wish->clean)
                 continue;
             json_t *row = new_row(module, v, size->value);
             const char *why = missing(session, v);
@@ -224,7 +224,7 @@ static int time_variant(gc_lab_session *session, const gc_lab_module *module, co
 }
 
 int gc_lab_time(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows) {
-    const unsigned timed = LAB_GPU_TIME | LAB_CPU_TIME | LAB_SLOW_TIME;
+    const unsigned timed = LAB_GPU_TIME | LAB_CPU_TIME | LAB_SLOW_TIME | LAB_MIDDLE_TIME;
     gc_lab_case *kept = NULL;
     int failures = 0;
     for (int s = 0; s < module->size_count; s++) {
@@ -236,7 +236,7 @@ int gc_lab_time(gc_lab_session *session, const gc_lab_module *module, const gc_l
         for (int i = 0; use && i < module->variant_count; i++) {
             const gc_lab_variant *v = &module->variants[i];
             unsigned at = v->at ? v->at : v->where == LAB_CPU ? LAB_CPU_TIME : LAB_GPU_TIME;
-            if (!(at & use) || ((v->flags & LAB_RACES) && wish->no_races))
+            if (!(at & use))
                 continue;
             failures += time_variant(session, module, v, wish->size ? wish->size : module->sizes[s].value, &kept, rows);
         }
@@ -257,33 +257,48 @@ static double score(const json_t *row) {
     return figure ? json_number_value(figure) : json_number_value(json_object_get(row, "median"));
 }
 
+/* The row of a variant at a size, when it was measured. */
+static json_t *measured(const gc_lab_module *module, const char *variant, const char *size, json_t *rows) {
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row) if (is(row, "module", module->name) && is(row, "variant", variant) &&
+                                         is(row, "state", "measured") && is(row, "size", size)) return row;
+    return NULL;
+}
+
+static int hold(const gc_lab_module *module, const gc_lab_effect *e, const json_t *fast, double ratio,
+                json_t *effects) {
+    bool holds = e->agree ? ratio <= e->ratio && ratio >= 1 / e->ratio : ratio >= e->ratio;
+    json_array_append_new(effects, json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:o, s:b}", "module", module->name,
+                                             "what", e->what, "slower", e->slower ? e->slower : "its ceiling", "faster",
+                                             e->faster, "size", json_string_value(json_object_get(fast, "size")),
+                                             "agree", e->agree, "wanted", e->ratio, "ratio",
+                                             isfinite(ratio) ? json_real(ratio) : json_null(), "holds", holds));
+    return !holds;
+}
+
 int gc_lab_effects(const gc_lab_module *module, json_t *rows, json_t *effects) {
     int failures = 0;
     for (int e = 0; e < module->effect_count; e++) {
         const gc_lab_effect *effect = &module->effects[e];
-        size_t i, k;
-        json_t *slow, *fast;
-        json_array_foreach(rows, i, slow) {
-            if (!is(slow, "module", module->name) || !is(slow, "variant", effect->slower) ||
-                !is(slow, "state", "measured"))
+        size_t i;
+        json_t *row;
+        const json_t *fast = NULL;
+        double ratio = 0;
+        json_array_foreach(rows, i, row) {
+            if (!is(row, "module", module->name) || !is(row, "variant", effect->faster) ||
+                !is(row, "state", "measured"))
                 continue;
-            json_array_foreach(rows, k, fast) {
-                if (!is(fast, "module", module->name) || !is(fast, "variant", effect->faster) ||
-                    !is(fast, "state", "measured") ||
-                    !is(fast, "size", json_string_value(json_object_get(slow, "size"))))
-                    continue;
-                double ratio = score(slow) / score(fast);
-                bool holds =
-                    effect->agree ? ratio <= effect->ratio && ratio >= 1 / effect->ratio : ratio >= effect->ratio;
-                failures += !holds;
-                json_array_append_new(
-                    effects, json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:o, s:b}", "module", module->name, "what",
-                                       effect->what, "slower", effect->slower, "faster", effect->faster, "size",
-                                       json_string_value(json_object_get(slow, "size")), "agree", effect->agree,
-                                       "wanted", effect->ratio, "ratio",
-                                       isfinite(ratio) ? json_real(ratio) : json_null(), "holds", holds));
-            }
+            const char *size = json_string_value(json_object_get(row, "size"));
+            const json_t *share = json_object_get(row, "share"),
+                         *slow = effect->slower ? measured(module, effect->slower, size, rows) : NULL;
+            if (effect->slower ? !slow : !json_is_number(share))
+                continue;
+            fast = row;
+            ratio = slow ? score(slow) / score(row) : json_number_value(share);
         }
+        if (fast)
+            failures += hold(module, effect, fast, ratio, effects);
     }
     return failures;
 }

@@ -7,7 +7,7 @@
 
 typedef struct gc_lab_wish {
     bool quick;          /* check: only what a sanitizer has time for, and no effects */
-    bool no_races;       /* leave out variants whose race is the lesson */
+    bool clean;          /* check: without races that are the lesson, and without other people's kernels */
     const int64_t *size; /* run: instead of the module's own timed sizes; NULL */
 } gc_lab_wish;
 
@@ -25,8 +25,9 @@ int gc_lab_check(gc_lab_session *session, const gc_lab_module *module, const gc_
  * `rows`. Gives the number of failures. */
 int gc_lab_time(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows);
 
-/* The module's effects, read from rows that gc_lab_time wrote: { module, what, slower, faster, wanted, ratio, holds }
- * appended to `effects`. What was not measured is left out. Gives the number that does not hold. */
+/* The module's effects at the largest size at which they can be seen, read from rows that gc_lab_time wrote: { module,
+ * what, slower, faster, wanted, ratio, holds } appended to `effects`. What was not measured is left out. Gives the
+ * number that does not hold. */
 int gc_lab_effects(const gc_lab_module *module, json_t *rows, json_t *effects);
 
 /* "512x512x100" into numbers; those not given stay as they are. False when it is no such thing. */

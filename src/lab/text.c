@@ -93,8 +93,11 @@ void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
         fprintf(to, "\n`gpulab check` and `gpulab run` hold the numbers to this, on a GPU:\n\n");
     for (int i = 0; i < module->effect_count; i++) {
         const gc_lab_effect *e = &module->effects[i];
-        fprintf(to, "- %s: *%s* against *%s*, %s %g\n", e->what, e->slower, e->faster,
-                e->agree ? "within a factor of" : "at least", e->ratio);
+        if (e->slower)
+            fprintf(to, "- %s: *%s* against *%s*, %s %g\n", e->what, e->slower, e->faster,
+                    e->agree ? "within a factor of" : "at least", e->ratio);
+        else
+            fprintf(to, "- %s: *%s* at %g of its ceiling at least\n", e->what, e->faster, e->ratio);
     }
     fprintf(to, "\n## What to try next\n\n");
     gc_lab_fold(module->next, "", to);
