@@ -210,13 +210,8 @@ const gc_lab_module gc_lab_convolution = {
         "of "
         "multiprocessors.",
     .dimension = {"outputs", "taps"},
-    .sizes = sizes,
-    .size_count = LAB_LENGTH(sizes),
     .buffers = buffers,
     .cost = cost,
     .reference = reference,
-    .variants = variants,
-    .variant_count = LAB_LENGTH(variants),
-    .effects = effects,
-    .effect_count = LAB_LENGTH(effects),
+    LAB_TABLES,
 };

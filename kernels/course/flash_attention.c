@@ -191,13 +191,8 @@ const gc_lab_module gc_lab_flash_attention = {
         "Run at 2048 and at 8192 tokens: the time grows with the square, the memory of the online kernels does not. "
         "gpulab show matmul explains the products.",
     .dimension = {"tokens", "heads"},
-    .sizes = sizes,
-    .size_count = LAB_LENGTH(sizes),
     .buffers = buffers,
     .cost = cost,
     .reference = reference,
-    .variants = variants,
-    .variant_count = LAB_LENGTH(variants),
-    .effects = effects,
-    .effect_count = LAB_LENGTH(effects),
+    LAB_TABLES,
 };

@@ -320,13 +320,8 @@ const gc_lab_module gc_lab_matmul = {
         "gpulab sweep matmul size draws the steps of quantisation. gpulab ptx matmul counts fma against ld.shared in "
         "each kernel. Then build attention from two products: gpulab show flash-attention.",
     .dimension = {"M", "N", "K"},
-    .sizes = sizes,
-    .size_count = LAB_LENGTH(sizes),
     .buffers = buffers,
     .cost = cost,
     .reference = reference,
-    .variants = variants,
-    .variant_count = LAB_LENGTH(variants),
-    .effects = effects,
-    .effect_count = LAB_LENGTH(effects),
+    LAB_TABLES,
 };

@@ -135,13 +135,8 @@ const gc_lab_module gc_lab_vector_add = {
     .next = "gpulab amdahl turns these times into the speedup that a whole program can reach. gpulab run pinned-memory "
             "shows the copies by themselves, gpulab run streams how to hide them.",
     .dimension = {"elements"},
-    .sizes = sizes,
-    .size_count = LAB_LENGTH(sizes),
     .buffers = buffers,
     .cost = cost,
     .reference = reference,
-    .variants = variants,
-    .variant_count = LAB_LENGTH(variants),
-    .effects = effects,
-    .effect_count = LAB_LENGTH(effects),
+    LAB_TABLES,
 };

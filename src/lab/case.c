@@ -178,13 +178,13 @@ static bool band_whole(const char *at) {
 
 /* The results of a variant that copies itself lie on its host side already; of all others they are fetched, with the
  * bands around them. */
-static gpuconv_status fetch(gc_lab_case *c, int i, gpuconv_error *error) {
+static gpuconv_status fetch(gc_lab_case *c, const gc_lab_variant *variant, int i, gpuconv_error *error) {
     const gc_lab_buffer *b = &c->buffer[i];
     int64_t bytes = bytes_of(b);
     if (!one_memory(c)) {
         char *to = c->host[i];
         gpuconv_status failed;
-        if (c->memory == LAB_DEVICE && b->role != LAB_INPUT) {
+        if ((c->memory == LAB_DEVICE || (variant->flags & LAB_ON_DEVICE)) && b->role != LAB_INPUT) {
             failed = device_said(gc_lab_device_copy(to, c->on_device[i], bytes + 2 * BAND), b->name, error);
         } else {
             char bands[2 * BAND];
@@ -255,7 +255,7 @@ gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, 
                                  gpuconv_error *error) {
     *found = (gc_lab_error){0};
     for (int i = 0; i < c->buffers; i++) {
-        gpuconv_status failed = fetch(c, i, error);
+        gpuconv_status failed = fetch(c, variant, i, error);
         if (!failed && (c->buffer[i].role == LAB_OUTPUT || c->buffer[i].role == LAB_MEASURED))
             failed = whole(c, i, error);
         if (!failed && c->buffer[i].role == LAB_OUTPUT && !(variant->flags & LAB_RACES))

@@ -97,7 +97,8 @@ enum {                     /* flags of a variant */
        LAB_RACES = 1,      /* its race is the lesson: the result is shown, not checked */
        LAB_HOST_CLOCK = 2, /* timed by the host's clock, all streams waited for */
        LAB_ONCE = 4,       /* measured once, not warm against cold: its figure is what counts */
-       LAB_LIBRARY = 8     /* somebody else's kernels */
+       LAB_LIBRARY = 8,    /* somebody else's kernels */
+       LAB_ON_DEVICE = 16  /* its outputs lie on the device, although its memory has a host side */
 };
 
 enum {                /* uses of a size */
@@ -134,7 +135,8 @@ typedef struct gc_lab_variant {
     const char *needs;  /* what LAB_CANNOT means */
     double (*figure)(const gc_lab_run *run); /* what it measured itself, from host[]; or NULL: its time */
     const char *figure_unit;
-    int (*facts)(const gc_lab_run *run, gc_lab_facts *facts); /* registers and occupancy of its kernel; or NULL */
+    void (*tell)(const gc_lab_run *run, char *text, size_t room); /* what it saw, in words, from host[]; or NULL */
+    int (*facts)(const gc_lab_run *run, gc_lab_facts *facts);     /* registers and occupancy of its kernel; or NULL */
 } gc_lab_variant;
 
 /* What the numbers must show: `slower` takes at least `ratio` times as long as `faster` (or its figure is that much
@@ -164,6 +166,11 @@ typedef struct gc_lab_module {
 } gc_lab_module;
 
 #define LAB_LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* For a module whose tables are named so. */
+#define LAB_TABLES                                                                                                     \
+    .sizes = sizes, .size_count = LAB_LENGTH(sizes), .variants = variants, .variant_count = LAB_LENGTH(variants),      \
+    .effects = effects, .effect_count = LAB_LENGTH(effects)
 
 /* LAB_LAUNCHER declares a launcher of the .cu file, LAB_ON_GPU names it: NULL in a build without CUDA. */
 #ifdef __cplusplus

@@ -164,12 +164,15 @@ static void facts(const gc_lab_variant *v, const gc_lab_run *run, json_t *row) {
                                       f.blocks));
 }
 
-static void state(const gc_lab_session *session, json_t *row) {
+/* The clock as it is under load counts for figures too. */
+static void state(const gc_lab_session *session, gc_lab_run *run, json_t *row) {
     gc_lab_state s;
     char reasons[200];
     if (!gc_lab_nvml_read(session->nvml, &s))
         return;
     gc_lab_nvml_reasons(s.reasons, reasons, sizeof reasons);
+    if (s.clock_hz > 0)
+        run->clock_hz = s.clock_hz;
     put(row, "clock_hz", s.clock_hz);
     put(row, "celsius", s.celsius);
     json_object_set_new(row, "throttled_by", json_string(reasons));
@@ -205,13 +208,20 @@ static int time_variant(gc_lab_session *session, const gc_lab_module *module, co
     json_object_set_new(row, "compared", json_integer(found.compared));
     json_object_set_new(row, "races", json_boolean(v->flags & LAB_RACES));
     roofline(session, module, v, size, &t, row);
-    if (v->where == LAB_GPU)
-        state(session, row);
     gc_lab_run *run = gc_lab_case_run(*kept, v);
+    if (v->where == LAB_GPU)
+        state(session, run, row);
     facts(v, run, row);
-    if (v->figure) { /* what the last run left there, fetched once more */
+    if (v->figure || v->tell) { /* what the last run left there, fetched once more */
         gc_lab_error again;
         failed = gc_lab_case_check(*kept, v, 1, &again, &error);
+    }
+    if (v->tell && !failed) {
+        char said[300] = "";
+        v->tell(run, said, sizeof said);
+        json_object_set_new(row, "said", json_string(said));
+    }
+    if (v->figure && !failed) {
         double figure = v->figure(run);
         put(row, "figure", figure);
         json_object_set_new(row, "unit", json_string(v->figure_unit));

@@ -150,6 +150,8 @@ static void print_row(const json_t *row, FILE *to) {
                 number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
                 number_of(facts, "threads"));
     fprintf(to, "\n");
+    if (json_object_get(row, "said"))
+        fprintf(to, "    seen: %s\n", text_of(row, "said"));
     if (json_object_get(row, "course"))
         fprintf(to, "    course: %s\n", text_of(row, "course"));
 }
