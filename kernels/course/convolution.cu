@@ -1,9 +1,6 @@
 /*
- * The course's case study (Stahl, GPU Programming with CUDA, section 11): direct convolution with X consecutive outputs
- * a thread, the sliding window of the input in registers, the taps in constant memory, the input read from global
- * memory.
- *
- *      out[i + r] = sum over k of taps[k] in[i + r - k]
+ * Direct convolution on the GPU: out[i] = sum over k of taps[k] in[i - k], one output a thread, and at the end X
+ * consecutive outputs a thread with the sliding window of the input in registers.
  *
  * The window holds in[i - k] ... in[i - k + X - 1]. From one tap to the next it moves down by one input: one register
  * takes the new value, all others stay, and their roles rotate. Unrolled X times, every role is a compile-time
@@ -11,11 +8,58 @@
  */
 #include "convolution.h"
 
+#include "course.cuh"
+
+using namespace course;
+
 namespace {
 
 __constant__ float taps[COURSE_TAPS_MOST];
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, SPREAD = 512 };
+
+struct study {
+    const float *in, *h;
+    int64_t frames;
+    int count;
+};
+
+/* Threads stride over the outputs, however few they are. */
+__global__ void strided_global(study s, float *out) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < s.frames;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        float sum = 0.0f;
+        for (int k = 0; k < s.count; k++)
+            sum = fmaf(s.h[k], s.in[i - k], sum);
+        out[i] = sum;
+    }
+}
+
+template <typename T> __global__ void strided_constant(study s, T *out) {
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < s.frames;
+         i += (int64_t)gridDim.x * blockDim.x) {
+        T sum = 0;
+        for (int k = 0; k < s.count; k++)
+            sum = fma((T)taps[k], (T)s.in[i - k], sum);
+        out[i] = sum;
+    }
+}
+
+/* The block's inputs, from BLOCK + count - 1 of them, in shared memory. */
+__global__ void __launch_bounds__(BLOCK) tile(study s, float *out) {
+    __shared__ float window[COURSE_TAPS_MOST + BLOCK];
+    int64_t first = (int64_t)blockIdx.x * BLOCK - (s.count - 1), i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    for (int w = threadIdx.x; w < BLOCK + s.count - 1; w += BLOCK)
+        if (first + w < s.frames)
+            window[w] = s.in[first + w];
+    __syncthreads();
+    if (i >= s.frames)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < s.count; k++)
+        sum = fmaf(taps[k], window[s.count - 1 + threadIdx.x - k], sum);
+    out[i] = sum;
+}
 
 template <int X>
 __global__ void __launch_bounds__(BLOCK) unrolled(const float *in, float *out, int64_t frames, int count) {
@@ -46,7 +90,8 @@ __global__ void __launch_bounds__(BLOCK) unrolled(const float *in, float *out, i
     }
 #pragma unroll
     for (int r = 0; r < X; r++)
-        out[i + r] = acc[r];
+        if (i + r < frames)
+            out[i + r] = acc[r];
 }
 
 template <int X> cudaError_t launch(const float *in, float *out, int64_t frames, int count, cudaStream_t stream) {
@@ -55,7 +100,63 @@ template <int X> cudaError_t launch(const float *in, float *out, int64_t frames,
     return cudaGetLastError();
 }
 
+study study_of(const gc_lab_run *run) {
+    int64_t history = (run->size[1] + 31) / 32 * 32;
+    return {buffer<const float>(run, 0) + history, buffer<const float>(run, 1), run->size[0], (int)run->size[1]};
+}
+
+/* The parameter is blocks x 2048 + threads; 0 is a thread an output. */
+dim3 grid_of(const gc_lab_run *run) {
+    return run->parameter ? run->parameter / 2048 : pieces(run->size[0], SPREAD);
+}
+
+dim3 block_of(const gc_lab_run *run) {
+    return run->parameter ? run->parameter % 2048 : SPREAD;
+}
+
 } // namespace
+
+LAB_LAUNCHER(gck_convolution_prepare) {
+    return course_convolution_taps(buffer<const float>(run, 1), (int)run->count[1], stream(run));
+}
+
+LAB_LAUNCHER(gck_convolution_global) {
+    strided_global<<<grid_of(run), block_of(run), 0, stream(run)>>>(study_of(run), buffer<float>(run, 2));
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_convolution_constant) {
+    strided_constant<<<grid_of(run), block_of(run), 0, stream(run)>>>(study_of(run), buffer<float>(run, 2));
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_convolution_double) {
+    strided_constant<<<grid_of(run), block_of(run), 0, stream(run)>>>(study_of(run), buffer<double>(run, 2));
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_convolution_tile) {
+    tile<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(study_of(run), buffer<float>(run, 2));
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_convolution_unrolled) {
+    return course_convolution_unrolled(study_of(run).in, buffer<float>(run, 2), run->size[0], (int)run->count[1],
+                                       run->parameter, stream(run));
+}
+
+LAB_FACTS(gck_convolution_unrolled_facts) {
+    switch (run->parameter) {
+    case 4:
+        return facts_of(unrolled<4>, BLOCK, 0, facts);
+    case 8:
+        return facts_of(unrolled<8>, BLOCK, 0, facts);
+    case 16:
+        return facts_of(unrolled<16>, BLOCK, 0, facts);
+    default:
+        return facts_of(unrolled<32>, BLOCK, 0, facts);
+    }
+}
 
 cudaError_t course_convolution_taps(const float *from, int count, cudaStream_t stream) {
     return cudaMemcpyToSymbolAsync(taps, from, (size_t)count * sizeof(float), 0, cudaMemcpyDefault, stream);

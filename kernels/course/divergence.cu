@@ -1,0 +1,91 @@
+/* Polar coordinates with a branch for each quadrant, without any, and with fast intrinsics. */
+#include "course.cuh"
+
+using namespace course;
+
+namespace {
+
+enum { BLOCK = 256 };
+
+#define TURN 6.2831853071795865f
+
+__global__ void branches(const float *in, float *out, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    float x = in[2 * i], y = in[2 * i + 1], r, a;
+    if (x > 0.0f) {
+        if (y >= 0.0f) {
+            r = hypotf(x, y);
+            a = asinf(fminf(y / r, 1.0f));
+            a = y < x ? a : 0.25f * TURN - asinf(fminf(x / r, 1.0f));
+        } else {
+            r = hypotf(x, -y);
+            a = TURN - atanf(-y / x);
+        }
+    } else if (y > 0.0f) {
+        r = hypotf(-x, y);
+        a = 0.25f * TURN + atanf(-x / y);
+    } else if (x < 0.0f) {
+        r = hypotf(-x, -y);
+        a = 0.5f * TURN + atanf(y / x);
+    } else {
+        r = -y;
+        a = y < 0.0f ? 0.75f * TURN : 0.0f;
+    }
+    out[2 * i] = r;
+    out[2 * i + 1] = a;
+}
+
+__global__ void straight(const float *in, float *out, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    float x = in[2 * i], y = in[2 * i + 1], a = atan2f(y, x);
+    out[2 * i] = sqrtf(x * x + y * y);
+    out[2 * i + 1] = a + (a < 0.0f ? TURN : 0.0f);
+}
+
+/* The angle of the smaller over the larger coordinate, a polynomial in its square (nine terms, fitted at
+ * Chebyshev nodes), then mirrored into its octant by selects. */
+__global__ void fast(const float2 *in, float2 *out, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    float2 p = in[i];
+    float u = fabsf(p.x), v = fabsf(p.y), most = fmaxf(u, v), least = fminf(u, v);
+    float q = most > 0.0f ? __fdividef(least, most) : 0.0f, s = q * q;
+    float a = fmaf(
+        fmaf(fmaf(fmaf(fmaf(fmaf(fmaf(fmaf(0.00283406433f, s, -0.0160050306f), s, 0.0425876076f), s, -0.0749544546f), s,
+                            0.106367541f),
+                       s, -0.142025705f),
+                  s, 0.199924836f),
+             s, -0.333330668f),
+        s, 0.999999984f);
+    a *= q;
+    a = v > u ? 0.25f * TURN - a : a;
+    a = p.x < 0.0f ? 0.5f * TURN - a : a;
+    a = p.y < 0.0f ? TURN - a : a;
+    float square = p.x * p.x + p.y * p.y;
+    out[i] = make_float2(square > 0.0f ? square * rsqrtf(square) : 0.0f, a);
+}
+
+} // namespace
+
+LAB_LAUNCHER(gck_polar_branches) {
+    branches<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                     run->size[0]);
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_polar_straight) {
+    straight<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                     run->size[0]);
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_polar_fast) {
+    fast<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
+                                                                 run->size[0]);
+    return cudaGetLastError();
+}

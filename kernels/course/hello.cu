@@ -1,0 +1,15 @@
+/* The first launch: each thread writes its block and its own number. */
+#include "course.cuh"
+
+using namespace course;
+
+static __global__ void hello(int *seen) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    seen[2 * i] = (int)blockIdx.x;
+    seen[2 * i + 1] = (int)threadIdx.x;
+}
+
+LAB_LAUNCHER(gck_hello) {
+    hello<<<(unsigned)run->size[0], (unsigned)run->size[1], 0, stream(run)>>>(buffer<int>(run, 0));
+    return cudaGetLastError();
+}
