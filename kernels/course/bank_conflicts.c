@@ -76,9 +76,8 @@ const gc_lab_module gc_lab_bank_conflicts = {
     .course = "Stahl 9.3; Antolin",
     .idea =
         "Shared memory has 32 banks, each four bytes wide and each good for one word a cycle; word w lies in bank w "
-        "mod 32. "
-        "A warp's 32 reads go at once when they fall into 32 banks, or on the same word. When n threads want different "
-        "words of one bank, it takes n turns.\n\n"
+        "mod 32. A warp's 32 reads go at once when they fall into 32 banks, or on the same word. When n threads want "
+        "different words of one bank, it takes n turns.\n\n"
         "The stride between neighbours decides: 1 is free, 2 makes pairs, 32 puts all threads on one bank. 33 is free "
         "again, since each thread is one bank further: that is the padding of the transposed tile.",
     .see = "Cycles a read: a plain latency for broadcast, 1 and 33, and more for every doubling of the stride.",

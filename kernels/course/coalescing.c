@@ -95,17 +95,14 @@ const gc_lab_module gc_lab_coalescing = {
     .course = "CUDA tutorial 6; Antolin",
     .idea =
         "Memory comes in sectors of 32 bytes, four to a line. A warp's load is one instruction: the hardware gathers "
-        "its 32 "
-        "addresses and asks for every sector that any of them touches, once. Neighbouring threads at neighbouring "
-        "floats touch "
-        "four sectors and use all of them. Threads a row apart touch 32 and use an eighth of each.\n\n"
+        "its 32 addresses and asks for every sector that any of them touches, once. Neighbouring threads at "
+        "neighbouring floats touch four sectors and use all of them. Threads a row apart touch 32 and use an eighth of "
+        "each.\n\n"
         "Where the algorithm wants the other order, shared memory turns the corner: a block fetches a tile along rows, "
-        "its "
-        "threads meet it down columns there, where that costs nothing, and results leave along rows again.\n\n"
+        "its threads meet it down columns there, where that costs nothing, and results leave along rows again.\n\n"
         "A misaligned start costs a sector more a warp, which the neighbour's request brings into the cache anyway.",
     .see = "Vertical access takes several times as long for the same bytes; the corner-turned form gets nearly all of "
-           "it back. Time "
-           "grows with the stride up to 8, where every sector is used for one float.",
+           "it back. Time grows with the stride up to 8, where every sector is used for one float.",
     .next = "gpulab run transpose does the same with a matrix that must really be turned.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

@@ -101,18 +101,14 @@ const gc_lab_module gc_lab_compiler = {
     .course = "Stahl 7; CUDA tutorial",
     .idea =
         "A loop with a known count can be written out: no counter, no jump, and every address a constant. #pragma "
-        "unroll asks for "
-        "it; registers and instruction cache set the limit.\n\n"
+        "unroll asks for it; registers and instruction cache set the limit.\n\n"
         "Two pointers may point to the same place. Then a store through one may change what the other loads, and "
-        "nothing may "
-        "stay in a register across the store. __restrict__ promises that it is not so, and lets loads go through the "
-        "read-only cache.\n\n"
+        "nothing may stay in a register across the store. __restrict__ promises that it is not so, and lets loads go "
+        "through the read-only cache.\n\n"
         "Exact sinf reduces any argument and costs dozens of instructions. The special-function unit does it in one, "
-        "with an "
-        "absolute error of 2^-21: enough for a picture, not for everything.",
+        "with an absolute error of 2^-21: enough for a picture, not for everything.",
     .see = "gpulab ptx compiler counts loads, stores and multiply-adds of every form: 32 ld.global and 32 fma.rn.f32 "
-           "written out, "
-           "against one of each in the loop.",
+           "written out, against one of each in the loop.",
     .next = "Change TAPS to 256 and look when unrolling stops to pay.",
     .dimension = {"outputs"},
     .buffers = buffers,

@@ -82,17 +82,14 @@ const gc_lab_module gc_lab_constant_memory = {
     .course = "Stahl 8; Filipovic",
     .idea =
         "64 KB of constants have a cache of their own, which hands one number a time to a whole warp. If all 32 "
-        "threads want the "
-        "same - a tap of a filter, a weight, a limit - nothing is faster. If they want different ones, it needs as "
-        "many "
-        "turns as there are different numbers.\n\n"
+        "threads want the same - a tap of a filter, a weight, a limit - nothing is faster. If they want different "
+        "ones, it needs as many turns as there are different numbers.\n\n"
         "Shared memory is the other way round: 32 banks, 32 different numbers at a time. The first-level cache lies "
         "between them; __ldg tells it that the data never changes.",
     .see = "With a uniform index the four are close. With a divergent one constant memory falls far behind, shared "
            "memory does not.",
     .next = "gpulab run convolution shows the taps moving from global to constant memory. gpulab run bank-conflicts "
-            "shows what "
-            "shared memory does not like.",
+            "shows what shared memory does not like.",
     .dimension = {"threads"},
     .buffers = buffers,
     .reference = reference,

@@ -191,24 +191,19 @@ const gc_lab_module gc_lab_convolution = {
     .idea =
         "Every output is a sum over G taps, each output a thread: 2^23 outputs and 512 taps are eight thousand million "
         "operations. A single thread takes seconds, for each load takes hundreds of cycles and it has nothing else to "
-        "do. "
-        "A thousand threads on one multiprocessor hide each other's waiting; a hundred multiprocessors multiply "
+        "do. A thousand threads on one multiprocessor hide each other's waiting; a hundred multiprocessors multiply "
         "that.\n\n"
         "Then the loads themselves are in the way. A tap is the same for all threads of a warp: constant memory hands "
-        "it "
-        "to all 32 in one go. The inputs differ, but a thread that makes x neighbouring outputs needs only one new "
-        "input "
-        "for x multiply-adds, if it keeps the last x in registers. From tap to tap the window moves by one; unrolled x "
-        "times, every register's role is known when the kernel is compiled, and nothing is moved at all.\n\n"
+        "it to all 32 in one go. The inputs differ, but a thread that makes x neighbouring outputs needs only one new "
+        "input for x multiply-adds, if it keeps the last x in registers. From tap to tap the window moves by one; "
+        "unrolled x times, every register's role is known when the kernel is compiled, and nothing is moved at all.\n\n"
         "That is the arithmetic's ceiling: what is left is multiply-adds, issued as fast as they can be.",
     .see = "The rate of the register-unrolled kernels beside the multiply-add loop. The speedups of the course: whole "
-           "GPU over "
-           "one core of the CPU, and the best kernel over the first.",
+           "GPU over one core of the CPU, and the best kernel over the first.",
     .next =
         "gpulab sweep convolution threads and gpulab sweep convolution blocks draw the course's two plots on your GPU: "
         "1 to 1024 threads on one multiprocessor, and 1 to 16384 blocks, with a peak at every multiple of the number "
-        "of "
-        "multiprocessors.",
+        "of multiprocessors.",
     .dimension = {"outputs", "taps"},
     .buffers = buffers,
     .cost = cost,

@@ -87,16 +87,12 @@ const gc_lab_module gc_lab_divergence = {
     .title = "Divergence: when the threads of a warp part",
     .course = "CUDA tutorial 5",
     .idea = "A warp has one instruction at a time. Where its threads take different sides of a branch, it goes one "
-            "side with the "
-            "others waiting, then the other side: the times add up. Warps do not mind each other: a condition that is "
-            "the same "
-            "for a whole warp costs nothing.\n\n"
+            "side with the others waiting, then the other side: the times add up. Warps do not mind each other: a "
+            "condition that is the same for a whole warp costs nothing.\n\n"
             "Often the branch can go: compute what all sides share, and let a sign, a minimum or a select choose. The "
-            "compiler "
-            "does so for short sides by itself, with predicates.",
+            "compiler does so for short sides by itself, with predicates.",
     .see = "Random points fall into all four quadrants in every warp, so that the branching form computes four times. "
-           "Without "
-           "branches the kernel runs at the speed of memory.",
+           "Without branches the kernel runs at the speed of memory.",
     .next = "Sort the points by quadrant first, by hand: the branching form becomes fast. Then see gpulab show "
             "reconvergence.",
     .dimension = {"points"},

@@ -147,8 +147,7 @@ static const gc_lab_variant variants[] = {
      .launch = LAB_ON_GPU(gck_attention_tensor)},
     {.name = "wgmma",
      .changed = "Hopper's own instructions: one warp fetches, eight multiply out of shared memory; the softmax of one "
-                "block of "
-                "keys runs while the tensor cores multiply the one before",
+                "block of keys runs while the tensor cores multiply the one before",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_16,
      .input = LAB_F16,
@@ -170,23 +169,17 @@ const gc_lab_module gc_lab_flash_attention = {
     .course = "CUDA tutorial 9",
     .idea =
         "Attention compares every token with every other: tokens x tokens scores, a softmax along each row, and a "
-        "weighted "
-        "sum of values. Three kernels write the scores to memory, read and normalise them, and read them again: for "
-        "8192 "
-        "tokens 256 MiB a head, out and in twice, and memory grows with the square of the length.\n\n"
+        "weighted sum of values. Three kernels write the scores to memory, read and normalise them, and read them "
+        "again: for 8192 tokens 256 MiB a head, out and in twice, and memory grows with the square of the length.\n\n"
         "The softmax seems to need a whole row before its first result, for the maximum and the sum. It does not: both "
-        "can "
-        "run along, and what was summed under an old maximum is multiplied by exp(old - new) when a larger score "
-        "comes. So "
-        "a block of queries stays on the chip, blocks of keys and values pass by, and nothing else is ever written: "
-        "memory grows with the length alone.\n\n"
+        "can run along, and what was summed under an old maximum is multiplied by exp(old - new) when a larger score "
+        "comes. So a block of queries stays on the chip, blocks of keys and values pass by, and nothing else is ever "
+        "written: memory grows with the length alone.\n\n"
         "What is left are two matrix products with a little arithmetic between them, and that is what tensor cores are "
         "for. The accumulators of the first product lie in the registers of a warp just as the second wants its input, "
-        "so "
-        "the scores never even reach shared memory.",
+        "so the scores never even reach shared memory.",
     .see = "Time and TFLOP/s of the four kernels; GB/s of the three kernels, which is memory traffic that the others "
-           "do not "
-           "have. The error against double precision: 16-bit scores cost three digits.",
+           "do not have. The error against double precision: 16-bit scores cost three digits.",
     .next =
         "Run at 2048 and at 8192 tokens: the time grows with the square, the memory of the online kernels does not. "
         "gpulab show matmul explains the products.",

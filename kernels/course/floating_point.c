@@ -99,19 +99,15 @@ const gc_lab_module gc_lab_floating_point = {
     .title = "Floating point: the same formula, other bits",
     .course = "Stahl 4, 7.4",
     .idea = "Every operation rounds. So addition is not associative, and a sum depends on its order; and a fused "
-            "multiply-add, which "
-            "rounds once, gives other bits than a product and a sum, which round twice - better ones, mostly.\n\n"
+            "multiply-add, which rounds once, gives other bits than a product and a sum, which round twice - better "
+            "ones, mostly.\n\n"
             "Programs that are right on the CPU and a little different on the GPU are usually this: nvcc fuses by "
-            "default, a C "
-            "compiler for plain x86-64 cannot. With fmaf on the CPU both give the same bits, which is checked here; so "
-            "do both "
-            "without fusing.",
+            "default, a C compiler for plain x86-64 cannot. With fmaf on the CPU both give the same bits, which is "
+            "checked here; so do both without fusing.",
     .see = "Every variant agrees with its reference to the last bit, on both processors; the words say how many "
-           "results differ "
-           "between the two forms.",
+           "results differ between the two forms.",
     .next = "Compile with -fmad=false and look at gpulab ptx floating-point. Then gpulab check reduction, for what "
-            "order does to "
-            "long sums.",
+            "order does to long sums.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,

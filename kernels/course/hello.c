@@ -62,16 +62,14 @@ const gc_lab_module gc_lab_hello = {
     .title = "The first launch: blocks and threads",
     .course = "Stahl 1.2",
     .idea = "A kernel is a function that many threads run at the same time. They come in blocks, the blocks in a grid; "
-            "a thread "
-            "knows its place by blockIdx and threadIdx, and from them computes which part of the work is its own.\n\n"
+            "a thread knows its place by blockIdx and threadIdx, and from them computes which part of the work is its "
+            "own.\n\n"
             "Blocks are dealt to the multiprocessors in any order and know nothing of one another. That is why the "
-            "same grid "
-            "runs on a small GPU and on a large one.",
+            "same grid runs on a small GPU and on a large one.",
     .see =
         "Six pairs of block and thread, every one once. And the time: a launch takes microseconds, whatever it does.",
     .next = "gpulab run hello --size 1000x1024 starts a million threads in nearly the same time. Then gpulab show "
-            "vector-add "
-            "gives each of them something to do.",
+            "vector-add gives each of them something to do.",
     .dimension = {"blocks", "threads"},
     .buffers = buffers,
     .reference = reference,

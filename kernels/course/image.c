@@ -114,20 +114,15 @@ const gc_lab_module gc_lab_image = {
     .course = "Khunjush",
     .idea =
         "An image is rows of pixels, one behind the other; a block of 32 x 8 threads covers a patch of it. A warp is a "
-        "row of "
-        "the block, so that its pixels are neighbours in memory. At the right and lower border blocks reach over the "
-        "edge, "
-        "and a bounds check keeps their threads out.\n\n"
+        "row of the block, so that its pixels are neighbours in memory. At the right and lower border blocks reach "
+        "over the edge, and a bounds check keeps their threads out.\n\n"
         "Fading needs one pixel for one. A blur needs nine, and each pixel is needed by nine: loaded as the formula "
-        "stands, "
-        "caches must save what can be saved. A tile in shared memory makes the reuse explicit: a block loads its patch "
-        "with "
-        "a halo of one pixel, waits, and computes from there. Larger patches a thread, held in registers, need fewer "
-        "loads still.",
+        "stands, caches must save what can be saved. A tile in shared memory makes the reuse explicit: a block loads "
+        "its patch with a halo of one pixel, waits, and computes from there. Larger patches a thread, held in "
+        "registers, need fewer loads still.",
     .see = "The share of the copy's speed: fading reaches it easily; each blur after the first comes closer.",
     .next = "Widen the blur: with 5 x 5 weights the tile wins by more. gpulab run registers has Khunjush's 64 x 48 "
-            "image, which "
-            "shows how blocks are dealt to multiprocessors.",
+            "image, which shows how blocks are dealt to multiprocessors.",
     .dimension = {"width", "height"},
     .buffers = buffers,
     .cost = cost,

@@ -295,27 +295,19 @@ const gc_lab_module gc_lab_matmul = {
     .course = "Stahl 13-15; Khunjush; CUDA tutorial 7; Filipovic; Antolin",
     .idea =
         "Each element of C is a row of A times a column of B. Done as it stands, every multiply-add wants two numbers "
-        "from "
-        "memory, and the arithmetic waits. But each number of A is wanted N times, each of B M times: with enough "
-        "reuse "
-        "the memory hardly matters.\n\n"
+        "from memory, and the arithmetic waits. But each number of A is wanted N times, each of B M times: with enough "
+        "reuse the memory hardly matters.\n\n"
         "A tile in shared memory is read from global memory once and used by a whole block. A tile in registers is "
-        "read "
-        "from shared memory once and used eight times. The next tiles are copied while this one is multiplied, so that "
-        "nobody waits.\n\n"
+        "read from shared memory once and used eight times. The next tiles are copied while this one is multiplied, so "
+        "that nobody waits.\n\n"
         "Tensor cores do the same again in hardware: one instruction multiplies whole tiles of short numbers and sums "
-        "in "
-        "floats. WMMA shows them to a warp; Hopper's wgmma lets four warps multiply straight out of shared memory, "
-        "which "
-        "a copy engine fills.\n\n"
+        "in floats. WMMA shows them to a warp; Hopper's wgmma lets four warps multiply straight out of shared memory, "
+        "which a copy engine fills.\n\n"
         "C is cut into tiles and the tiles are dealt to the multiprocessors. A size that is no multiple of the tile, "
-        "or a "
-        "number of tiles that is no multiple of the multiprocessors, leaves work half done or units idle: tile and "
-        "wave "
-        "quantisation, which gpulab sweep matmul size shows.",
+        "or a number of tiles that is no multiple of the multiprocessors, leaves work half done or units idle: tile "
+        "and wave quantisation, which gpulab sweep matmul size shows.",
     .see = "TFLOP/s from rung to rung, and the share of each variant's own ceiling: the fp32 ladder against the "
-           "multiply-add "
-           "loop, the tensor variants against cuBLAS. The error column shows what tf32 costs.",
+           "multiply-add loop, the tensor variants against cuBLAS. The error column shows what tf32 costs.",
     .next =
         "gpulab sweep matmul size draws the steps of quantisation. gpulab ptx matmul counts fma against ld.shared in "
         "each kernel. Then build attention from two products: gpulab show flash-attention.",

@@ -2,9 +2,10 @@
  * The matrix product on the GPU in single precision: c[m][n] = sum over k of a[m][k] b[k][n], row-major.
  *
  * The register-tiled kernel: a block makes 128 x 128 of C from tiles of 128 x 16 of A and 16 x 128 of B, which are
- * copied asynchronously, STAGES of them under way. Its eight warps make 32 x 64 each; a lane has the rows lane / 8 + 4
- * i and the columns 4 (lane % 8) + 32 j + 0..3. A's rows in shared memory are 20 floats apart, so that the four rows
- * that a warp reads at once begin in banks 0, 20, 8 and 28.
+ * copied asynchronously, STAGES of them under way. Its four warps make 32 x 128 each; a lane has the rows 4 (lane / 8)
+ * + 16 i + 0..3 and the columns 4 (lane % 8) + 32 j + 0..3, and loads the operands of the next k while it multiplies
+ * those of this one, across the end of a tile too. A lies transposed in shared memory, so that four rows are one load;
+ * its rows there are 132 floats apart: the eight k and four m that a warp copies at once fall into 32 different banks.
  */
 #include "course.cuh"
 #include "matmul.cuh"
@@ -92,79 +93,95 @@ __global__ void __launch_bounds__(SQUARE *SQUARE) tiled(const float *a, const fl
 
 /* ---- Register tiles ---------------------------------------------------------------------------------------------- */
 
-enum { TILE_M = 128, TILE_N = 128, TILE_K = 16, THREADS = 128, STAGES = 4, A_ROW = TILE_K + 4 };
-enum { A_FLOATS = TILE_M * A_ROW, B_FLOATS = TILE_K * TILE_N, STAGE_FLOATS = A_FLOATS + B_FLOATS };
+enum { TILE_M = 128, TILE_N = 128, TILE_K = 16, THREADS = 128, STAGES = 4, A_ROW = TILE_M + 4 };
+enum { A_FLOATS = TILE_K * A_ROW, B_FLOATS = TILE_K * TILE_N, STAGE_FLOATS = A_FLOATS + B_FLOATS };
+enum { ROW_QUADS = 2, COLUMN_QUADS = 4, ALONG = 8, DOWN = THREADS / ALONG }; /* A is copied by 8 of k x 16 of m */
+
+/* What a thread multiplies of one k: eight of A, sixteen of B. */
+struct operands {
+    float4 a[ROW_QUADS], b[COLUMN_QUADS];
+
+    __device__ __forceinline__ void load(const float *stage, int row, int column, int k) {
+#pragma unroll
+        for (int i = 0; i < ROW_QUADS; i++)
+            a[i] = *(const float4 *)(stage + k * A_ROW + row + 16 * i);
+#pragma unroll
+        for (int j = 0; j < COLUMN_QUADS; j++)
+            b[j] = *(const float4 *)(stage + A_FLOATS + k * TILE_N + column + 32 * j);
+    }
+};
+
+static __device__ __forceinline__ float of(const float4 &v, int i) {
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
 
 template <bool QUADS>
 __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const float *b, float *c, product_size s) {
     extern __shared__ __align__(16) float stages[];
     const tile_place place = tile_of(blockIdx.x, s, TILE_M, TILE_N);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row = warp * 32 + lane / 8, column = lane % 8 * 4;
-    tile_fetcher<float, QUADS, TILE_M, TILE_K, A_ROW, THREADS> of_a(a, s.m, s.k, place.m, 0);
+    const int row = warp * 32 + lane / 8 * 4, column = lane % 8 * 4;
+    const int a_k = threadIdx.x % ALONG, a_m = threadIdx.x / ALONG, rows_left = (int)(s.m - place.m) - a_m;
+    const float *from_a = a + (place.m + a_m) * s.k + a_k;
     tile_fetcher<float, QUADS, TILE_K, TILE_N, TILE_N, THREADS> of_b(b, s.k, s.n, 0, place.n);
     int left = (int)s.k; /* of K, not yet asked for */
     auto fetch = [&](float *stage) {
         if (left > 0) {
-            of_a.copy(stage, s.k);
+#pragma unroll
+            for (int k = 0; k < TILE_K; k += ALONG)
+#pragma unroll
+                for (int m = 0; m < TILE_M; m += DOWN) {
+                    bool inside = rows_left > m && left > k + a_k;
+                    copy_async<4>(stage + (k + a_k) * A_ROW + m + a_m, inside ? from_a + m * s.k + k : a, inside);
+                }
             of_b.copy(stage + A_FLOATS, s.n);
-            of_a.right(TILE_K);
+            from_a += TILE_K;
             of_b.down(TILE_K, s.n);
             left -= TILE_K;
         }
         copy_group();
     };
-    float sum[8][16] = {};
+    float sum[4 * ROW_QUADS][4 * COLUMN_QUADS] = {};
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++)
         fetch(stages + i * STAGE_FLOATS);
     int now = 0, then = (STAGES - 1) * STAGE_FLOATS; /* where the stage in use lies, and the one to be filled */
+    operands o[2];
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    o[0].load(stages, row, column, 0);
     for (int steps = (int)((s.k + TILE_K - 1) / TILE_K); steps > 0; steps--) {
-        copy_wait<STAGES - 2>(); /* this stage is here, and everyone has done with the one that is filled anew */
-        __syncthreads();
         fetch(stages + then);
-        then = now;
-        const float *as = stages + now + row * A_ROW, *bs = stages + now + A_FLOATS + column;
-        now = now + STAGE_FLOATS < STAGES * STAGE_FLOATS ? now + STAGE_FLOATS : 0;
 #pragma unroll
-        for (int k0 = 0; k0 < TILE_K; k0 += 4) {
-            float4 x[8];
-#pragma unroll
-            for (int r = 0; r < 8; r++)
-                x[r] = *(const float4 *)(as + 4 * r * A_ROW + k0);
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                float4 y[4];
-#pragma unroll
-                for (int h = 0; h < 4; h++)
-                    y[h] = *(const float4 *)(bs + (k0 + k) * TILE_N + 32 * h);
-#pragma unroll
-                for (int r = 0; r < 8; r++) {
-                    float f = k == 0 ? x[r].x : k == 1 ? x[r].y : k == 2 ? x[r].z : x[r].w;
-#pragma unroll
-                    for (int h = 0; h < 4; h++) {
-                        sum[r][4 * h] = fmaf(f, y[h].x, sum[r][4 * h]);
-                        sum[r][4 * h + 1] = fmaf(f, y[h].y, sum[r][4 * h + 1]);
-                        sum[r][4 * h + 2] = fmaf(f, y[h].z, sum[r][4 * h + 2]);
-                        sum[r][4 * h + 3] = fmaf(f, y[h].w, sum[r][4 * h + 3]);
-                    }
-                }
+        for (int k = 0; k < TILE_K; k++) {
+            if (k + 1 < TILE_K) {
+                o[(k + 1) % 2].load(stages + now, row, column, k + 1);
+            } else { /* the next stage is here, and everyone has read this one's last operands */
+                then = now;
+                now = now + STAGE_FLOATS < STAGES * STAGE_FLOATS ? now + STAGE_FLOATS : 0;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+                o[(k + 1) % 2].load(stages + now, row, column, 0);
             }
+#pragma unroll
+            for (int i = 0; i < 4 * ROW_QUADS; i++)
+#pragma unroll
+                for (int j = 0; j < 4 * COLUMN_QUADS; j++)
+                    sum[i][j] = fmaf(of(o[k % 2].a[i / 4], i % 4), of(o[k % 2].b[j / 4], j % 4), sum[i][j]);
         }
     }
 #pragma unroll
-    for (int r = 0; r < 8; r++)
+    for (int i = 0; i < 4 * ROW_QUADS; i++)
 #pragma unroll
-        for (int h = 0; h < 4; h++) {
-            int64_t m = place.m + row + 4 * r, n = place.n + column + 32 * h;
+        for (int j = 0; j < 4 * COLUMN_QUADS; j += 4) {
+            int64_t m = place.m + row + i / 4 * 16 + i % 4, n = place.n + column + 8 * j;
             if (m >= s.m)
                 continue;
             if (QUADS && n < s.n)
-                *(float4 *)(c + m * s.n + n) =
-                    make_float4(sum[r][4 * h], sum[r][4 * h + 1], sum[r][4 * h + 2], sum[r][4 * h + 3]);
+                *(float4 *)(c + m * s.n + n) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
             for (int q = 0; !QUADS && q < 4; q++)
                 if (n + q < s.n)
-                    c[m * s.n + n + q] = sum[r][4 * h + q];
+                    c[m * s.n + n + q] = sum[i][j + q];
         }
 }
 
@@ -209,7 +226,7 @@ LAB_LAUNCHER(gck_matmul_tiled) {
 
 LAB_LAUNCHER(gck_matmul_registers) {
     unsigned tiles = pieces(run->size[0], TILE_M) * pieces(run->size[1], TILE_N);
-    bool quads = run->size[1] % 4 == 0 && run->size[2] % 4 == 0;
+    bool quads = run->size[1] % 4 == 0;
     return launch(quads ? registers<true> : registers<false>, tiles, THREADS, sizeof(float) * STAGES * STAGE_FLOATS,
                   run);
 }

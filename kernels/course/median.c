@@ -81,13 +81,11 @@ const gc_lab_module gc_lab_median = {
     .course = "Stahl 9.2",
     .idea =
         "Each output needs three neighbours. A block copies its elements, and one on either side, into shared memory, "
-        "waits, "
-        "and computes from there. How much that is follows from the block's size, which only the launch knows: so the "
-        "array is declared extern, and its bytes are the third argument between the triple brackets.\n\n"
+        "waits, and computes from there. How much that is follows from the block's size, which only the launch knows: "
+        "so the array is declared extern, and its bytes are the third argument between the triple brackets.\n\n"
         "Up to 48 KB come without asking. More is given to a kernel that raised its attribute - and then fewer blocks "
-        "fit a "
-        "multiprocessor at a time. Shared memory and first-level cache are one memory; the carve-out says how a kernel "
-        "would like it divided.",
+        "fit a multiprocessor at a time. Shared memory and first-level cache are one memory; the carve-out says how a "
+        "kernel would like it divided.",
     .see = "The three kernels give the same bytes. The facts show how many blocks a multiprocessor holds of each.",
     .next = "gpulab device --threads 1024 --shared 65544 computes the same occupancy by hand.",
     .dimension = {"elements"},

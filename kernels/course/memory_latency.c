@@ -112,16 +112,13 @@ const gc_lab_module gc_lab_memory_latency = {
     .course = "Stahl 2.2",
     .idea =
         "The nearer a memory, the smaller: registers, shared memory and first-level cache on the multiprocessor, a "
-        "second-level "
-        "cache for all, and the device's memory. A chain of reads, each needing the result of the one before, shows "
-        "how "
-        "long one takes when there is nothing else to do.\n\n"
+        "second-level cache for all, and the device's memory. A chain of reads, each needing the result of the one "
+        "before, shows how long one takes when there is nothing else to do.\n\n"
         "A GPU does not shorten the wait, it fills it: with 64 warps on a multiprocessor somebody is always ready. The "
         "latency is what must be hidden, and bandwidth times latency is how many bytes must be under way to hide it.",
     .see = "Cycles a step, rising from rung to rung, beside the course's table.",
     .next = "Multiply the latency of global memory by the copy's bandwidth: so many bytes must be under way. Compare "
-            "with the eight "
-            "loads of 16 bytes a thread in the best reduction.",
+            "with the eight loads of 16 bytes a thread in the best reduction.",
     .dimension = {"lines"},
     .buffers = buffers,
     .reference = reference,

@@ -82,18 +82,15 @@ const gc_lab_module gc_lab_pinned_memory = {
     .title = "Pinned memory: the way between host and device",
     .course = "Filipovic; Stahl 12.1",
     .idea = "A copy engine reads host memory by physical addresses, and the system may move a page at any time. So a "
-            "copy from "
-            "ordinary, pageable memory goes through a buffer that the driver has pinned: two copies, and the call "
-            "waits.\n\n"
+            "copy from ordinary, pageable memory goes through a buffer that the driver has pinned: two copies, and the "
+            "call waits.\n\n"
             "Memory that was pinned once is read and written where it lies, at the rate of the bus, while the program "
-            "goes on. "
-            "Portable means pinned for every context. Write-combined is not cached on the host: good to write, bad to "
-            "read. "
-            "Mapped memory has an address on the device, so that a kernel can use it without any copy.\n\n"
+            "goes on. Portable means pinned for every context. Write-combined is not cached on the host: good to "
+            "write, bad to read. Mapped memory has an address on the device, so that a kernel can use it without any "
+            "copy.\n\n"
             "Pinning itself is slow and takes memory from everybody else: pin once, use often, and not all there is.",
     .see = "At 64 MB pinned copies run at the rate of the bus, pageable ones far below it. At 64 KB all are alike: "
-           "there the call "
-           "costs more than the bytes.",
+           "there the call costs more than the bytes.",
     .next = "gpulab run streams hides these copies behind work; gpuconv does so with files.",
     .dimension = {"elements"},
     .buffers = buffers,

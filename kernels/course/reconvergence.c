@@ -81,14 +81,11 @@ const gc_lab_module gc_lab_reconvergence = {
     .title = "Reconvergence: a region for one thread at a time, inside a warp",
     .course = "Filipovic",
     .idea = "Threads of a warp that took different ways come together again behind the branch. Up to Pascal the warp "
-            "had one program "
-            "counter: it ran one side to its end, then the other. A thread that waits in a loop for another thread of "
-            "its own "
-            "warp then waits for ever, because the loop never lets the other one run.\n\n"
+            "had one program counter: it ran one side to its end, then the other. A thread that waits in a loop for "
+            "another thread of its own warp then waits for ever, because the loop never lets the other one run.\n\n"
             "Since Volta every thread has a program counter, and the scheduler lets all sides make progress. The loop "
-            "ends. In "
-            "exchange nothing promises that threads have come together where the source lets it look so: __syncwarp "
-            "says it.",
+            "ends. In exchange nothing promises that threads have come together where the source lets it look so: "
+            "__syncwarp says it.",
     .see = "All forms count 32 in every warp; the order in which threads went in is told. A vote needs no region.",
     .next = "gpulab show divergence is about the price of parting, this about coming together.",
     .dimension = {"warps"},

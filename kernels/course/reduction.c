@@ -94,8 +94,8 @@ static const gc_lab_variant variants[] = {
      .launch = LAB_ON_GPU(gck_reduction_shared)},
     {.name = "warp shuffles",
      .changed =
-         "each thread sums many elements in a register, a warp adds by shuffling, a block by one warp: no atomics "
-         "but one a block",
+         "each thread sums many elements in a register, a warp adds by shuffling, a block by one warp: no atomics but "
+         "one a block",
      .where = LAB_GPU,
      .tolerance = 1e-4,
      .launch = LAB_ON_GPU(gck_reduction_shuffle)},
@@ -126,20 +126,15 @@ const gc_lab_module gc_lab_reduction = {
     .course = "CUDA tutorial 8; Filipovic",
     .idea =
         "The sum of an array is one number, and a million threads cannot all write to it. Without care they read the "
-        "same "
-        "old value, each adds its own element, and the last to write wins: a race, and a wrong sum, a different one "
-        "each "
-        "time.\n\n"
+        "same old value, each adds its own element, and the last to write wins: a race, and a wrong sum, a different "
+        "one each time.\n\n"
         "An atomic addition is right and slow, for all additions to one address go one after the other. So the sum is "
-        "made "
-        "in levels, each with memory of its own: a thread in its register, a warp through shuffles, a block through "
-        "shared "
-        "memory, and only then one atomic addition a block.\n\n"
+        "made in levels, each with memory of its own: a thread in its register, a warp through shuffles, a block "
+        "through shared memory, and only then one atomic addition a block.\n\n"
         "A single accumulator in single precision also rounds at every step: after ten million additions of numbers "
         "around one half the atomic version has lost about four digits. Sums in levels lose almost none.",
     .see = "The race keeps a tiny share of the sum. From one atomic an element to one a block the speed rises by "
-           "orders of "
-           "magnitude, and the last two variants run at the speed of memory.",
+           "orders of magnitude, and the last two variants run at the speed of memory.",
     .next = "Compare the errors in gpulab check reduction. Then see gpulab show floating-point for why they differ.",
     .dimension = {"elements"},
     .buffers = buffers,

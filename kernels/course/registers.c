@@ -110,18 +110,14 @@ const gc_lab_module gc_lab_registers = {
     .course = "Stahl 10; Khunjush",
     .idea =
         "A multiprocessor has 65536 registers and room for 2048 threads: with more than 32 registers a thread not all "
-        "can be "
-        "there. __launch_bounds__(threads, blocks) tells the compiler how many blocks shall fit, and it does with the "
-        "registers that leaves - by spilling the rest to local memory if it must.\n\n"
+        "can be there. __launch_bounds__(threads, blocks) tells the compiler how many blocks shall fit, and it does "
+        "with the registers that leaves - by spilling the rest to local memory if it must.\n\n"
         "More threads hide more waiting; more registers keep more numbers near. Occupancy is a means, not an end: the "
-        "best "
-        "kernels of this lab, the products, run with an eighth of the threads.\n\n"
+        "best kernels of this lab, the products, run with an eighth of the threads.\n\n"
         "And blocks are dealt whole. An image of 3072 pixels in blocks of 1024 is three blocks, for three "
-        "multiprocessors; "
-        "in blocks of 64 it is 48.",
+        "multiprocessors; in blocks of 64 it is 48.",
     .see = "The facts of each variant: registers, bytes of local memory, blocks a multiprocessor; and the time, which "
-           "falls and "
-           "rises again where spills begin.",
+           "falls and rises again where spills begin.",
     .next = "gpulab device --threads 256 --registers 40 gives the occupancy of any launch.",
     .dimension = {"threads"},
     .buffers = buffers,

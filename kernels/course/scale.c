@@ -65,21 +65,15 @@ const gc_lab_module gc_lab_scale = {
     .title = "A whole CUDA program in eight steps, and where errors show",
     .course = "Khunjush",
     .idea = "Memory on the host and its values, memory on the device, a copy there, a launch, a look for errors, a "
-            "copy back, and "
-            "all memory freed: every CUDA program is these eight steps.\n\n"
+            "copy back, and all memory freed: every CUDA program is these eight steps.\n\n"
             "A launch returns at once and says nothing. A launch that cannot be - too many threads, too much shared "
-            "memory - "
-            "is refused on the spot, and cudaGetLastError tells. A kernel that goes wrong while it runs is found out "
-            "only when "
-            "somebody waits for it, so the result of the wait counts too. A program that looks at neither computes "
-            "nonsense "
-            "without a word.",
+            "memory - is refused on the spot, and cudaGetLastError tells. A kernel that goes wrong while it runs is "
+            "found out only when somebody waits for it, so the result of the wait counts too. A program that looks at "
+            "neither computes nonsense without a word.",
     .see = "The kernel is a small part of the time of steps 4 to 7. The variant with the refused launch still gives "
-           "the right "
-           "result: the error was taken, and did no harm.",
+           "the right result: the error was taken, and did no harm.",
     .next = "Change the 2048 in kernels/course/scale.cu to 1024 and see gpulab check scale fail: an error that was "
-            "expected "
-            "and did not come.",
+            "expected and did not come.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,

@@ -76,15 +76,12 @@ const gc_lab_module gc_lab_shared_sync = {
     .course = "Stahl 9, 9.1",
     .idea =
         "Threads of a block pass numbers to each other through shared memory. The 32 threads of a warp move nearly in "
-        "step; "
-        "the warps do not. A thread that reads what another warp writes must know that it has been written, and only a "
-        "barrier tells: __syncthreads lets nobody past before all have come.\n\n"
+        "step; the warps do not. A thread that reads what another warp writes must know that it has been written, and "
+        "only a barrier tells: __syncthreads lets nobody past before all have come.\n\n"
         "Without it the program is wrong even when its result is right. Sometimes the other warp was faster, sometimes "
-        "not; "
-        "another GPU, another compiler, one more line, and the outcome is another.",
+        "not; another GPU, another compiler, one more line, and the outcome is another.",
     .see = "With the barrier every read is right. Without it some find the zero that was there before: how many is "
-           "different "
-           "in every run, and nothing is asserted about it.",
+           "different in every run, and nothing is asserted about it.",
     .next =
         "compute-sanitizer --tool racecheck gpulab check shared-sync finds the race without waiting for it to happen.",
     .dimension = {"blocks"},

@@ -97,19 +97,16 @@ const gc_lab_module gc_lab_streams = {
     .course = "Stahl 12",
     .idea =
         "A stream is a queue: what is in it runs in order. What is in different streams may run at the same time, and "
-        "a GPU has "
-        "engines to copy in, to copy out, and to compute.\n\n"
+        "a GPU has engines to copy in, to copy out, and to compute.\n\n"
         "So data is cut into pieces, each with its copy in, its kernel and its copy out in a stream of its own. After "
-        "the "
-        "first piece has arrived, all three engines are busy, and the time falls from the sum of the parts towards the "
-        "longest of them.\n\n"
+        "the first piece has arrived, all three engines are busy, and the time falls from the sum of the parts towards "
+        "the longest of them.\n\n"
         "Only pinned memory can be copied while the program goes on. Memory that the system may move must go through a "
         "buffer of the driver, and the call waits.",
     .see = "The time falls from one stream to three, and little from there on. With pageable memory it hardly falls at "
            "all.",
     .next = "gpuconv --report json shows the same overlap for real files: a timeline of what was read, copied, "
-            "computed and "
-            "written when.",
+            "computed and written when.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,

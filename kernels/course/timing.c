@@ -103,13 +103,11 @@ const gc_lab_module gc_lab_timing = {
     .title = "Timing: three clocks for one kernel",
     .course = "Stahl 5, 6; Khunjush",
     .idea = "A launch returns before the kernel begins: a host clock that does not wait measures nothing. Events are "
-            "marks in the "
-            "stream that the device stamps itself. clock64 counts cycles on one multiprocessor, and means seconds only "
-            "when the "
-            "clock is known; it rises under work and falls at rest, within fractions of a second.\n\n"
+            "marks in the stream that the device stamps itself. clock64 counts cycles on one multiprocessor, and means "
+            "seconds only when the clock is known; it rises under work and falls at rest, within fractions of a second."
+            "\n\n"
             "So warm up until the clock is steady, take at least ten samples, and tell the median with its spread. One "
-            "sample is "
-            "an anecdote; the best of many is advertising.",
+            "sample is an anecdote; the best of many is advertising.",
     .see = "Cycles over the clock and nanoseconds agree; the host's clock has a few microseconds more.",
     .next = "gpulab device tells the clocks now; gpulab run --json holds clock, temperature and what throttled, for "
             "every row.",

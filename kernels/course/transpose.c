@@ -123,17 +123,14 @@ const gc_lab_module gc_lab_transpose = {
     .title = "Transposing a matrix: corner turning in shared memory",
     .course = "Antolin, MATH-454 lecture 8",
     .idea = "A transposition moves every element and computes nothing, so a copy of the same bytes is its ceiling. "
-            "Threads of "
-            "a warp that read neighbours along a row must write them down a column: 32 addresses a whole row apart, 32 "
-            "transactions where one would do.\n\n"
+            "Threads of a warp that read neighbours along a row must write them down a column: 32 addresses a whole "
+            "row apart, 32 transactions where one would do.\n\n"
             "Shared memory has no such preference. A block reads a tile along rows, waits at a barrier, and writes it "
             "along the rows of the output; the corner is turned in between.\n\n"
             "Only the banks object: shared memory has 32 of them, four bytes wide, and all elements of a column of a "
-            "32 x 32 "
-            "tile lie in one. A row of 33 shifts each by one bank, and the conflict is gone.",
+            "32 x 32 tile lie in one. A row of 33 shifts each by one bank, and the conflict is gone.",
     .see = "GB/s of each variant, beside the copy. The naive one falls far behind, the tile comes back, the padding "
-           "takes the "
-           "rest.",
+           "takes the rest.",
     .next = "gpulab run bank-conflicts measures the conflict by itself, gpulab run coalescing the access down columns.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

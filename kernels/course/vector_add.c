@@ -123,15 +123,13 @@ const gc_lab_module gc_lab_vector_add = {
     .course = "Stahl 1.3; Khunjush; CUDA tutorial 3",
     .idea =
         "Every element of c is the sum of two others, and none depends on another: a thread an element. The grid is "
-        "made "
-        "of whole blocks, so the last block has threads past the end, and a bounds check keeps them out.\n\n"
+        "made of whole blocks, so the last block has threads past the end, and a bounds check keeps them out.\n\n"
         "An element costs 12 bytes and one addition. A GPU adds hundreds of times faster than its memory delivers, so "
         "the kernel's speed is the memory's, and the best version is the one that keeps most bytes under way.\n\n"
         "And before the first addition the data must be there. Copied over the bus, ten million additions cost many "
         "times what the kernel takes - the first lesson of Amdahl's law.",
     .see = "The kernel's GB/s beside the copy's: the share of the ceiling. The four variants with copies take far "
-           "longer than "
-           "the kernel, and pinned memory roughly doubles the speed of the copies.",
+           "longer than the kernel, and pinned memory roughly doubles the speed of the copies.",
     .next = "gpulab amdahl turns these times into the speedup that a whole program can reach. gpulab run pinned-memory "
             "shows the copies by themselves, gpulab run streams how to hide them.",
     .dimension = {"elements"},

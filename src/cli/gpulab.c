@@ -1,6 +1,7 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
 #include "lab/about.h"
 #include "lab/html.h"
+#include "lab/ptx.h"
 #include "lab/run.h"
 #include "lab/sweep.h"
 #include "lab/text.h"
@@ -15,7 +16,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef struct options {
     char *size, *from, *html;
     gc_lab_shape shape;
-    int json, markdown, quick, clean, no_effects, quiet;
+    int json, markdown, quick, clean, no_effects, counts, quiet;
 } options;
 
 static int fail(int status, const char *what, const char *name) {
@@ -63,6 +64,17 @@ static int show(const options *o, const char **names) {
     return n ? EXIT_DONE : EXIT_USAGE;
 }
 
+static int ptx(const options *o, const char **names) {
+    const gc_lab_module *chosen[64];
+    if (!names || !names[0])
+        return fail(EXIT_USAGE, "ptx wants the name of a module; gpulab list names them", NULL);
+    int n = choose(names, chosen);
+    for (int i = 0; i < n; i++)
+        if (!gc_lab_ptx(chosen[i], o->counts, stdout))
+            return fail(EXIT_FAILED, "this build has no CUDA, so there is no PTX of ", chosen[i]->name);
+    return n ? EXIT_DONE : EXIT_USAGE;
+}
+
 /* Opens the session and its ceilings; on failure says so. */
 static int begin(gc_lab_session *session, const options *o, bool ceilings) {
     gpuconv_error error = {0};
@@ -77,16 +89,16 @@ static int begin(gc_lab_session *session, const options *o, bool ceilings) {
     return EXIT_DONE;
 }
 
-static int time_modules(const options *o, const char **names, bool check) {
+/* Runs or checks the modules named, or all with their sweeps; the report, or NULL after a complaint. */
+static json_t *time_modules(const options *o, const char **names, bool check, int *status) {
     const gc_lab_module *chosen[64];
     int64_t size[LAB_DIMENSIONS];
     gc_lab_session session;
     gc_lab_wish wish = {.quick = o->quick, .clean = o->clean};
     int n = choose(names, chosen), failures = 0;
-    if (!n)
-        return EXIT_USAGE;
-    if (begin(&session, o, !check) != EXIT_DONE)
-        return EXIT_FAILED;
+    *status = n ? EXIT_FAILED : EXIT_USAGE;
+    if (!n || begin(&session, o, !check) != EXIT_DONE)
+        return NULL;
     json_t *rows = json_array(), *checks = json_array(), *effects = json_array();
     for (int i = 0; i < n; i++) {
         if (check)
@@ -109,24 +121,36 @@ static int time_modules(const options *o, const char **names, bool check) {
         json_object_set_new(report, "results", rows) | json_object_set_new(report, "effects", effects) |
         json_object_set_new(report, "failures", json_integer(failures)))
         failures += fail(EXIT_FAILED, "out of memory", NULL);
-    if (o->json)
-        failures += write_json(report) ? fail(EXIT_FAILED, "the report cannot be written", NULL) : 0;
-    else
-        gc_lab_tables(report, stdout);
-    if (check && !o->json)
-        printf("%zu comparisons, %zu effects, %d failures\n", json_array_size(checks), json_array_size(effects),
-               failures);
-    json_decref(report);
     gc_lab_session_close(&session);
-    return failures ? EXIT_FAILED : EXIT_DONE;
+    *status = failures ? EXIT_FAILED : EXIT_DONE;
+    return report;
+}
+
+static int print_modules(const options *o, const char **names, bool check) {
+    int status;
+    json_t *report = time_modules(o, names, check, &status);
+    if (!report)
+        return status;
+    if (o->json) {
+        if (write_json(report))
+            status = fail(EXIT_FAILED, "the report cannot be written", NULL);
+    } else {
+        gc_lab_tables(report, stdout);
+        if (check)
+            printf("%zu comparisons, %zu effects, %lld failures\n", json_array_size(json_object_get(report, "checks")),
+                   json_array_size(json_object_get(report, "effects")),
+                   (long long)json_integer_value(json_object_get(report, "failures")));
+    }
+    json_decref(report);
+    return status;
 }
 
 static int run(const options *o, const char **names) {
-    return time_modules(o, names, false);
+    return print_modules(o, names, false);
 }
 
 static int check(const options *o, const char **names) {
-    return time_modules(o, names, true);
+    return print_modules(o, names, true);
 }
 
 static int about(const options *o, const char **names) {
@@ -220,19 +244,18 @@ static int amdahl(const options *o, const char **names) {
     return failures ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Tables, or with --html a page, of a saved run. */
+/* Tables, or with --html a page, of a saved run or, without --from, of one made now. */
 static int report(const options *o, const char **names) {
-    (void)names;
+    int status = EXIT_DONE;
     json_error_t error;
-    if (!o->from)
-        return fail(EXIT_USAGE, "report wants --from FILE, as gpulab run --json writes it", NULL);
-    json_t *saved = json_load_file(o->from, 0, &error);
+    json_t *saved = o->from ? json_load_file(o->from, 0, &error) : time_modules(o, names, false, &status);
+    if (!saved && !o->from)
+        return status;
     if (!json_is_object(saved)) {
         json_decref(saved);
         fprintf(stderr, "gpulab: %s: %s\n", o->from, saved ? "no report" : error.text);
         return EXIT_FAILED;
     }
-    int status = EXIT_DONE;
     if (!o->html) {
         gc_lab_tables(saved, stdout);
     } else {
@@ -252,7 +275,7 @@ static int report(const options *o, const char **names) {
 static const struct command {
     const char *name;
     int (*call)(const options *o, const char **arguments);
-} commands[] = {{"list", list},    {"show", show},     {"run", run},     {"check", check},
+} commands[] = {{"list", list},    {"show", show},     {"ptx", ptx},     {"run", run},      {"check", check},
                 {"device", about}, {"report", report}, {"sweep", sweep}, {"amdahl", amdahl}};
 
 int main(int argc, const char **argv) {
@@ -266,7 +289,8 @@ int main(int argc, const char **argv) {
         {"clean", 'c', POPT_ARG_NONE, &o.clean, 0,
          "check: without races that are the lesson and without other people's kernels", NULL},
         {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 0, "check: compare only, time nothing", NULL},
-        {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: from what run --json wrote", "FILE"},
+        {"counts", 'C', POPT_ARG_NONE, &o.counts, 0, "ptx: the table only", NULL},
+        {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
         {"html", 'H', POPT_ARG_STRING, &o.html, 0, "report: as a page of its own", "FILE"},
         {"threads", 't', POPT_ARG_INT, &o.shape.threads, 0, "device: threads a block (256)", "COUNT"},
         {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 0, "device: registers a thread (32)", "COUNT"},
@@ -281,12 +305,13 @@ int main(int argc, const char **argv) {
                  "The kernels of CUDA courses, measured on this machine.\n\n"
                  "  list                 the modules\n"
                  "  show MODULE...       the idea, the ladder, the source's place\n"
+                 "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
                  "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
                  "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
                  "  device               what the GPU has, and the occupancy of a launch\n"
                  "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
                  "  amdahl               what the measured share of vector-add promises at the most\n"
-                 "  report               a run's tables again, or a page\n"
+                 "  report               a run as tables, or with --html as a page\n"
                  "\nOptions:");
     int status = EXIT_USAGE, bad = poptGetNextOpt(context);
     o.shape.shared = shared;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_MOST = 128, COLUMNS_MOST = 2 };
+enum { POINTS_MOST = 128, COLUMNS_MOST = 2, COMPARED = 64 };
 
 typedef struct sweep {
     const char *name, *module, *across, *unit;
@@ -143,7 +143,8 @@ static bool column_of(gc_lab_session *session, const sweep *s, int column, const
         gc_lab_times times = {0};
         bool cannot = false;
         s->set(x[i], &variant, size);
-        failed = gc_lab_session_variant(session, module, &variant, size, 1, &kept, &found, &times, &cannot, &error);
+        failed =
+            gc_lab_session_variant(session, module, &variant, size, COMPARED, &kept, &found, &times, &cannot, &error);
         if (failed && session->progress)
             (void)fprintf(session->progress, "sweep %s, %lld: %s\n", s->name, (long long)x[i], error.message);
         json_array_append_new(json_array_get(points, (size_t)i), failed || cannot || !(times.median > 0)

@@ -34,6 +34,15 @@ while read -r module; do
     [ -f "$SOURCE/kernels/course/$stem.c" ] || fail "no source of $module"
 done <"$work/log/modules"
 
+if "$GPULAB" ptx convolution >"$work/log/out" 2>"$work/log/err"; then
+    grep -q '^\.visible \.entry\|^\.entry' "$work/log/out" || fail "ptx: no kernel: $(head "$work/log/out")"
+    lab ptx -C convolution
+    awk '/unrolled/ { seen = 1; if ($10 < 32) exit 1 } END { exit !seen }' "$work/log/out" ||
+        fail "ptx: the unrolled kernels have no multiply-adds: $(cat "$work/log/out")"
+else
+    grep -q 'no CUDA' "$work/log/err" || fail "ptx: $(cat "$work/log/err")"
+fi
+
 lab check
 grep -q ' 0 failures' "$work/log/out" || fail "check: $(tail -n 3 "$work/log/out")"
 grep -q FAILED "$work/log/err" && fail "check: $(grep FAILED "$work/log/err")"
@@ -50,6 +59,8 @@ else
 fi
 lab report --from run.json
 grep -q 'hello' "$work/log/out" || fail "report: $(cat "$work/log/out")"
+lab report hello --html page.html
+grep -q '<svg' page.html && grep -q 'hello' page.html || fail "report --html: $(head -c 300 page.html)"
 
 lab_refuses "no such module" show nonsense
 lab_refuses "no such module" check nonsense
