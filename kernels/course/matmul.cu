@@ -97,22 +97,11 @@ enum { TILE_M = 128, TILE_N = 128, TILE_K = 16, THREADS = 128, STAGES = 4, A_ROW
 enum { A_FLOATS = TILE_K * A_ROW, B_FLOATS = TILE_K * TILE_N, STAGE_FLOATS = A_FLOATS + B_FLOATS };
 enum { ROW_QUADS = 2, COLUMN_QUADS = 4, ALONG = 8, DOWN = THREADS / ALONG }; /* A is copied by 8 of k x 16 of m */
 
-/* What a thread multiplies of one k: eight of A, sixteen of B. */
-struct operands {
-    float4 a[ROW_QUADS], b[COLUMN_QUADS];
-
-    __device__ __forceinline__ void load(const float *stage, int row, int column, int k) {
+/* Four floats each from N places STEP apart. */
+template <int STEP, int N> __device__ __forceinline__ void load_quads(float4 (&to)[N], const float *from) {
 #pragma unroll
-        for (int i = 0; i < ROW_QUADS; i++)
-            a[i] = *(const float4 *)(stage + k * A_ROW + row + 16 * i);
-#pragma unroll
-        for (int j = 0; j < COLUMN_QUADS; j++)
-            b[j] = *(const float4 *)(stage + A_FLOATS + k * TILE_N + column + 32 * j);
-    }
-};
-
-static __device__ __forceinline__ float of(const float4 &v, int i) {
-    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+    for (int i = 0; i < N; i++)
+        to[i] = *(const float4 *)(from + STEP * i);
 }
 
 template <bool QUADS>
@@ -146,28 +135,34 @@ __global__ void __launch_bounds__(THREADS, 2) registers(const float *a, const fl
     for (int i = 0; i < STAGES - 1; i++)
         fetch(stages + i * STAGE_FLOATS);
     int now = 0, then = (STAGES - 1) * STAGE_FLOATS; /* where the stage in use lies, and the one to be filled */
-    operands o[2];
+    float4 x[2][ROW_QUADS], y[2][COLUMN_QUADS];      /* of this k and of the next */
+    auto load = [&](int which, const float *stage, int k) {
+        load_quads<16>(x[which], stage + k * A_ROW + row);
+        load_quads<32>(y[which], stage + A_FLOATS + k * TILE_N + column);
+    };
     copy_wait<STAGES - 2>();
     __syncthreads();
-    o[0].load(stages, row, column, 0);
+    load(0, stages, 0);
     for (int steps = (int)((s.k + TILE_K - 1) / TILE_K); steps > 0; steps--) {
         fetch(stages + then);
 #pragma unroll
         for (int k = 0; k < TILE_K; k++) {
             if (k + 1 < TILE_K) {
-                o[(k + 1) % 2].load(stages + now, row, column, k + 1);
+                load((k + 1) % 2, stages + now, k + 1);
             } else { /* the next stage is here, and everyone has read this one's last operands */
                 then = now;
                 now = now + STAGE_FLOATS < STAGES * STAGE_FLOATS ? now + STAGE_FLOATS : 0;
                 copy_wait<STAGES - 2>();
                 __syncthreads();
-                o[(k + 1) % 2].load(stages + now, row, column, 0);
+                load((k + 1) % 2, stages + now, 0);
             }
 #pragma unroll
             for (int i = 0; i < 4 * ROW_QUADS; i++)
 #pragma unroll
-                for (int j = 0; j < 4 * COLUMN_QUADS; j++)
-                    sum[i][j] = fmaf(of(o[k % 2].a[i / 4], i % 4), of(o[k % 2].b[j / 4], j % 4), sum[i][j]);
+                for (int q = 0; q < 4 * COLUMN_QUADS; q++) { /* to and fro: the operand of a turn is at hand */
+                    int j = i % 2 ? 4 * COLUMN_QUADS - 1 - q : q;
+                    sum[i][j] = fmaf(((const float *)x[k % 2])[i], ((const float *)y[k % 2])[j], sum[i][j]);
+                }
         }
     }
 #pragma unroll

@@ -5,54 +5,61 @@ using namespace course;
 
 namespace {
 
-/* What a thread does in the region: it takes the next place. The count lies in global memory, because racecheck, which
- * watches shared memory, cannot see that a lock orders it. */
-__device__ void enter(volatile int *inside, int *order) {
-    int place = *inside;
+/* What a thread does in the region: it takes the next place. Read and write are apart, so that two threads inside would
+ * take the same; each is atomic, because racecheck cannot see that a lock orders them. */
+__device__ void enter(int *inside, int *order) {
+    int place = atomicAdd(inside, 0);
     order[32 * blockIdx.x + place] = (int)threadIdx.x;
-    *inside = place + 1;
+    atomicExch(inside, place + 1);
 }
 
 __global__ void in_turn(int *count, int *order) {
+    __shared__ int inside;
     if (threadIdx.x == 0)
-        count[blockIdx.x] = 0;
+        inside = 0;
     __syncwarp();
     for (int lane = 0; lane < 32; lane++) {
         if ((int)threadIdx.x == lane)
-            enter(count + blockIdx.x, order);
+            enter(&inside, order);
         __syncwarp();
     }
+    if (threadIdx.x == 0)
+        count[blockIdx.x] = inside;
 }
 
 __global__ void released_inside(int *count, int *order) {
-    __shared__ int lock;
+    __shared__ int inside, lock;
     if (threadIdx.x == 0)
-        count[blockIdx.x] = lock = 0;
+        inside = lock = 0;
     __syncwarp();
     for (bool done = false; !done;) {
         if (atomicCAS(&lock, 0, 1) == 0) {
             __threadfence_block();
-            enter(count + blockIdx.x, order);
+            enter(&inside, order);
             __threadfence_block();
             atomicExch(&lock, 0);
             done = true;
         }
     }
     __syncwarp();
+    if (threadIdx.x == 0)
+        count[blockIdx.x] = inside;
 }
 
 __global__ void spinning(int *count, int *order) {
-    __shared__ int lock;
+    __shared__ int inside, lock;
     if (threadIdx.x == 0)
-        count[blockIdx.x] = lock = 0;
+        inside = lock = 0;
     __syncwarp();
     while (atomicCAS(&lock, 0, 1) != 0) {
     }
     __threadfence_block();
-    enter(count + blockIdx.x, order);
+    enter(&inside, order);
     __threadfence_block();
     atomicExch(&lock, 0);
     __syncwarp();
+    if (threadIdx.x == 0)
+        count[blockIdx.x] = inside;
 }
 
 __global__ void together(int *count, int *order) {
