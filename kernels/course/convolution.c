@@ -155,10 +155,11 @@ static const gc_lab_variant variants[] = {
      .prepare = LAB_ON_GPU(gck_convolution_prepare),
      .launch = LAB_ON_GPU(gck_convolution_constant)},
     {.name = "tile in shared memory",
-     .changed = "the inputs of a block are read once into shared memory; still one load for each multiply-add",
+     .changed =
+         "the inputs and the taps of a block are read once into shared memory; still more than one load for each "
+         "multiply-add",
      .where = LAB_GPU,
      .tolerance = 2e-6,
-     .prepare = LAB_ON_GPU(gck_convolution_prepare),
      .launch = LAB_ON_GPU(gck_convolution_tile)},
     {.name = "double precision",
      .changed = "the kernel with constant taps, computing in double",

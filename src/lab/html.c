@@ -321,7 +321,8 @@ void gc_lab_page(const json_t *report, FILE *to) {
           "nav a{margin-right:.8rem;display:inline-block}\n"
           "@media(max-width:40rem){table,tbody,tr,th,td{display:block;width:auto}tr{padding:.3rem 0;border-bottom:1px "
           "solid "
-          "#ddd}th,td{border:0;padding:0}.n{text-align:left;width:auto}td:nth-child(4){width:auto}}\n"
+          "#ddd}th,td{border:0;padding:0}.n{text-align:left;width:auto}td:nth-child(4){width:auto}"
+          "section{overflow-x:auto}svg{min-width:44rem}}\n"
           "@media print{nav{display:none}section{break-inside:avoid-page}details>*{display:block}}\n"
           "</style></head><body>\n<h1>The kernels of the courses, measured</h1>\n<p>",
           to);
