@@ -61,6 +61,15 @@ static gpuconv_status fail_reading(gpuconv_error *error, const char *path, SNDFI
     return fail_library(error, GPUCONV_ERROR_FORMAT, path, "not readable as audio: ", sf_strerror(file));
 }
 
+gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
+    return (gc_audio_info){.channels = channels,
+                           .rate = rate,
+                           .frames = frames,
+                           .file_format = SF_FORMAT_FLOAT,
+                           .pcm = {GC_F32, 32},
+                           .name = "float"};
+}
+
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
     *reader = NULL;
     struct stat st;

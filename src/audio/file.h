@@ -15,6 +15,9 @@ typedef struct gc_audio_info {
     const char *name; /* of container and sample format, such as "WAV, signed 16 bit PCM"; static for the reader */
 } gc_audio_info;
 
+/* What floats that come from no file are like, for gc_writer_new. */
+gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames);
+
 /* Opens a file with at least one channel and one frame. FILE, FORMAT, MEMORY; the message begins with the path. */
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error);
 const gc_audio_info *gc_reader_info(const gc_reader *reader);

@@ -90,6 +90,7 @@ gpuconv_status gc_bench_ceilings(gc_bench *b, gpuconv_error *error) {
             return status;
         b->arithmetic[list[i]->id] = c.arithmetic;
         b->bus[list[i]->id] = c.both_at_once;
+        b->copy[list[i]->id] = c.copy;
         const char *id = gpuconv_backend_name(list[i]->id);
         const struct {
             const char *what;
@@ -155,6 +156,60 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
     return verify(b, m, o, error);
 }
 
+/* Multiplications and additions of a plan for every output, a complex transform of n points counting 5 n log2 n and
+ * carrying two real blocks. */
+static double operations_of(const gc_schedule *s) {
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return 2.0 * (double)s->taps;
+    double n = (double)s->transform;
+    return (5 * n * log2(n) + (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 4.0 * (double)s->partitions : 3.0) * n) /
+           (double)s->hop;
+}
+
+static void place(const gc_bench *b, const gpuconv_plan *plan, const gc_bench_case *what, const outcome *o) {
+    gc_roofline *r = b->roofline;
+    if (!r || r->points == GC_BENCH_POINTS)
+        return;
+    double each = operations_of(&plan->schedule);
+    r->backend[r->points] = plan->backend->id;
+    r->intensity[r->points] = each / 8;
+    r->rate[r->points++] = each * (double)what->frames * what->channels / o->seconds;
+}
+
+gpuconv_status gc_bench_draw_roofline(const gc_bench *b, const char *path, gpuconv_error *error) {
+    enum { CORNERS = 21, MOST = CORNERS + GC_BENCH_POINTS };
+    const gc_roofline *r = b->roofline;
+    double x[MOST], y[4][MOST];
+    char labels[4][48];
+    gc_plot p = {.title = "Operations a second against operations a byte",
+                 .x_label = "operations for each byte of input and output",
+                 .y_label = "Gflop/s",
+                 .steps = CORNERS + r->points,
+                 .x = x};
+    for (int i = 0; i < p.steps; i++)
+        x[i] = i < CORNERS ? ldexp(1, i - 4) : r->intensity[i - CORNERS];
+    for (int id = 0; id < 3; id++) {
+        if (!(b->arithmetic[id] > 0 && b->copy[id] > 0))
+            continue;
+        const char *name = gpuconv_backend_name((gpuconv_backend)id);
+        double *roof = y[p.series], *points = y[p.series + 1];
+        for (int i = 0; i < p.steps; i++) {
+            bool point = i >= CORNERS;
+            roof[i] = point ? (double)NAN : fmin(b->copy[id] * x[i], b->arithmetic[id]) * 1e-9;
+            points[i] = point && r->backend[i - CORNERS] == id ? r->rate[i - CORNERS] * 1e-9 : (double)NAN;
+        }
+        for (int k = 0; k < 2; k++) {
+            snprintf(labels[p.series], sizeof labels[0], "%s, %s", name,
+                     k ? "convolutions" : "copy and multiply-add loop");
+            p.label[p.series] = labels[p.series];
+            p.points[p.series] = k == 1;
+            p.y[p.series] = y[p.series];
+            p.series++;
+        }
+    }
+    return gc_plot_write(&p, path, error);
+}
+
 static void tell(const gc_bench *b, const gc_bench_case *what, const outcome *o, double operations, bool chosen,
                  double copy, double arithmetic) {
     static const char *const names[] = {"ms", "spread", "GB/s", "x copy", "TFLOP/s", "% of loop", "error dB", "chosen"};
@@ -212,6 +267,8 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
             continue; /* an algorithm that does not fit this response has no figure */
         if (plan->predicted <= limit) {
             status = try_plan(b, plan, m, &o, error);
+            if (!status)
+                place(b, plan, &m->what, &o);
             if (!status)
                 tell(b, &m->what, &o, a == GPUCONV_ALGORITHM_DIRECT ? operations : 0, config.algorithm == chosen, copy,
                      arithmetic);

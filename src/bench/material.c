@@ -67,24 +67,47 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     return status;
 }
 
-double gc_material_error(const gc_material *m) {
+/* Sums over the places looked at: wanted squared, got squared, wanted times got, error squared. */
+typedef struct sums {
+    double wanted, got, both, error;
+} sums;
+
+/* False where a sample is no number. */
+static bool compare(const gc_material *m, sums *s) {
     enum { PLACES = 160 };
     uint64_t state = 77;
-    double error = 0, power = 0;
+    *s = (sums){0};
     for (int c = 0; c < m->what.channels; c++) {
         for (int64_t i = 0; i < m->what.frames; i++)
             if (!isfinite(m->out[c][i]))
-                return INFINITY;
+                return false;
         for (int k = 0; k < PLACES; k++) {
             int64_t at = k == 0 ? 0 : (int64_t)(((double)next(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
-            double want = 0;
+            double want = 0, got = (double)m->out[c][at];
             for (int64_t i = 0; i < m->what.taps && i <= at; i++)
                 want += (double)m->taps[c][i] * (double)m->in[c][at - i];
-            double off = (double)m->out[c][at] - want;
-            error += off * off;
-            power += want * want;
+            s->wanted += want * want;
+            s->got += got * got;
+            s->both += want * got;
+            s->error += (got - want) * (got - want);
         }
     }
-    return 10 * log10(error / power);
+    return true;
+}
+
+double gc_material_error(const gc_material *m) {
+    sums s;
+    return compare(m, &s) ? 10 * log10(s.error / s.wanted) : (double)INFINITY;
+}
+
+double gc_material_error_at_best_level(const gc_material *m, double *level) {
+    sums s;
+    *level = (double)NAN;
+    if (!compare(m, &s) || !(s.both > 0))
+        return (double)INFINITY;
+    *level = 20 * log10(s.both / s.wanted);
+    /* got / g - want at g = both / wanted: its power is got/g^2 - wanted. Near none, the plain error says it better. */
+    double left = s.got * s.wanted * s.wanted / (s.both * s.both) - s.wanted;
+    return fabs(*level) < 1e-3 ? 10 * log10(s.error / s.wanted) : 10 * log10(fmax(left, 0) / s.wanted);
 }

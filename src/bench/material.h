@@ -18,4 +18,8 @@ void gc_material_free(gc_material *material);
  */
 double gc_material_error(const gc_material *material);
 
+/* The same after `out` was brought to the level at which the error is least; *level says by how many dB it was above.
+ */
+double gc_material_error_at_best_level(const gc_material *material, double *level);
+
 #endif

@@ -1,16 +1,18 @@
 /* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
 #include "../bench/bench.h"
+#include "../bench/processes.h"
 #include "cli.h"
 
 #include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
-    char *backend, *algorithm, *wanted, *sweep, *plot, *report;
+    char *backend, *algorithm, *wanted, *sweep, *plot, *roofline, *report;
     double frames, taps, most;
-    int channels, runs, threads, device, peers, stream, list, quiet;
+    int channels, runs, threads, device, peers, processes, stream, list, quiet;
 } options;
 
 static void note(void *context, const char *text) {
@@ -48,8 +50,11 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
                                    "try --help");
     if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
         return fail(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
-    if (o->stream && (o->sweep || o->peers))
-        return fail(GC_EXIT_USAGE, "--stream goes with neither --sweep nor --peers; try --help");
+    if (o->peers && (o->stream || o->processes || o->sweep))
+        return fail(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
+    if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
+        return fail(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
+                                   "--help");
     if (o->plot && !o->sweep)
         return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
     if (!known(o->wanted))
@@ -76,14 +81,23 @@ static int list_cases(void) {
     return GC_EXIT_DONE;
 }
 
+static gpuconv_status processes(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
+    char program[4096 + 16];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
+    snprintf(program + (length > 0 ? length : 0), 16, "%s", length > 0 ? "" : "gpuconv"); /* else as the path has it */
+    return gc_bench_processes(b, what, program, error);
+}
+
 /* The named case, all of them, or the one that the numbers make. */
 static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
     gpuconv_status status = GPUCONV_OK;
-    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) =
-        o->stream ? gc_bench_stream : gc_bench_convolve;
+    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
+                                                                                          : o->processes
+                                                                                              ? processes
+                                                                                              : gc_bench_convolve;
     if (!o->wanted)
         return measure(b, &own, error);
     for (int i = 0; i < count && !status; i++)
@@ -94,6 +108,7 @@ static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_erro
 
 static int run(const options *o) {
     gc_bench b = {0};
+    gc_roofline roofline = {0};
     gpuconv_report_format format;
     gpuconv_error error = {0};
     int refused = configure(o, &b, &format);
@@ -104,7 +119,8 @@ static int run(const options *o) {
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return fail(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
-    gpuconv_status status = gc_bench_ceilings(&b, &error);
+    b.roofline = &roofline;
+    gpuconv_status status = o->processes ? GPUCONV_OK : gc_bench_ceilings(&b, &error);
     if (!status && o->sweep) {
         char title[96];
         gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
@@ -114,6 +130,8 @@ static int run(const options *o) {
     } else if (!status) {
         status = convolve(o, &b, &error);
     }
+    if (!status && o->roofline)
+        status = gc_bench_draw_roofline(&b, o->roofline, &error);
     int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
@@ -140,6 +158,10 @@ int gc_cmd_bench(int argc, const char **argv) {
         {"runs", 'r', POPT_ARG_INT, &o.runs, 0, "timed runs of each (default: 11)", "COUNT"},
         {"stream", 'S', POPT_ARG_NONE, &o.stream, 0, "through an engine, memory to memory, in chunks", NULL},
         {"peers", 'P', POPT_ARG_NONE, &o.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
+        {"processes", 'w', POPT_ARG_NONE, &o.processes, 0,
+         "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
+        {"roofline", 'o', POPT_ARG_STRING, &o.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
+         "FILE"},
         {"threads", 't', POPT_ARG_INT, &o.threads, 0, "CPU threads (default: one a core)", "COUNT"},
         {"device", 'd', POPT_ARG_INT, &o.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
         {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
@@ -165,6 +187,7 @@ int gc_cmd_bench(int argc, const char **argv) {
     free(o.wanted);
     free(o.sweep);
     free(o.plot);
+    free(o.roofline);
     free(o.report);
     return status;
 }

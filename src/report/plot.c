@@ -34,7 +34,8 @@ static void draw(FILE *f, const gc_plot *p, const char *path, bool svg) {
           "set datafile missing 'nan'\nplot ",
           f);
     for (int s = 0; s < p->series; s++) {
-        fprintf(f, "%s'-' using 1:2 with linespoints lw 2 pt 7 ps 0.5 title ", s ? ", " : "");
+        fprintf(f, "%s'-' using 1:2 with %s title ", s ? ", " : "",
+                p->points[s] ? "points pt 7 ps 1" : "linespoints lw 2 pt 7 ps 0.5");
         quote(f, p->label[s]);
         fputs(" noenhanced", f);
     }

@@ -4,13 +4,16 @@
 
 #include "../gpuconv.h"
 
+#include <stdbool.h>
+
 enum { GC_PLOT_SERIES = 8 };
 
-/* Lines over one axis, both axes logarithmic; NaN leaves a gap. */
+/* Lines, or points, over one axis, both axes logarithmic; NaN leaves a gap. */
 typedef struct gc_plot {
     const char *title, *x_label, *y_label;
     int series, steps;
     const char *label[GC_PLOT_SERIES];
+    bool points[GC_PLOT_SERIES];
     const double *x, *y[GC_PLOT_SERIES];
 } gc_plot;
 

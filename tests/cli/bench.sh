@@ -27,6 +27,17 @@ for taps in 50 3000; do
     holds streams 'own case: cpu, float' 'own case: cpu, s16' Mframes/s 's16 against float'
 done
 
+for channels in 1 2; do # every tool that is here convolves rightly, and nothing is left behind
+    mkdir -p tmp
+    TMPDIR=$PWD/tmp runs bench --frames 30000 --taps 700 --channels $channels --processes --runs 3
+    holds processes 'own case: gpuconv' 'wall ms' 'CPU ms' 'error dB'
+    for tool in sox:SoX ffmpeg:ffmpeg fconvolver:fconvolver; do
+        command -v "${tool%:*}" >"$work/log/which" || continue
+        holds "own case: ${tool#*:}"
+    done
+    [ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+done
+
 runs bench --help
 holds 'gpuconv bench'
 runs bench --list
@@ -36,7 +47,8 @@ refuses 2 "--runs" bench --runs 2
 refuses 2 "--frames" bench --frames 0
 refuses 2 "--sweep" bench --sweep sideways
 refuses 2 "--plot draws a --sweep" bench --plot out.svg
-refuses 2 "--stream" bench --stream --peers
+refuses 2 "--peers" bench --stream --peers
+refuses 2 "--stream" bench --stream --processes
 refuses 2 "--backend" bench --backend gpu
 refuses 2 "takes options only" bench in.wav
 refuses 2 "--nonsense" bench --nonsense
@@ -46,6 +58,8 @@ if command -v gnuplot >"$work/log/out"; then
         runs bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot out.$type
         [ -s out.$type ] || fail "no out.$type"
     done
+    runs bench --backend cpu --frames 20000 --taps 100 --runs 3 --roofline roof.svg
+    grep -q 'convolutions' roof.svg || fail "the roofline names no convolutions"
     grep -q 'overlap-save' out.svg || fail "the drawing names no overlap-save"
     refuses 1 "nowhere/out.svg" bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot nowhere/out.svg
 else
