@@ -90,6 +90,12 @@ GPUCONV_API gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate
 GPUCONV_API gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled,
                                            gpuconv_error *error);
 
+/* The response that gives a mix: the routed response times 10^(wet / 20), and the input itself times 10^(dry / 20) into
+ * the output of its number, or into every output when it is alone. Decibels within -200..200; -INFINITY: none of it.
+ * ARGUMENT (a response not routed, or the product not finite), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed,
+                                          gpuconv_error *error);
+
 GPUCONV_API int gpuconv_ir_inputs(const gpuconv_ir *ir);
 GPUCONV_API int gpuconv_ir_outputs(const gpuconv_ir *ir);
 GPUCONV_API int gpuconv_ir_routes(const gpuconv_ir *ir);

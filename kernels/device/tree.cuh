@@ -22,41 +22,73 @@
 
 #include "complex.cuh"
 
-/* cos and tan of pi k / 32, 0 <= k < 16; k is known when this is compiled. */
+/* cos and tan of pi k / 64, 0 <= k < 32; k is known when this is compiled. */
 __device__ __forceinline__ float cos_of(int k) {
     switch (k) {
     case 0:
         return 1.0f;
     case 1:
-        return 0.99518472667219693f;
+        return 0.99879545620517241f;
     case 2:
-        return 0.98078528040323043f;
+        return 0.99518472667219693f;
     case 3:
-        return 0.95694033573220882f;
+        return 0.98917650996478101f;
     case 4:
-        return 0.92387953251128674f;
+        return 0.98078528040323043f;
     case 5:
-        return 0.88192126434835505f;
+        return 0.97003125319454397f;
     case 6:
-        return 0.83146961230254524f;
+        return 0.95694033573220882f;
     case 7:
-        return 0.77301045336273699f;
+        return 0.94154406518302081f;
     case 8:
-        return 0.70710678118654757f;
+        return 0.92387953251128674f;
     case 9:
-        return 0.63439328416364549f;
+        return 0.90398929312344334f;
     case 10:
-        return 0.55557023301960229f;
+        return 0.88192126434835505f;
     case 11:
-        return 0.47139673682599781f;
+        return 0.85772861000027212f;
     case 12:
-        return 0.38268343236508984f;
+        return 0.83146961230254524f;
     case 13:
-        return 0.29028467725446233f;
+        return 0.80320753148064494f;
     case 14:
+        return 0.77301045336273699f;
+    case 15:
+        return 0.74095112535495911f;
+    case 16:
+        return 0.70710678118654757f;
+    case 17:
+        return 0.67155895484701833f;
+    case 18:
+        return 0.63439328416364549f;
+    case 19:
+        return 0.59569930449243347f;
+    case 20:
+        return 0.55557023301960229f;
+    case 21:
+        return 0.51410274419322166f;
+    case 22:
+        return 0.47139673682599781f;
+    case 23:
+        return 0.4275550934302822f;
+    case 24:
+        return 0.38268343236508984f;
+    case 25:
+        return 0.33688985339222005f;
+    case 26:
+        return 0.29028467725446233f;
+    case 27:
+        return 0.24298017990326398f;
+    case 28:
         return 0.19509032201612833f;
+    case 29:
+        return 0.14673047445536175f;
+    case 30:
+        return 0.09801714032956077f;
     default:
-        return 0.098017140329560770f;
+        return 0.049067674327418126f;
     }
 }
 
@@ -65,35 +97,67 @@ __device__ __forceinline__ float tan_of(int k) {
     case 0:
         return 0.0f;
     case 1:
-        return 0.098491403357164253f;
+        return 0.049126849769467254f;
     case 2:
-        return 0.19891236737965800f;
+        return 0.098491403357164248f;
     case 3:
-        return 0.30334668360734241f;
+        return 0.14833598753834742f;
     case 4:
-        return 0.41421356237309503f;
+        return 0.19891236737965801f;
     case 5:
-        return 0.53451113595079170f;
+        return 0.25048696019130545f;
     case 6:
-        return 0.66817863791929888f;
+        return 0.3033466836073424f;
     case 7:
-        return 0.82067879082866024f;
+        return 0.35780572131452409f;
     case 8:
-        return 1.0f;
+        return 0.41421356237309503f;
     case 9:
-        return 1.2185035255879764f;
+        return 0.47296477589131991f;
     case 10:
-        return 1.4966057626654890f;
+        return 0.53451113595079158f;
     case 11:
-        return 1.8708684117893888f;
+        return 0.59937693368192368f;
     case 12:
-        return 2.4142135623730949f;
+        return 0.66817863791929888f;
     case 13:
-        return 3.2965582089383213f;
+        return 0.74165054627203542f;
     case 14:
-        return 5.0273394921258472f;
+        return 0.82067879082866024f;
+    case 15:
+        return 0.90634716901914703f;
+    case 16:
+        return 1.0f;
+    case 17:
+        return 1.1033299757334758f;
+    case 18:
+        return 1.2185035255879764f;
+    case 19:
+        return 1.3483439134867199f;
+    case 20:
+        return 1.4966057626654889f;
+    case 21:
+        return 1.6683992055835071f;
+    case 22:
+        return 1.8708684117893888f;
+    case 23:
+        return 2.1143223575486401f;
+    case 24:
+        return 2.4142135623730949f;
+    case 25:
+        return 2.7948127724904768f;
+    case 26:
+        return 3.296558208938321f;
+    case 27:
+        return 3.9922237837700827f;
+    case 28:
+        return 5.0273394921258463f;
+    case 29:
+        return 6.7414524054149885f;
+    case 30:
+        return 10.153170387608842f;
     default:
-        return 10.153170387608862f;
+        return 20.355467624987142f;
     }
 }
 
@@ -123,24 +187,25 @@ template <bool Conjugate, bool Odd> __device__ __forceinline__ void plain_butter
     b = sub(x, y);
 }
 
-/* The first LEVELS levels of the tree, over 2^LEVELS registers. */
-template <int LEVELS, int L = 0> __device__ __forceinline__ void down_root(float2 *v) {
+/* The first LEVELS levels of the tree, over 2^LEVELS registers. Its root is x^N - 1, or x^N - i with a Quarter: there a
+ * real signal x^2N + 1 lies folded in half, its second half as imaginary part. */
+template <int LEVELS, bool Quarter = false, int L = 0> __device__ __forceinline__ void down_root(float2 *v) {
     if constexpr (L < LEVELS) {
         const int half = 1 << (LEVELS - L - 1);
 #pragma unroll
         for (int i = 0; i < 1 << (LEVELS - 1); i++) {
-            const int j = i / half, k = reversed(j & ~1, 5);
+            const int j = i / half, k = 2 * reversed(j & ~1, 5) + (Quarter ? 16 >> L : 0);
             float2 &a = v[2 * j * half + i % half], &b = v[2 * j * half + i % half + half];
-            if (j == 0)
+            if (k == 0 && j == 0)
                 plain_butterfly<false, false>(a, b);
-            else if (j == 1)
+            else if (k == 0)
                 plain_butterfly<false, true>(a, b);
             else if (j % 2 == 0)
                 butterfly<false, false>(a, b, cos_of(k), tan_of(k));
             else
                 butterfly<false, true>(a, b, cos_of(k), tan_of(k));
         }
-        down_root<LEVELS, L + 1>(v);
+        down_root<LEVELS, Quarter, L + 1>(v);
     }
 }
 
@@ -172,7 +237,7 @@ template <int LEVELS, int S = 0> __device__ __forceinline__ void up_leaves(float
 #pragma unroll
         for (int i = 0; i < 1 << (LEVELS - 1); i++) {
             const int p = i % half, late = half > 1 && p >= half / 2;
-            const int k = (late ? p - half / 2 : p) * (32 >> S);
+            const int k = (late ? p - half / 2 : p) * (64 >> S);
             float2 &a = v[i / half * 2 * half + p], &b = v[i / half * 2 * half + p + half];
             if (k == 0 && !late)
                 plain_butterfly<true, false>(a, b);

@@ -91,6 +91,32 @@ cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int plan
 cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *turns,
                              const float2 *spectra, float2 *scratch, cudaStream_t stream);
 
+/* ---- Many signals, each through its own response (batch.cu) ------------------------------------------------------ */
+
+enum { GCK_BATCH_PART = 16384 }; /* taps that are done at a time */
+
+/* Outputs first .. end - 1 of one signal: out[n] = dry in[n] + wet (taps * in)[n], where in has `frames` frames and
+ * silence around them. Pointers to device memory; taps_count >= 1. */
+typedef struct gck_batch_item {
+    const float *in, *taps;
+    float *out;
+    int64_t frames, first, end, taps_count;
+    float wet, dry;
+} gck_batch_item;
+
+typedef struct gck_batch_needs {
+    int64_t turns;   /* complex numbers of the table */
+    int blocks;      /* that work at a time */
+    int64_t spectra; /* complex numbers of scratch */
+} gck_batch_needs;
+
+cudaError_t gck_batch_size(gck_batch_needs *needs);
+void gck_batch_turns(float2 *turns); /* host memory */
+
+/* `items` and the one `ticket` lie on the device. Longest first keeps all blocks busy to the end. */
+cudaError_t gck_batch(const gck_batch_item *items, int count, const float2 *turns, float2 *spectra, int *ticket,
+                      cudaStream_t stream);
+
 /* ---- Partitioned (partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ---------------------- */
 
 enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };

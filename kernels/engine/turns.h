@@ -16,14 +16,15 @@ inline float2 turn_of(double half_turns) {
     return make_float2((float)cos(pi * half_turns), (float)tan(pi * half_turns));
 }
 
-/* For down_node<levels> below each of 2^depth nodes: 2^depth x 2^levels / 2 entries, [entry][node]. */
-inline float2 *fill_down(float2 *to, int depth, int levels) {
+/* For down_node<levels> below each of 2^depth nodes: 2^depth x 2^levels / 2 entries, [entry][node]. The root is x^N -
+ * e^(2 pi i root). */
+inline float2 *fill_down(float2 *to, int depth, int levels, double root = 0) {
     int nodes = 1 << depth;
     for (int l = 0; l < levels; l++)
         for (int j = 0; j < 1 << l; j += 2)
             for (int node = 0; node < nodes; node++)
                 to[((l ? 1 << l : 0) / 2 + j / 2) * nodes + node] =
-                    turn_of(fraction_of(j, l) + fraction_of(node, depth) / (1 << l));
+                    turn_of(fraction_of(j, l) + (fraction_of(node, depth) + root / nodes) / (1 << l));
     return to + nodes * (1 << levels) / 2;
 }
 

@@ -149,6 +149,12 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     return GPUCONV_OK;
 }
 
+gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
+    if (sf_seek(r->file, at, SEEK_SET) == at)
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: frame %lld cannot be reached", r->path, (long long)at);
+}
+
 gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
     return read_as(r, r->info.pcm, raw, frames, got, error);
 }

@@ -22,6 +22,9 @@ gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames);
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error);
 const gc_audio_info *gc_reader_info(const gc_reader *reader);
 
+/* Goes on from frame `at` of the file, 0 .. its length. FILE where the format cannot. */
+gpuconv_status gc_reader_seek(gc_reader *reader, int64_t at, gpuconv_error *error);
+
 /* Reads up to `frames` frames; *got is less only at the end. FILE. */
 gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int64_t *got, gpuconv_error *error);
 

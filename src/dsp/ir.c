@@ -136,6 +136,39 @@ gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir
     return GPUCONV_OK;
 }
 
+static double factor_of(double decibels) {
+    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
+}
+
+/* A plane a route: where a route's output also takes the input itself, its taps are no longer anyone else's. */
+gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
+    *mixed = NULL;
+    if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet, dry);
+    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->routes, ir->routes, ir->frames, ir->rate);
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    double much = factor_of(wet), straight = factor_of(dry);
+    bool finite = true;
+    for (int r = 0; r < ir->routes; r++) {
+        const gc_route *route = &ir->route[r];
+        const float *from = gc_ir_plane(ir, route->plane);
+        float *to = made->taps + (int64_t)r * ir->frames;
+        bool same = route->input == route->output || ir->inputs == 1;
+        for (int64_t i = 0; i < ir->frames; i++) {
+            to[i] = (float)(much * (double)from[i] + (same && i == 0 ? straight : 0));
+            finite &= isfinite(to[i]) != 0;
+        }
+        made->route[r] = (gc_route){route->input, route->output, r};
+    }
+    if (!finite) {
+        gpuconv_ir_free(made);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold", wet);
+    }
+    *mixed = made;
+    return GPUCONV_OK;
+}
+
 gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
     *resampled = NULL;
     if (!(rate > 0) || !isfinite(rate))

@@ -113,6 +113,10 @@ void gc_engine_stop(gpuconv_engine *e) {
     e->backend->stop(e->state);
 }
 
+int64_t gc_engine_tail(const gpuconv_engine *e) {
+    return e->plan->ir->frames - 1;
+}
+
 const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
     const char *reason = e->backend->failure(e->state);
     return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);

@@ -24,6 +24,9 @@ gpuconv_status gc_engine_flush(gpuconv_engine *engine);
 gpuconv_status gc_engine_take(gpuconv_engine *engine, const void **raw, int64_t *frames);
 void gc_engine_release(gpuconv_engine *engine);
 
+/* Frames by which the result is longer than the input. */
+int64_t gc_engine_tail(const gpuconv_engine *engine);
+
 /* Wakes both sides with CANCELLED; from any thread. */
 void gc_engine_stop(gpuconv_engine *engine);
 

@@ -1,36 +1,22 @@
-/*
- * From file to file in constant memory:
- *
- *      reader (this thread)  ->  engine's chunks in flight  ->  writer (a thread)
- *
- * Both sides handle samples as the files store them. Whichever side fails first stops the engine, which wakes the
- * other.
- */
+/* gpuconv_convolve_file: a job's response and plan, the passage from file to file, and what is told of it. */
 #include "../audio/file.h"
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
-#include "../engine/engine.h"
 #include "../report/report.h"
 #include "pipeline.h"
+#include "transfer.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct transfer {
+typedef struct task {
     const gpuconv_job *job;
     bool announce; /* tell of resampling and of a fallback */
-    gc_reader *reader;
-    gc_writer *writer;
-    gpuconv_engine *engine;
-    int64_t chunk, read, written;
-    double read_seconds, write_seconds;
-    gpuconv_status write_status;
-    gpuconv_error write_error;
-} transfer;
+    gc_transfer transfer;
+} task;
 
 gpuconv_job gpuconv_job_default(void) {
     return (gpuconv_job){0};
@@ -79,71 +65,6 @@ static gpuconv_status prepare_response(const gpuconv_job *job, int channels, dou
     return status;
 }
 
-static void *write_out(void *argument) {
-    transfer *t = argument;
-    for (;;) {
-        const void *raw;
-        int64_t frames;
-        t->write_status = gc_engine_take(t->engine, &raw, &frames);
-        if (t->write_status) {
-            gc_fail(&t->write_error, t->write_status, "%s", gc_engine_failure(t->engine, t->write_status));
-            break;
-        }
-        if (frames == 0)
-            return NULL;
-        double begin = gc_now();
-        t->write_status = gc_writer_write(t->writer, raw, frames, &t->write_error);
-        t->write_seconds += gc_now() - begin;
-        gc_engine_release(t->engine);
-        if (t->write_status)
-            break;
-        t->written += frames;
-    }
-    gc_engine_stop(t->engine);
-    return NULL;
-}
-
-static gpuconv_status read_in(transfer *t, gpuconv_error *error) {
-    gpuconv_status status;
-    for (int64_t got = t->chunk; got == t->chunk;) {
-        void *raw;
-        if (t->job->cancel && *t->job->cancel)
-            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->job->output);
-        if ((status = gc_engine_acquire(t->engine, &raw)) != GPUCONV_OK)
-            return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
-        double begin = gc_now();
-        status = gc_reader_read(t->reader, raw, t->chunk, &got, error);
-        t->read_seconds += gc_now() - begin;
-        if (status)
-            return status;
-        t->read += got;
-        if ((status = gc_engine_submit(t->engine, got)) != GPUCONV_OK)
-            return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
-    }
-    if ((status = gc_engine_flush(t->engine)) != GPUCONV_OK)
-        return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
-    return GPUCONV_OK;
-}
-
-/* Both sides at once. A failure of the writer shows on the reader's side as CANCELLED, so the writer's word goes first,
- * unless it was itself only woken. */
-static gpuconv_status transfer_all(transfer *t, gpuconv_error *error) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, write_out, t) != 0)
-        return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for writing");
-    gpuconv_status status = read_in(t, error);
-    if (status)
-        gc_engine_stop(t->engine);
-    pthread_join(thread, NULL);
-    if (t->write_status && (!status || t->write_status != GPUCONV_ERROR_CANCELLED)) {
-        *error = t->write_error;
-        status = t->write_status;
-    }
-    if (!status && t->job->cancel && *t->job->cancel)
-        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->job->output);
-    return status;
-}
-
 static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
     gc_report_text(r, "convolution", "backend", gpuconv_backend_name(gpuconv_plan_backend(plan)));
     gc_report_text(r, "convolution", "device", gpuconv_plan_device(plan));
@@ -172,14 +93,15 @@ static void report_timeline(gpuconv_report *r, const gc_measurement *m) {
     }
 }
 
-static void report_transfer(gpuconv_report *r, const transfer *t, const gc_measurement *m, double setup, double wall) {
+static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_transfer *t, const gc_measurement *m,
+                            double setup, double wall) {
     const gc_audio_info *in = gc_reader_info(t->reader);
-    gc_report_text(r, "files", "input", t->job->input);
+    gc_report_text(r, "files", "input", job->input);
     gc_report_text(r, "files", "input format", in->name);
     gc_report_count(r, "files", "input rate", in->rate);
     gc_report_count(r, "files", "input frames", t->read);
-    gc_report_text(r, "files", "response", t->job->response);
-    gc_report_text(r, "files", "output", t->job->output);
+    gc_report_text(r, "files", "response", job->response);
+    gc_report_text(r, "files", "output", job->output);
     gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
     gc_report_count(r, "files", "output frames", t->written);
     gc_report_count(r, "files", "clipped samples", m->overs.clipped);
@@ -221,10 +143,11 @@ static void announce_choices(const gpuconv_job *job, double recorded, double rat
 }
 
 /* Everything after the input is open. The engine uses the plan, the plan the response: each outlives what it serves. */
-static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpuconv_report *report, double began,
+static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_report *report, double began,
                                gpuconv_error *error) {
     const gpuconv_job *job = t->job;
-    const gc_audio_info *in = gc_reader_info(t->reader);
+    gc_transfer *through = &t->transfer;
+    const gc_audio_info *in = gc_reader_info(through->reader);
     gpuconv_ir *ir = NULL;
     gpuconv_plan *plan = NULL;
     gpuconv_config chosen = *config;
@@ -235,28 +158,28 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
         status = gpuconv_plan_new(ir, &chosen, &plan, error);
     int64_t frames = in->frames < 0 ? -1 : in->frames + (ir ? gpuconv_ir_frames(ir) : 0) - 1;
     if (!status)
-        status = gc_writer_new(job->output, in, gpuconv_ir_outputs(ir), frames, &t->writer, error);
+        status = gc_writer_new(job->output, in, gpuconv_ir_outputs(ir), frames, &through->writer, error);
     if (!status)
-        status = gc_engine_new(plan, in->pcm, gc_writer_pcm(t->writer), &t->engine, error);
+        status = gc_engine_new(plan, in->pcm, gc_writer_pcm(through->writer), &through->engine, error);
     if (!status && t->announce)
         announce_choices(job, recorded, in->rate, plan);
     double setup = gc_now() - began;
     if (!status) {
-        t->chunk = gpuconv_plan_chunk(plan);
-        status = transfer_all(t, error);
+        through->chunk = gpuconv_plan_chunk(plan);
+        status = gc_transfer_run(through, error);
     }
     if (!status)
-        status = gc_writer_commit(t->writer, error);
+        status = gc_writer_commit(through->writer, error);
     if (!status) {
         gc_measurement m;
-        gc_engine_measure(t->engine, &m);
+        gc_engine_measure(through->engine, &m);
         report_plan(report, plan, ir);
-        report_transfer(report, t, &m, setup, gc_now() - began);
+        report_transfer(report, job, through, &m, setup, gc_now() - began);
         report_timeline(report, &m);
-        note_overs(job, gc_writer_pcm(t->writer), &m);
+        note_overs(job, gc_writer_pcm(through->writer), &m);
     }
-    gpuconv_engine_free(t->engine);
-    gc_writer_free(t->writer);
+    gpuconv_engine_free(through->engine);
+    gc_writer_free(through->writer);
     if (!status && job->compare)
         status = gc_compare(job, ir, plan, report, error);
     gpuconv_plan_free(plan);
@@ -267,12 +190,13 @@ static gpuconv_status convolve(transfer *t, const gpuconv_config *config, gpucon
 static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               bool announce, gpuconv_error *error) {
     double began = gc_now();
-    transfer t = {.job = job, .announce = announce};
-    gpuconv_status status = gc_reader_new(job->input, &t.reader, error);
+    task t = {.job = job, .announce = announce};
+    t.transfer = (gc_transfer){.output = job->output, .limit = -1, .cancel = job->cancel};
+    gpuconv_status status = gc_reader_new(job->input, &t.transfer.reader, error);
     if (status)
         return status;
     status = convolve(&t, config, report, began, error);
-    gc_reader_free(t.reader);
+    gc_reader_free(t.transfer.reader);
     return status;
 }
 

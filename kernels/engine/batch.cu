@@ -1,0 +1,192 @@
+/*
+ * Many signals, each through a response of its own: overlap-save with a block's whole transform on the chip, and the
+ * response's spectrum made where it is used.
+ *
+ * A segment of a signal is real, of 2 N places, N = 16384. Modulo x^2N + 1 it is a complex polynomial modulo x^N - i,
+ * the second half being the imaginary part (right-angle convolution: Nussbaumer, Fast Fourier Transform and Convolution
+ * Algorithms, 1982, section 5.3): half as long a transform as two blocks side by side, of twice the hop. What wraps
+ * around spoils the first taps - 1 places only, whatever its sign.
+ *
+ *      5 levels    thread t holds places t + 512 j              then one exchange between all threads
+ *      5 levels    16 threads a node of 512 places              then one within those 16
+ *      4 levels    a thread holds nodes u and u + 16 of its 32 whole
+ *
+ * and back the same way. The way back is that of a root of 1, so that its places come out turned by e^(i pi n / 2 N).
+ * A part of a response has GCK_BATCH_PART taps at most; longer ones are done part by part, adding up.
+ * Spectra stay in the order in which threads hold them, one for each block of the grid, in the second-level cache.
+ * Device memory sees samples once in, once out, and the turns of the last level nobody.
+ */
+#include "overlap_save.cuh"
+#include "turns.h"
+
+namespace {
+
+enum { THREADS = 512, EACH = 32, POINTS = THREADS * EACH, GROUP = 16, SUB_ROW = GROUP + 1, ROW = EACH * SUB_ROW };
+enum { SHARED = EACH * ROW * (int)sizeof(float2) };
+/* The tables, one behind the other. */
+enum { DOWN_A = 0, DOWN_B = DOWN_A + 32 * 16, UP_A = DOWN_B + 1024 * 8, UP_B = UP_A + 16 * 16, TURNS = UP_B + 512 * 16 };
+
+__device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
+    const int node = t / GROUP, u = t % GROUP;
+    float2 *row = s + node * ROW;
+    down_root<5, true>(v);
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        s[j * ROW + t] = v[j];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < EACH; q++)
+        v[q] = row[u + GROUP * q];
+    down_node<5>(v, turns + DOWN_A + node, 32);
+    __syncwarp(); /* the row is its 16 threads' own from here on */
+#pragma unroll
+    for (int e = 0; e < EACH; e++)
+        row[e * SUB_ROW + u] = v[e];
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        v[i] = row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP];
+    down_node<4>(v, turns + DOWN_B + node * EACH + u, 1024);
+    down_node<4>(v + GROUP, turns + DOWN_B + node * EACH + u + GROUP, 1024);
+}
+
+__device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
+    const int node = t / GROUP, u = t % GROUP;
+    float2 *row = s + node * ROW;
+    up_leaves<4>(v);
+    up_leaves<4>(v + GROUP);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP] = v[i];
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < EACH; e++)
+        v[e] = row[e * SUB_ROW + u];
+    up_blocks<5>(v, turns + UP_A + u, GROUP);
+    __syncwarp();
+#pragma unroll
+    for (int q = 0; q < EACH; q++)
+        row[u + GROUP * q] = v[q];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        v[j] = s[j * ROW + t];
+    up_blocks<5>(v, turns + UP_B + t, THREADS);
+}
+
+/* Places t + 512 j of a stretch of `length` samples that begins at x, folded: outside it there is silence. `at`: where
+ * the segment's place 0 lies in the stretch. */
+__device__ __forceinline__ void load_folded(float2 *v, const float *__restrict__ x, int64_t at, int64_t length, int t) {
+    if (at >= 0 && at + 2 * POINTS <= length) {
+        const float *from = x + at + t;
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            v[j] = make_float2(__ldg(from + THREADS * j), __ldg(from + THREADS * j + POINTS));
+        return;
+    }
+    const int begin = (int)(at < 0 ? min((int64_t)2 * POINTS, -at) : 0);
+    const int end = (int)max((int64_t)0, min((int64_t)2 * POINTS, length - at));
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        int n = t + THREADS * j, m = n + POINTS;
+        v[j].x = n >= begin && n < end ? __ldg(x + at + n) : 0.0f;
+        v[j].y = m >= begin && m < end ? __ldg(x + at + m) : 0.0f;
+    }
+}
+
+/* Turned back, to y[n - before] for before <= n < end, or added to what stands there. */
+__device__ __forceinline__ void store_unfolded(const float2 *v, float *y, int before, int end, bool add, int t) {
+    float2 base;
+    sincospif((float)t * (-0.5f / POINTS), &base.y, &base.x);
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        int n = t + THREADS * j, m = n + POINTS;
+        float c = cos_of(j), k = -tan_of(j); /* v[j] e^(-i pi j / 64) */
+        float2 w = mul(make_float2(c * fmaf(-k, v[j].y, v[j].x), c * fmaf(k, v[j].x, v[j].y)), base);
+        if (n >= before && n < end)
+            y[n - before] = add ? y[n - before] + w.x : w.x;
+        if (m >= before && m < end)
+            y[m - before] = add ? y[m - before] + w.y : w.y;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS, 1)
+    batch(const gck_batch_item *__restrict__ items, int count, const float2 *__restrict__ turns, float2 *spectra,
+          int *ticket) {
+    extern __shared__ __align__(16) float2 shared[];
+    __shared__ int mine;
+    const int t = threadIdx.x;
+    float2 *h = spectra + (int64_t)blockIdx.x * POINTS + 2 * t, v[EACH];
+    for (;;) {
+        if (t == 0)
+            mine = atomicAdd(ticket, 1);
+        __syncthreads();
+        const int at = mine;
+        if (at >= count)
+            return;
+        const gck_batch_item item = items[at];
+        /* A response that is longer than a part is the sum of its parts, each of them late by those before it. */
+        for (int64_t late = 0; late < item.taps_count; late += GCK_BATCH_PART) {
+            const int part = (int)min(item.taps_count - late, (int64_t)GCK_BATCH_PART);
+            load_folded(v, item.taps + late, 0, part, t);
+            const float scale = item.wet / POINTS;
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                v[j] = make_float2(v[j].x * scale, v[j].y * scale);
+            if (t == 0 && late == 0)
+                v[0].x += item.dry / POINTS;
+            __syncthreads();
+            forward(v, shared, t, turns);
+#pragma unroll
+            for (int j = 0; j < EACH; j += 2)
+                *(float4 *)(h + j * THREADS) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+            const int before = (part + 2) / 4 * 4, hop = 2 * POINTS - before;
+            for (int64_t n = item.first; n < item.end; n += hop) {
+                load_folded(v, item.in, n - before - late, item.frames, t);
+                __syncthreads();
+                forward(v, shared, t, turns);
+#pragma unroll
+                for (int j = 0; j < EACH; j += 2) {
+                    float4 w = *(const float4 *)(h + j * THREADS);
+                    v[j] = mul(v[j], make_float2(w.x, w.y));
+                    v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
+                }
+                inverse(v, shared, t, turns);
+                store_unfolded(v, item.out + n, before, (int)min((int64_t)2 * POINTS, item.end - n + before), late > 0,
+                               t);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+} // namespace
+
+void gck_batch_turns(float2 *turns) {
+    fill_down(turns + DOWN_A, 5, 5, 0.25);
+    fill_down(turns + DOWN_B, 10, 4, 0.25);
+    fill_up(turns + UP_A, 5, GROUP);
+    fill_up(turns + UP_B, 5, THREADS);
+}
+
+cudaError_t gck_batch_size(gck_batch_needs *needs) {
+    int multiprocessors = 0;
+    cudaError_t failed = count_multiprocessors(&multiprocessors);
+    *needs = {TURNS, multiprocessors, (int64_t)multiprocessors * POINTS};
+    return failed;
+}
+
+cudaError_t gck_batch(const gck_batch_item *items, int count, const float2 *turns, float2 *spectra, int *ticket,
+                      cudaStream_t stream) {
+    int multiprocessors = 0;
+    cudaError_t failed = allow_shared(batch, SHARED);
+    if (!failed)
+        failed = count_multiprocessors(&multiprocessors);
+    if (!failed)
+        failed = cudaMemsetAsync(ticket, 0, sizeof *ticket, stream);
+    if (failed)
+        return failed;
+    batch<<<min(count, multiprocessors), THREADS, SHARED, stream>>>(items, count, turns, spectra, ticket);
+    return cudaGetLastError();
+}
