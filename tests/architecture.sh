@@ -5,8 +5,9 @@
 #   dsp        <- core                            backend/* <- engine/backend.h, dsp, core, its own folder
 #   audio      <- dsp, core                       pipeline  <- engine, audio, report, core, dsp
 #   report     <- core                            bench     <- engine, report, audio, core, dsp
+#   batch      <- pipeline, engine, audio, core, dsp
 #   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
-#                                                 cli       <- the public header, bench, report, lab
+#                                                 cli       <- the public header, bench, batch, report, lab
 set -u
 cd "${SOURCE:?the checkout}/src" || exit 1
 failed=0
@@ -59,12 +60,13 @@ allow backend/cpu engine/backend.h engine/costs.h 'dsp/*' 'core/*'
 allow backend/cuda engine/backend.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
 allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
-allow cli 'bench/*' 'report/*' 'lab/*'
+allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
+allow cli 'bench/*' 'batch/*' 'report/*' 'lab/*'
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do
     case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | cli/ | lab/ | rt/) ;;
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/) ;;
     *) complain "src/$folder has no rule here" ;;
     esac
 done
@@ -90,7 +92,7 @@ only() {
 }
 only 'audio/*' 'sndfile\.h' yes
 only 'dsp/*' 'soxr\.h' yes
-only 'report/* lab/* cli/gpulab.c' 'jansson\.h' yes
+only 'report/* lab/* batch/* cli/gpulab.c' 'jansson\.h' yes
 only 'cli/*' 'popt\.h' yes
 only 'backend/cuda/* lab/device_cuda.c' 'cuda[a-z_]*\.h' maybe
 only lab/blas.c 'cublas[A-Za-z_0-9]*\.h' yes

@@ -24,7 +24,13 @@ namespace {
 enum { THREADS = 512, EACH = 32, POINTS = THREADS * EACH, GROUP = 16, SUB_ROW = GROUP + 1, ROW = EACH * SUB_ROW };
 enum { SHARED = EACH * ROW * (int)sizeof(float2) };
 /* The tables, one behind the other. */
-enum { DOWN_A = 0, DOWN_B = DOWN_A + 32 * 16, UP_A = DOWN_B + 1024 * 8, UP_B = UP_A + 16 * 16, TURNS = UP_B + 512 * 16 };
+enum {
+    DOWN_A = 0,
+    DOWN_B = DOWN_A + 32 * 16,
+    UP_A = DOWN_B + 1024 * 8,
+    UP_B = UP_A + 16 * 16,
+    TURNS = UP_B + 512 * 16
+};
 
 __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
     const int node = t / GROUP, u = t % GROUP;
@@ -111,9 +117,8 @@ __device__ __forceinline__ void store_unfolded(const float2 *v, float *y, int be
     }
 }
 
-__global__ void __launch_bounds__(THREADS, 1)
-    batch(const gck_batch_item *__restrict__ items, int count, const float2 *__restrict__ turns, float2 *spectra,
-          int *ticket) {
+__global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__restrict__ items, int count,
+                                                    const float2 *__restrict__ turns, float2 *spectra, int *ticket) {
     extern __shared__ __align__(16) float2 shared[];
     __shared__ int mine;
     const int t = threadIdx.x;

@@ -144,7 +144,8 @@ static double factor_of(double decibels) {
 gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
     *mixed = NULL;
     if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet, dry);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet,
+                       dry);
     gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->routes, ir->routes, ir->frames, ir->rate);
     if (!made)
         return gc_fail_memory(error, "the response");
@@ -163,7 +164,8 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
     }
     if (!finite) {
         gpuconv_ir_free(made);
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold", wet);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
+                       wet);
     }
     *mixed = made;
     return GPUCONV_OK;
