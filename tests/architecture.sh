@@ -57,16 +57,17 @@ allow audio 'dsp/*' 'core/*'
 allow report 'core/*'
 allow engine 'dsp/*' 'core/*'
 allow backend/cpu engine/backend.h engine/costs.h 'dsp/*' 'core/*'
-allow backend/cuda engine/backend.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
+allow backend/cuda engine/backend.h engine/batch.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
 allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
 allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
+allow mpi batch/ranks.h
 allow cli 'bench/*' 'batch/*' 'report/*' 'lab/*'
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do
     case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/) ;;
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/) ;;
     *) complain "src/$folder has no rule here" ;;
     esac
 done
@@ -96,6 +97,7 @@ only 'report/* lab/* batch/* cli/gpulab.c' 'jansson\.h' yes
 only 'cli/*' 'popt\.h' yes
 only 'backend/cuda/* lab/device_cuda.c' 'cuda[a-z_]*\.h' maybe
 only lab/blas.c 'cublas[A-Za-z_0-9]*\.h' yes
+only 'mpi/*' 'mpi\.h' yes
 only 'audio/*' 'portaudio\.h' maybe
 
 # The public header stands alone.

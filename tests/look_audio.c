@@ -3,6 +3,7 @@
  *
  *   look_audio about PATH                    prints frames, channels, rate, container and sample format, one line
  *   look_audio clipped PATH                  prints how many samples stand at either end of a 16-bit scale
+ *   look_audio near PATH OTHER BOUND         the same frames and channels, no sample further apart than BOUND
  *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
  *                                            a sparse file's convolution: these taps after each of these positions, to
  *                                            the last bit, and nothing else anywhere
@@ -116,14 +117,38 @@ static int sparse(int argc, char **a) {
     return sf_close(file);
 }
 
+/* Written so that a NaN is far from everything. */
+static int near(const char *path, const char *other, double bound) {
+    SF_INFO one, two;
+    SNDFILE *a = opened(path, &one), *b = opened(other, &two);
+    int failed = !a || !b;
+    if (!failed && (one.frames != two.frames || one.channels != two.channels))
+        failed = fail(path, "has other frames or channels");
+    float x[1024], y[1024];
+    for (sf_count_t n = 1; !failed && n > 0;) {
+        n = sf_readf_float(a, x, 1024 / one.channels);
+        failed = sf_readf_float(b, y, 1024 / one.channels) != n ? fail(path, "ends elsewhere") : 0;
+        for (sf_count_t i = 0; i < n * one.channels && !failed; i++)
+            if (!(fabs((double)x[i] - (double)y[i]) <= bound)) {
+                fprintf(stderr, "look_audio: %s: %g where %g is wanted\n", path, (double)x[i], (double)y[i]);
+                failed = 1;
+            }
+    }
+    sf_close(a);
+    sf_close(b);
+    return failed;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 2 ? argv[1] : "";
     if (strcmp(what, "about") == 0 && argc == 3)
         return about(argv[2]);
     if (strcmp(what, "clipped") == 0 && argc == 3)
         return clipped(argv[2]);
+    if (strcmp(what, "near") == 0 && argc == 5)
+        return near(argv[2], argv[3], strtod(argv[4], NULL));
     if (strcmp(what, "sparse") == 0 && argc > 8)
         return sparse(argc - 2, argv + 2);
-    fprintf(stderr, "look_audio: about, clipped or sparse; see its source\n");
+    fprintf(stderr, "look_audio: about, clipped, near or sparse; see its source\n");
     return 2;
 }

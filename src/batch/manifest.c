@@ -401,7 +401,9 @@ gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pi
     if (!status)
         status = find(responses, &h, error);
     for (size_t i = 0; i < x.gl_pathc && !status; i++) {
-        size_t first = pick == GC_PICK_RANDOM ? gc_random(&seed) % h.gl_pathc : pick == GC_PICK_CYCLE ? i % h.gl_pathc : 0;
+        size_t first = pick == GC_PICK_RANDOM  ? gc_random(&seed) % h.gl_pathc
+                       : pick == GC_PICK_CYCLE ? i % h.gl_pathc
+                                               : 0;
         size_t count = pick == GC_PICK_ALL ? h.gl_pathc : 1;
         for (size_t k = 0; k < count && !status; k++)
             status = pair(m, &room, x.gl_pathv[i], fixed, h.gl_pathv[first + k], pick == GC_PICK_ALL, error);

@@ -101,8 +101,9 @@ int gc_cmd_convolve(int argc, const char **argv) {
         fprintf(stderr, "gpuconv: out of memory\n");
         return GC_EXIT_FAILED;
     }
-    poptSetOtherOptionHelp(context, "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n"
-                                    "Also: gpuconv bench, gpuconv calibrate (--help tells more).\n\nOptions:");
+    poptSetOtherOptionHelp(context,
+                           "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n"
+                           "Also: gpuconv batch, gpuconv bench, gpuconv calibrate (--help tells more).\n\nOptions:");
     int status = GC_EXIT_DONE, bad = poptGetNextOpt(context);
     const char *paths[3] = {poptGetArg(context), poptGetArg(context), poptGetArg(context)};
     if (bad < -1) {

@@ -7,7 +7,9 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name, *whole; /* the whole one is what --help calls it */
         int (*run)(int argc, const char **argv);
-    } commands[] = {{"bench", "gpuconv bench", gc_cmd_bench}, {"calibrate", "gpuconv calibrate", gc_cmd_calibrate}};
+    } commands[] = {{"batch", "gpuconv batch", gc_cmd_batch},
+                    {"bench", "gpuconv bench", gc_cmd_bench},
+                    {"calibrate", "gpuconv calibrate", gc_cmd_calibrate}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             const char **rest = (const char **)argv + 1;

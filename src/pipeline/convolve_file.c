@@ -35,11 +35,11 @@ static void note(const gpuconv_job *job, const char *format, ...) {
     va_end(args);
 }
 
-/* The response of a job for an input of the given shape: resampled, levelled, routed. *recorded: the rate it had. */
-static gpuconv_status prepare_response(const gpuconv_job *job, int channels, double rate, double *recorded,
-                                       gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_prepare_response(const char *path, double gain, int channels, double rate, double *recorded,
+                                   gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_ir *now, *next;
-    gpuconv_status status = gpuconv_ir_load(job->response, &now, error);
+    *ir = NULL;
+    gpuconv_status status = gpuconv_ir_load(path, &now, error);
     if (status)
         return status;
     *recorded = gpuconv_ir_rate(now);
@@ -50,8 +50,8 @@ static gpuconv_status prepare_response(const gpuconv_job *job, int channels, dou
             return status;
         now = next;
     }
-    if (job->gain != 0) {
-        status = gpuconv_ir_gain(now, job->gain, &next, error);
+    if (gain != 0) {
+        status = gpuconv_ir_gain(now, gain, &next, error);
         gpuconv_ir_free(now);
         if (status)
             return status;
@@ -60,7 +60,7 @@ static gpuconv_status prepare_response(const gpuconv_job *job, int channels, dou
     gpuconv_error inner = {0};
     status = gpuconv_ir_route(now, channels, ir, &inner);
     if (status)
-        gc_fail(error, status, "%s: %.400s", job->response, inner.message);
+        gc_fail(error, status, "%s: %.400s", path, inner.message);
     gpuconv_ir_free(now);
     return status;
 }
@@ -153,7 +153,8 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     gpuconv_config chosen = *config;
     chosen.frames = in->frames;
     double recorded = in->rate;
-    gpuconv_status status = prepare_response(job, in->channels, in->rate, &recorded, &ir, error);
+    gpuconv_status status =
+        gc_prepare_response(job->response, job->gain, in->channels, in->rate, &recorded, &ir, error);
     if (!status)
         status = gpuconv_plan_new(ir, &chosen, &plan, error);
     int64_t frames = in->frames < 0 ? -1 : in->frames + (ir ? gpuconv_ir_frames(ir) : 0) - 1;

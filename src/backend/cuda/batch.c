@@ -1,0 +1,239 @@
+/* Lanes on CUDA devices: samples over the bus and back, the kernel in between, all in the lane's own stream. */
+#include "../../engine/batch.h"
+
+#include "../../../kernels/engine/engine.h"
+#include "../../core/error.h"
+#include "../../core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALLEST = 4, HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eight transforms of it */
+
+struct gc_lane {
+    int device, items, segments;
+    int64_t floats;
+    float *in, *out;               /* pinned */
+    float *device_in, *device_out; /* with what is below, one allocation each */
+    gck_batch_item *item, *device_item;
+    float2 *turns, *spectra;
+    int *ticket;
+    cudaStream_t stream;
+};
+
+static int devices(gpuconv_error *error) {
+    int driver = 0, count = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+        gc_fail(error, GPUCONV_ERROR_DEVICE, "no NVIDIA driver is installed");
+        return 0;
+    }
+    cudaError_t failed = cudaGetDeviceCount(&count);
+    if (failed || count == 0) {
+        gc_fail(error, GPUCONV_ERROR_DEVICE, "no CUDA device: %s",
+                cudaGetErrorString(failed ? failed : cudaErrorNoDevice));
+        return 0;
+    }
+    return count;
+}
+
+static void give_memory(gc_lane *l) {
+    cudaFreeHost(l->in);
+    cudaFreeHost(l->out);
+    cudaFreeHost(l->item);
+    cudaFree(l->device_in);
+    cudaFree(l->device_out);
+    cudaFree(l->device_item);
+    l->in = l->out = l->device_in = l->device_out = NULL;
+    l->item = l->device_item = NULL;
+}
+
+static void free_lane(gc_lane *l) {
+    if (!l)
+        return;
+    cudaSetDevice(l->device);
+    if (l->stream)
+        cudaStreamSynchronize(l->stream); /* nothing may still write to what is freed */
+    give_memory(l);
+    cudaFree(l->turns);
+    cudaFree(l->spectra);
+    cudaFree(l->ticket);
+    if (l->stream)
+        cudaStreamDestroy(l->stream);
+    free(l);
+}
+
+/* Room for so many floats; items of a lane may be cut into segments, at most one more for every LONGEST floats. */
+static cudaError_t take_memory(gc_lane *l, int64_t floats, int items) {
+    size_t bytes = (size_t)floats * sizeof(float);
+    l->floats = floats;
+    l->items = items;
+    l->segments = items + (int)(floats / LONGEST) + 1;
+    cudaError_t failed = cudaMalloc((void **)&l->device_in, bytes);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->device_out, bytes);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->device_item, (size_t)l->segments * sizeof *l->item);
+    if (!failed)
+        failed = cudaHostAlloc((void **)&l->in, bytes, cudaHostAllocPortable);
+    if (!failed)
+        failed = cudaHostAlloc((void **)&l->out, bytes, cudaHostAllocPortable);
+    if (!failed)
+        failed = cudaHostAlloc((void **)&l->item, (size_t)l->segments * sizeof *l->item, cudaHostAllocPortable);
+    return failed;
+}
+
+static cudaError_t take_tables(gc_lane *l) {
+    gck_batch_needs needs;
+    cudaError_t failed = gck_batch_size(&needs);
+    float2 *turns = failed ? NULL : gc_calloc(needs.turns, sizeof *turns);
+    if (!failed && !turns)
+        failed = cudaErrorMemoryAllocation;
+    size_t bytes = failed ? 0 : (size_t)needs.turns * sizeof *turns;
+    if (!failed)
+        gck_batch_turns(turns);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->turns, bytes);
+    if (!failed)
+        failed = cudaMemcpyAsync(l->turns, turns, bytes, cudaMemcpyHostToDevice, l->stream);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->spectra, (size_t)needs.spectra * sizeof *l->spectra);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->ticket, sizeof *l->ticket);
+    if (!failed)
+        failed = cudaStreamSynchronize(l->stream);
+    free(turns);
+    return failed;
+}
+
+static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error) {
+    *lane = NULL;
+    gc_lane *l = gc_calloc(1, sizeof *l);
+    if (!l)
+        return gc_fail_memory(error, "a lane");
+    l->device = device;
+    cudaMemPool_t pool;
+    uint64_t all = UINT64_MAX;
+    cudaError_t failed = cudaSetDevice(device);
+    if (!failed)
+        failed = cudaDeviceGetDefaultMemPool(&pool, device);
+    if (!failed)
+        failed = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
+    if (!failed)
+        failed = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
+    if (!failed)
+        failed = take_tables(l);
+    if (!failed)
+        failed = take_memory(l, floats, items);
+    for (int part = 2; failed == cudaErrorMemoryAllocation && part <= SMALLEST; part *= 2) {
+        (void)cudaGetLastError(); /* no memory is no lasting failure */
+        give_memory(l);
+        failed = take_memory(l, floats / part / 4 * 4, items / part + 1);
+    }
+    if (failed) {
+        (void)cudaGetLastError();
+        free_lane(l);
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", device, cudaGetErrorString(failed));
+    }
+    *lane = l;
+    return GPUCONV_OK;
+}
+
+static int64_t room(const gc_lane *l) {
+    return l->floats;
+}
+
+static float *in(gc_lane *l) {
+    return l->in;
+}
+
+static const float *out(gc_lane *l) {
+    return l->out;
+}
+
+/* Segments of an item, so that a long one does not keep one block busy while others have nothing to do. */
+static int cut(const gc_lane *l, const gc_lane_item *from, gck_batch_item *to) {
+    int64_t total = from->frames + from->taps_count - 1, step = total;
+    int n = 0;
+    if (from->taps_count <= GCK_BATCH_PART)
+        step = HOPS * (2 * (int64_t)GCK_BATCH_PART - (from->taps_count + 2) / 4 * 4);
+    for (int64_t at = 0; at < total; at += step)
+        to[n++] = (gck_batch_item){.in = l->device_in + from->in_at,
+                                   .taps = from->taps,
+                                   .out = l->device_out + from->out_at,
+                                   .frames = from->frames,
+                                   .first = at,
+                                   .end = gc_min(at + step, total),
+                                   .taps_count = from->taps_count,
+                                   .wet = 1};
+    return n;
+}
+
+static int by_length(const void *a, const void *b) {
+    const gck_batch_item *x = a, *y = b;
+    int64_t m = x->end - x->first, n = y->end - y->first;
+    return (m < n) - (m > n);
+}
+
+static gpuconv_status run(gc_lane *l, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+                          gpuconv_error *error) {
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        n += cut(l, &items[i], l->item + n);
+    qsort(l->item, (size_t)n, sizeof *l->item, by_length);
+    cudaError_t failed = cudaSetDevice(l->device);
+    if (!failed)
+        failed =
+            cudaMemcpyAsync(l->device_in, l->in, (size_t)in_floats * sizeof(float), cudaMemcpyHostToDevice, l->stream);
+    if (!failed)
+        failed =
+            cudaMemcpyAsync(l->device_item, l->item, (size_t)n * sizeof *l->item, cudaMemcpyHostToDevice, l->stream);
+    if (!failed)
+        failed = gck_batch(l->device_item, n, l->turns, l->spectra, l->ticket, l->stream);
+    if (!failed)
+        failed = cudaMemcpyAsync(l->out, l->device_out, (size_t)out_floats * sizeof(float), cudaMemcpyDeviceToHost,
+                                 l->stream);
+    if (!failed)
+        failed = cudaStreamSynchronize(l->stream);
+    if (failed)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", l->device, cudaGetErrorString(failed));
+    return GPUCONV_OK;
+}
+
+/* From the device's pool, which keeps what was given back: taking and giving wait for nobody. */
+static float *keep(int device, const float *planes, int64_t floats) {
+    float *to = NULL;
+    size_t bytes = (size_t)floats * sizeof *to;
+    cudaStream_t stream = cudaStreamPerThread;
+    cudaError_t failed = cudaSetDevice(device);
+    if (!failed)
+        failed = cudaMallocAsync((void **)&to, bytes, stream);
+    if (failed) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    failed = cudaMemcpyAsync(to, planes, bytes, cudaMemcpyHostToDevice, stream);
+    if (!failed)
+        failed = cudaStreamSynchronize(stream);
+    if (failed) {
+        cudaFreeAsync(to, stream);
+        return NULL;
+    }
+    return to;
+}
+
+static void forget(int device, float *planes) {
+    cudaSetDevice(device);
+    cudaFreeAsync(planes, cudaStreamPerThread);
+}
+
+const gc_batch_backend gc_batch_cuda = {
+    .devices = devices,
+    .lane = new_lane,
+    .room = room,
+    .in = in,
+    .out = out,
+    .run = run,
+    .free = free_lane,
+    .keep = keep,
+    .forget = forget,
+};

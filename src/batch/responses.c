@@ -1,0 +1,187 @@
+/* A table of responses by what was wished of them; the longest unused ones go first. */
+#include "responses.h"
+
+#include "../core/error.h"
+#include "../core/memory.h"
+#include "../dsp/ir.h"
+#include "../pipeline/pipeline.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAINS = 4096, STRIPES = 64 };
+
+struct gc_responses {
+    pthread_mutex_t lock, stripe[STRIPES];
+    pthread_cond_t ready;
+    int64_t most, bytes, clock;
+    void (*forget)(int device, float *planes);
+    gc_response *chain[CHAINS];
+};
+
+gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes)) {
+    gc_responses *r = gc_calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    pthread_mutex_init(&r->lock, NULL);
+    for (int i = 0; i < STRIPES; i++)
+        pthread_mutex_init(&r->stripe[i], NULL);
+    pthread_cond_init(&r->ready, NULL);
+    r->most = bytes;
+    r->forget = forget;
+    return r;
+}
+
+static void drop(gc_responses *r, gc_response *one) {
+    for (int d = 0; d < GC_BATCH_DEVICES; d++)
+        if (one->planes[d])
+            r->forget(d, one->planes[d]);
+    gpuconv_ir_free(one->ir);
+    free(one->key);
+    free(one);
+}
+
+void gc_responses_free(gc_responses *r) {
+    if (!r)
+        return;
+    for (int c = 0; c < CHAINS; c++)
+        while (r->chain[c]) {
+            gc_response *one = r->chain[c];
+            r->chain[c] = one->next;
+            drop(r, one);
+        }
+    pthread_mutex_destroy(&r->lock);
+    for (int i = 0; i < STRIPES; i++)
+        pthread_mutex_destroy(&r->stripe[i]);
+    pthread_cond_destroy(&r->ready);
+    free(r);
+}
+
+static pthread_mutex_t *stripe_of(gc_responses *r, const gc_response *one) {
+    return &r->stripe[(uintptr_t)one / sizeof *one % STRIPES];
+}
+
+void gc_responses_lock(gc_responses *r, const gc_response *one) {
+    pthread_mutex_lock(stripe_of(r, one));
+}
+
+void gc_responses_unlock(gc_responses *r, const gc_response *one) {
+    pthread_mutex_unlock(stripe_of(r, one));
+}
+
+/* FNV-1a (Fowler, Noll & Vo). */
+static size_t chain_of(const char *key) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *key; key++)
+        h = (h ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
+    return (size_t)(h % CHAINS);
+}
+
+static void unlink_one(gc_responses *r, gc_response *one) {
+    gc_response **at = &r->chain[chain_of(one->key)];
+    while (*at != one)
+        at = &(*at)->next;
+    *at = one->next;
+    r->bytes -= one->bytes;
+}
+
+/* Under the lock: makes room by forgetting what nobody holds. A search through all, but rare: only when full. */
+static void make_room(gc_responses *r) {
+    while (r->bytes > r->most) {
+        gc_response *oldest = NULL;
+        for (int c = 0; c < CHAINS; c++)
+            for (gc_response *one = r->chain[c]; one; one = one->next)
+                if (one->holders == 0 && (!oldest || one->used < oldest->used))
+                    oldest = one;
+        if (!oldest)
+            return;
+        unlink_one(r, oldest);
+        drop(r, oldest);
+    }
+}
+
+static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpuconv_error *error) {
+    double recorded;
+    gpuconv_ir *routed;
+    gpuconv_status status = gc_prepare_response(w->path, w->gain, w->channels, w->rate, &recorded, &routed, error);
+    if (status || (w->wet >= 0 && w->wet <= 0 && w->dry <= -HUGE_VAL)) {
+        *ir = status ? NULL : routed;
+        return status;
+    }
+    status = gpuconv_ir_mix(routed, w->wet, w->dry, ir, error);
+    gpuconv_ir_free(routed);
+    return status;
+}
+
+gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response,
+                                 gpuconv_error *error) {
+    char numbers[160];
+    *response = NULL;
+    int n =
+        snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", w->rate, w->gain, w->wet, w->dry, w->channels);
+    size_t room = (size_t)n + strlen(w->path) + 1;
+    char *key = gc_calloc((int64_t)room, 1);
+    if (!key)
+        return gc_fail_memory(error, w->path);
+    (void)snprintf(key, room, "%s%s", numbers, w->path);
+    pthread_mutex_lock(&r->lock);
+    gc_response **chain = &r->chain[chain_of(key)], *one = *chain;
+    while (one && strcmp(one->key, key) != 0)
+        one = one->next;
+    if (one) {
+        one->holders++;
+        while (!one->ready)
+            pthread_cond_wait(&r->ready, &r->lock);
+        one->used = r->clock++;
+        pthread_mutex_unlock(&r->lock);
+        free(key);
+        if (one->ir) {
+            *response = one;
+            return GPUCONV_OK;
+        }
+        gc_responses_give_back(r, one);
+        gpuconv_ir *ir; /* it failed for somebody else: say why again */
+        gpuconv_status status = prepare(w, &ir, error);
+        if (!status) {
+            gpuconv_ir_free(ir);
+            status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: was not there a moment ago", w->path);
+        }
+        return status;
+    }
+    one = gc_calloc(1, sizeof *one);
+    if (!one) {
+        pthread_mutex_unlock(&r->lock);
+        free(key);
+        return gc_fail_memory(error, w->path);
+    }
+    *one = (gc_response){.key = key, .holders = 1, .next = *chain};
+    *chain = one;
+    pthread_mutex_unlock(&r->lock);
+    gpuconv_ir *ir = NULL;
+    gpuconv_status status = prepare(w, &ir, error);
+    pthread_mutex_lock(&r->lock);
+    one->ir = ir;
+    one->ready = true;
+    one->used = r->clock++;
+    one->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
+    r->bytes += one->bytes;
+    pthread_cond_broadcast(&r->ready);
+    pthread_mutex_unlock(&r->lock);
+    if (status)
+        gc_responses_give_back(r, one);
+    else
+        *response = one;
+    return status;
+}
+
+void gc_responses_give_back(gc_responses *r, gc_response *one) {
+    pthread_mutex_lock(&r->lock);
+    if (--one->holders == 0 && !one->ir) { /* the next one may have more luck */
+        unlink_one(r, one);
+        drop(r, one);
+    }
+    make_room(r);
+    pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,340 @@
+/*
+ * A worker on a core streams each file through an engine of one thread, so that any length takes the same memory.
+ *
+ * A worker with a lane decodes files into the lane's input until that is full, convolves all of them at once, and
+ * encodes the results; other workers' lanes meanwhile do the rest, so that files, bus and GPU are all busy. What does
+ * not fit a lane, or sums several routes into an output, is done on the core: which way an entry goes follows from the
+ * entry alone, and so does every bit of its result.
+ */
+#include "work.h"
+
+#include "../core/clock.h"
+#include "../core/error.h"
+#include "../core/memory.h"
+#include "../dsp/ir.h"
+#include "../dsp/simd.h"
+#include "../pipeline/transfer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LANE_FLOATS = 1 << 22, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = LANE_FLOATS / 4 };
+
+/* A file that is open: what is read of it, and what it becomes. */
+typedef struct open_file {
+    int64_t entry;
+    gc_reader *reader;
+    gc_response *response;
+    int64_t frames;          /* to be read; -1: not known */
+    int64_t in_at, out_at;   /* in the lane */
+    int64_t in_row, out_row; /* floats a channel there */
+    double began;
+    char *path;
+    gc_audio_info info;
+} open_file;
+
+static void close_file(const gc_worker *w, open_file *f) {
+    gc_reader_free(f->reader);
+    if (f->response)
+        gc_responses_give_back(w->responses, f->response);
+    free(f->path);
+    *f = (open_file){0};
+}
+
+/* The folders above a file, as far as they are missing. */
+static gpuconv_status make_folders(char *path, size_t from, gpuconv_error *error) {
+    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
+        if (failed)
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+        *slash = '/';
+        if (failed)
+            return GPUCONV_ERROR_FILE;
+    }
+    return GPUCONV_OK;
+}
+
+/* Where the entry begins and how much of it there is. */
+static gpuconv_status choose_part(const gc_entry *e, open_file *f, gpuconv_error *error) {
+    double rate = f->info.rate;
+    int64_t all = f->info.frames, want = e->length < 0 ? -1 : (int64_t)llrint(e->length * rate);
+    int64_t from = (int64_t)llrint(e->offset * rate);
+    if (e->somewhere) {
+        uint64_t state = e->seed;
+        int64_t spare = all < 0 ? 0 : all - want;
+        from = spare > 0 ? (int64_t)(gc_random(&state) % (uint64_t)(spare + 1)) : 0;
+    }
+    if (want == 0 || (all >= 0 && from >= all && from > 0))
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing of it lies at %g s for %g s", e->input, e->offset,
+                       e->length);
+    if (from > 0) {
+        gpuconv_status status = gc_reader_seek(f->reader, from, error);
+        if (status)
+            return status;
+    }
+    f->frames = all < 0 ? want : want < 0 ? all - from : gc_min(want, all - from);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *f, gpuconv_error *error) {
+    const gc_entry *e = &w->manifest->entry[number];
+    *f = (open_file){.entry = number, .began = gc_now()};
+    if (e->wrong)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "line %lld: %s", (long long)e->line, e->wrong);
+    size_t room = strlen(w->folder) + strlen(e->output) + 2;
+    f->path = gc_calloc((int64_t)room, 1);
+    if (!f->path)
+        return gc_fail_memory(error, e->output);
+    (void)snprintf(f->path, room, "%s/%s", w->folder, e->output);
+    gpuconv_status status = gc_reader_new(e->input, &f->reader, error);
+    if (status)
+        return status;
+    f->info = *gc_reader_info(f->reader);
+    status = choose_part(e, f, error);
+    if (status)
+        return status;
+    gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels};
+    return gc_responses_take(w->responses, &wish, &f->response, error);
+}
+
+static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
+    const gpuconv_ir *ir = f->response->ir;
+    gpuconv_status status = make_folders(f->path, strlen(w->folder) + 1, error);
+    int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1;
+    return status ? status : gc_writer_new(f->path, &f->info, ir->outputs, frames, writer, error);
+}
+
+static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
+                 const char *where, int64_t clipped) {
+    gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - f->began, .clipped = clipped};
+    if (status)
+        (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
+    else
+        o.audio = (double)f->frames / f->info.rate;
+    w->tell(w->context, f->entry, &o);
+}
+
+/* ---- On a core --------------------------------------------------------------------------------------------------- */
+
+static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped, gpuconv_error *error) {
+    gpuconv_config config = gpuconv_config_default();
+    gpuconv_plan *plan = NULL;
+    gc_transfer t = {.reader = f->reader, .output = f->path, .limit = f->frames, .cancel = w->cancel};
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.threads = 1;
+    config.frames = f->frames;
+    gpuconv_status status = gpuconv_plan_new(f->response->ir, &config, &plan, error);
+    if (!status)
+        status = open_output(w, f, &t.writer, error);
+    if (!status)
+        status = gc_engine_new(plan, f->info.pcm, gc_writer_pcm(t.writer), &t.engine, error);
+    if (!status) {
+        t.chunk = gpuconv_plan_chunk(plan);
+        status = gc_transfer_run(&t, error);
+    }
+    if (!status)
+        status = gc_writer_commit(t.writer, error);
+    if (!status) {
+        gc_measurement m;
+        gc_engine_measure(t.engine, &m);
+        *clipped = m.overs.clipped;
+        f->frames = t.read;
+    }
+    gpuconv_engine_free(t.engine);
+    gc_writer_free(t.writer);
+    gpuconv_plan_free(plan);
+    return status;
+}
+
+/* A part that is cut off has the whole plan's frames; an input of unknown length has none. */
+static void on_core(const gc_worker *w, open_file *f) {
+    gpuconv_error error = {0};
+    int64_t clipped = 0;
+    gpuconv_status status = stream(w, f, &clipped, &error);
+    if (status != GPUCONV_ERROR_CANCELLED)
+        tell(w, f, status, &error, "cpu", clipped);
+    close_file(w, f);
+}
+
+/* ---- On a lane --------------------------------------------------------------------------------------------------- */
+
+typedef struct lane {
+    const gc_worker *w;
+    gc_lane *lane;
+    char where[16];
+    open_file file[LANE_FILES];
+    gc_lane_item item[LANE_ITEMS];
+    int files, items;
+    int64_t in_used, out_used;
+    void *raw; /* a file's samples as it stores them */
+    int64_t raw_bytes;
+} lane;
+
+static bool for_lane(const open_file *f) {
+    const gpuconv_ir *ir = f->response->ir;
+    int64_t total = f->frames + ir->frames - 1;
+    return f->frames > 0 && ir->routes == ir->outputs && ir->inputs * f->frames <= FILE_FLOATS &&
+           ir->outputs * total <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8;
+}
+
+static bool fits(const lane *l, const open_file *f) {
+    const gpuconv_ir *ir = f->response->ir;
+    int64_t room = l->w->backend->room(l->lane);
+    return l->files < LANE_FILES && l->items + ir->outputs <= LANE_ITEMS &&
+           l->in_used + ir->inputs * gc_round_up(f->frames, 4) <= room &&
+           l->out_used + ir->outputs * gc_round_up(f->frames + ir->frames - 1, 4) <= room;
+}
+
+/* The response's planes on the lane's device. NULL: no memory there. */
+static const float *planes_of(const lane *l, gc_response *r) {
+    const gc_worker *w = l->w;
+    gc_responses_lock(w->responses, r);
+    if (!r->planes[w->device])
+        r->planes[w->device] = w->backend->keep(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
+    const float *planes = r->planes[w->device];
+    gc_responses_unlock(w->responses, r);
+    return planes;
+}
+
+static bool raw_room(lane *l, int64_t bytes) {
+    if (bytes > l->raw_bytes) {
+        free(l->raw);
+        l->raw = gc_calloc(bytes, 1);
+        l->raw_bytes = l->raw ? bytes : 0;
+    }
+    return l->raw != NULL;
+}
+
+/* Decodes a file into the lane, behind what is there. */
+static gpuconv_status load(lane *l, open_file *f, gpuconv_error *error) {
+    const gpuconv_ir *ir = f->response->ir;
+    int channels = f->info.channels;
+    float *planar[LANE_ITEMS];
+    int64_t got, bytes = f->frames * channels * gc_pcm_bytes(f->info.pcm);
+    const float *planes = planes_of(l, f->response);
+    if (!planes || !raw_room(l, bytes))
+        return gc_fail_memory(error, f->path);
+    gpuconv_status status = gc_reader_read(f->reader, l->raw, f->frames, &got, error);
+    if (status)
+        return status;
+    if (got != f->frames)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
+                       l->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
+    f->in_at = l->in_used;
+    f->out_at = l->out_used;
+    f->in_row = gc_round_up(f->frames, 4);
+    f->out_row = gc_round_up(f->frames + ir->frames - 1, 4);
+    for (int c = 0; c < channels; c++)
+        planar[c] = l->w->backend->in(l->lane) + f->in_at + c * f->in_row;
+    gc_pcm_unpack(gc_simd_best(), f->info.pcm, l->raw, channels, f->frames, planar, 0);
+    for (int r = 0; r < ir->routes; r++)
+        l->item[l->items++] = (gc_lane_item){.in_at = f->in_at + ir->route[r].input * f->in_row,
+                                             .frames = f->frames,
+                                             .out_at = f->out_at + ir->route[r].output * f->out_row,
+                                             .taps_count = ir->frames,
+                                             .taps = planes + ir->route[r].plane * ir->frames};
+    l->in_used += channels * f->in_row;
+    l->out_used += ir->outputs * f->out_row;
+    gc_reader_free(f->reader); /* at once: descriptors are few */
+    f->reader = NULL;
+    l->file[l->files++] = *f;
+    return GPUCONV_OK;
+}
+
+static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
+    const gpuconv_ir *ir = f->response->ir;
+    int64_t frames = f->frames + ir->frames - 1;
+    const float *planar[LANE_ITEMS];
+    gc_writer *writer = NULL;
+    gc_pcm_overs overs = {0};
+    gpuconv_status status = open_output(l->w, f, &writer, error);
+    if (!status && !raw_room(l, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
+        status = gc_fail_memory(error, f->path);
+    if (!status) {
+        for (int c = 0; c < ir->outputs; c++)
+            planar[c] = l->w->backend->out(l->lane) + f->out_at + c * f->out_row;
+        gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, l->raw, &overs);
+        status = gc_writer_write(writer, l->raw, frames, error);
+    }
+    if (!status)
+        status = gc_writer_commit(writer, error);
+    gc_writer_free(writer);
+    *clipped = overs.clipped;
+    return status;
+}
+
+/* Convolves what the lane holds and writes it. A device that failed is told for every file, and returned. */
+static gpuconv_status flush(lane *l, gpuconv_error *error) {
+    if (l->files == 0)
+        return GPUCONV_OK;
+    gpuconv_status failed = l->w->backend->run(l->lane, l->item, l->items, l->in_used, l->out_used, error);
+    for (int i = 0; i < l->files; i++) {
+        gpuconv_error why = *error;
+        int64_t clipped = 0;
+        bool stop = l->w->cancel && *l->w->cancel;
+        gpuconv_status status = failed ? failed : stop ? GPUCONV_OK : store(l, &l->file[i], &clipped, &why);
+        if (!stop)
+            tell(l->w, &l->file[i], status, &why, l->where, clipped);
+        close_file(l->w, &l->file[i]);
+    }
+    l->files = l->items = 0;
+    l->in_used = l->out_used = 0;
+    return failed;
+}
+
+static gpuconv_status on_lane(lane *l, open_file *f, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    if (!fits(l, f))
+        status = flush(l, error);
+    gpuconv_error why = *error;
+    gpuconv_status loaded = status ? status : load(l, f, &why);
+    if (loaded) {
+        tell(l->w, f, loaded, &why, l->where, 0);
+        close_file(l->w, f);
+    }
+    return status;
+}
+
+/* ---- Both -------------------------------------------------------------------------------------------------------- */
+
+static gpuconv_status every(const gc_worker *w, lane *l, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    int64_t number;
+    while (!status && !(w->cancel && *w->cancel) && w->next(w->context, &number)) {
+        gpuconv_error why = {0};
+        open_file f;
+        gpuconv_status failed = open_entry(w, number, &f, &why);
+        if (failed) {
+            tell(w, &f, failed, &why, "", 0);
+            close_file(w, &f);
+        } else if (l && for_lane(&f)) {
+            status = on_lane(l, &f, error);
+        } else {
+            on_core(w, &f);
+        }
+    }
+    return l && !status ? flush(l, error) : status;
+}
+
+gpuconv_status gc_work(const gc_worker *w, gpuconv_error *error) {
+    if (!w->backend)
+        return every(w, NULL, error);
+    lane *l = gc_calloc(1, sizeof *l);
+    if (!l)
+        return gc_fail_memory(error, "a lane");
+    l->w = w;
+    (void)snprintf(l->where, sizeof l->where, "cuda %d", w->device);
+    gpuconv_status status = w->backend->lane(w->device, LANE_FLOATS, LANE_ITEMS, &l->lane, error);
+    if (!status)
+        status = every(w, l, error);
+    for (int i = 0; i < l->files; i++)
+        close_file(w, &l->file[i]);
+    w->backend->free(l->lane);
+    free(l->raw);
+    free(l);
+    return status;
+}

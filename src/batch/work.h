@@ -1,0 +1,29 @@
+/* One worker of a batch: takes entries, convolves them on a core or on a lane of a GPU, and tells what became of each.
+ */
+#ifndef GC_BATCH_WORK_H
+#define GC_BATCH_WORK_H
+
+#include "../engine/batch.h"
+#include "manifest.h"
+#include "responses.h"
+#include "results.h"
+
+typedef struct gc_worker {
+    const gc_manifest *manifest;
+    gc_responses *responses;
+    const char *folder;              /* for outputs */
+    const gc_batch_backend *backend; /* NULL: the core does it all */
+    int device;
+    const volatile int *cancel;
+
+    /* The next entry to do; false: no more. */
+    bool (*next)(void *context, int64_t *entry);
+    void (*tell)(void *context, int64_t entry, const gc_outcome *outcome);
+    void *context;
+} gc_worker;
+
+/* Until there is no more to do, or cancelled. DEVICE when a lane cannot be made, or fails: what was in it is told as
+ * failed. */
+gpuconv_status gc_work(const gc_worker *worker, gpuconv_error *error);
+
+#endif

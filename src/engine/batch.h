@@ -1,0 +1,44 @@
+/*
+ * The seam between batches and a GPU: lanes, each with a stream and pinned buffers of its own, that belong to one
+ * thread at a time. Lanes of one device run side by side.
+ */
+#ifndef GC_ENGINE_BATCH_H
+#define GC_ENGINE_BATCH_H
+
+#include "../gpuconv.h"
+
+/* One signal of a lane: `frames` floats at in + in_at, its result of frames + taps - 1 floats at out + out_at, both
+ * multiples of four. */
+typedef struct gc_lane_item {
+    int64_t in_at, frames, out_at, taps_count;
+    const float *taps; /* on the device */
+} gc_lane_item;
+
+typedef struct gc_lane gc_lane;
+
+typedef struct gc_batch_backend {
+    /* How many devices there are; 0 with a reason. */
+    int (*devices)(gpuconv_error *error);
+
+    /* A lane with room for so many floats each way and so many items; memory exhausted on the device halves both, down
+     * to a quarter, before it fails. DEVICE, MEMORY. */
+    gpuconv_status (*lane)(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error);
+    int64_t (*room)(const gc_lane *lane);
+    float *(*in)(gc_lane *lane); /* host memory */
+    const float *(*out)(gc_lane *lane);
+
+    /* Convolves; the results stand in `out` when this returns. DEVICE. */
+    gpuconv_status (*run)(gc_lane *lane, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+                          gpuconv_error *error);
+    void (*free)(gc_lane *lane);
+
+    /* Responses on a device. NULL: no memory there. */
+    float *(*keep)(int device, const float *planes, int64_t floats);
+    void (*forget)(int device, float *planes);
+} gc_batch_backend;
+
+#ifdef GPUCONV_WITH_CUDA
+extern const gc_batch_backend gc_batch_cuda;
+#endif
+
+#endif

@@ -1,0 +1,180 @@
+#!/bin/sh
+# A batch gives, for every entry, the bytes that a command for that entry alone gives, whatever the number of workers; names
+# every bad entry with its reason and does all others; goes on where it was killed; and takes no more memory or descriptors
+# for many files than for few. Its argument: how many tiny files.
+. "$(dirname "$0")/lib.sh"
+many=${1:-2000}
+
+# says FILE TEXT...: each stands in it
+says() {
+    file=$1
+    shift
+    for text in "$@"; do
+        grep -qF -- "$text" "$file" || fail "$file does not say '$text': $(head -c 2000 "$file")"
+    done
+}
+# same FOLDER FOLDER: the same outputs
+same() {
+    diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
+}
+# batch STATUS ARGUMENT...
+batch() {
+    want=$1
+    shift
+    "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
+}
+
+mkdir -p in/a in/b ir
+i=0
+while [ $i -lt 40 ]; do
+    make_audio noise in/$([ $((i % 2)) -eq 0 ] && echo a || echo b)/x$i.wav wav-16 $((1 + i % 3 / 2)) 16000 $((700 + 331 * i)) 0.1
+    i=$((i + 1))
+done
+make_audio noise ir/short.wav wav-float 1 16000 61 0.2
+make_audio noise ir/long.flac flac-24 1 16000 9000 0.05
+make_audio noise ir/other-rate.wav wav-16 1 48000 3000 0.1
+
+# By patterns: the manifest that it keeps makes the same outputs again, with any number of workers, and one by one.
+batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out picked
+[ "$(wc -l <picked/results.jsonl)" -eq 40 ] || fail "not 40 results: $(wc -l <picked/results.jsonl)"
+[ -f picked/a/x0.wav ] && [ -f picked/b/x39.wav ] || fail "outputs do not keep their folders: $(ls picked)"
+for workers in 1 2 5; do
+    batch 0 picked/manifest.csv --out again$workers --workers $workers
+    same picked again$workers
+done
+sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while read -r in ir out; do
+    runs -q -b cpu "$in" "$ir" alone.wav
+    cmp -s alone.wav "picked/$out" || fail "$in through $ir: not the bytes that the command alone gives"
+done || exit 1
+batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out seven
+cmp -s picked/manifest.csv seven/manifest.csv || fail "the same seed picked otherwise"
+batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 8 --out eight
+cmp -s picked/manifest.csv eight/manifest.csv && fail "another seed picked the same"
+batch 0 --inputs 'in/a/x0.wav' --irs 'ir/*' --pick all --out all
+[ "$(find all -name '*.wav' | wc -l)" -eq 3 ] || fail "--pick all: $(ls all)"
+batch 0 --inputs 'in/a/*.wav' --irs 'ir/*' --pick cycle --out cycle
+sed -n 2,5p cycle/manifest.csv | cut -d, -f2 | tr '\n' ' ' >"$work/log/cycle"
+says "$work/log/cycle" '"ir/long.flac" "ir/other-rate.wav" "ir/short.wav" "ir/long.flac"'
+
+# Levels, parts, JSON Lines. A Dirac makes what was done plain.
+make_audio taps dirac.wav 1 16000 1
+make_audio taps ramp.wav 1 16000 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8
+cat >parts.jsonl <<'END'
+{"input": "ramp.wav", "response": "dirac.wav", "output": "plain.wav"}
+{"input": "ramp.wav", "response": "dirac.wav", "output": "half.wav", "wet": -12.041199826559248, "dry": -12.041199826559248}
+
+{"input": "ramp.wav", "response": "dirac.wav", "output": "louder.wav", "gain": 6.020599913279624, "wet": -6.020599913279624}
+{"input": "ramp.wav", "response": "dirac.wav", "output": "part.wav", "offset": 0.000125, "length": 0.0001875}
+{"input": "ramp.wav", "response": "dirac.wav", "output": "dry.wav", "wet": -200, "dry": 0}
+{"input": "ramp.wav", "response": "dirac.wav", "output": "there.wav", "offset": "random", "length": 0.000125, "seed": 3}
+END
+batch 0 parts.jsonl --out parts
+make_audio taps half.wav 1 16000 0.05 0.1 0.15 0.2 0.25 0.3 0.35 0.4
+make_audio taps part.wav 1 16000 0.3 0.4 0.5
+for name in plain louder dry; do
+    "$TOOLS/look_audio" near parts/$name.wav ramp.wav 1e-6 || fail "$name"
+done
+for name in half part; do
+    "$TOOLS/look_audio" near parts/$name.wav $name.wav 1e-6 || fail "$name"
+done
+about parts/there.wav "2 1 16000 wav float"
+batch 0 parts.jsonl --out parts2 -w 1
+same parts parts2
+
+# Ten kinds of bad among ninety good.
+echo "this is no audio" >junk.wav
+: >empty.wav
+make_audio broken zero-frames nothing.wav
+make_audio taps nan.wav 1 16000 0.5 nan 0.25
+make_audio noise three.wav wav-16 3 16000 100 0.1
+make_audio noise two.wav wav-16 2 16000 100 0.1
+{
+    echo "input,response,output,gain,offset"
+    n=0
+    while [ $n -lt 90 ]; do
+        echo "in/a/x$((n % 20 * 2)).wav,ir/short.wav,good$n.wav,,"
+        case $n in
+        5) echo "missing.wav,ir/short.wav,bad0.wav,," ;;
+        14) echo "in/a/x0.wav,no-response.wav,bad1.wav,," ;;
+        23) echo "junk.wav,ir/short.wav,bad2.wav,," ;;
+        32) echo "empty.wav,ir/short.wav,bad3.wav,," ;;
+        41) echo "nothing.wav,ir/short.wav,bad4.wav,," ;;
+        50) echo "in/a/x0.wav,nan.wav,bad5.wav,," ;;
+        59) echo "two.wav,three.wav,bad6.wav,," ;;
+        68) echo "in/a/x0.wav,ir/short.wav,../bad7.wav,," ;;
+        77) echo "in/a/x0.wav,ir/short.wav,bad8.xyz,," ;;
+        86) echo "in/a/x0.wav,ir/short.wav,bad9.wav,loud," ;;
+        esac
+        n=$((n + 1))
+    done
+    echo "in/a/x0.wav,ir/short.wav,good0.wav,,"
+    echo "in/a/x0.wav,ir/short.wav,late.wav,,1000"
+} >mixed.csv
+batch 1 mixed.csv --out mixed
+[ "$(find mixed -name 'good*.wav' | wc -l)" -eq 90 ] || fail "not every good one was done"
+[ "$(find mixed -name 'bad*' | wc -l)" -eq 0 ] || fail "a bad one left something: $(ls mixed | grep bad)"
+[ -e bad7.wav ] && fail "written outside the folder"
+[ "$(grep -c '"status":"failed"' mixed/results.jsonl)" -eq 12 ] || fail "not 12 failures: $(grep failed mixed/results.jsonl)"
+[ "$(grep -c '"status":"done"' mixed/results.jsonl)" -eq 90 ] || fail "not 90 done"
+says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such file' 'junk.wav' 'empty.wav' \
+    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "no number: 'loud'" \
+    "earlier entry has the output 'good0.wav'" 'nothing of it lies at 1000'
+says "$work/log/err" '12 failed'
+batch 1 mixed.csv --out fast --fail-fast -w 1
+[ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast went on: $(wc -l <fast/results.jsonl) results"
+
+# Killed in the middle: what is there is whole, --resume does the rest, and nothing twice.
+{
+    echo "input,response,output"
+    n=0
+    while [ $n -lt "$many" ]; do
+        echo "in/a/x$((n % 10 * 2)).wav,ir/short.wav,$((n % 7))/t$n.wav"
+        n=$((n + 1))
+    done
+} >tiny.csv
+batch 0 tiny.csv --out whole
+"$GPUCONV" batch -b cpu -q tiny.csv --out cut 2>"$work/log/err" &
+pid=$!
+while [ "$(find cut -name 't*.wav' 2>"$work/log/find" | wc -l)" -lt $((many / 10)) ] && kill -0 $pid 2>"$work/log/kill"; do
+    sleep 0.01
+done
+kill -9 $pid 2>"$work/log/kill"
+wait $pid 2>"$work/log/wait"
+find cut -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
+done=$(wc -l <"$work/log/before")
+[ "$done" -gt 0 ] || fail "killed too early"
+[ "$done" -lt "$many" ] || echo "the batch was through before it was killed: resuming has nothing to do"
+batch 0 tiny.csv --out cut --resume
+find cut -name '.gpuconv-*' -delete # what the killed one had under way never got a name
+same whole cut
+find cut -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
+[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
+[ "$(sed 's/.*"output":"//; s/".*//' cut/results.jsonl | sort | uniq -d | wc -l)" -eq 0 ] || fail "results told twice"
+batch 0 tiny.csv --out cut --resume
+says "$work/log/err" "$many were there before"
+
+# Few files or many: the same memory, and no descriptor stays open.
+case $SANITIZE in
+*address* | *thread*) echo "memory: not measured under a sanitizer" ;;
+*)
+    head -n 201 tiny.csv >few.csv
+    "$TOOLS/measure" "$work/log/few" "$GPUCONV" batch -b cpu -q -w 2 few.csv --out few || fail "few"
+    (ulimit -n 32 && "$TOOLS/measure" "$work/log/many" "$GPUCONV" batch -b cpu -q -w 2 tiny.csv --out many) || fail "many"
+    echo "memory: $(cat "$work/log/few") KiB for 200 files, $(cat "$work/log/many") KiB for $many"
+    [ $(($(cat "$work/log/many") - $(cat "$work/log/few"))) -lt 6144 ] || fail "memory grows with the number of files"
+    ;;
+esac
+
+refuses 2 "--out" batch tiny.csv
+refuses 2 "a manifest, or" batch --out o
+refuses 2 "a manifest, or" batch tiny.csv --inputs 'in/*' --irs 'ir/*' --out o
+refuses 2 "--pick" batch --inputs 'in/*' --irs 'ir/*' --pick best --out o
+refuses 2 "--devices" batch tiny.csv --out o --devices one
+refuses 1 "nowhere.csv" batch nowhere.csv --out o
+refuses 1 "no file of that name" batch --inputs 'none/*' --irs 'ir/*' --out o
+echo "name,thing" >columns.csv
+refuses 1 "is no column" batch columns.csv --out o
+echo "input" >columns.csv
+refuses 1 "must name the columns" batch columns.csv --out o

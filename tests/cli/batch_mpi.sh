@@ -1,0 +1,53 @@
+#!/bin/sh
+# Ranks share a batch: the same bytes as one alone, each entry once; when one is killed, --resume completes.
+. "$(dirname "$0")/lib.sh"
+
+command -v mpirun >"$work/log/which" || skip "mpirun is not installed"
+[ -e "$(dirname "$GPUCONV")/gpuconv-mpi.so" ] || skip "this build has no MPI"
+case $SANITIZE in
+?*) skip "a sanitizer's findings in MPI's own libraries say nothing of ours" ;;
+esac
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_hwloc_base_binding_policy=none
+
+make_audio noise in.wav wav-16 1 16000 9000 0.1
+make_audio noise longer.wav wav-16 2 16000 70000 0.1
+make_audio noise ir.wav wav-float 1 16000 2000 0.1
+{
+    echo "input,response,output"
+    n=0
+    while [ $n -lt 600 ]; do
+        echo "$([ $((n % 5)) -eq 0 ] && echo longer || echo in).wav,ir.wav,$((n % 7))/t$n.wav"
+        n=$((n + 1))
+    done
+    echo "none.wav,ir.wav,bad.wav"
+} >list.csv
+quietly "$GPUCONV" batch -b cpu list.csv --out one
+[ $? -eq 1 ] || fail "alone: $(cat "$work/log/err")"
+for ranks in 2 4 8; do
+    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks
+    [ $? -ne 0 ] || fail "$ranks ranks: exit 0 in spite of a failure"
+    diff -rq -x results.jsonl one r$ranks || fail "$ranks ranks give other bytes"
+    [ "$(wc -l <r$ranks/results.jsonl)" -eq 601 ] || fail "$ranks ranks: $(wc -l <r$ranks/results.jsonl) results: $(cat "$work/log/err")"
+    [ "$(sed 's/.*"output":"//; s/".*//' r$ranks/results.jsonl | sort -u | wc -l)" -eq 601 ] || fail "an entry twice"
+    grep -q '1 failed' "$work/log/err" || fail "$ranks ranks: $(cat "$work/log/err")"
+done
+
+# One of three is killed.
+sed -i '$d' list.csv
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 list.csv --out killed &
+pid=$!
+while [ "$(find killed -name 't*.wav' 2>"$work/log/find" | wc -l)" -lt 30 ] && kill -0 $pid 2>"$work/log/kill"; do
+    sleep 0.01
+done
+victim=$(pgrep -f "gpuconv batch -b cpu -q -w 1 list.csv --out killed" | tail -n 1)
+kill -9 "$victim" 2>"$work/log/kill"
+wait $pid
+find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
+echo "$(wc -l <"$work/log/before") of 600 done when a rank was killed"
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "resuming: $(cat "$work/log/err")"
+find killed -name '.gpuconv-*' -delete
+rm -f one/results.jsonl
+diff -rq -x results.jsonl one killed || fail "resumed: other bytes"
+find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
+[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
