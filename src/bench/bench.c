@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../engine/backend.h"
+#include "../engine/batch.h"
 #include "../report/plot.h"
 #include "../report/report.h"
 #include "material.h"
@@ -311,6 +312,44 @@ gpuconv_status gc_bench_convolve(const gc_bench *b, const gc_bench_case *what, g
     gc_material_free(&m);
     return status;
 }
+
+/* ---- Batches ----------------------------------------------------------------------------------------------------- */
+
+#ifdef GPUCONV_WITH_CUDA
+gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int64_t signals, gpuconv_error *error) {
+    enum { DEVICES = 64 };
+    static const char *const names[] = {"devices", "ms", "spread", "GB/s", "signals a second", "of linear", "error dB"};
+    int device[DEVICES], count = (int)gc_min(DEVICES, gc_batch_cuda.devices(error));
+    double seconds[MOST_RUNS], one = 0;
+    if (count == 0)
+        return GPUCONV_ERROR_DEVICE;
+    for (int i = 0; i < count; i++)
+        device[i] = i;
+    for (int n = 1; n <= count; n = n < count && 2 * n > count ? count : 2 * n) {
+        double off, spread;
+        char label[160];
+        gpuconv_status status =
+            gc_batch_cuda.trial(device, n, signals, what->frames, what->taps, b->runs, seconds, &off, error);
+        if (status)
+            return status;
+        double time = middle(seconds, b->runs, &spread), bytes = 4.0 * (double)(2 * what->frames + 2 * what->taps);
+        one = n == 1 ? time : one;
+        double values[] = {
+            n,          time * 1e3, spread * 1e3, bytes * (double)signals * n / time * 1e-9, (double)signals * n / time,
+            one / time, off};
+        snprintf(label, sizeof label, "%s: %lld a device", what->name, (long long)signals);
+        gc_report_named_row(b->report, "batches", label, 7, names, values);
+        if (!(off <= error_bound))
+            return gc_fail(error, GPUCONV_ERROR_STATE, "a batch is wrong: %.1f dB", off);
+    }
+    return GPUCONV_OK;
+}
+#else
+gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int64_t signals, gpuconv_error *error) {
+    (void)b, (void)what, (void)signals;
+    return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
+}
+#endif
 
 /* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
 

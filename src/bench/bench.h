@@ -45,6 +45,10 @@ gpuconv_status gc_bench_ceilings(gc_bench *bench, gpuconv_error *error);
  * output that is off by more than -120 dB is a failure: STATE, with a sentence. */
 gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
 
+/* `signals` signals of what->frames on each CUDA device, each through its own response of what->taps, in device memory:
+ * on one device, on two, ... on all of them. Rows of "batches". DEVICE, MEMORY, STATE. */
+gpuconv_status gc_bench_batch(const gc_bench *bench, const gc_bench_case *what, int64_t signals, gpuconv_error *error);
+
 /* The ceilings as lines and the points in between, to an .svg or .png through gnuplot. As gc_plot_write. */
 gpuconv_status gc_bench_draw_roofline(const gc_bench *bench, const char *path, gpuconv_error *error);
 

@@ -11,7 +11,7 @@
 
 typedef struct options {
     char *backend, *algorithm, *wanted, *sweep, *plot, *roofline, *report;
-    double frames, taps, most;
+    double frames, taps, most, signals;
     int channels, runs, threads, device, peers, processes, stream, list, quiet;
 } options;
 
@@ -55,6 +55,8 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
         return fail(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
                                    "--help");
+    if (!(o->signals >= 0 && o->signals <= 1e7))
+        return fail(GC_EXIT_USAGE, "--signals are 1 to 1e7; try --help");
     if (o->plot && !o->sweep)
         return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
     if (!known(o->wanted))
@@ -127,6 +129,11 @@ static int run(const options *o) {
         snprintf(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
         gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels};
         status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
+    } else if (!status && o->signals > 0) {
+        char title[96];
+        snprintf(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
+        gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1};
+        status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
     } else if (!status) {
         status = convolve(o, &b, &error);
     }
@@ -155,6 +162,8 @@ int gc_cmd_bench(int argc, const char **argv) {
         {"backend", 'b', POPT_ARG_STRING, &o.backend, 0, "auto (default: all that are there), cpu or cuda", "WHERE"},
         {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0, "auto (default: all), direct, overlap-save or partitioned",
          "HOW"},
+        {"signals", 'N', POPT_ARG_DOUBLE, &o.signals, 0,
+         "many signals, each with its own response, on every CUDA device at once", "COUNT"},
         {"runs", 'r', POPT_ARG_INT, &o.runs, 0, "timed runs of each (default: 11)", "COUNT"},
         {"stream", 'S', POPT_ARG_NONE, &o.stream, 0, "through an engine, memory to memory, in chunks", NULL},
         {"peers", 'P', POPT_ARG_NONE, &o.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},

@@ -4,6 +4,7 @@
  */
 #include "core/memory.h"
 #include "dsp/ir.h"
+#include "engine/batch.h"
 #include "engine/engine.h"
 #include "harness.h"
 
@@ -272,6 +273,68 @@ static void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
     guarded_free(&h);
 }
 
+/* Signals and responses of all lengths in one lane: parts of responses, hops, and what ends beside either. */
+static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 5, 1000, 24768, 24769, 32768, 50001, 300000};
+    static const int64_t taps[] = {1, 2, 4, 5, 100, 8000, 16384, 16385, 40000};
+    enum { SIGNALS = COUNT(lengths), RESPONSES = COUNT(taps) };
+    int signals = quick ? 6 : SIGNALS, responses = quick ? 6 : RESPONSES;
+    oracle_random random = {11};
+    gpuconv_error error = {0};
+    gc_lane *lane;
+    double worst = -HUGE_VAL;
+    CHECK(gc_batch_cuda.lane(0, 1 << 23, SIGNALS * RESPONSES, &lane, &error) == GPUCONV_OK, "%s", error.message);
+    gc_lane_item items[SIGNALS * RESPONSES];
+    guarded x[SIGNALS], h[RESPONSES];
+    float *on_device[RESPONSES];
+    int count = 0;
+    int64_t in = 0, out = 0;
+    for (int r = 0; r < responses; r++) {
+        h[r] = guarded_random(&random, 1, taps[r]);
+        on_device[r] = gc_batch_cuda.keep(0, h[r].channel[0], taps[r]);
+        CHECK(on_device[r], "no memory on the device");
+    }
+    for (int s = 0; s < signals; s++) {
+        x[s] = guarded_random(&random, 1, lengths[s]);
+        for (int r = 0; r < responses; r++) {
+            items[count++] = (gc_lane_item){in, lengths[s], out, taps[r], on_device[r]};
+            memcpy(gc_batch_cuda.in(lane) + in, x[s].channel[0], (size_t)lengths[s] * sizeof(float));
+            in += (lengths[s] + 3) / 4 * 4;
+            out += (lengths[s] + taps[r] + 2) / 4 * 4;
+            CHECK(in <= 1 << 23 && out <= 1 << 23, "the lane is too small for the test");
+        }
+    }
+    memset((void *)(uintptr_t)gc_batch_cuda.out(lane), 0xff, (size_t)out * sizeof(float));
+    CHECK(gc_batch_cuda.run(lane, items, count, in, out, &error) == GPUCONV_OK, "%s", error.message);
+    for (int i = 0; i < count; i++) {
+        const guarded *signal = &x[i / responses], *response = &h[i % responses];
+        const float *got = gc_batch_cuda.out(lane) + items[i].out_at;
+        int64_t total = signal->frames + response->frames - 1;
+        double wrong = 0, power = 0;
+        for (int64_t n = 0; n < total; n++)
+            CHECK(isfinite(got[n]), "%lld x %lld: frame %lld is no number", (long long)signal->frames,
+                  (long long)response->frames, (long long)n);
+        for (int k = 0; k < 64; k++) {
+            int64_t n = k == 0 ? 0 : k == 1 ? total - 1 : oracle_below(&random, total);
+            double want = oracle_frame(signal->channel[0], signal->frames, response->channel[0], response->frames, n);
+            wrong += ((double)got[n] - want) * ((double)got[n] - want);
+            power += want * want;
+        }
+        double e = 10 * log10(wrong / power);
+        CHECK(e <= -120 || wrong <= 0, "%lld x %lld: %.1f dB", (long long)signal->frames, (long long)response->frames, e);
+        worst = e > worst ? e : worst;
+    }
+    note("signals of any length in one lane", worst);
+    gc_batch_cuda.free(lane);
+    for (int r = 0; r < responses; r++) {
+        gc_batch_cuda.forget(0, on_device[r]);
+        guarded_free(&h[r]);
+    }
+    for (int s = 0; s < signals; s++)
+        guarded_free(&x[s]);
+}
+
 static const char *folder;
 
 static gpuconv_ir *load(const char *kind, const char *name) {
@@ -332,6 +395,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest fast[] = {
         cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
+        cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),

@@ -2,9 +2,11 @@
 #include "../../engine/batch.h"
 
 #include "../../../kernels/engine/engine.h"
+#include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +228,171 @@ static void forget(int device, float *planes) {
     cudaFreeAsync(planes, cudaStreamPerThread);
 }
 
+/* ---- For benchmarks ---------------------------------------------------------------------------------------------- */
+
+typedef struct trial_device {
+    float *in, *taps, *out;
+    gck_batch_item *items;
+    gc_lane lane; /* tables, ticket and stream of one */
+} trial_device;
+
+typedef struct trial_shape {
+    int64_t signals, frames, taps, in_row, taps_row, out_row;
+    const float *in, *h; /* host memory: a row each, for all signals from one place on */
+    int count;           /* items */
+} trial_shape;
+
+enum { SPREAD = 4096 }; /* rows begin so many floats apart in what was drawn: signals differ, memory does not grow */
+
+static int64_t out_frames(const trial_shape *s) {
+    return s->frames + s->taps - 1;
+}
+
+static cudaError_t trial_begin(trial_device *d, int number, trial_shape *s) {
+    d->lane.device = number;
+    cudaError_t failed = cudaSetDevice(number);
+    if (!failed)
+        failed = cudaStreamCreateWithFlags(&d->lane.stream, cudaStreamNonBlocking);
+    if (!failed)
+        failed = take_tables(&d->lane);
+    size_t each = sizeof(float);
+    if (!failed)
+        failed = cudaMalloc((void **)&d->in, (size_t)(s->signals * s->in_row) * each);
+    if (!failed)
+        failed = cudaMalloc((void **)&d->taps, (size_t)(s->signals * s->taps_row) * each);
+    if (!failed)
+        failed = cudaMalloc((void **)&d->out, (size_t)(s->signals * s->out_row) * each);
+    for (int64_t i = 0; i < s->signals && !failed; i++) {
+        failed =
+            cudaMemcpy(d->in + i * s->in_row, s->in + i * 4 % SPREAD, (size_t)s->frames * each, cudaMemcpyHostToDevice);
+        if (!failed)
+            failed = cudaMemcpy(d->taps + i * s->taps_row, s->h + i * 4 % SPREAD, (size_t)s->taps * each,
+                                cudaMemcpyHostToDevice);
+    }
+    int64_t most = s->signals * (2 + out_frames(s) / LONGEST);
+    gck_batch_item *items = failed ? NULL : gc_calloc(most, sizeof *items);
+    if (!failed && !items)
+        failed = cudaErrorMemoryAllocation;
+    s->count = 0;
+    d->lane.device_in = d->in;
+    d->lane.device_out = d->out;
+    for (int64_t i = 0; i < s->signals && !failed; i++) {
+        gc_lane_item item = {i * s->in_row, s->frames, i * s->out_row, s->taps, d->taps + i * s->taps_row};
+        s->count += cut(&d->lane, &item, items + s->count);
+    }
+    if (!failed)
+        qsort(items, (size_t)s->count, sizeof *items, by_length);
+    size_t bytes = failed ? 0 : (size_t)s->count * sizeof *items;
+    if (!failed)
+        failed = cudaMalloc((void **)&d->items, bytes);
+    if (!failed)
+        failed = cudaMemcpy(d->items, items, bytes, cudaMemcpyHostToDevice);
+    if (!failed)
+        failed = cudaMemset(d->out, 0xff, (size_t)(s->signals * s->out_row) * each);
+    free(items);
+    return failed;
+}
+
+static void trial_end(trial_device *d) {
+    cudaSetDevice(d->lane.device);
+    cudaFree(d->in);
+    cudaFree(d->taps);
+    cudaFree(d->out);
+    cudaFree(d->items);
+    cudaFree(d->lane.turns);
+    cudaFree(d->lane.spectra);
+    cudaFree(d->lane.ticket);
+    if (d->lane.stream)
+        cudaStreamDestroy(d->lane.stream);
+}
+
+/* Some frames of some signals, against sums in double precision. */
+static cudaError_t trial_check(const trial_device *d, const trial_shape *s, double *off) {
+    enum { PLACES = 200 };
+    uint64_t state = 1;
+    double error = 0, power = 0;
+    for (int k = 0; k < PLACES; k++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        int64_t i = (int64_t)(state >> 33) % s->signals, n = (int64_t)(state >> 13 & 0xffffffff) % out_frames(s);
+        const float *x = s->in + i * 4 % SPREAD, *h = s->h + i * 4 % SPREAD;
+        float got;
+        double want = 0;
+        cudaError_t failed = cudaMemcpy(&got, d->out + i * s->out_row + n, sizeof got, cudaMemcpyDeviceToHost);
+        if (failed)
+            return failed;
+        for (int64_t j = gc_max(0, n - s->frames + 1); j <= n && j < s->taps; j++)
+            want += (double)h[j] * (double)x[n - j];
+        error += ((double)got - want) * ((double)got - want);
+        power += want * want;
+    }
+    *off = 10 * log10(error / power);
+    return cudaSuccess;
+}
+
+static cudaError_t trial_launch(const trial_device *d, const trial_shape *s) {
+    cudaError_t failed = cudaSetDevice(d->lane.device);
+    return failed ? failed
+                  : gck_batch(d->items, s->count, d->lane.turns, d->lane.spectra, d->lane.ticket, d->lane.stream);
+}
+
+static cudaError_t trial_wait(const trial_device *d) {
+    cudaError_t failed = cudaSetDevice(d->lane.device);
+    return failed ? failed : cudaStreamSynchronize(d->lane.stream);
+}
+
+static gpuconv_status trial(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps, int runs,
+                            double *seconds, double *off, gpuconv_error *error) {
+    enum { TOGETHER = 8, WARM = 3 };
+    trial_shape s = {.signals = signals, .frames = frames, .taps = taps};
+    s.in_row = gc_round_up(frames, 4);
+    s.taps_row = gc_round_up(taps, 4);
+    s.out_row = gc_round_up(out_frames(&s), 4);
+    trial_device *d = gc_calloc(devices, sizeof *d);
+    int64_t drawn = gc_max(frames, taps) + SPREAD;
+    float *in = gc_calloc(2 * drawn, sizeof *in);
+    if (!d || !in) {
+        free(d);
+        free(in);
+        return gc_fail_memory(error, "a trial");
+    }
+    uint32_t state = 1;
+    for (int64_t i = 0; i < 2 * drawn; i++) {
+        state = state * 1664525u + 1013904223u;
+        in[i] = (float)(state >> 8) * 0x1p-24f - 0.5f;
+    }
+    s.in = in;
+    s.h = in + drawn;
+    cudaError_t failed = cudaSuccess;
+    int begun = 0;
+    for (; begun < devices && !failed; begun++)
+        failed = trial_begin(&d[begun], device[begun], &s);
+    for (int run = -WARM; run < runs && !failed; run++) {
+        double start = gc_now();
+        for (int k = 0; k < TOGETHER; k++)
+            for (int i = 0; i < devices && !failed; i++)
+                failed = trial_launch(&d[i], &s);
+        for (int i = 0; i < devices && !failed; i++)
+            failed = trial_wait(&d[i]);
+        if (run >= 0)
+            seconds[run] = (gc_now() - start) / TOGETHER;
+    }
+    *off = -HUGE_VAL;
+    for (int i = 0; i < devices && !failed; i++) {
+        double one;
+        failed = cudaSetDevice(d[i].lane.device);
+        if (!failed)
+            failed = trial_check(&d[i], &s, &one);
+        if (!failed && !isnan(*off) && !(one <= *off))
+            *off = one;
+    }
+    for (int i = 0; i < begun; i++)
+        trial_end(&d[i]);
+    free(d);
+    free(in);
+    return failed ? gc_fail(error, GPUCONV_ERROR_DEVICE, "the trial failed: %s", cudaGetErrorString(failed))
+                  : GPUCONV_OK;
+}
+
 const gc_batch_backend gc_batch_cuda = {
     .devices = devices,
     .lane = new_lane,
@@ -234,6 +401,7 @@ const gc_batch_backend gc_batch_cuda = {
     .out = out,
     .run = run,
     .free = free_lane,
+    .trial = trial,
     .keep = keep,
     .forget = forget,
 };
