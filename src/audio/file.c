@@ -1,5 +1,5 @@
-/* Reading and writing through libsndfile. A file being written lives under a temporary name in its folder until it is
- * whole; devices and pipes, which cannot be renamed, are written in place. */
+/* Reading and writing through libsndfile. A file being written has no name, or a temporary one in its folder, until it
+ * is whole; devices and pipes, which cannot be renamed, are written in place. */
 #include "file.h"
 
 #include "../core/error.h"
@@ -11,10 +11,14 @@
 #include <limits.h>
 #include <math.h>
 #include <sndfile.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { NAME_ROOM = 17 }; /* of what makes a temporary name unique, with its end */
 
 struct gc_reader {
     SNDFILE *file;
@@ -25,9 +29,10 @@ struct gc_reader {
 
 struct gc_writer {
     SNDFILE *file;
-    char *path, *target, *temporary; /* as given; behind symbolic links; NULL when written in place */
-    mode_t mode;
-    int fd, failure; /* ours to close unless -1; errno of the first write that failed */
+    char *path, *target; /* as given; behind symbolic links */
+    char *temporary;     /* beside the target; NULL when written in place */
+    bool named;          /* a file of that name is there */
+    int fd, failure;     /* ours to close unless -1; errno of the first write that failed */
     gc_pcm pcm;
     int channels;
     char name[96];
@@ -178,6 +183,64 @@ static char *resolve(const char *path) {
     return real || errno == ENOMEM ? real : strdup(path);
 }
 
+/* Puts a name into w->temporary, beside the target, that no other writer has. */
+static void name_temporary(gc_writer *w) {
+    static _Atomic unsigned made;
+    unsigned random = 0;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
+        random = (unsigned)getpid();
+    char *name = strrchr(w->temporary, '-') + 1;
+    snprintf(name, NAME_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
+}
+
+/* A new file in the target's folder, without a name where the system can: then nobody sees it, and nothing is left of
+ * it however this process ends. */
+static int open_fresh(gc_writer *w) {
+    const char *slash = strrchr(w->target, '/');
+    int folder = slash ? (int)(slash - w->target) + 1 : 0;
+    size_t size = (size_t)folder + sizeof "./.gpuconv-" + NAME_ROOM;
+    w->temporary = gc_calloc((int64_t)size, 1);
+    if (!w->temporary) {
+        errno = ENOMEM;
+        return -1;
+    }
+    snprintf(w->temporary, size, "%.*s.", folder, w->target);
+    int fd = access("/proc/self/fd", X_OK) == 0 ? open(w->temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    snprintf(w->temporary, size, "%.*s.gpuconv-", folder, w->target);
+    w->named = fd < 0;
+    for (int attempt = 0; fd < 0 && attempt < 100; attempt++) {
+        name_temporary(w);
+        fd = open(w->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (fd < 0) {
+        free(w->temporary);
+        w->temporary = NULL;
+    }
+    return fd;
+}
+
+/* Gives the finished file its name at one stroke. */
+static bool take_name(gc_writer *w) {
+    char unnamed[64];
+    if (!w->named) {
+        snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", w->fd);
+        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, w->target, AT_SYMLINK_FOLLOW) == 0)
+            return true;
+        if (errno != EEXIST)
+            return false;
+        name_temporary(w);
+        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) != 0)
+            return false;
+        w->named = true;
+    }
+    if (rename(w->temporary, w->target) != 0)
+        return false;
+    w->named = false;
+    return true;
+}
+
 /* Opens the file to write into: a fresh one beside the target, or the target where it is no regular file. */
 static int open_output(gc_writer *w, gpuconv_error *error) {
     struct stat st;
@@ -196,23 +259,13 @@ static int open_output(gc_writer *w, gpuconv_error *error) {
         gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
         return -1;
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    w->mode = exists ? st.st_mode & 07777 : 0666 & ~mask;
-    const char *slash = strrchr(w->target, '/');
-    int folder = slash ? (int)(slash - w->target) + 1 : 0;
-    size_t size = strlen(w->target) + sizeof ".gpuconv-XXXXXX";
-    w->temporary = gc_calloc((int64_t)size, 1);
-    if (!w->temporary) {
-        gc_fail_memory(error, w->path);
-        return -1;
-    }
-    snprintf(w->temporary, size, "%.*s.gpuconv-XXXXXX", folder, w->target);
-    int fd = mkstemp(w->temporary);
+    int fd = open_fresh(w);
     if (fd < 0) {
         gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-        free(w->temporary);
-        w->temporary = NULL;
+    } else if (exists && fchmod(fd, st.st_mode & 07777) != 0) {
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
+        close(fd);
+        fd = -1;
     }
     return fd;
 }
@@ -350,18 +403,18 @@ gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
     int failed = sf_error(w->file);
     int closed = sf_close(w->file);
     w->file = NULL;
+    if (failed || closed || w->failure)
+        return fail_writing(error, w, sf_error_number(failed ? failed : closed));
+    /* Only a file that has a name already can wait with its own until it is closed: network drives tell late. */
+    bool late = w->named;
+    if (w->temporary && !late && !take_name(w))
+        w->failure = errno;
     if (w->fd >= 0 && close(w->fd) != 0 && !w->failure)
         w->failure = errno;
     w->fd = -1;
-    if (failed || closed || w->failure)
-        return fail_writing(error, w, sf_error_number(failed ? failed : closed));
-    if (!w->temporary)
-        return GPUCONV_OK;
-    if (chmod(w->temporary, w->mode) != 0 || rename(w->temporary, w->target) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-    free(w->temporary);
-    w->temporary = NULL;
-    return GPUCONV_OK;
+    if (w->temporary && late && !w->failure && !take_name(w))
+        w->failure = errno;
+    return w->failure ? fail_writing(error, w, "") : GPUCONV_OK;
 }
 
 void gc_writer_free(gc_writer *w) {
@@ -371,7 +424,7 @@ void gc_writer_free(gc_writer *w) {
         sf_close(w->file); /* given up: what it says no longer matters */
     if (w->fd >= 0)
         close(w->fd);
-    if (w->temporary)
+    if (w->named)
         unlink(w->temporary);
     free(w->temporary);
     free(w->target);

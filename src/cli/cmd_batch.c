@@ -2,6 +2,7 @@
 #include "../batch/batch.h"
 #include "cli.h"
 
+#include <malloc.h>
 #include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,10 @@ static int run(options *o, const char *path) {
     if (status)
         return fail(GC_EXIT_FAILED, error.message);
     gc_batch_progress p;
+    /* The memory of one file serves the next: given back to the system, it would be cleared and mapped anew each time.
+     */
+    mallopt(M_MMAP_THRESHOLD, 1 << 25);
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
     o->terminal = isatty(STDERR_FILENO);
     gc_batch b = {.manifest = &m,
                   .folder = o->out,

@@ -147,7 +147,6 @@ done=$(wc -l <"$work/log/before")
 [ "$done" -gt 0 ] || fail "killed too early"
 [ "$done" -lt "$many" ] || echo "the batch was through before it was killed: resuming has nothing to do"
 batch 0 tiny.csv --out cut --resume
-find cut -name '.gpuconv-*' -delete # what the killed one had under way never got a name
 same whole cut
 find cut -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
 [ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"

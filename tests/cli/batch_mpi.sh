@@ -46,7 +46,6 @@ wait $pid
 find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
 echo "$(wc -l <"$work/log/before") of 600 done when a rank was killed"
 quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "resuming: $(cat "$work/log/err")"
-find killed -name '.gpuconv-*' -delete
 rm -f one/results.jsonl
 diff -rq -x results.jsonl one killed || fail "resumed: other bytes"
 find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"

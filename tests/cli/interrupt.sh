@@ -2,6 +2,11 @@
 # Ctrl-C and its kin in the middle of a long job: exit 130, one line, nothing left, an older output untouched.
 . "$(dirname "$0")/lib.sh"
 
+# writing PID: it has begun to write
+writing() {
+    awk '/^wchar/ { many = $2 > 65536 } END { exit !many }' "/proc/$1/io" 2>"$work/log/io"
+}
+
 make_audio sparse in.wav 1600000000 2 44100 5
 make_audio noise ir.wav wav-16 1 44100 3000 0.1
 echo "an older output" >out.wav
@@ -11,7 +16,7 @@ for signal in INT TERM HUP; do
     "$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
     job=$!
     turns=0
-    until [ -n "$(find . -name '.*gpuconv*' -size +64k)" ]; do # under way once it writes
+    until writing $job; do
         kill -0 $job 2>/dev/null || fail "ended by itself: $(cat "$work/log/err")"
         turns=$((turns + 1))
         [ "$turns" -lt 3000 ] || fail "never began to write"
@@ -35,7 +40,7 @@ done
 ) &
 shell=$!
 turns=0
-until [ -n "$(find . -name '.*gpuconv*' -size +64k)" ]; do
+until [ -s "$work/log/pid" ] && writing "$(cat "$work/log/pid")"; do
     turns=$((turns + 1))
     [ "$turns" -lt 3000 ] || fail "never began to write"
     sleep 0.02
@@ -46,3 +51,16 @@ kill -s INT "$job"
 wait $shell
 [ "$(cat "$work/log/status")" -eq 130 ] || fail "exit $(cat "$work/log/status") after SIGINT under nohup"
 [ $((0x${ignored#????????} & 1)) -eq 1 ] || fail "a hang-up that nohup ignores was caught again"
+
+# Killed outright: where the system has files without names, nothing is left.
+before=$(state)
+"$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
+job=$!
+until writing $job; do
+    kill -0 $job 2>/dev/null || fail "ended by itself: $(cat "$work/log/err")"
+    sleep 0.02
+done
+named=$(find . -name '.gpuconv-*')
+kill -9 $job
+wait $job
+[ -n "$named" ] || [ "$(state)" = "$before" ] || fail "SIGKILL left something: $(ls -lA)"

@@ -322,7 +322,8 @@ static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **
             power += want * want;
         }
         double e = 10 * log10(wrong / power);
-        CHECK(e <= -120 || wrong <= 0, "%lld x %lld: %.1f dB", (long long)signal->frames, (long long)response->frames, e);
+        CHECK(e <= -120 || wrong <= 0, "%lld x %lld: %.1f dB", (long long)signal->frames, (long long)response->frames,
+              e);
         worst = e > worst ? e : worst;
     }
     note("signals of any length in one lane", worst);

@@ -137,7 +137,7 @@ static bool take_memory(gc_state *s) {
     s->planar_in = gc_calloc(inputs, in_stride * (int64_t)sizeof(float));
     s->planar_out = gc_calloc(outputs, out_stride * (int64_t)sizeof(float));
     s->overs = gc_calloc(plan->device.threads, sizeof *s->overs);
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < plan->slots; i++) {
         s->slots[i].in = gc_calloc(plan->chunk, (int64_t)inputs * gc_pcm_bytes(s->in_format));
         s->slots[i].out = gc_calloc(plan->chunk, (int64_t)outputs * gc_pcm_bytes(s->out_format));
         if (!s->slots[i].in || !s->slots[i].out)
@@ -172,7 +172,7 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     s->out_format = out;
     s->kind = gc_cpu_kind(plan->schedule.algorithm);
     s->history = s->kind->history(&plan->schedule);
-    gc_ring_init(&s->ring, SLOTS);
+    gc_ring_init(&s->ring, plan->slots);
     s->ring_ready = true;
     s->pool = gc_pool_new(plan->device.threads);
     s->convolver = s->kind->new (plan);
@@ -259,10 +259,13 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
+/* What is all one chunk has little to overlap with. */
 static gpuconv_status plan_cpu(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                gpuconv_error *error) {
-    plan->slots = SLOTS;
-    return gc_cpu_plan(plan, algorithm, config, error);
+    gpuconv_status status = gc_cpu_plan(plan, algorithm, config, error);
+    bool one = !status && config->frames >= 0 && config->frames + plan->schedule.taps - 1 <= plan->chunk;
+    plan->slots = one ? 2 : SLOTS;
+    return status;
 }
 
 const gc_backend gc_backend_cpu = {
