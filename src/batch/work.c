@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LANE_FLOATS = 1 << 22, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = LANE_FLOATS / 4 };
+enum { LANE_FLOATS = 1 << 21, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = LANE_FLOATS / 2 };
 
 /* A file that is open: what is read of it, and what it becomes. */
 typedef struct open_file {

@@ -20,8 +20,8 @@ typedef struct gc_batch_backend {
     /* How many devices there are; 0 with a reason. */
     int (*devices)(gpuconv_error *error);
 
-    /* A lane with room for so many floats each way and so many items; memory exhausted on the device halves both, down
-     * to a quarter, before it fails. DEVICE, MEMORY. */
+    /* A lane with room for so many floats each way and so many items; memory exhausted on the device halves both
+     * before it fails. DEVICE, MEMORY. */
     gpuconv_status (*lane)(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error);
     int64_t (*room)(const gc_lane *lane);
     float *(*in)(gc_lane *lane); /* host memory */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALLEST = 4, HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eight transforms of it */
+enum { SMALLEST = 2, HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eight transforms of it */
 
 struct gc_lane {
     int device, items, segments;
