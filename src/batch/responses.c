@@ -1,4 +1,5 @@
-/* A table of responses by what was wished of them; the longest unused ones go first. */
+/* A table of responses by what was wished of them, and a list of those that nobody holds: the longest unused go first.
+ */
 #include "responses.h"
 
 #include "../core/error.h"
@@ -16,7 +17,8 @@ enum { CHAINS = 4096, STRIPES = 64 };
 struct gc_responses {
     pthread_mutex_t lock, stripe[STRIPES];
     pthread_cond_t ready;
-    int64_t most, bytes, clock;
+    int64_t most, bytes;
+    gc_response *oldest, *youngest; /* of those that nobody holds */
     void (*forget)(int device, float *planes);
     gc_response *chain[CHAINS];
 };
@@ -87,18 +89,26 @@ static void unlink_one(gc_responses *r, gc_response *one) {
     r->bytes -= one->bytes;
 }
 
-/* Under the lock: makes room by forgetting what nobody holds. A search through all, but rare: only when full. */
+/* Under the lock, as all that follows: onto the list of those that nobody holds, and off it. */
+static void lay_down(gc_responses *r, gc_response *one) {
+    one->older = r->youngest;
+    one->younger = NULL;
+    *(r->youngest ? &r->youngest->younger : &r->oldest) = one;
+    r->youngest = one;
+}
+
+static void pick_up(gc_responses *r, gc_response *one) {
+    *(one->older ? &one->older->younger : &r->oldest) = one->younger;
+    *(one->younger ? &one->younger->older : &r->youngest) = one->older;
+    one->older = one->younger = NULL;
+}
+
 static void make_room(gc_responses *r) {
-    while (r->bytes > r->most) {
-        gc_response *oldest = NULL;
-        for (int c = 0; c < CHAINS; c++)
-            for (gc_response *one = r->chain[c]; one; one = one->next)
-                if (one->holders == 0 && (!oldest || one->used < oldest->used))
-                    oldest = one;
-        if (!oldest)
-            return;
-        unlink_one(r, oldest);
-        drop(r, oldest);
+    while (r->bytes > r->most && r->oldest) {
+        gc_response *one = r->oldest;
+        pick_up(r, one);
+        unlink_one(r, one);
+        drop(r, one);
     }
 }
 
@@ -131,10 +141,10 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
     while (one && strcmp(one->key, key) != 0)
         one = one->next;
     if (one) {
-        one->holders++;
+        if (one->holders++ == 0)
+            pick_up(r, one);
         while (!one->ready)
             pthread_cond_wait(&r->ready, &r->lock);
-        one->used = r->clock++;
         pthread_mutex_unlock(&r->lock);
         free(key);
         if (one->ir) {
@@ -164,7 +174,6 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
     pthread_mutex_lock(&r->lock);
     one->ir = ir;
     one->ready = true;
-    one->used = r->clock++;
     one->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
     r->bytes += one->bytes;
     pthread_cond_broadcast(&r->ready);
@@ -178,10 +187,12 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
 
 void gc_responses_give_back(gc_responses *r, gc_response *one) {
     pthread_mutex_lock(&r->lock);
-    if (--one->holders == 0 && !one->ir) { /* the next one may have more luck */
+    if (--one->holders == 0 && one->ir) {
+        lay_down(r, one);
+        make_room(r);
+    } else if (one->holders == 0) { /* the next one may have more luck */
         unlink_one(r, one);
         drop(r, one);
     }
-    make_room(r);
     pthread_mutex_unlock(&r->lock);
 }

@@ -11,10 +11,11 @@ typedef struct gc_response {
     float *planes[GC_BATCH_DEVICES]; /* its planes on a device, once somebody wanted them there */
     /* inside: */
     char *key;
-    int64_t bytes, used;
+    int64_t bytes;
     int holders;
     bool ready;
-    struct gc_response *next;
+    struct gc_response *next;            /* in its chain */
+    struct gc_response *older, *younger; /* among those that nobody holds */
 } gc_response;
 
 typedef struct gc_responses gc_responses;
