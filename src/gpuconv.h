@@ -175,6 +175,45 @@ GPUCONV_API gpuconv_status gpuconv_engine_reset(gpuconv_engine *engine);
 
 GPUCONV_API void gpuconv_engine_free(gpuconv_engine *engine);
 
+/* ---- In real time ---------------------------------------------------------------------------------------------- */
+
+/* A response that is played through: frame n of the output depends on frame n of the input, no frame of latency added.
+ * The response's beginning is convolved in the call itself, the rest by threads of its own, whose results are heard one
+ * partition later. */
+typedef struct gpuconv_realtime gpuconv_realtime;
+
+typedef struct gpuconv_realtime_config {
+    double rate;  /* frames a second: how often the threads look for work */
+    int block;    /* frames of a call that are to be served in time, 1..65536; longer calls work, but may be late */
+    int threads;  /* for the tail, 1..64; 0 (default): 1 */
+    bool patient; /* calls wait for the tail instead of leaving it out: for use where no time presses */
+} gpuconv_realtime_config;
+
+/* A routed response, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient in a config of zeros. MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
+                                                gpuconv_realtime **realtime, gpuconv_error *error);
+
+/* Any number of frames in, as many out, which may be the same buffers. For one thread at a time; it locks nothing,
+ * allocates nothing, calls nothing of the system, and waits for nobody (unless patient). Subnormal numbers are off
+ * meanwhile. */
+GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const float *const *in, float *const *out,
+                                          int64_t frames);
+
+/* From another thread, while it plays: from some call on another response of the same inputs and outputs, the input
+ * faded over from the old one to the new within `seconds` (0..60), while the old one rings out. Waits while an earlier
+ * exchange has not been taken up yet; STATE when nobody takes it up for two seconds. ARGUMENT, TOPOLOGY, MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, const gpuconv_ir *ir, double seconds,
+                                                 gpuconv_error *error);
+
+/* How often a part of the tail was left out because it was not ready; from any thread. */
+GPUCONV_API int64_t gpuconv_realtime_missed(const gpuconv_realtime *realtime);
+
+/* One sentence: how the response that began it is cut up, and why. */
+GPUCONV_API const char *gpuconv_realtime_plan(const gpuconv_realtime *realtime);
+
+/* When nobody is in gpuconv_realtime_process any more. */
+GPUCONV_API void gpuconv_realtime_free(gpuconv_realtime *realtime);
+
 /* ---- Measurements ---------------------------------------------------------------------------------------------- */
 
 typedef struct gpuconv_report gpuconv_report;

@@ -4,6 +4,7 @@
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
+#include "../../core/processor.h"
 #include "../../dsp/fft.h"
 #include "../../dsp/pcm.h"
 #include "cost.h"
@@ -103,7 +104,7 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
         made = b.signal && b.x && b.h && b.y;
     }
     if (made) {
-        gc_cpu_name(costs->cpu, sizeof costs->cpu);
+        gc_processor_name(costs->cpu, sizeof costs->cpu);
         costs->seconds[GC_COST_CPU_TAP] = tap(&b);
         costs->seconds[GC_COST_CPU_LEVEL_SMALL] = level(&b, INT64_C(1) << 13);
         costs->seconds[GC_COST_CPU_LEVEL_MEDIUM] = level(&b, INT64_C(1) << 17);

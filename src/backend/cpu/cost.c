@@ -108,21 +108,3 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
     plan->chunk = chunk_of(ir, &plan->schedule, frames, threads);
     return GPUCONV_OK;
 }
-
-void gc_cpu_name(char *name, size_t size) {
-    snprintf(name, size, "CPU");
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    if (!f)
-        return;
-    char line[256];
-    while (fgets(line, sizeof line, f)) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !value)
-            continue;
-        value += strspn(value, ": \t");
-        value[strcspn(value, "\n")] = '\0';
-        snprintf(name, size, "%s", value);
-        break;
-    }
-    fclose(f); /* read only: nothing can be lost */
-}

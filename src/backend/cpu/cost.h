@@ -8,7 +8,4 @@
 gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error);
 
-/* The processor's name as the system gives it, or "CPU". */
-void gc_cpu_name(char *name, size_t size);
-
 #endif

@@ -9,6 +9,7 @@
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
+#include "../../core/processor.h"
 #include "../../core/ring.h"
 #include "../../core/subnormal.h"
 #include "cost.h"
@@ -255,7 +256,7 @@ static const char *failure(const gc_state *s) {
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     (void)error;
     *device = (gc_device){.threads = config->threads ? config->threads : gc_processors()};
-    gc_cpu_name(device->name, sizeof device->name);
+    gc_processor_name(device->name, sizeof device->name);
     return GPUCONV_OK;
 }
 

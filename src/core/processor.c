@@ -1,0 +1,23 @@
+/* The processor's name, from the kernel. */
+#include "processor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void gc_processor_name(char *name, size_t size) {
+    snprintf(name, size, "CPU");
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    if (!f)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, f)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        value += strspn(value, ": \t");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(name, size, "%s", value);
+        break;
+    }
+    fclose(f); /* read only: nothing can be lost */
+}

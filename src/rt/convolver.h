@@ -1,0 +1,35 @@
+/*
+ * One response that plays: output frames come with the input frames that they belong to, no later.
+ *
+ *      callback      writes the input, convolves the head directly, adds what the stages have ready, and publishes
+ *                    every block of input that became complete
+ *      workers       take published blocks of the stages and compute what is heard a hop later
+ *
+ * The two meet in counters: published and done count blocks of a stage, and whoever raises claimed from done does the
+ * next one. No lock, no allocation, no call of the system on the callback's side.
+ */
+#ifndef GC_RT_CONVOLVER_H
+#define GC_RT_CONVOLVER_H
+
+#include "schedule.h"
+
+typedef struct gc_rt_convolver gc_rt_convolver;
+
+/* For calls of up to `block` frames in time. MEMORY. */
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, gc_rt_convolver **convolver,
+                                   gpuconv_error *error);
+void gc_rt_convolver_free(gc_rt_convolver *convolver);
+
+const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
+const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
+
+/* `frames` frames in, as many out, added to what stands there. in NULL: silence. What a stage does not have ready is
+ * done here, if it is short or `patient`; `patient` also waits for a worker that is at it; else it is left out and
+ * counted. Gives how often. */
+int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
+                                bool patient);
+
+/* From any thread but the callback's: does one block of one stage, the most urgent. False: nothing to do. */
+bool gc_rt_convolver_work(gc_rt_convolver *convolver);
+
+#endif
