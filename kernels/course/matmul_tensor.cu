@@ -32,7 +32,9 @@ struct bfloat_case {
 
 struct tf32_case {
     typedef float element;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     typedef wmma::precision::tf32 fragment;
+#endif
     enum { STEP = 8, STAGES = 3 };
 };
 

@@ -286,14 +286,14 @@ static int by_output(const void *a, const void *b) {
 
 /* The first entry of an output keeps it. */
 static gpuconv_status refuse_twins(gc_manifest *m, gpuconv_error *error) {
-    gc_entry **sorted = gc_calloc(gc_max(1, m->entries), sizeof(gc_entry *));
+    gc_entry **sorted = gc_calloc(gc_max(1, m->entries), (int64_t)sizeof(void *));
     int64_t n = 0;
     if (!sorted)
         return gc_fail_memory(error, "the manifest");
     for (int64_t i = 0; i < m->entries; i++)
         if (!m->entry[i].wrong)
             sorted[n++] = &m->entry[i];
-    qsort(sorted, (size_t)n, sizeof *sorted, by_output);
+    qsort((void *)sorted, (size_t)n, sizeof(void *), by_output);
     bool good = true;
     for (int64_t i = 1; i < n; i++)
         if (strcmp(sorted[i]->output, sorted[i - 1]->output) == 0)

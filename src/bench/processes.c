@@ -233,7 +233,7 @@ static gpuconv_status tell(const gc_bench *b, const gc_material *m, tool *t, con
 static gpuconv_status rounds(const gc_bench *b, const gc_material *m, const char *folder, tool *t,
                              gpuconv_error *error) {
     char path[TEXT];
-    double result[TOOLS][3];
+    double result[TOOLS][3] = {{0}};
     gpuconv_status status = GPUCONV_OK;
     snprintf(path, sizeof path, "%s/out.wav", folder);
     for (int round = -1; round < b->runs && !status; round++) /* the first fills the caches, and is checked */

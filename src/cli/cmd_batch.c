@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void note(void *context, const char *text) {
 }
 
 static void print_time(double seconds) {
-    long long s = (long long)(seconds + 0.5);
+    long long s = llrint(seconds);
     if (s >= 3600)
         fprintf(stderr, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
     else
@@ -42,8 +43,9 @@ static void print_time(double seconds) {
 static void print_progress(const gc_batch_progress *p) {
     int64_t now = p->done + p->failed, left = p->total - p->skipped - now;
     double rate = p->seconds > 0 ? (double)now / p->seconds : 0;
-    fprintf(stderr, "%lld of %lld files, %.0f a second, %.3g h of audio a second", (long long)(now + p->skipped),
-            (long long)p->total, rate, p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
+    long long passed = now + p->skipped;
+    fprintf(stderr, "%lld of %lld files, %.0f a second, %.3g h of audio a second", passed, (long long)p->total, rate,
+            p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
     for (int i = 0; i < p->devices && p->devices > 1 && i < 8; i++)
         fprintf(stderr, ", cuda %d %.2g h/s", p->device[i], p->device_audio[i] / p->seconds / 3600);
     if (p->failed)

@@ -34,7 +34,8 @@ static int choose(const char **names, const gc_lab_module **chosen) {
     const gc_lab_module *const *all;
     int count = gc_lab_modules(&all), n = 0;
     if (!names || !names[0]) {
-        memcpy(chosen, all, (size_t)count * sizeof *chosen);
+        for (int i = 0; i < count; i++)
+            chosen[i] = all[i];
         return count;
     }
     for (int i = 0; names[i]; i++) {
@@ -204,8 +205,8 @@ static double median_of(const json_t *rows, const char *variant) {
 /* Amdahl: of a time of 1, what a share p that is made s times faster leaves: 1 / (1 - p + p / s). */
 static void amdahl_table(const char *what, double share) {
     printf("\n%s: %.2f %% of the time can be spread out, so the whole gets\n ", what, share * 100);
-    for (double s = 2; s <= 65536; s *= 4)
-        printf("  %.4g x with %.0f", 1 / (1 - share + share / s), s);
+    for (int s = 2; s <= 65536; s *= 4)
+        printf("  %.4g x with %d", 1 / (1 - share + share / s), s);
     printf("\n  and never more than %.4g x\n", 1 / (1 - share));
 }
 

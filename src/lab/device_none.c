@@ -59,6 +59,7 @@ int gc_lab_device_mark(gc_lab_device *device) {
     return LAB_CANNOT;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as where there is a device */
 int gc_lab_device_since(gc_lab_device *device, double *seconds) {
     (void)device;
     (void)seconds;

@@ -100,12 +100,16 @@ static void grid(FILE *to, const axis *x, const axis *y) {
         const axis *a = across ? y : x;
         if (a->logarithmic) {
             double factor = a->high / a->low > 1e5 ? 100 : a->high / a->low > 40 ? 10 : 2;
-            for (double v = pow(factor, ceil(log(a->low) / log(factor) - 1e-9)); v <= a->high * 1.0001; v *= factor)
-                grid_line(to, x, y, v, across);
+            double first = pow(factor, ceil(log(a->low) / log(factor) - 1e-9));
+            int lines = 1 + (int)(log(a->high * 1.0001 / first) / log(factor));
+            for (int i = 0; i < lines; i++)
+                grid_line(to, x, y, first * pow(factor, i), across);
         } else {
             double step = step_of(a->high - a->low);
-            for (double v = ceil(a->low / step) * step; v <= a->high * 1.0001; v += step)
-                grid_line(to, x, y, v, across);
+            double first = ceil(a->low / step) * step;
+            int lines = 1 + (int)((a->high * 1.0001 - first) / step);
+            for (int i = 0; i < lines; i++)
+                grid_line(to, x, y, first + i * step, across);
         }
     }
 }

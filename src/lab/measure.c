@@ -30,6 +30,7 @@ static int sample(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_d
     if (!failed && device && !events)
         failed = gc_lab_device_wait(device);
     double start = gc_now();
+    *seconds = 0;
     if (!failed && events)
         failed = gc_lab_device_mark(device);
     for (int r = 0; !failed && r < row; r++)

@@ -2,6 +2,7 @@
 #include "ptx.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef LAB_PTX_FILES /* a header of the build: LAB_PTX(file without .cu, "its .ptx") a line */
@@ -73,9 +74,9 @@ static void plain_name(const char *mangled, char *name, size_t room) {
     const char *at = strncmp(mangled, "_ZN", 3) == 0 ? mangled + 3 : strncmp(mangled, "_Z", 2) == 0 ? mangled + 2 : "";
     (void)snprintf(name, room, "%.100s", mangled);
     while (isdigit((unsigned char)*at)) {
-        size_t length = 0;
-        while (isdigit((unsigned char)*at))
-            length = 10 * length + (size_t)(*at++ - '0');
+        char *after;
+        size_t length = strtoul(at, &after, 10);
+        at = after;
         if (length > strlen(at))
             return;
         (void)snprintf(name, room, "%.*s", (int)length, at);

@@ -22,11 +22,11 @@ make_audio noise ir.wav wav-float 1 16000 2000 0.1
     done
     echo "none.wav,ir.wav,bad.wav"
 } >list.csv
-quietly "$GPUCONV" batch -b cpu list.csv --out one
-[ $? -eq 1 ] || fail "alone: $(cat "$work/log/err")"
+status=0
+quietly "$GPUCONV" batch -b cpu list.csv --out one || status=$?
+[ "$status" -eq 1 ] || fail "alone: $(cat "$work/log/err")"
 for ranks in 2 4 8; do
-    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks
-    [ $? -ne 0 ] || fail "$ranks ranks: exit 0 in spite of a failure"
+    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks && fail "$ranks ranks: exit 0 in spite of a failure"
     diff -rq -x results.jsonl one r$ranks || fail "$ranks ranks give other bytes"
     [ "$(wc -l <r$ranks/results.jsonl)" -eq 601 ] || fail "$ranks ranks: $(wc -l <r$ranks/results.jsonl) results: $(cat "$work/log/err")"
     [ "$(sed 's/.*"output":"//; s/".*//' r$ranks/results.jsonl | sort -u | wc -l)" -eq 601 ] || fail "an entry twice"
