@@ -141,7 +141,7 @@ static void a_single_tap_at_every_partition_edge_delays_by_just_so_much(void **s
     h.channel[0][TAPS - 1] = 1e-30f; /* the length stays */
     gpuconv_ir *shape = harness_route(&h, 1);
     gc_rt_schedule schedule;
-    gc_rt_schedule_make(shape, 64, &schedule);
+    gc_rt_schedule_make(shape, 64, 48000, &schedule);
     CHECK(schedule.stages >= 2, "%d stages are no test of edges", schedule.stages);
     int64_t edges[200];
     int count = 0;

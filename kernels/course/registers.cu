@@ -7,7 +7,18 @@ namespace {
 
 enum { BLOCK = 256, NUMBERS = 80, ROUNDS = 64, CHAIN = 20000 };
 
-template <int BLOCKS> __global__ void __launch_bounds__(BLOCK, BLOCKS) mix(const float *in, float *out, int64_t n) {
+/* No more than this architecture's multiprocessors have room for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+enum { ROOM = 4 };
+#elif defined(__CUDA_ARCH__) &&                                                                                        \
+    (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+enum { ROOM = 6 };
+#else
+enum { ROOM = 8 };
+#endif
+
+template <int BLOCKS>
+__global__ void __launch_bounds__(BLOCK, BLOCKS < ROOM ? BLOCKS : ROOM) mix(const float *in, float *out, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;

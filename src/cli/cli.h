@@ -8,6 +8,7 @@ enum { GC_EXIT_DONE = 0, GC_EXIT_FAILED = 1, GC_EXIT_USAGE = 2, GC_EXIT_INTERRUP
 int gc_cmd_convolve(int argc, const char **argv);
 int gc_cmd_batch(int argc, const char **argv);
 int gc_cmd_bench(int argc, const char **argv);
+int gc_cmd_bench_rt(int argc, const char **argv);
 int gc_cmd_calibrate(int argc, const char **argv);
 
 /* Words that options take, in the order of the enumerations that they stand for. */

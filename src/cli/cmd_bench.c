@@ -176,10 +176,15 @@ int gc_cmd_bench(int argc, const char **argv) {
         {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
         {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "say nothing but errors", NULL},
         POPT_AUTOHELP POPT_TABLEEND};
+    if (argc > 1 && strcmp(argv[1], "rt") == 0) {
+        argv[1] = "gpuconv bench rt";
+        return gc_cmd_bench_rt(argc - 1, argv + 1);
+    }
     poptContext context = poptGetContext("gpuconv bench", argc, argv, table, 0);
     if (!context)
         return fail(GC_EXIT_FAILED, "out of memory");
-    poptSetOtherOptionHelp(context, "[OPTIONS]\nMeasures convolutions on this machine, with every output checked.\n\n"
+    poptSetOtherOptionHelp(context, "[OPTIONS]\nMeasures convolutions on this machine, with every output checked.\n"
+                                    "Also: gpuconv bench rt, in real time.\n\n"
                                     "Options:");
     int status, bad = poptGetNextOpt(context);
     if (bad < -1) {

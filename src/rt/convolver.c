@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames that a call is cut into at most; how many of the longest partitions of input are kept; partitions that the
- * callback may do itself when nobody else has, in blocks. */
-enum { SEGMENT = 4096, SLACK = 8, INLINE_BLOCKS = 4 };
+/* Frames that a call is cut into at most; how many of the longest partitions of input are kept. */
+enum { SEGMENT = 4096, SLACK = 8 };
 
 typedef struct stage {
     gc_rt_stage_plan plan;
@@ -30,7 +29,7 @@ struct gc_rt_convolver {
     const gc_simd *simd;
     gc_rt_schedule schedule;
     stage stage[GC_RT_STAGES];
-    int64_t block, now;   /* frames: of a call in time, so far */
+    int64_t now;          /* frames so far */
     int64_t ring, mirror; /* of an input's buffer: its length, and how much of its beginning stands behind it again */
     float *input;         /* inputs x (ring + mirror) */
     float *silence;
@@ -82,7 +81,7 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     return made;
 }
 
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, gc_rt_convolver **convolver,
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_convolver **convolver,
                                    gpuconv_error *error) {
     *convolver = NULL;
     gc_rt_convolver *c = gc_calloc(1, sizeof *c);
@@ -90,8 +89,7 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, gc_rt_co
         return gc_fail_memory(error, "a response that plays");
     c->ir = gc_ir_hold(ir);
     c->simd = gc_simd_best();
-    c->block = block;
-    gc_rt_schedule_make(ir, block, &c->schedule);
+    gc_rt_schedule_make(ir, block, rate, &c->schedule);
     const gc_rt_schedule *plan = &c->schedule;
     int64_t longest = plan->stages ? plan->stage[plan->stages - 1].hop : 0;
     bool made = true;
@@ -168,7 +166,7 @@ static void run(gc_rt_convolver *c, stage *s, int64_t t) {
 bool gc_rt_convolver_work(gc_rt_convolver *c) {
     for (int i = 0; i < c->schedule.stages; i++) { /* the shortest has the least time left */
         int64_t t;
-        if (claim(&c->stage[i], &t)) {
+        if (!c->stage[i].plan.here && claim(&c->stage[i], &t)) {
             run(c, &c->stage[i], t);
             return true;
         }
@@ -180,12 +178,11 @@ bool gc_rt_convolver_work(gc_rt_convolver *c) {
 
 /* Whether block t of a stage is there to be heard. */
 static bool ready(gc_rt_convolver *c, stage *s, int64_t t, bool patient) {
-    bool here = patient || s->plan.hop <= INLINE_BLOCKS * gc_max(c->block, GC_RT_HOP_LEAST);
     for (;;) {
         int64_t mine;
         if (atomic_load_explicit(&s->done, memory_order_acquire) > t)
             return true;
-        if (here && claim(s, &mine))
+        if ((patient || s->plan.here) && claim(s, &mine))
             run(c, s, mine);
         else if (!patient)
             return false;

@@ -15,21 +15,21 @@
 
 typedef struct gc_rt_convolver gc_rt_convolver;
 
-/* For calls of up to `block` frames in time. MEMORY. */
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, gc_rt_convolver **convolver,
+/* For calls of up to `block` frames in time, at `rate`. MEMORY. */
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_convolver **convolver,
                                    gpuconv_error *error);
 void gc_rt_convolver_free(gc_rt_convolver *convolver);
 
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
 
-/* `frames` frames in, as many out, added to what stands there. in NULL: silence. What a stage does not have ready is
- * done here, if it is short or `patient`; `patient` also waits for a worker that is at it; else it is left out and
- * counted. Gives how often. */
+/* `frames` frames in, as many out, added to what stands there. in NULL: silence. What a worker's stage does not have
+ * ready is left out and counted, unless `patient`: then it is done here, or waited for. Gives how often. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool patient);
 
-/* From any thread but the callback's: does one block of one stage, the most urgent. False: nothing to do. */
+/* From any thread but the callback's: does one block of one stage of the workers', the most urgent. False: nothing to
+ * do. */
 bool gc_rt_convolver_work(gc_rt_convolver *convolver);
 
 #endif

@@ -222,6 +222,15 @@ static void describe(gpuconv_realtime *r, const gc_rt_convolver *c) {
                        100 * s->load * r->config.rate);
 }
 
+/* Nanoseconds between two looks for work: half the shortest hop that workers do, and often enough for an exchange. */
+static long pause_of(const gc_rt_schedule *s, double rate) {
+    double pause = 10e-3;
+    for (int i = 0; i < s->stages; i++)
+        if (!s->stage[i].here && (double)s->stage[i].hop / rate / 2 < pause)
+            pause = (double)s->stage[i].hop / rate / 2;
+    return (long)(1e9 * pause);
+}
+
 void gpuconv_realtime_free(gpuconv_realtime *r) {
     if (!r)
         return;
@@ -255,17 +264,14 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     r->outputs = ir->outputs;
     pthread_mutex_init(&r->swapping, NULL);
     gc_rt_convolver *c = NULL;
-    gpuconv_status status = gc_rt_convolver_new(ir, chosen.block, &c, error);
+    gpuconv_status status = gc_rt_convolver_new(ir, chosen.block, chosen.rate, &c, error);
     r->scratch = gc_calloc((int64_t)(2 * r->inputs + r->outputs) * CHUNK, sizeof *r->scratch);
     if (!status && !r->scratch)
         status = gc_fail_memory(error, "a response that plays");
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, SOUNDING);
     if (!status) {
-        const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
-        double hop = s->stages ? (double)s->stage[0].hop : 4096;
-        double pause = hop / chosen.rate / 4;
-        r->pause.tv_nsec = (long)(1e9 * (pause < 5e-3 ? pause : 5e-3));
+        r->pause.tv_nsec = pause_of(gc_rt_convolver_schedule(c), chosen.rate);
         describe(r, c);
     }
     for (; !status && r->threads < chosen.threads; r->threads++)
@@ -288,7 +294,7 @@ gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, 
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d to %d channels cannot take the place of %d to %d", ir->inputs,
                        ir->outputs, r->inputs, r->outputs);
     gc_rt_convolver *c;
-    gpuconv_status status = gc_rt_convolver_new(ir, r->config.block, &c, error);
+    gpuconv_status status = gc_rt_convolver_new(ir, r->config.block, r->config.rate, &c, error);
     if (status)
         return status;
     pthread_mutex_lock(&r->swapping);

@@ -9,8 +9,10 @@ enum { GC_RT_STAGES = 10, GC_RT_HOP_LEAST = 256, GC_RT_HOP_MOST = 1 << 16 };
 
 typedef struct gc_rt_stage_plan {
     int64_t hop;        /* frames of a partition, a power of two */
-    int64_t offset;     /* taps before this stage: twice its hop, so that there is a hop's time to compute in */
+    int64_t offset;     /* taps before it: twice its hop, so that a worker has a hop's time; its hop if done `here` */
     int64_t partitions; /* up to the next stage, or the response's end */
+    double seconds;     /* of one block of it, predicted */
+    bool here;          /* so little that the callback does it itself when a block is complete, and no worker wakes */
 } gc_rt_stage_plan;
 
 typedef struct gc_rt_schedule {
@@ -21,7 +23,7 @@ typedef struct gc_rt_schedule {
 } gc_rt_schedule;
 
 /* The cheapest by the costs measured on this machine (or built in) whose smallest partition is no shorter than `block`
- * frames, the longest call that is to be served in time. */
-void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, gc_rt_schedule *schedule);
+ * frames, the longest call that is to be served in time at `rate` frames a second. */
+void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule);
 
 #endif

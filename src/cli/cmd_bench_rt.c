@@ -1,0 +1,84 @@
+/* gpuconv bench rt: what this machine plays through without a gap. */
+#include "../bench/realtime.h"
+#include "cli.h"
+
+#include <popt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct options {
+    char *plot, *report;
+    double length, rate, seconds;
+    int channels, block, threads, search;
+} options;
+
+static int fail(int status, const char *text) {
+    fprintf(stderr, "gpuconv: %s\n", text);
+    return status;
+}
+
+static int run(const options *o) {
+    int format = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
+    if (format < 0 || o->channels < 1 || o->channels > 1024 || o->block < 1 || o->block > 65536 || o->threads < 0 ||
+        o->threads > 64)
+        return fail(GC_EXIT_USAGE, "--channels are 1 to 1024, --block 1 to 65536, --threads 1 to 64, --report text or "
+                                   "json; try --help");
+    if (!(o->rate >= 1000 && o->rate <= 1e6 && o->length * o->rate >= 1 && o->length <= 600 && o->seconds >= 0.1 &&
+          o->seconds <= 86400))
+        return fail(GC_EXIT_USAGE, "--rate is 1000 to 1000000, --length up to 600, --seconds 0.1 to 86400; try --help");
+    gpuconv_error error = {0};
+    gc_bench b = {0};
+    if (gpuconv_report_new(&b.report) != GPUCONV_OK)
+        return fail(GC_EXIT_FAILED, "out of memory");
+    b.cancel = gc_catch_signals();
+    gc_bench_realtime_case what = {.channels = o->channels,
+                                   .taps = (int64_t)(o->length * o->rate),
+                                   .block = o->block,
+                                   .rate = o->rate,
+                                   .seconds = o->seconds,
+                                   .threads = o->threads,
+                                   .search = o->search,
+                                   .plot = o->plot};
+    gpuconv_status status = gc_bench_realtime(&b, &what, &error);
+    int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+    if (status)
+        fprintf(stderr, "gpuconv: %s\n", error.message);
+    else if (gpuconv_report_write(b.report, (gpuconv_report_format)format, stdout) != GPUCONV_OK)
+        result = fail(GC_EXIT_FAILED, "the report cannot be written");
+    gpuconv_report_free(b.report);
+    return result;
+}
+
+int gc_cmd_bench_rt(int argc, const char **argv) {
+    options o = {.length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
+    struct poptOption table[] = {
+        {"channels", 'c', POPT_ARG_INT, &o.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
+        {"length", 'l', POPT_ARG_DOUBLE, &o.length, 0, "seconds of a response (default: 2)", "SECONDS"},
+        {"block", 'B', POPT_ARG_INT, &o.block, 0, "frames of a block (default: 64)", "FRAMES"},
+        {"rate", 'r', POPT_ARG_DOUBLE, &o.rate, 0, "frames a second (default: 48000)", "HZ"},
+        {"seconds", 's', POPT_ARG_DOUBLE, &o.seconds, 0, "how long (default: 10)", "SECONDS"},
+        {"search", 'S', POPT_ARG_NONE, &o.search, 0, "double the channels as long as the machine keeps up", NULL},
+        {"threads", 't', POPT_ARG_INT, &o.threads, 0, "for the tail (default: 1)", "COUNT"},
+        {"plot", 'p', POPT_ARG_STRING, &o.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
+         "FILE"},
+        {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
+        POPT_AUTOHELP POPT_TABLEEND};
+    poptContext context = poptGetContext("gpuconv bench rt", argc, argv, table, 0);
+    if (!context)
+        return fail(GC_EXIT_FAILED, "out of memory");
+    poptSetOtherOptionHelp(context, "[OPTIONS]\nPlays noise through responses, paced by the clock, without a sound "
+                                    "device.\n\nOptions:");
+    int status, bad = poptGetNextOpt(context);
+    if (bad < -1) {
+        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
+        status = GC_EXIT_USAGE;
+    } else if (poptPeekArg(context)) {
+        status = fail(GC_EXIT_USAGE, "bench rt takes options only; try --help");
+    } else {
+        status = run(&o);
+    }
+    poptFreeContext(context);
+    free(o.plot);
+    free(o.report);
+    return status;
+}
