@@ -19,6 +19,12 @@
 #include "overlap_save.cuh"
 #include "turns.h"
 
+/* Only multiprocessors with room for a whole transform beside the cache: compute capability 8.0, 8.7, 9.0, 10.x. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870 ||                                         \
+    (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#define BATCH_HAS_ROOM
+#endif
+
 namespace {
 
 enum { THREADS = 512, EACH = 32, POINTS = THREADS * EACH, GROUP = 16, SUB_ROW = GROUP + 1, ROW = EACH * SUB_ROW };
@@ -119,6 +125,7 @@ __device__ __forceinline__ void store_unfolded(const float2 *v, float *y, int be
 
 __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__restrict__ items, int count,
                                                     const float2 *__restrict__ turns, float2 *spectra, int *ticket) {
+#ifdef BATCH_HAS_ROOM
     extern __shared__ __align__(16) float2 shared[];
     __shared__ int mine;
     const int t = threadIdx.x;
@@ -164,6 +171,7 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
         }
         __syncthreads();
     }
+#endif
 }
 
 } // namespace
@@ -176,8 +184,14 @@ void gck_batch_turns(float2 *turns) {
 }
 
 cudaError_t gck_batch_size(gck_batch_needs *needs) {
-    int multiprocessors = 0;
+    int multiprocessors = 0, device = 0, room = 0;
     cudaError_t failed = count_multiprocessors(&multiprocessors);
+    if (!failed)
+        failed = cudaGetDevice(&device);
+    if (!failed)
+        failed = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (!failed && room < SHARED)
+        failed = cudaErrorNotSupported;
     *needs = {TURNS, multiprocessors, (int64_t)multiprocessors * POINTS};
     return failed;
 }

@@ -35,6 +35,19 @@ static int devices(gpuconv_error *error) {
                 cudaGetErrorString(failed ? failed : cudaErrorNoDevice));
         return 0;
     }
+    for (int d = 0; d < count; d++) { /* all or none: which way an entry goes must not depend on the device */
+        gck_batch_needs needs;
+        failed = cudaSetDevice(d);
+        if (!failed)
+            failed = gck_batch_size(&needs);
+        if (failed) {
+            (void)cudaGetLastError();
+            gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", d,
+                    failed == cudaErrorNotSupported ? "batches want 136 KB of shared memory a block, more than it has"
+                                                    : cudaGetErrorString(failed));
+            return 0;
+        }
+    }
     return count;
 }
 
