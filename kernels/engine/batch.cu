@@ -38,6 +38,8 @@ enum {
     TURNS = UP_B + 512 * 16
 };
 
+#ifdef BATCH_HAS_ROOM
+
 __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
     const int node = t / GROUP, u = t % GROUP;
     float2 *row = s + node * ROW;
@@ -122,6 +124,8 @@ __device__ __forceinline__ void store_unfolded(const float2 *v, float *y, int be
             y[m - before] = add ? y[m - before] + w.y : w.y;
     }
 }
+
+#endif
 
 __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__restrict__ items, int count,
                                                     const float2 *__restrict__ turns, float2 *spectra, int *ticket) {
