@@ -217,6 +217,7 @@ static int open_fresh(gc_writer *w) {
     if (fd < 0) {
         free(w->temporary);
         w->temporary = NULL;
+        w->named = false;
     }
     return fd;
 }

@@ -2,9 +2,16 @@
 # Ctrl-C and its kin in the middle of a long job: exit 130, one line, nothing left, an older output untouched.
 . "$(dirname "$0")/lib.sh"
 
-# writing PID: it has begun to write
+# writing PID: it has begun to write, into a file without a name or with a temporary one
 writing() {
-    awk '/^wchar/ { many = $2 > 65536 } END { exit !many }' "/proc/$1/io" 2>"$work/log/io"
+    for link in /proc/"$1"/fd/*; do
+        case $(readlink "$link") in
+        "$PWD"/*deleted* | *.gpuconv-*)
+            size=$(stat -L -c %s "$link" 2>"$work/log/stat") && [ "$size" -gt 65536 ] && return 0
+            ;;
+        esac
+    done
+    return 1
 }
 
 make_audio sparse in.wav 1600000000 2 44100 5
