@@ -1,0 +1,25 @@
+#!/bin/sh
+# bench rt plays by the clock, checks what it played, tells the times, and draws them.
+. "$(dirname "$0")/lib.sh"
+
+# holds TEXT...: each stands in the report
+holds() {
+    for text in "$@"; do
+        grep -qF -- "$text" "$work/log/out" || fail "the report does not say '$text': $(cat "$work/log/out")"
+    done
+}
+
+runs bench rt --seconds 0.4 --length 0.3 --channels 3
+holds 'real time' 'deadline us' 'median us' '99.9 % us' 'worst part' missed 'CPU %' 'error dB' 'block times' directly
+runs bench rt --seconds 0.2 --length 0.05 --block 512 --rate 44100 --report json
+holds '"error dB"' '"kept up"'
+runs bench rt --help
+holds 'gpuconv bench rt'
+refuses 2 "--channels" bench rt --channels 0
+refuses 2 "--length" bench rt --length 0
+refuses 2 "takes options only" bench rt now
+refuses 2 "--nonsense" bench rt --nonsense
+if command -v gnuplot >"$work/log/which"; then
+    runs bench rt --seconds 0.2 --length 0.1 --plot times.svg
+    grep -q 'deadline' times.svg || fail "the drawing names no deadline"
+fi
