@@ -183,7 +183,7 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
         y[i] = at > from ? (double)(at - from) : (double)NAN;
         double values[] = {x[i], (double)(at - from)};
         if (at > from)
-            gc_report_row(b->report, "block times", 2, names, values);
+            gc_report_named_row(b->report, "block times", "blocks", 2, names, values);
     }
     if (!s->what->plot)
         return GPUCONV_OK;
