@@ -4,6 +4,9 @@
  *   look_audio about PATH                    prints frames, channels, rate, container and sample format, one line
  *   look_audio clipped PATH                  prints how many samples stand at either end of a 16-bit scale
  *   look_audio near PATH OTHER BOUND         the same frames and channels, no sample further apart than BOUND
+ *   look_audio null PATH OTHER BOUND LEAST   what a sound server recorded against what it was given: found in it by its
+ *                                            loudest part, from there to either's end in both directions the same to
+ *                                            BOUND dB of the whole, over LEAST frames or more
  *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
  *                                            a sparse file's convolution: these taps after each of these positions, to
  *                                            the last bit, and nothing else anywhere
@@ -139,6 +142,76 @@ static int near(const char *path, const char *other, double bound) {
     return failed;
 }
 
+static float *whole(const char *path, SF_INFO *info) {
+    SNDFILE *file = opened(path, info);
+    float *samples = file ? calloc((size_t)(info->frames * info->channels + 1), sizeof *samples) : NULL;
+    if (samples)
+        info->frames = sf_readf_float(file, samples, info->frames);
+    sf_close(file);
+    return samples;
+}
+
+/* Where in b the `n` frames of a from `at` on fit best. */
+static sf_count_t place_of(const float *a, sf_count_t at, sf_count_t n, const float *b, sf_count_t frames,
+                           int channels) {
+    double least = HUGE_VAL;
+    sf_count_t best = 0;
+    for (sf_count_t k = 0; k + n <= frames; k++) {
+        double error = 0;
+        for (sf_count_t i = 0; i < n && error < least; i++) {
+            double d = (double)a[(at + i) * channels] - (double)b[(k + i) * channels];
+            error += d * d;
+        }
+        if (error < least) {
+            least = error;
+            best = k;
+        }
+    }
+    return best;
+}
+
+static int null_test(const char *path, const char *other, double bound, sf_count_t least) {
+    enum { PROBE = 2048 };
+    SF_INFO one, two;
+    float *a = whole(path, &one), *b = whole(other, &two);
+    int failed = !a || !b || one.channels != two.channels || one.frames < PROBE || two.frames < PROBE
+                     ? fail(path, "other channels, or too short")
+                     : 0;
+    if (!failed) {
+        int channels = one.channels;
+        sf_count_t loudest = 0;
+        double most = -1;
+        for (sf_count_t at = 0; at + PROBE <= one.frames; at += PROBE / 2) {
+            double power = 0;
+            for (sf_count_t i = 0; i < PROBE; i++)
+                power += (double)a[(at + i) * channels] * (double)a[(at + i) * channels];
+            if (power > most) {
+                most = power;
+                loudest = at;
+            }
+        }
+        sf_count_t shift = place_of(a, loudest, PROBE, b, two.frames, channels) - loudest; /* b[n + shift] is a[n] */
+        sf_count_t from = shift < 0 ? -shift : 0,
+                   to = one.frames + shift < two.frames ? one.frames : two.frames - shift;
+        double error = 0, power = 0;
+        for (sf_count_t i = from * channels; i < to * channels; i++) {
+            double d = (double)a[i] - (double)b[i + shift * channels];
+            error += d * d;
+            power += (double)b[i + shift * channels] * (double)b[i + shift * channels];
+        }
+        double residual = 10 * log10(error / power);
+        printf("%s: %lld frames against %s, shifted by %lld: %.1f dB\n", path, (long long)(to - from), other,
+               (long long)shift, residual);
+        if (!(residual <= bound) && !(error <= 0 && power > 0))
+            failed = fail(path, "is not what was played");
+        else if (to - from < least)
+            failed = fail(path, "holds too little of it");
+    }
+    free(a);
+    free(b);
+    return failed;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 2 ? argv[1] : "";
     if (strcmp(what, "about") == 0 && argc == 3)
@@ -147,8 +220,10 @@ int main(int argc, char **argv) {
         return clipped(argv[2]);
     if (strcmp(what, "near") == 0 && argc == 5)
         return near(argv[2], argv[3], strtod(argv[4], NULL));
+    if (strcmp(what, "null") == 0 && argc == 6)
+        return null_test(argv[2], argv[3], strtod(argv[4], NULL), strtol(argv[5], NULL, 10));
     if (strcmp(what, "sparse") == 0 && argc > 8)
         return sparse(argc - 2, argv + 2);
-    fprintf(stderr, "look_audio: about, clipped, near or sparse; see its source\n");
+    fprintf(stderr, "look_audio: about, clipped, near, null or sparse; see its source\n");
     return 2;
 }

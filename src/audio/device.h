@@ -1,4 +1,5 @@
-/* Sound devices: a callback that is handed blocks of planar samples. The only folder that knows PortAudio. */
+/* Sound devices: a callback that is handed blocks of planar samples. What knows PortAudio is a module of its own, so
+ * that a command that plays nothing loads no sound libraries. */
 #ifndef GC_AUDIO_DEVICE_H
 #define GC_AUDIO_DEVICE_H
 
@@ -19,19 +20,26 @@ typedef struct gc_sound_config {
     void *context;
 } gc_sound_config;
 
-/* One line a device: its number, name, channels and latencies, to be freed. NULL: no memory, or *error says why. */
-char *gc_sound_list(gpuconv_error *error);
+/* What the module that knows the library gives. */
+typedef struct gc_sound_system {
+    /* One line a device: its number, name, channels and latency, to be freed. NULL: *error says why. */
+    char *(*list)(gpuconv_error *error);
 
-/* Opens; silent until started. DEVICE with what the system says, MEMORY. */
-gpuconv_status gc_sound_open(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error);
-gpuconv_status gc_sound_start(gc_sound *sound, gpuconv_error *error);
+    /* Opens; silent until started. DEVICE with what the system says, MEMORY. */
+    gpuconv_status (*open)(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error);
+    gpuconv_status (*start)(gc_sound *sound, gpuconv_error *error);
+    double (*latency)(const gc_sound *sound); /* seconds of the output, as the device says */
+    int64_t (*gaps)(const gc_sound *sound);   /* blocks that the device says were late */
+    bool (*alive)(const gc_sound *sound);     /* still calling back */
 
-double gc_sound_rate(const gc_sound *sound);    /* that the device really runs at */
-double gc_sound_latency(const gc_sound *sound); /* seconds of the output, as the device says */
-int64_t gc_sound_gaps(const gc_sound *sound);   /* blocks that the device says were late */
-bool gc_sound_alive(const gc_sound *sound);     /* still calling back */
+    /* After it no callback comes any more. `drain`: what was handed over is heard first. */
+    void (*close)(gc_sound *sound, bool drain);
+} gc_sound_system;
 
-/* After it no callback comes any more. */
-void gc_sound_close(gc_sound *sound);
+#define GC_SOUND_SYSTEM "gpuconv_sound_system"
+typedef const gc_sound_system *gc_sound_system_of(void);
+
+/* UNSUPPORTED where this build has none. */
+gpuconv_status gc_sound_find(const gc_sound_system **system, gpuconv_error *error);
 
 #endif

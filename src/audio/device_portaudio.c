@@ -21,7 +21,6 @@ struct gc_sound {
 
 /* PortAudio's host interfaces print what they probe in vain; what matters comes back as an error. */
 static PaError initialize(void) {
-    (void)fflush(stderr);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = dup(STDERR_FILENO);
     if (null >= 0 && kept >= 0)
         (void)dup2(null, STDERR_FILENO);
@@ -41,7 +40,7 @@ static gpuconv_status told(PaError failed, const char *what, gpuconv_error *erro
                    host ? host->errorText : "");
 }
 
-char *gc_sound_list(gpuconv_error *error) {
+static char *sound_list(gpuconv_error *error) {
     enum { LINE = 400 };
     PaError failed = initialize();
     if (failed) {
@@ -94,7 +93,7 @@ static int call(const void *in, void *out, unsigned long frames, const PaStreamC
     return paContinue;
 }
 
-gpuconv_status gc_sound_open(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error) {
+static gpuconv_status sound_open(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error) {
     *sound = NULL;
     gc_sound *s = gc_calloc(1, sizeof *s);
     if (!s)
@@ -115,12 +114,14 @@ gpuconv_status gc_sound_open(const gc_sound_config *config, gc_sound **sound, gp
     }
     if (!status) {
         const PaDeviceInfo *o = Pa_GetDeviceInfo(output), *i = config->inputs ? Pa_GetDeviceInfo(input) : NULL;
-        double block = config->block ? config->block / config->rate : 0;
-        PaStreamParameters to = {output, config->outputs, paFloat32 | paNonInterleaved, 0, NULL}, from = to;
-        to.suggestedLatency = block > 0 ? 2 * block : o->defaultLowOutputLatency;
-        from.device = input;
-        from.channelCount = config->inputs;
-        from.suggestedLatency = block > 0 || !i ? 2 * block : i->defaultLowInputLatency;
+        /* Two blocks, but no less than what the device calls low: below that servers drop out. */
+        double blocks = 2 * config->block / config->rate;
+        PaStreamParameters to = {output, config->outputs, paFloat32 | paNonInterleaved, o->defaultLowOutputLatency,
+                                 NULL};
+        PaStreamParameters from = {input, config->inputs, paFloat32 | paNonInterleaved,
+                                   i ? i->defaultLowInputLatency : 0, NULL};
+        to.suggestedLatency = blocks > to.suggestedLatency ? blocks : to.suggestedLatency;
+        from.suggestedLatency = blocks > from.suggestedLatency ? blocks : from.suggestedLatency;
         failed = Pa_OpenStream(&s->stream, config->inputs ? &from : NULL, &to, config->rate,
                                config->block ? (unsigned long)config->block : paFramesPerBufferUnspecified,
                                paClipOff | paDitherOff, call, s);
@@ -136,34 +137,37 @@ gpuconv_status gc_sound_open(const gc_sound_config *config, gc_sound **sound, gp
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_sound_start(gc_sound *s, gpuconv_error *error) {
+static gpuconv_status sound_start(gc_sound *s, gpuconv_error *error) {
     PaError failed = Pa_StartStream(s->stream);
     return failed ? told(failed, "starting the sound device", error) : GPUCONV_OK;
 }
 
-double gc_sound_rate(const gc_sound *s) {
-    const PaStreamInfo *i = Pa_GetStreamInfo(s->stream);
-    return i ? i->sampleRate : 0;
-}
-
-double gc_sound_latency(const gc_sound *s) {
+static double sound_latency(const gc_sound *s) {
     const PaStreamInfo *i = Pa_GetStreamInfo(s->stream);
     return i ? i->outputLatency : 0;
 }
 
-int64_t gc_sound_gaps(const gc_sound *s) {
+static int64_t sound_gaps(const gc_sound *s) {
     return atomic_load(&s->gaps);
 }
 
-bool gc_sound_alive(const gc_sound *s) {
+static bool sound_alive(const gc_sound *s) {
     return Pa_IsStreamActive(s->stream) == 1;
 }
 
-void gc_sound_close(gc_sound *s) {
+static void sound_close(gc_sound *s, bool drain) {
     if (!s)
         return;
-    Pa_AbortStream(s->stream);
+    (void)(drain ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* it is closed whatever they say */
     Pa_CloseStream(s->stream);
     Pa_Terminate();
     free(s);
+}
+
+__attribute__((visibility("default"))) gc_sound_system_of gpuconv_sound_system;
+
+const gc_sound_system *gpuconv_sound_system(void) {
+    static const gc_sound_system system = {sound_list, sound_open,  sound_start, sound_latency,
+                                           sound_gaps, sound_alive, sound_close};
+    return &system;
 }

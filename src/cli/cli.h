@@ -9,6 +9,8 @@ int gc_cmd_convolve(int argc, const char **argv);
 int gc_cmd_batch(int argc, const char **argv);
 int gc_cmd_bench(int argc, const char **argv);
 int gc_cmd_bench_rt(int argc, const char **argv);
+int gc_cmd_play(int argc, const char **argv);
+int gc_cmd_live(int argc, const char **argv);
 int gc_cmd_calibrate(int argc, const char **argv);
 
 /* Words that options take, in the order of the enumerations that they stand for. */

@@ -103,7 +103,7 @@ int gc_cmd_convolve(int argc, const char **argv) {
     }
     poptSetOtherOptionHelp(context,
                            "IN IR OUT\nConvolves the audio file IN with the impulse response IR into OUT.\n"
-                           "Also: gpuconv batch, gpuconv bench, gpuconv calibrate (--help tells more).\n\nOptions:");
+                           "Also: gpuconv play, live, batch, bench, calibrate (--help tells more).\n\nOptions:");
     int status = GC_EXIT_DONE, bad = poptGetNextOpt(context);
     const char *paths[3] = {poptGetArg(context), poptGetArg(context), poptGetArg(context)};
     if (bad < -1) {

@@ -9,7 +9,9 @@ int main(int argc, char **argv) {
         int (*run)(int argc, const char **argv);
     } commands[] = {{"batch", "gpuconv batch", gc_cmd_batch},
                     {"bench", "gpuconv bench", gc_cmd_bench},
-                    {"calibrate", "gpuconv calibrate", gc_cmd_calibrate}};
+                    {"calibrate", "gpuconv calibrate", gc_cmd_calibrate},
+                    {"live", "gpuconv live", gc_cmd_live},
+                    {"play", "gpuconv play", gc_cmd_play}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             const char **rest = (const char **)argv + 1;

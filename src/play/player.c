@@ -16,6 +16,7 @@ enum { CHUNK = 256, AHEAD = 1 << 16, RECORDED = 1 << 18 };
 
 struct gc_player {
     gc_player_config config;
+    const gc_sound_system *system;
     gc_sound *sound;
     gc_reader *reader;
     gc_writer *writer;
@@ -32,7 +33,7 @@ struct gc_player {
     _Atomic bool flush;             /* the reader wants the ring emptied; the callback did it when it is false again */
     _Atomic int64_t seek, position; /* frames; seek -1: nothing wanted */
     _Atomic int64_t starved, lost, blocks;
-    _Atomic uint64_t busy; /* nanoseconds of all blocks, and of what there was */
+    _Atomic uint64_t busy;       /* nanoseconds of all blocks, and of what there was */
     _Atomic uint64_t had, worst; /* worst: millionths of a block's time */
     _Atomic uint32_t peak[GC_PLAYER_CHANNELS];
     _Atomic bool clipped[GC_PLAYER_CHANNELS];
@@ -255,7 +256,9 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
 static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     gpuconv_ir *ir = NULL;
-    gpuconv_status status = GPUCONV_OK;
+    gpuconv_status status = gc_sound_find(&p->system, error);
+    if (status)
+        return status;
     p->duration = -1;
     p->inputs = c->channels;
     p->rate = c->rate > 0 ? c->rate : 48000;
@@ -297,7 +300,7 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
                               .callback = call,
                               .context = p};
     if (!status)
-        status = gc_sound_open(&device, &p->sound, error);
+        status = p->system->open(&device, &p->sound, error);
     return status;
 }
 
@@ -338,7 +341,7 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
             while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished))
                 rest();
     }
-    return gc_sound_start(p->sound, error);
+    return p->system->start(p->sound, error);
 }
 
 void gc_player_look(gc_player *p, gc_player_view *v) {
@@ -348,12 +351,12 @@ void gc_player_look(gc_player *p, gc_player_view *v) {
                           .outputs = p->outputs,
                           .response = atomic_load(&p->response),
                           .missed = gpuconv_realtime_missed(p->realtime),
-                          .gaps = gc_sound_gaps(p->sound),
+                          .gaps = p->system->gaps(p->sound),
                           .starved = atomic_load(&p->starved),
                           .paused = atomic_load(&p->paused),
                           .bypassed = atomic_load(&p->bypassed),
                           .finished = atomic_load(&p->finished),
-                          .alive = gc_sound_alive(p->sound),
+                          .alive = p->system->alive(p->sound),
                           .gain = 20 * log10(atomic_load(&p->gain)),
                           .wet = 20 * log10(atomic_load(&p->wet)),
                           .dry = 20 * log10(atomic_load(&p->dry)),
@@ -404,8 +407,9 @@ gpuconv_status gc_player_choose(gc_player *p, int response, gpuconv_error *error
     return status;
 }
 
-gpuconv_status gc_player_stop(gc_player *p, gpuconv_error *error) {
-    gc_sound_close(p->sound);
+static void end_threads(gc_player *p) {
+    if (p->sound)
+        p->system->close(p->sound, atomic_load(&p->finished) && !p->failed);
     p->sound = NULL;
     atomic_store(&p->quit, true);
     if (p->reads)
@@ -413,21 +417,21 @@ gpuconv_status gc_player_stop(gc_player *p, gpuconv_error *error) {
     if (p->records)
         pthread_join(p->recording, NULL);
     p->reads = p->records = false;
-    if (p->failed) {
-        *error = p->error;
-        return p->failed;
-    }
-    return p->writer ? gc_writer_commit(p->writer, error) : GPUCONV_OK;
+}
+
+gpuconv_status gc_player_stop(gc_player *p, gpuconv_error *error) {
+    end_threads(p);
+    gpuconv_status kept = p->writer ? gc_writer_commit(p->writer, error) : GPUCONV_OK;
+    if (!p->failed)
+        return kept;
+    *error = p->error;
+    return p->failed;
 }
 
 void gc_player_free(gc_player *p) {
     if (!p)
         return;
-    if (p->sound || p->reads || p->records) {
-        gpuconv_error unheard = {0};
-        p->config.record = NULL;
-        (void)gc_player_stop(p, &unheard);
-    }
+    end_threads(p);
     gpuconv_realtime_free(p->realtime);
     gc_reader_free(p->reader);
     gc_writer_free(p->writer);

@@ -28,9 +28,9 @@ typedef struct gc_player_config {
     int block, channels;         /* of the device; channels of a live input */
     int threads;
     bool loop;
-    double seek;            /* seconds */
-    double gain, wet, dry;  /* decibels; dry -INFINITY: none */
-    double crossfade;       /* seconds, between responses */
+    double seek;           /* seconds */
+    double gain, wet, dry; /* decibels; dry -INFINITY: none */
+    double crossfade;      /* seconds, between responses */
 } gc_player_config;
 
 /* What can be seen of it. */

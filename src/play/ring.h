@@ -1,4 +1,5 @@
-/* Frames on their way between two threads that must not wait for each other: one writes, one reads, both by counters. */
+/* Frames on their way between two threads that must not wait for each other: one writes, one reads, both by counters.
+ */
 #ifndef GC_PLAY_RING_H
 #define GC_PLAY_RING_H
 
@@ -30,12 +31,13 @@ static inline void gc_frames_free(gc_frames *f) {
 
 /* How many can be read, and how many written. */
 static inline int64_t gc_frames_ready(gc_frames *f) {
-    return atomic_load_explicit(&f->written, memory_order_acquire) - atomic_load_explicit(&f->read, memory_order_relaxed);
+    return atomic_load_explicit(&f->written, memory_order_acquire) -
+           atomic_load_explicit(&f->read, memory_order_relaxed);
 }
 
 static inline int64_t gc_frames_free_room(gc_frames *f) {
-    return f->room -
-           (atomic_load_explicit(&f->written, memory_order_relaxed) - atomic_load_explicit(&f->read, memory_order_acquire));
+    return f->room - (atomic_load_explicit(&f->written, memory_order_relaxed) -
+                      atomic_load_explicit(&f->read, memory_order_acquire));
 }
 
 /* Copies `n` frames, which must be there, or have room. */

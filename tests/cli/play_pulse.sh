@@ -1,0 +1,69 @@
+#!/bin/sh
+# Against a real sound server: what PulseAudio's null sink was given, recorded from its monitor, is what the same file gives
+# offline, without a gap; the command's own recording too; and a server that goes away ends the command.
+. "$(dirname "$0")/lib.sh"
+
+for program in pulseaudio pactl parecord; do
+    command -v $program >"$work/log/which" || skip "$program is not installed"
+done
+[ -e "$(dirname "$GPUCONV")/gpuconv-sound.so" ] || skip "this build has no sound devices"
+case $SANITIZE in
+?*) skip "a sanitizer's findings in the sound system's libraries say nothing of ours, and it is too slow to play" ;;
+esac
+
+export HOME="$work/home" XDG_RUNTIME_DIR="$work/run" PULSE_SERVER="unix:$work/run/server"
+unset DISPLAY DBUS_SESSION_BUS_ADDRESS
+mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
+chmod 700 "$XDG_RUNTIME_DIR"
+printf 'pcm.!default { type pulse }\nctl.!default { type pulse }\n' >"$HOME/.asoundrc"
+pulseaudio -n --exit-idle-time=-1 --load="module-native-protocol-unix socket=$work/run/server auth-anonymous=1" \
+    --load="module-null-sink sink_name=null rate=48000 channels=2 format=float32le" >"$work/log/server" 2>&1 &
+server=$!
+trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
+turns=0
+until pactl list short sinks 2>"$work/log/pactl" | grep -q null; do
+    turns=$((turns + 1))
+    [ $turns -lt 50 ] || skip "PulseAudio does not start here: $(tail -n 2 "$work/log/server")"
+    sleep 0.1
+done
+runs play --list-devices
+grep -q pulse "$work/log/out" || skip "ALSA has no way to PulseAudio here (Debian: libasound2-plugins): $(cat "$work/log/out")"
+
+make_audio noise in.wav wav-float 2 48000 100000 0.2
+make_audio noise ir.wav wav-float 1 48000 60000 0.004
+make_audio noise other.wav wav-float 1 48000 3000 0.02
+runs -q -b cpu in.wav ir.wav offline.wav
+for block in 64 480; do
+    parecord -d null.monitor --format=float32le --rate=48000 --channels=2 --file-format=wav server.wav &
+    recorder=$!
+    sleep 0.5
+    runs play in.wav ir.wav other.wav --record heard.wav --block $block
+    sleep 0.3
+    kill -INT $recorder
+    wait $recorder
+    "$TOOLS/look_audio" null server.wav offline.wav -85 155000 || fail "blocks of $block: the server got something else"
+    "$TOOLS/look_audio" null heard.wav offline.wav -110 159000 || fail "blocks of $block: the recording is something else"
+    grep -q ' 0 parts of the tail missed' "$work/log/err" || fail "$(cat "$work/log/err")"
+done
+runs play in.wav ir.wav --seek 1 --record heard.wav --seconds 0.5 -q
+[ -s heard.wav ] || fail "nothing was recorded"
+refuses 1 "no such output" play in.wav ir.wav --output nonsense
+refuses 1 "missing.wav" play missing.wav ir.wav
+refuses 1 "missing.wav" play in.wav missing.wav
+refuses 2 "IN IR" play in.wav
+refuses 2 "--block" play in.wav ir.wav --block -1
+
+# The server goes away under way: an end with a line, and what was recorded is kept.
+"$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
+job=$!
+sleep 1
+kill -9 $server
+turns=0
+while kill -0 $job 2>"$work/log/kill"; do
+    turns=$((turns + 1))
+    [ $turns -lt 100 ] || fail "still there ten seconds after its server went"
+    sleep 0.1
+done
+wait $job && fail "exit 0 although the device went away"
+grep -q 'gone' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
+[ -s kept.wav ] || fail "the recording was lost"
