@@ -202,7 +202,9 @@ static int play(const options *o, const char *input, const char *const *response
     status = gc_player_start(player, &error);
     if (!status)
         result = follow(o, player, responses, count);
-    if (status || (status = gc_player_stop(player, &error)) != GPUCONV_OK)
+    if (!status)
+        status = gc_player_stop(player, &error);
+    if (status)
         result = fail(GC_EXIT_FAILED, error.message);
     gc_player_free(player);
     return result;
