@@ -43,6 +43,7 @@ struct gc_player {
     /* the callback's: */
     double now_wet, now_dry;
     int64_t left;   /* frames that still ring */
+    int64_t behind; /* frames between this and the ear, and some more */
     float *scratch; /* inputs + outputs of CHUNK, then CHUNK interleaved */
 };
 
@@ -72,7 +73,8 @@ static void from_file(gc_player *p, float *const *to, float *block, int64_t n) {
             atomic_fetch_add_explicit(&p->starved, 1, memory_order_relaxed);
         return;
     }
-    p->left = got > 0 || p->left < 0 ? atomic_load(&p->tail) : p->left;
+    /* The tail, and then what is on its way to the device: not every server plays out what it has when it is closed. */
+    p->left = got > 0 || p->left < 0 ? atomic_load(&p->tail) + p->behind : p->left;
     p->left -= n - got;
     if (p->left <= 0)
         atomic_store(&p->finished, true);
@@ -301,6 +303,8 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
                               .context = p};
     if (!status)
         status = p->system->open(&device, &p->sound, error);
+    if (!status)
+        p->behind = (int64_t)((p->system->latency(p->sound) + 0.1) * p->rate);
     return status;
 }
 
