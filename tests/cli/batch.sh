@@ -172,6 +172,7 @@ case $SANITIZE in
     ;;
 esac
 
+rm -rf whole cut few many # what follows looks at every file that is there
 refuses 2 "--out" batch tiny.csv
 refuses 2 "a manifest, or" batch --out o
 refuses 2 "a manifest, or" batch tiny.csv --inputs 'in/*' --irs 'ir/*' --out o
