@@ -6,6 +6,7 @@
 
 #include "../core/clock.h"
 #include "../core/error.h"
+#include "../core/folder.h"
 #include "../core/memory.h"
 #include "../core/pool.h"
 #include "../core/subnormal.h"
@@ -350,23 +351,6 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_batch_folder(const char *folder, gpuconv_error *error) {
-    char *path = strdup(folder);
-    if (!path)
-        return gc_fail_memory(error, folder);
-    int failed = 0;
-    for (char *slash = strchr(path + 1, '/'); slash && !failed; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        failed = mkdir(path, 0777) != 0 && errno != EEXIST;
-        *slash = '/';
-    }
-    failed = failed || (mkdir(path, 0777) != 0 && errno != EEXIST);
-    if (failed)
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", folder, strerror(errno));
-    free(path);
-    return failed ? GPUCONV_ERROR_FILE : GPUCONV_OK;
-}
-
 /* What is to do: everything, or on --resume what has no output. An output that is there is whole: it got its name only
  * when it was. */
 static gpuconv_status list_entries(run *r, gpuconv_error *error) {
@@ -394,12 +378,12 @@ static gpuconv_status list_entries(run *r, gpuconv_error *error) {
 static gpuconv_status begin(run *r, gpuconv_error *error) {
     char path[8192];
     gpuconv_status status = choose_processors(r, error);
-    if (!status)
-        status = gc_batch_folder(r->batch->folder, error);
-    if (!status)
-        status = list_entries(r, error);
     if (!status && snprintf(path, sizeof path, "%s/results.jsonl", r->batch->folder) >= (int)sizeof path)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%.200s...: too long a name", r->batch->folder);
+    if (!status)
+        status = gc_make_folders(path, error);
+    if (!status)
+        status = list_entries(r, error);
     if (!status && first_rank(r))
         status = gc_results_open(path, r->batch->resume, &r->results, error);
     r->responses = status ? NULL : gc_responses_new(responses_kept, r->backend ? r->backend->forget : NULL);

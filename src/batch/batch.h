@@ -31,9 +31,6 @@ typedef struct gc_batch {
     void *context;
 } gc_batch;
 
-/* The folder, and those above it, where they are missing. FILE, MEMORY. */
-gpuconv_status gc_batch_folder(const char *folder, gpuconv_error *error);
-
 /* Does everything. Entries that fail are told in results.jsonl and counted; the batch goes on. An error is what ends
  * it: FILE (the folder, the list of results), DEVICE, MEMORY, CANCELLED. */
 gpuconv_status gc_batch_run(const gc_batch *batch, gc_batch_progress *progress, gpuconv_error *error);

@@ -2,6 +2,7 @@
 #include "manifest.h"
 
 #include "../core/error.h"
+#include "../core/folder.h"
 #include "../core/memory.h"
 
 #include <ctype.h>
@@ -460,6 +461,9 @@ static bool write_entry(const gc_entry *e, FILE *f) {
 
 gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv_error *error) {
     static const char head[] = "input,response,output,gain,wet,dry,offset,length,seed\n";
+    gpuconv_status status = gc_make_folders(path, error);
+    if (status)
+        return status;
     FILE *f = fopen(path, "w");
     bool good = f && fwrite(head, 1, sizeof head - 1, f) == sizeof head - 1;
     for (int64_t i = 0; i < m->entries && good; i++)

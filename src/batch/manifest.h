@@ -33,7 +33,7 @@ typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
 gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pick pick, uint64_t seed,
                                 gc_manifest *manifest, gpuconv_error *error);
 
-/* As CSV with all columns. FILE. */
+/* As CSV with all columns; the folders above it are made. FILE, MEMORY. */
 gpuconv_status gc_manifest_write(const gc_manifest *manifest, const char *path, gpuconv_error *error);
 
 void gc_manifest_free(gc_manifest *manifest);

@@ -10,16 +10,15 @@
 
 #include "../core/clock.h"
 #include "../core/error.h"
+#include "../core/folder.h"
 #include "../core/memory.h"
 #include "../dsp/ir.h"
 #include "../dsp/simd.h"
 #include "../pipeline/transfer.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { LANE_FLOATS = 1 << 21, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = LANE_FLOATS / 2 };
 
@@ -42,20 +41,6 @@ static void close_file(const gc_worker *w, open_file *f) {
         gc_responses_give_back(w->responses, f->response);
     free(f->path);
     *f = (open_file){0};
-}
-
-/* The folders above a file, as far as they are missing. */
-static gpuconv_status make_folders(char *path, size_t from, gpuconv_error *error) {
-    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
-        if (failed)
-            gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-        *slash = '/';
-        if (failed)
-            return GPUCONV_ERROR_FILE;
-    }
-    return GPUCONV_OK;
 }
 
 /* Where the entry begins and how much of it there is. */
@@ -101,9 +86,9 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     return gc_responses_take(w->responses, &wish, &f->response, error);
 }
 
-static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
+static gpuconv_status open_output(open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    gpuconv_status status = make_folders(f->path, strlen(w->folder) + 1, error);
+    gpuconv_status status = gc_make_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1;
     return status ? status : gc_writer_new(f->path, &f->info, ir->outputs, frames, writer, error);
 }
@@ -129,7 +114,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     config.frames = f->frames;
     gpuconv_status status = gpuconv_plan_new(f->response->ir, &config, &plan, error);
     if (!status)
-        status = open_output(w, f, &t.writer, error);
+        status = open_output(f, &t.writer, error);
     if (!status)
         status = gc_engine_new(plan, f->info.pcm, gc_writer_pcm(t.writer), &t.engine, error);
     if (!status) {
@@ -251,7 +236,7 @@ static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_err
     const float *planar[LANE_ITEMS];
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
-    gpuconv_status status = open_output(l->w, f, &writer, error);
+    gpuconv_status status = open_output(f, &writer, error);
     if (!status && !raw_room(l, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
         status = gc_fail_memory(error, f->path);
     if (!status) {

@@ -8,6 +8,7 @@
 #include "../report/plot.h"
 #include "../report/report.h"
 #include "material.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,18 +31,6 @@ static const gc_bench_case cases[] = {
 const gc_bench_case *gc_bench_cases(int *count) {
     *count = (int)(sizeof cases / sizeof *cases);
     return cases;
-}
-
-static int order(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts; the median, and half of what lies between the ends. */
-static double middle(double *seconds, int runs, double *spread) {
-    qsort(seconds, (size_t)runs, sizeof *seconds, order);
-    *spread = (seconds[runs - 1] - seconds[0]) / 2;
-    return runs % 2 ? seconds[runs / 2] : (seconds[runs / 2 - 1] + seconds[runs / 2]) / 2;
 }
 
 static void note(const gc_bench *b, const char *text) {
@@ -153,7 +142,7 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
         plan->backend->trial(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
     if (status)
         return status;
-    o->seconds = middle(seconds, b->runs, &o->spread);
+    o->seconds = gc_median(seconds, b->runs, &o->spread);
     return verify(b, m, o, error);
 }
 
@@ -237,7 +226,7 @@ static gpuconv_status measure_copy(const gc_bench *b, const gc_backend *backend,
     if (status)
         return status;
     snprintf(o.name, sizeof o.name, "%s, a copy of the samples", gpuconv_backend_name(backend->id));
-    o.seconds = *median = middle(seconds, b->runs, &o.spread);
+    o.seconds = *median = gc_median(seconds, b->runs, &o.spread);
     tell(b, what, &o, 0, false, *median, 0);
     return GPUCONV_OK;
 }
@@ -291,7 +280,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
     if (backend->peer(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, o.name, &reason)) {
         note(b, reason.message);
     } else {
-        o.seconds = middle(seconds, b->runs, &o.spread);
+        o.seconds = gc_median(seconds, b->runs, &o.spread);
         status = verify(b, m, &o, error);
         if (!status)
             tell(b, &m->what, &o, 0, false, copy, arithmetic);
@@ -332,7 +321,7 @@ gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int6
             gc_batch_cuda.trial(device, n, signals, what->frames, what->taps, b->runs, seconds, &off, error);
         if (status)
             return status;
-        double time = middle(seconds, b->runs, &spread), bytes = 4.0 * (double)(2 * what->frames + 2 * what->taps);
+        double time = gc_median(seconds, b->runs, &spread), bytes = 4.0 * (double)(2 * what->frames + 2 * what->taps);
         one = n == 1 ? time : one;
         double values[] = {
             n,          time * 1e3, spread * 1e3, bytes * (double)signals * n / time * 1e-9, (double)signals * n / time,

@@ -3,17 +3,10 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* xorshift64* (Vigna, 2016): the same samples everywhere. */
-static float next(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (float)((double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5);
-}
 
 static float **planar(int channels, int64_t frames) {
     float **p = gc_calloc(channels, sizeof *p);
@@ -53,9 +46,9 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < what->channels; c++) {
         for (int64_t i = 0; i < what->frames; i++)
-            m->in[c][i] = next(&state);
+            m->in[c][i] = gc_noise(&state);
         for (int64_t i = 0; i < what->taps; i++) /* 60 dB down at its end */
-            m->taps[c][i] = next(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+            m->taps[c][i] = gc_noise(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
     }
     if (!status)
         status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
@@ -82,7 +75,7 @@ static bool compare(const gc_material *m, sums *s) {
             if (!isfinite(m->out[c][i]))
                 return false;
         for (int k = 0; k < PLACES; k++) {
-            int64_t at = k == 0 ? 0 : (int64_t)(((double)next(&state) + 0.5) * (double)(m->what.frames - 1));
+            int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_noise(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
             double want = 0, got = (double)m->out[c][at];
             for (int64_t i = 0; i < m->what.taps && i <= at; i++)

@@ -7,6 +7,7 @@
 #include "../core/memory.h"
 #include "../report/report.h"
 #include "material.h"
+#include "statistics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -192,16 +193,6 @@ static bool fetch(const gc_material *m, const char *path, int64_t *frames) {
     return good;
 }
 
-static int order(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, order);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static void note(const gc_bench *b, const char *name, const char *what) {
     char text[TEXT];
     snprintf(text, sizeof text, "%s: %s", name, what);
@@ -213,10 +204,10 @@ static gpuconv_status tell(const gc_bench *b, const gc_material *m, tool *t, con
                            gpuconv_error *error) {
     static const char *const names[] = {"wall ms", "spread", "CPU ms", "error dB", "level dB", "frames short"};
     char label[160];
-    double wall = median(t->wall, b->runs);
+    double wall = gc_median(t->wall, b->runs, NULL);
     double values[] = {wall * 1e3,
                        (t->wall[b->runs - 1] - t->wall[0]) / 2 * 1e3,
-                       median(t->processor, b->runs) * 1e3,
+                       gc_median(t->processor, b->runs, NULL) * 1e3,
                        result[0],
                        result[1],
                        result[2]};

@@ -6,6 +6,7 @@
 #include "../core/memory.h"
 #include "../report/plot.h"
 #include "../report/report.h"
+#include "statistics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,14 +30,6 @@ typedef struct session {
     int64_t blocks;
     double waiting, cpu, wall, off;
 } session;
-
-/* xorshift64* (Vigna, 2016) */
-static float noise(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (float)((double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5);
-}
 
 static void end(session *s) {
     gpuconv_realtime_free(s->realtime);
@@ -65,11 +58,11 @@ static gpuconv_status begin(session *s, gpuconv_error *error) {
     const float **planes = gc_calloc(s->channels, (int64_t)sizeof(float *));
     gpuconv_status status = made && planes ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int64_t i = 0; !status && i < LOOP + w->block; i++)
-        s->sound[i] = i < LOOP ? noise(&state) : s->sound[i - LOOP];
+        s->sound[i] = i < LOOP ? gc_noise(&state) : s->sound[i - LOOP];
     for (int c = 0; !status && c < s->channels; c++) {
         planes[c] = s->taps + c * w->taps;
         for (int64_t k = 0; k < w->taps; k++)
-            s->taps[c * w->taps + k] = noise(&state) * (float)exp(-6.9 * (double)k / (double)w->taps);
+            s->taps[c * w->taps + k] = gc_noise(&state) * (float)exp(-6.9 * (double)k / (double)w->taps);
     }
     gpuconv_ir *loose = NULL;
     if (!status)
@@ -141,11 +134,6 @@ static gpuconv_status pace(const gc_bench *b, session *s, gpuconv_error *error) 
     return GPUCONV_OK;
 }
 
-static int order(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* `took` sorted. */
 static void tell(const gc_bench *b, const session *s, bool kept) {
     static const char *const names[] = {"channels",      "deadline us", "median us", "99.9 % us",
@@ -213,7 +201,7 @@ gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case
         if (!status)
             status = pace(b, &s, error);
         if (!status) {
-            qsort(s.took, (size_t)s.blocks, sizeof *s.took, order);
+            gc_sort(s.took, s.blocks);
             bool kept =
                 gpuconv_realtime_missed(s.realtime) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
             tell(b, &s, kept);

@@ -4,13 +4,14 @@
 
 #include <malloc.h>
 #include <math.h>
-#include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { DEVICES_MOST = 64 };
+
+static const char words_pick[] = "random|all|cycle";
 
 typedef struct options {
     char *out, *inputs, *irs, *pick, *backend, *devices;
@@ -21,23 +22,10 @@ typedef struct options {
     double told;
 } options;
 
-static int fail(int status, const char *text) {
-    fprintf(stderr, "gpuconv: %s\n", text);
-    return status;
-}
-
 static void note(void *context, const char *text) {
     const options *o = context;
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %s\n", text);
-}
-
-static void print_time(double seconds) {
-    long long s = llrint(seconds);
-    if (s >= 3600)
-        fprintf(stderr, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    else
-        fprintf(stderr, "%lld:%02lld", s / 60, s % 60);
 }
 
 static void print_progress(const gc_batch_progress *p) {
@@ -52,7 +40,7 @@ static void print_progress(const gc_batch_progress *p) {
         fprintf(stderr, ", %lld failed", (long long)p->failed);
     if (left > 0 && now > 0) {
         fprintf(stderr, ", ");
-        print_time((double)left / rate);
+        gc_print_time((double)left / rate);
         fprintf(stderr, " left");
     }
 }
@@ -88,18 +76,15 @@ static bool parse_devices(const char *text, int *device, int *count) {
 
 static gpuconv_status read_manifest(const options *o, const char *path, gc_manifest *m, bool first,
                                     gpuconv_error *error) {
-    static const char *const picks[] = {"random", "all", "cycle"};
     if (path)
         return gc_manifest_read(path, m, error);
     char kept[4200];
-    gc_pick pick = (gc_pick)gc_choose(o->pick ? o->pick : "random", picks, 3);
+    gc_pick pick = (gc_pick)gc_choose("--pick", o->pick, words_pick);
     gpuconv_status status = gc_manifest_pick(o->inputs, o->irs, pick, (uint64_t)o->seed, m, error);
     if (status || !first)
         return status;
     snprintf(kept, sizeof kept, "%s/manifest.csv", o->out);
-    status = gc_batch_folder(o->out, error);
-    if (!status)
-        status = gc_manifest_write(m, kept, error);
+    status = gc_manifest_write(m, kept, error);
     if (status)
         gc_manifest_free(m);
     return status;
@@ -127,17 +112,17 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
 
 static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
-    int backend = gc_choose(o->backend ? o->backend : "auto", gc_backend_words, 3);
-    static const char *const picks[] = {"random", "all", "cycle"};
+    int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
     if (!o->out)
-        return fail(GC_EXIT_USAGE, "--out names the folder for the results; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--out names the folder for the results; try --help");
     if (!path == (!o->inputs || !o->irs) || (path && (o->inputs || o->irs)))
-        return fail(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
-    if (backend < 0 || gc_choose(o->pick ? o->pick : "random", picks, 3) < 0)
-        return fail(GC_EXIT_USAGE, "--backend is auto, cpu or cuda, --pick random, all or cycle; try --help");
+        return gc_exit(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
+    if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
+        return GC_EXIT_USAGE;
     if (o->workers < 0 || o->workers > 1024 || o->seed < 0 ||
         (o->devices && !parse_devices(o->devices, device, &devices)))
-        return fail(GC_EXIT_USAGE, "--workers are 1 to 1024, --seed 0 or more, --devices numbers like 0,1; try --help");
+        return gc_exit(GC_EXIT_USAGE,
+                       "--workers are 1 to 1024, --seed 0 or more, --devices numbers like 0,1; try --help");
     gpuconv_error error = {0};
     gc_manifest m;
     const gc_ranks *ranks;
@@ -146,7 +131,7 @@ static int run(options *o, const char *path) {
     if (!status)
         status = read_manifest(o, path, &m, first, &error);
     if (status)
-        return fail(GC_EXIT_FAILED, error.message);
+        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     gc_batch_progress p;
     /* The memory of one file serves the next: given back to the system, it would be cleared and mapped anew each time.
      */
@@ -174,52 +159,37 @@ static int run(options *o, const char *path) {
     return result;
 }
 
-int gc_cmd_batch(int argc, const char **argv) {
-    options o = {0};
-    struct poptOption table[] = {
-        {"out", 'o', POPT_ARG_STRING, &o.out, 0, "folder for the results, made if missing", "FOLDER"},
-        {"inputs", 'i', POPT_ARG_STRING, &o.inputs, 0, "instead of a manifest: inputs, such as 'corpus/*/*.flac'",
-         "PATTERN"},
-        {"irs", 'h', POPT_ARG_STRING, &o.irs, 0, "and responses; FOLDER/manifest.csv tells what came of them",
-         "PATTERN"},
-        {"pick", 'p', POPT_ARG_STRING, &o.pick, 0, "of the responses, for each input: random (default), all or cycle",
-         "HOW"},
-        {"seed", 's', POPT_ARG_LONGLONG, &o.seed, 0, "for random picks (default: 0)", "NUMBER"},
-        {"resume", 'R', POPT_ARG_NONE, &o.resume, 0, "leave alone what has its output already", NULL},
-        {"fail-fast", 'f', POPT_ARG_NONE, &o.fail_fast, 0, "begin nothing more after the first failure", NULL},
-        {"backend", 'b', POPT_ARG_STRING, &o.backend, 0,
-         "where to compute: auto (default: GPUs from 256 files on), cpu or cuda", "WHERE"},
-        {"devices", 'd', POPT_ARG_STRING, &o.devices, 0, "CUDA devices, such as 0,2 (default: all)", "NUMBERS"},
-        {"workers", 'w', POPT_ARG_INT, &o.workers, 0, "files at a time (default: one a core)", "COUNT"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "say nothing but errors", NULL},
-        POPT_AUTOHELP POPT_TABLEEND};
-    poptContext context = poptGetContext("gpuconv batch", argc, argv, table, 0);
-    if (!context)
-        return fail(GC_EXIT_FAILED, "out of memory");
-    poptSetOtherOptionHelp(
-        context,
-        "[MANIFEST] --out FOLDER [OPTIONS]\n"
-        "Convolves many files with many responses. MANIFEST is CSV with a first line that names its columns, or JSON\n"
-        "Lines (.jsonl): input, response, output (below FOLDER; default: the input's name as WAV), gain, wet and dry in\n"
-        "decibels (dry: none by default), offset and length of the input in seconds (offset may be 'random', drawn by\n"
-        "the column seed). FOLDER/results.jsonl gets a line for each file. Exit: 0 all done, 1 some failed.\n\n"
-        "Options:");
-    int status, bad = poptGetNextOpt(context);
-    const char *path = poptGetArg(context);
-    if (bad < -1) {
-        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-        status = GC_EXIT_USAGE;
-    } else if (poptPeekArg(context)) {
-        status = fail(GC_EXIT_USAGE, "one manifest at a time; try --help");
-    } else {
-        status = run(&o, path);
-    }
-    poptFreeContext(context);
-    free(o.out);
-    free(o.inputs);
-    free(o.irs);
-    free(o.pick);
-    free(o.backend);
-    free(o.devices);
-    return status;
+static options given;
+
+static int command(const char **arguments, int count) {
+    if (count > 1)
+        return gc_exit(GC_EXIT_USAGE, "one manifest at a time; try --help");
+    return run(&given, count ? arguments[0] : NULL);
 }
+
+static struct poptOption table[] = {
+    {"out", 'o', POPT_ARG_STRING, &given.out, 0, "folder for the results, made if missing", "FOLDER"},
+    {"inputs", 'i', POPT_ARG_STRING, &given.inputs, 0, "instead of a manifest: inputs, such as 'corpus/*/*.flac'",
+     "PATTERN"},
+    {"irs", 'h', POPT_ARG_STRING, &given.irs, 0, "and responses; FOLDER/manifest.csv tells what came of them",
+     "PATTERN"},
+    {"pick", 'p', POPT_ARG_STRING, &given.pick, 0, "of the responses, for each input (default: random)", words_pick},
+    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, 0, "for random picks (default: 0)", "NUMBER"},
+    {"resume", 'R', POPT_ARG_NONE, &given.resume, 0, "leave alone what has its output already", NULL},
+    {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto, GPUs from 256 files on)",
+     GC_WORDS_BACKEND},
+    {"devices", 'd', POPT_ARG_STRING, &given.devices, 0, "CUDA devices, such as 0,2 (default: all)", "NUMBERS"},
+    {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    POPT_AUTOHELP POPT_TABLEEND};
+
+const gc_command gc_command_batch = {
+    "gpuconv batch", "[MANIFEST] --out FOLDER",
+    "[MANIFEST] --out FOLDER [OPTIONS]\n"
+    "Convolves many files with many responses. MANIFEST is CSV with a first line that names its columns, or JSON\n"
+    "Lines (.jsonl): input, response, output (below FOLDER; default: the input's name as WAV), gain, wet and dry in\n"
+    "decibels (dry: none by default), offset and length of the input in seconds (offset may be 'random', drawn by\n"
+    "the column seed). FOLDER/results.jsonl gets a line for each file. Exit: 0 all done, 1 some failed.\n\n"
+    "Options:",
+    table, command};

@@ -3,7 +3,6 @@
 #include "../bench/processes.h"
 #include "cli.h"
 
-#include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +20,6 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
-static int fail(int status, const char *text) {
-    fprintf(stderr, "gpuconv: %s\n", text);
-    return status;
-}
-
 static bool known(const char *wanted) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
@@ -36,31 +30,30 @@ static bool known(const char *wanted) {
 }
 
 static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
-    int report = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
-    int backend = gc_choose(o->backend ? o->backend : "auto", gc_backend_words, 3);
-    int algorithm = gc_choose(o->algorithm ? o->algorithm : "auto", gc_algorithm_words, 4);
-    if (report < 0 || backend < 0 || algorithm < 0)
-        return fail(GC_EXIT_USAGE, "--report is text or json, --backend auto, cpu or cuda, --algorithm auto, direct, "
-                                   "overlap-save or partitioned; try --help");
+    int report = gc_choose("--report", o->report, GC_WORDS_REPORT);
+    int backend = report < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
+    if (algorithm < 0)
+        return GC_EXIT_USAGE;
     if (o->runs < 3 || o->runs > 64 || o->threads < 0 || o->threads > 1024 || o->device < -1)
-        return fail(GC_EXIT_USAGE, "--runs are 3 to 64, --threads 1 to 1024, --device 0 or more; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--runs are 3 to 64, --threads 1 to 1024, --device 0 or more; try --help");
     if (!(o->frames >= 1 && o->frames <= 1e10 && o->taps >= 1 && o->taps <= 1e8 && o->most >= 1 && o->most <= 1e9) ||
         o->channels < 1 || o->channels > 64)
-        return fail(GC_EXIT_USAGE, "--frames are 1 to 1e10, --taps 1 to 1e8, --most 1 to 1e9, --channels 1 to 64; "
-                                   "try --help");
+        return gc_exit(GC_EXIT_USAGE, "--frames are 1 to 1e10, --taps 1 to 1e8, --most 1 to 1e9, --channels 1 to 64; "
+                                      "try --help");
     if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
-        return fail(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
     if (o->peers && (o->stream || o->processes || o->sweep))
-        return fail(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
-        return fail(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
-                                   "--help");
+        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
+                                      "--help");
     if (!(o->signals >= 0 && o->signals <= 1e7))
-        return fail(GC_EXIT_USAGE, "--signals are 1 to 1e7; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--signals are 1 to 1e7; try --help");
     if (o->plot && !o->sweep)
-        return fail(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
     if (!known(o->wanted))
-        return fail(GC_EXIT_USAGE, "no case of that name; --list tells them");
+        return gc_exit(GC_EXIT_USAGE, "no case of that name; --list tells them");
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
     b->config.algorithm = (gpuconv_algorithm)algorithm;
@@ -111,7 +104,7 @@ static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_erro
 static int run(const options *o) {
     gc_bench b = {0};
     gc_roofline roofline = {0};
-    gpuconv_report_format format;
+    gpuconv_report_format format = GPUCONV_REPORT_TEXT;
     gpuconv_error error = {0};
     int refused = configure(o, &b, &format);
     if (refused)
@@ -119,7 +112,7 @@ static int run(const options *o) {
     if (o->list)
         return list_cases();
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
-        return fail(GC_EXIT_FAILED, "out of memory");
+        return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
     b.roofline = &roofline;
     gpuconv_status status = o->processes ? GPUCONV_OK : gc_bench_ceilings(&b, &error);
@@ -143,65 +136,45 @@ static int run(const options *o) {
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
     else if (gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
-        result = fail(GC_EXIT_FAILED, "the report cannot be written");
+        result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
     gpuconv_report_free(b.report);
     return result;
 }
 
-int gc_cmd_bench(int argc, const char **argv) {
-    options o = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
-    struct poptOption table[] = {
-        {"case", 'C', POPT_ARG_STRING, &o.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
-        {"list", 'l', POPT_ARG_NONE, &o.list, 0, "tell the cases", NULL},
-        {"frames", 'n', POPT_ARG_DOUBLE, &o.frames, 0, "frames of the input (default: 8388608)", "COUNT"},
-        {"taps", 'm', POPT_ARG_DOUBLE, &o.taps, 0, "frames of the response (default: 512)", "COUNT"},
-        {"channels", 'c', POPT_ARG_INT, &o.channels, 0, "channels, each with its response (default: 1)", "COUNT"},
-        {"sweep", 's', POPT_ARG_STRING, &o.sweep, 0, "time against length: taps or frames", "AXIS"},
-        {"most", 'M', POPT_ARG_DOUBLE, &o.most, 0, "where the sweep ends (default: 1048576)", "LENGTH"},
-        {"plot", 'p', POPT_ARG_STRING, &o.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
-        {"backend", 'b', POPT_ARG_STRING, &o.backend, 0, "auto (default: all that are there), cpu or cuda", "WHERE"},
-        {"algorithm", 'a', POPT_ARG_STRING, &o.algorithm, 0, "auto (default: all), direct, overlap-save or partitioned",
-         "HOW"},
-        {"signals", 'N', POPT_ARG_DOUBLE, &o.signals, 0,
-         "many signals, each with its own response, on every CUDA device at once", "COUNT"},
-        {"runs", 'r', POPT_ARG_INT, &o.runs, 0, "timed runs of each (default: 11)", "COUNT"},
-        {"stream", 'S', POPT_ARG_NONE, &o.stream, 0, "through an engine, memory to memory, in chunks", NULL},
-        {"peers", 'P', POPT_ARG_NONE, &o.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
-        {"processes", 'w', POPT_ARG_NONE, &o.processes, 0,
-         "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
-        {"roofline", 'o', POPT_ARG_STRING, &o.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
-         "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.threads, 0, "CPU threads (default: one a core)", "COUNT"},
-        {"device", 'd', POPT_ARG_INT, &o.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
-        {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "say nothing but errors", NULL},
-        POPT_AUTOHELP POPT_TABLEEND};
-    if (argc > 1 && strcmp(argv[1], "rt") == 0) {
-        argv[1] = "gpuconv bench rt";
-        return gc_cmd_bench_rt(argc - 1, argv + 1);
-    }
-    poptContext context = poptGetContext("gpuconv bench", argc, argv, table, 0);
-    if (!context)
-        return fail(GC_EXIT_FAILED, "out of memory");
-    poptSetOtherOptionHelp(context, "[OPTIONS]\nMeasures convolutions on this machine, with every output checked.\n"
-                                    "Also: gpuconv bench rt, in real time.\n\n"
-                                    "Options:");
-    int status, bad = poptGetNextOpt(context);
-    if (bad < -1) {
-        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-        status = GC_EXIT_USAGE;
-    } else if (poptPeekArg(context)) {
-        status = fail(GC_EXIT_USAGE, "bench takes options only; try --help");
-    } else {
-        status = run(&o);
-    }
-    poptFreeContext(context);
-    free(o.backend);
-    free(o.algorithm);
-    free(o.wanted);
-    free(o.sweep);
-    free(o.plot);
-    free(o.roofline);
-    free(o.report);
-    return status;
+static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
+
+static int command(const char **arguments, int count) {
+    (void)arguments;
+    return count ? gc_exit(GC_EXIT_USAGE, "bench takes options only; try --help") : run(&given);
 }
+
+static struct poptOption table[] = {
+    {"case", 'C', POPT_ARG_STRING, &given.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
+    {"list", 'l', POPT_ARG_NONE, &given.list, 0, "tell the cases", NULL},
+    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, 0, "frames of the input (default: 8388608)", "COUNT"},
+    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, 0, "frames of the response (default: 512)", "COUNT"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 1)", "COUNT"},
+    {"sweep", 's', POPT_ARG_STRING, &given.sweep, 0, "time against length", "taps|frames"},
+    {"most", 'M', POPT_ARG_DOUBLE, &given.most, 0, "where the sweep ends (default: 1048576)", "LENGTH"},
+    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: everywhere)", GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: in all ways)", GC_WORDS_ALGORITHM},
+    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, 0,
+     "many signals, each with its own response, on every CUDA device at once", "COUNT"},
+    {"runs", 'r', POPT_ARG_INT, &given.runs, 0, "timed runs of each (default: 11)", "COUNT"},
+    {"stream", 'S', POPT_ARG_NONE, &given.stream, 0, "through an engine, memory to memory, in chunks", NULL},
+    {"peers", 'P', POPT_ARG_NONE, &given.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
+    {"processes", 'w', POPT_ARG_NONE, &given.processes, 0,
+     "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
+    {"roofline", 'o', POPT_ARG_STRING, &given.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
+     "FILE"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "CPU threads (default: one a core)", "COUNT"},
+    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
+    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    POPT_AUTOHELP POPT_TABLEEND};
+
+const gc_command gc_command_bench = {"gpuconv bench", "",
+                                     "Measures convolutions on this machine, with every output checked.\n"
+                                     "Also: gpuconv bench rt, in real time.",
+                                     table, command};

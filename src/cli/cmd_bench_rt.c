@@ -2,7 +2,6 @@
 #include "../bench/realtime.h"
 #include "cli.h"
 
-#include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,24 +11,20 @@ typedef struct options {
     int channels, block, threads, search;
 } options;
 
-static int fail(int status, const char *text) {
-    fprintf(stderr, "gpuconv: %s\n", text);
-    return status;
-}
-
 static int run(const options *o) {
-    int format = gc_choose(o->report ? o->report : "text", gc_report_words, 2);
-    if (format < 0 || o->channels < 1 || o->channels > 1024 || o->block < 1 || o->block > 65536 || o->threads < 0 ||
-        o->threads > 64)
-        return fail(GC_EXIT_USAGE, "--channels are 1 to 1024, --block 1 to 65536, --threads 1 to 64, --report text or "
-                                   "json; try --help");
+    int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
+    if (format < 0)
+        return GC_EXIT_USAGE;
+    if (o->channels < 1 || o->channels > 1024 || o->block < 1 || o->block > 65536 || o->threads < 0 || o->threads > 64)
+        return gc_exit(GC_EXIT_USAGE, "--channels are 1 to 1024, --block 1 to 65536, --threads 1 to 64; try --help");
     if (!(o->rate >= 1000 && o->rate <= 1e6 && o->length * o->rate >= 1 && o->length <= 600 && o->seconds >= 0.1 &&
           o->seconds <= 86400))
-        return fail(GC_EXIT_USAGE, "--rate is 1000 to 1000000, --length up to 600, --seconds 0.1 to 86400; try --help");
+        return gc_exit(GC_EXIT_USAGE,
+                       "--rate is 1000 to 1000000, --length up to 600, --seconds 0.1 to 86400; try --help");
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
-        return fail(GC_EXIT_FAILED, "out of memory");
+        return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
     gc_bench_realtime_case what = {.channels = o->channels,
                                    .taps = (int64_t)(o->length * o->rate),
@@ -44,41 +39,31 @@ static int run(const options *o) {
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
     else if (gpuconv_report_write(b.report, (gpuconv_report_format)format, stdout) != GPUCONV_OK)
-        result = fail(GC_EXIT_FAILED, "the report cannot be written");
+        result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
     gpuconv_report_free(b.report);
     return result;
 }
 
-int gc_cmd_bench_rt(int argc, const char **argv) {
-    options o = {.length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
-    struct poptOption table[] = {
-        {"channels", 'c', POPT_ARG_INT, &o.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
-        {"length", 'l', POPT_ARG_DOUBLE, &o.length, 0, "seconds of a response (default: 2)", "SECONDS"},
-        {"block", 'B', POPT_ARG_INT, &o.block, 0, "frames of a block (default: 64)", "FRAMES"},
-        {"rate", 'r', POPT_ARG_DOUBLE, &o.rate, 0, "frames a second (default: 48000)", "HZ"},
-        {"seconds", 's', POPT_ARG_DOUBLE, &o.seconds, 0, "how long (default: 10)", "SECONDS"},
-        {"search", 'S', POPT_ARG_NONE, &o.search, 0, "double the channels as long as the machine keeps up", NULL},
-        {"threads", 't', POPT_ARG_INT, &o.threads, 0, "for the tail (default: 1)", "COUNT"},
-        {"plot", 'p', POPT_ARG_STRING, &o.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
-         "FILE"},
-        {"report", 'R', POPT_ARG_STRING, &o.report, 0, "text (default) or json", "FORMAT"},
-        POPT_AUTOHELP POPT_TABLEEND};
-    poptContext context = poptGetContext("gpuconv bench rt", argc, argv, table, 0);
-    if (!context)
-        return fail(GC_EXIT_FAILED, "out of memory");
-    poptSetOtherOptionHelp(context, "[OPTIONS]\nPlays noise through responses, paced by the clock, without a sound "
-                                    "device.\n\nOptions:");
-    int status, bad = poptGetNextOpt(context);
-    if (bad < -1) {
-        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-        status = GC_EXIT_USAGE;
-    } else if (poptPeekArg(context)) {
-        status = fail(GC_EXIT_USAGE, "bench rt takes options only; try --help");
-    } else {
-        status = run(&o);
-    }
-    poptFreeContext(context);
-    free(o.plot);
-    free(o.report);
-    return status;
+static options given = {.length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
+
+static int command(const char **arguments, int count) {
+    (void)arguments;
+    return count ? gc_exit(GC_EXIT_USAGE, "bench rt takes options only; try --help") : run(&given);
 }
+
+static struct poptOption table[] = {
+    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
+    {"length", 'l', POPT_ARG_DOUBLE, &given.length, 0, "seconds of a response (default: 2)", "SECONDS"},
+    {"block", 'B', POPT_ARG_INT, &given.block, 0, "frames of a block (default: 64)", "FRAMES"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, 0, "frames a second (default: 48000)", "HZ"},
+    {"seconds", 's', POPT_ARG_DOUBLE, &given.seconds, 0, "how long (default: 10)", "SECONDS"},
+    {"search", 'S', POPT_ARG_NONE, &given.search, 0, "double the channels as long as the machine keeps up", NULL},
+    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
+    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
+     "FILE"},
+    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
+    POPT_AUTOHELP POPT_TABLEEND};
+
+const gc_command gc_command_bench_rt = {"gpuconv bench rt", "",
+                                        "Plays noise through responses, paced by the clock, without a sound device.",
+                                        table, command};

@@ -4,7 +4,6 @@
 #include "cli.h"
 
 #include <math.h>
-#include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +19,15 @@ typedef struct options {
     int block, channels, threads, loop, list, quiet;
 } options;
 
-static int fail(int status, const char *text) {
-    fprintf(stderr, "gpuconv: %s\n", text);
-    return status;
-}
-
 static int list_devices(void) {
     gpuconv_error error = {0};
     const gc_sound_system *system;
     char *text = gc_sound_find(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
     if (!text)
-        return fail(GC_EXIT_FAILED, error.message);
+        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     bool bad = fputs(text, stdout) < 0 || fflush(stdout) != 0;
     free(text);
-    return bad ? fail(GC_EXIT_FAILED, "the list cannot be written") : GC_EXIT_DONE;
+    return bad ? gc_exit(GC_EXIT_FAILED, "the list cannot be written") : GC_EXIT_DONE;
 }
 
 /* ---- On a terminal ----------------------------------------------------------------------------------------------- */
@@ -61,11 +55,6 @@ static void enter_raw(void) {
         (void)atexit(leave_raw);
 }
 
-static void print_time(double seconds) {
-    int s = (int)seconds;
-    fprintf(stderr, "%d:%02d", s / 60, s % 60);
-}
-
 static void print_meter(float peak, bool clipped) {
     double level = peak > 0 ? 20 * log10((double)peak) : -99;
     int lit = (int)((level + 60) / 60 * METER);
@@ -73,12 +62,12 @@ static void print_meter(float peak, bool clipped) {
     fprintf(stderr, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
 }
 
-static void print_view(const options *o, const gc_player_view *v, const char *name) {
+static void print_view(const gc_player_view *v, const char *name) {
     fprintf(stderr, "\r\033[K%s ", v->paused ? "||" : "> ");
-    print_time(v->position);
+    gc_print_time(v->position);
     if (v->duration >= 0) {
         fputs(" / ", stderr);
-        print_time(v->duration);
+        gc_print_time(v->duration);
     }
     fputc(' ', stderr);
     for (int c = 0; c < v->outputs && c < 2; c++)
@@ -88,7 +77,6 @@ static void print_view(const options *o, const gc_player_view *v, const char *na
         fprintf(stderr, ", missed %lld, late %lld, starved %lld", (long long)v->missed, (long long)v->gaps,
                 (long long)v->starved);
     fprintf(stderr, " %s%s", name, v->bypassed ? " (bypassed)" : "");
-    (void)o;
 }
 
 /* What a key does; false: quit. */
@@ -146,7 +134,7 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
         nanosleep(&turn, NULL);
         gc_player_look(p, &v);
         if (shown)
-            print_view(o, &v, names[v.response]);
+            print_view(&v, names[v.response]);
         unsigned char key;
         while (go && raw && read(STDIN_FILENO, &key, 1) == 1)
             go = obey(p, &v, key, count);
@@ -157,7 +145,7 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
             break;
         }
         if (!v.alive) {
-            result = fail(GC_EXIT_FAILED, "the sound device is gone; what was recorded is kept");
+            result = gc_exit(GC_EXIT_FAILED, "the sound device is gone; what was recorded is kept");
             break;
         }
     }
@@ -193,7 +181,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .crossfade = o->crossfade};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
-        return fail(GC_EXIT_FAILED, error.message);
+        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     gc_player_view v;
     gc_player_look(player, &v);
     if (!o->quiet)
@@ -205,81 +193,68 @@ static int play(const options *o, const char *input, const char *const *response
     if (!status)
         status = gc_player_stop(player, &error);
     if (status)
-        result = fail(GC_EXIT_FAILED, error.message);
+        result = gc_exit(GC_EXIT_FAILED, "%s", error.message);
     gc_player_free(player);
     return result;
 }
 
-static int run(const options *o, bool live, const char **paths) {
-    int count = 0;
-    while (paths && paths[count])
-        count++;
+static int run(const options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices();
     if (count < (live ? 1 : 2))
-        return fail(GC_EXIT_USAGE,
-                    live ? "a response is needed; try --help" : "a file and a response are needed, IN IR; try --help");
+        return gc_exit(GC_EXIT_USAGE, live ? "a response is needed; try --help"
+                                           : "a file and a response are needed, IN IR; try --help");
     if (count > RESPONSES_MOST)
-        return fail(GC_EXIT_USAGE, "that many responses are not taken; 255 are");
+        return gc_exit(GC_EXIT_USAGE, "that many responses are not taken; 255 are");
     if (o->block < 0 || o->block > 65536 || o->channels < 1 || o->channels > GC_PLAYER_CHANNELS || o->threads < 0 ||
         o->threads > 64)
-        return fail(GC_EXIT_USAGE, "--block is 1 to 65536, --channels 1 to 64, --threads 1 to 64; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--block is 1 to 65536, --channels 1 to 64, --threads 1 to 64; try --help");
     if (!(o->gain >= -200 && o->gain <= 200 && o->wet >= -200 && o->wet <= 200 && o->dry <= 200) ||
         !(o->crossfade >= 0 && o->crossfade <= 60) || !(o->seek >= 0) || !(o->rate >= 0 && o->rate <= 1e6))
-        return fail(GC_EXIT_USAGE, "levels lie within -200 and 200 dB, --crossfade is 0 to 60, --seek 0 or more; try "
-                                   "--help");
+        return gc_exit(GC_EXIT_USAGE,
+                       "levels lie within -200 and 200 dB, --crossfade is 0 to 60, --seek 0 or more; try "
+                       "--help");
     return play(o, live ? NULL : paths[0], paths + !live, count - !live);
 }
 
-static int command(const char *name, bool live, int argc, const char **argv) {
-    options o = {.dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
-    struct poptOption table[] = {
-        {"list-devices", 'L', POPT_ARG_NONE, &o.list, 0, "tell the sound devices", NULL},
-        {"output", 'o', POPT_ARG_STRING, &o.output, 0, "device: its number, or part of its name", "DEVICE"},
-        {"input", 'i', POPT_ARG_STRING, &o.source, 0, "live: device to listen to", "DEVICE"},
-        {"channels", 'c', POPT_ARG_INT, &o.channels, 0, "live: channels of the input (default: 1)", "COUNT"},
-        {"block", 'B', POPT_ARG_INT, &o.block, 0, "frames of a block (default: the device's choice)", "FRAMES"},
-        {"rate", 'r', POPT_ARG_DOUBLE, &o.rate, 0, "live: frames a second (default: 48000)", "HZ"},
-        {"gain", 'g', POPT_ARG_DOUBLE, &o.gain, 0, "of everything, in decibels (default: 0)", "DB"},
-        {"wet", 'w', POPT_ARG_DOUBLE, &o.wet, 0, "of what was convolved (default: 0)", "DB"},
-        {"dry", 'd', POPT_ARG_DOUBLE, &o.dry, 0, "of the input itself (default: none)", "DB"},
-        {"crossfade", 'x', POPT_ARG_DOUBLE, &o.crossfade, 0, "between responses, in seconds (default: 0.1)", "SECONDS"},
-        {"loop", 'l', POPT_ARG_NONE, &o.loop, 0, "play: again and again", NULL},
-        {"seek", 's', POPT_ARG_DOUBLE, &o.seek, 0, "play: begin there", "SECONDS"},
-        {"seconds", 'S', POPT_ARG_DOUBLE, &o.seconds, 0, "end after so long", "SECONDS"},
-        {"record", 'R', POPT_ARG_STRING, &o.record, 0, "a file that gets what is heard, as floats", "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.threads, 0, "for the tail (default: 1)", "COUNT"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "say nothing but errors", NULL},
-        POPT_AUTOHELP POPT_TABLEEND};
-    poptContext context = poptGetContext(name, argc, argv, table, 0);
-    if (!context)
-        return fail(GC_EXIT_FAILED, "out of memory");
-    poptSetOtherOptionHelp(
-        context,
-        live ? "IR... [OPTIONS]\nPlays the microphone or line through a response, without added latency.\n"
-               "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response, q quit.\n"
-               "\nOptions:"
-             : "IN IR... [OPTIONS]\nPlays a file through a response.\n"
-               "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response,\n"
-               ", . five seconds back and on, q quit.\n\nOptions:");
-    int status, bad = poptGetNextOpt(context);
-    if (bad < -1) {
-        fprintf(stderr, "gpuconv: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-        status = GC_EXIT_USAGE;
-    } else {
-        status = run(&o, live, poptGetArgs(context));
-    }
-    poptFreeContext(context);
-    free(o.output);
-    free(o.source);
-    free(o.record);
-    return status;
+static options given = {.dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
+
+static int play_command(const char **arguments, int count) {
+    return run(&given, false, arguments, count);
 }
 
-int gc_cmd_play(int argc, const char **argv) {
-    return command("gpuconv play", false, argc, argv);
+static int live_command(const char **arguments, int count) {
+    return run(&given, true, arguments, count);
 }
 
-int gc_cmd_live(int argc, const char **argv) {
-    return command("gpuconv live", true, argc, argv);
-}
+static struct poptOption table[] = {
+    {"list-devices", 'L', POPT_ARG_NONE, &given.list, 0, "tell the sound devices", NULL},
+    {"output", 'o', POPT_ARG_STRING, &given.output, 0, "device: its number, or part of its name", "DEVICE"},
+    {"input", 'i', POPT_ARG_STRING, &given.source, 0, "live: device to listen to", "DEVICE"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "live: channels of the input (default: 1)", "COUNT"},
+    {"block", 'B', POPT_ARG_INT, &given.block, 0, "frames of a block (default: the device's choice)", "FRAMES"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, 0, "live: frames a second (default: 48000)", "HZ"},
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, 0, "of everything, in decibels (default: 0)", "DB"},
+    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, 0, "of what was convolved (default: 0)", "DB"},
+    {"dry", 'd', POPT_ARG_DOUBLE, &given.dry, 0, "of the input itself (default: none)", "DB"},
+    {"crossfade", 'x', POPT_ARG_DOUBLE, &given.crossfade, 0, "between responses, in seconds (default: 0.1)", "SECONDS"},
+    {"loop", 'l', POPT_ARG_NONE, &given.loop, 0, "play: again and again", NULL},
+    {"seek", 's', POPT_ARG_DOUBLE, &given.seek, 0, "play: begin there", "SECONDS"},
+    {"seconds", 'S', POPT_ARG_DOUBLE, &given.seconds, 0, "end after so long", "SECONDS"},
+    {"record", 'R', POPT_ARG_STRING, &given.record, 0, "a file that gets what is heard, as floats", "FILE"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    POPT_AUTOHELP POPT_TABLEEND};
+
+const gc_command gc_command_play = {
+    "gpuconv play", "IN IR...",
+    "Plays a file through a response.\n"
+    "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response,\n"
+    ", . five seconds back and on, q quit.",
+    table, play_command};
+
+const gc_command gc_command_live = {
+    "gpuconv live", "IR...",
+    "Plays the microphone or line through a response, without added latency.\n"
+    "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response, q quit.",
+    table, live_command};

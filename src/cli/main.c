@@ -1,23 +1,28 @@
-/* gpuconv: the command. A first word that names a subcommand chooses it; a file of that name is reached as ./NAME. */
+/* gpuconv: the command. First words that name a subcommand choose it; a file of that name is reached as ./NAME. */
 #include "cli.h"
 
 #include <string.h>
 
+/* How many arguments the name of a subcommand takes up; 0: another one is meant. */
+static int match(const char *name, int argc, char **argv) {
+    int words = 0;
+    for (const char *at = strchr(name, ' '); at; at = strchr(at + 1, ' ')) {
+        const char *word = at + 1;
+        size_t length = strcspn(word, " ");
+        if (++words >= argc || strlen(argv[words]) != length || strncmp(argv[words], word, length) != 0)
+            return 0;
+    }
+    return words;
+}
+
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name, *whole; /* the whole one is what --help calls it */
-        int (*run)(int argc, const char **argv);
-    } commands[] = {{"batch", "gpuconv batch", gc_cmd_batch},
-                    {"bench", "gpuconv bench", gc_cmd_bench},
-                    {"calibrate", "gpuconv calibrate", gc_cmd_calibrate},
-                    {"live", "gpuconv live", gc_cmd_live},
-                    {"play", "gpuconv play", gc_cmd_play}};
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            const char **rest = (const char **)argv + 1;
-            rest[0] = commands[i].whole;
-            return commands[i].run(argc - 1, rest);
+    for (int i = 1; gc_commands[i]; i++) {
+        int words = match(gc_commands[i]->name, argc, argv);
+        if (words) {
+            const char **rest = (const char **)argv + words;
+            rest[0] = gc_commands[i]->name;
+            return gc_command_run(gc_commands[i], argc - words, rest);
         }
     }
-    return gc_cmd_convolve(argc, (const char **)argv);
+    return gc_command_run(&gc_command_convolve, argc, (const char **)argv);
 }

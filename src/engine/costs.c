@@ -2,6 +2,7 @@
 #include "costs.h"
 
 #include "../core/error.h"
+#include "../core/folder.h"
 
 #include <errno.h>
 #include <math.h>
@@ -113,17 +114,6 @@ gc_costs gc_costs_of_cuda(const char *name, int multiprocessors) {
                : defaults(multiprocessors / reference_multiprocessors);
 }
 
-/* Makes the folders on the way to a path; those that are there do no harm. */
-static void make_folders(char *path) {
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        mkdir(path, 0777); /* what matters is whether the file can be made */
-        *p = '/';
-    }
-}
-
 /* The file's text; false: it does not fit. */
 static bool text_of(const gc_costs *c, char *text, size_t size) {
     int used = snprintf(text, size, HEADER "\ncpu: %s\n", c->cpu);
@@ -140,7 +130,9 @@ gpuconv_status gc_costs_save(const gc_costs *c, gpuconv_error *error) {
         return gc_fail(error, GPUCONV_ERROR_FILE, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
     if (!text_of(c, text, sizeof text))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "names of processors too long for the file of costs");
-    make_folders(path);
+    gpuconv_status status = gc_make_folders(path, error);
+    if (status)
+        return status;
     snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
     int fd = mkstemp(temporary);
     if (fd < 0)

@@ -2,30 +2,17 @@
 # Against a real sound server: what PulseAudio's null sink was given, recorded from its monitor, is what the same file gives
 # offline, without a gap; the command's own recording too; and a server that goes away ends the command.
 . "$(dirname "$0")/lib.sh"
-
-for program in pulseaudio pactl parecord; do
-    command -v $program >"$work/log/which" || skip "$program is not installed"
-done
-[ -e "$(dirname "$GPUCONV")/gpuconv-sound.so" ] || skip "this build has no sound devices"
-case $SANITIZE in
-?*) skip "a sanitizer's findings in the sound system's libraries say nothing of ours, and it is too slow to play" ;;
-esac
-
-export HOME="$work/home" XDG_RUNTIME_DIR="$work/run" PULSE_SERVER="unix:$work/run/server"
-unset DISPLAY DBUS_SESSION_BUS_ADDRESS
-mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
-chmod 700 "$XDG_RUNTIME_DIR"
+. "$(dirname "$0")/sound.sh"
+needs_sound pulseaudio pactl parecord
+export PULSE_SERVER="unix:$work/run/server"
 printf 'pcm.!default { type pulse }\nctl.!default { type pulse }\n' >"$HOME/.asoundrc"
 pulseaudio -n --exit-idle-time=-1 --load="module-native-protocol-unix socket=$work/run/server auth-anonymous=1" \
     --load="module-null-sink sink_name=null rate=48000 channels=2 format=float32le" >"$work/log/server" 2>&1 &
 server=$!
-trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
-turns=0
-until pactl list short sinks 2>"$work/log/pactl" | grep -q null; do
-    turns=$((turns + 1))
-    [ $turns -lt 50 ] || skip "PulseAudio does not start here: $(tail -n 2 "$work/log/server")"
-    sleep 0.1
-done
+sinks() {
+    pactl list short sinks | grep -q null
+}
+until_there PulseAudio sinks
 runs play --list-devices
 grep -q pulse "$work/log/out" || skip "ALSA has no way to PulseAudio here (Debian: libasound2-plugins): $(cat "$work/log/out")"
 

@@ -1,0 +1,28 @@
+/* Order statistics, and numbers that look like noise. */
+#include "statistics.h"
+
+#include <stdlib.h>
+
+static int order(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void gc_sort(double *values, int64_t n) {
+    qsort(values, (size_t)n, sizeof *values, order);
+}
+
+double gc_median(double *values, int64_t n, double *spread) {
+    gc_sort(values, n);
+    if (spread)
+        *spread = (values[n - 1] - values[0]) / 2;
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* xorshift64* (Vigna, An experimental exploration of Marsaglia's xorshift generators, scrambled, 2016) */
+float gc_noise(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (float)((double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5);
+}

@@ -1,0 +1,29 @@
+# shellcheck shell=sh
+# Sourced after lib.sh by the scripts that play: a world of its own for a sound server, which is `$server` once it runs,
+# and leaves with the script.
+# shellcheck disable=SC2154 # work and server are the script's
+needs_sound() { # needs_sound PROGRAM...
+    for program; do
+        command -v "$program" >"$work/log/which" || skip "$program is not installed"
+    done
+    [ -e "$(dirname "$GPUCONV")/gpuconv-sound.so" ] || skip "this build has no sound devices"
+    case $SANITIZE in
+    ?*) skip "a sanitizer's findings in the sound system's libraries say nothing of ours, and it is too slow to play" ;;
+    esac
+    export HOME="$work/home" XDG_RUNTIME_DIR="$work/run"
+    unset DISPLAY DBUS_SESSION_BUS_ADDRESS
+    mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
+    chmod 700 "$XDG_RUNTIME_DIR"
+    trap 'kill $server 2>/dev/null; wait $server; rm -rf "$work"' EXIT # it clears away what it shares
+}
+
+# until_there NAME COMMAND...: waits for the server, whose words are in log/server
+until_there() {
+    name=$1 turns=0
+    shift
+    until "$@" >"$work/log/there" 2>&1; do
+        turns=$((turns + 1))
+        [ $turns -lt 50 ] || skip "$name does not start here: $(tail -n 2 "$work/log/server")"
+        sleep 0.1
+    done
+}
