@@ -79,29 +79,157 @@ GPUCONV_API gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gp
 GPUCONV_API gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **routed,
                                             gpuconv_error *error);
 
+/* How the channels of a response file lie on the routes. */
+typedef enum gpuconv_layout {
+    GPUCONV_LAYOUT_AUTO = 0, /* as gpuconv_ir_route says */
+    GPUCONV_LAYOUT_SOURCE,   /* every output of the first input, then every output of the second: LL LR RL RR */
+    GPUCONV_LAYOUT_OUTPUT,   /* every input of the first output, then every input of the second: LL RL LR RR */
+    GPUCONV_LAYOUT_PACKED    /* a channel an output; the inputs' responses lie one behind the other, equally long */
+} gpuconv_layout;
+
+/* The response as it fits `inputs` channels by a layout. SOURCE and OUTPUT take a multiple of `inputs` channels, PACKED
+ * a multiple of `inputs` frames; anything else is TOPOLOGY with what would fit. As gpuconv_ir_route otherwise; a
+ * response that came routed, from a matrix file, is taken as it is when its inputs are as many. */
+GPUCONV_API gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout,
+                                               gpuconv_ir **routed, gpuconv_error *error);
+
+/* Reads a sparse matrix of routes. Lines of a text file, # to the end of a line being a comment:
+ *
+ *      INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]
+ *
+ * input and output 1..1024; a file relative to the matrix's own folder, in double quotes if it holds blanks, or `dirac`
+ * for a single tap; its channel 1.. (default 1); gain in decibels; delay before it, offset into it and length of it in
+ * seconds (length 0: to its end). Lines for the same input and output add up. A name that ends in .conf is read as
+ * jconvolver's configuration instead: /cd, /convolver/new, /impulse/read, /impulse/dirac, /impulse/copy; gains are
+ * factors and times frames there, and names of inputs and outputs are passed over. `rate`: of the response where no
+ * file says one; files of several rates come at the first one's. FILE, FORMAT (the line is named), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error);
+
 /* The response at another rate (soxr, very high quality, linear phase), its level rescaled by old / new rate, so that
- * convolving the resampled input gives the resampled output. What the interpolation puts before the first frame is cut:
- * a response that begins abruptly at full level, without a millisecond of lead, loses up to 3 dB of that onset. rate >
- * 0. ARGUMENT, MEMORY. */
+ * convolving the resampled input gives the resampled output. A response that begins abruptly gets what the
+ * interpolation puts before its first frame as a lead: see gpuconv_ir_lead. rate > 0. ARGUMENT, MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled,
                                                gpuconv_error *error);
+
+/* `frames` frames from `start` on (start 0.., frames 1.. or -1: to the end); what reaches beyond the response is left
+ * out. ARGUMENT (nothing of it lies there), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_cut(const gpuconv_ir *ir, int64_t start, int64_t frames, gpuconv_ir **cut,
+                                          gpuconv_error *error);
+
+/* Without the end that stays more than `decibels` (below 0, to -300) under the peak of all channels. ARGUMENT, MEMORY.
+ */
+GPUCONV_API gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir **trimmed,
+                                           gpuconv_error *error);
+
+typedef enum gpuconv_align {
+    GPUCONV_ALIGN_NONE = 0,
+    GPUCONV_ALIGN_ONSET, /* what lies before the first frame within 60 dB of the peak is cut off */
+    GPUCONV_ALIGN_PEAK   /* the peak is time zero, and what lies before it a lead */
+} gpuconv_align;
+
+/* The response without the delay that it begins with. ARGUMENT (unknown value), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv_ir **aligned,
+                                            gpuconv_error *error);
+
+/* Faded in over the first `in` and out over the last `out` frames, half a cosine each; longer than the response: over
+ * all of it. ARGUMENT (negative), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gpuconv_ir **faded,
+                                           gpuconv_error *error);
+
+/* Last frame first. MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_reverse(const gpuconv_ir *ir, gpuconv_ir **reversed, gpuconv_error *error);
+
+/* `frames` (0..) of silence before it. ARGUMENT, MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir **delayed,
+                                            gpuconv_error *error);
+
+/* `factor` (0.01..100) times as long, its spectrum that much lower, at an unchanged gain. ARGUMENT, MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_stretch(const gpuconv_ir *ir, double factor, gpuconv_ir **stretched,
+                                              gpuconv_error *error);
+
+/* Every channel with the same magnitude spectrum and the least delay: the folded real cepstrum (Oppenheim & Schafer,
+ * Discrete-Time Signal Processing, 3rd ed., sec. 13.6), zeros 200 dB under the peak and lower being raised to there.
+ * MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minimal, gpuconv_error *error);
+
+/* Both in series, as one of Ma + Mb - 1 frames: channel by channel, or one channel with all of the other's. TOPOLOGY
+ * (channel counts), ARGUMENT (rates differ), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_series(const gpuconv_ir *first, const gpuconv_ir *second, gpuconv_ir **both,
+                                             gpuconv_error *error);
 
 /* The response with every tap multiplied by 10^(decibels / 20), decibels within -200..200. ARGUMENT, MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled,
                                            gpuconv_error *error);
 
+typedef enum gpuconv_normalize {
+    GPUCONV_NORMALIZE_NONE = 0,
+    GPUCONV_NORMALIZE_PEAK,    /* the largest tap of all is 1 */
+    GPUCONV_NORMALIZE_L1,      /* the largest sum of magnitudes into an output is 1: nothing can ever clip */
+    GPUCONV_NORMALIZE_ENERGY,  /* the largest energy into an output is 1: white noise keeps its level */
+    GPUCONV_NORMALIZE_LOUDNESS /* pink noise comes out as loud as it went in (ITU-R BS.1770, by libebur128) */
+} gpuconv_normalize;
+
+/* One gain for all routes of a routed response; *decibels (may be NULL) says which. Silence at either end changes
+ * nothing. ARGUMENT (unknown value), FORMAT (nothing but zeros, or out of reach: more than 400 dB), MEMORY. */
+GPUCONV_API gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how, double *decibels,
+                                                gpuconv_ir **normalized, gpuconv_error *error);
+
 /* The response that gives a mix: the routed response times 10^(wet / 20), and the input itself times 10^(dry / 20) into
- * the output of its number, or into every output when it is alone. Decibels within -200..200; -INFINITY: none of it.
- * ARGUMENT (a response not routed, or the product not finite), MEMORY. */
+ * the output of its number, or into every output when it is alone; where no route leads from an input to the output of
+ * its number one is made. Decibels within -200..200; -INFINITY: none of it. ARGUMENT (a response not routed, or the
+ * product not finite), MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed,
                                           gpuconv_error *error);
 
-GPUCONV_API int gpuconv_ir_inputs(const gpuconv_ir *ir);
-GPUCONV_API int gpuconv_ir_outputs(const gpuconv_ir *ir);
-GPUCONV_API int gpuconv_ir_routes(const gpuconv_ir *ir);
-GPUCONV_API int64_t gpuconv_ir_frames(const gpuconv_ir *ir);
-GPUCONV_API double gpuconv_ir_rate(const gpuconv_ir *ir);
+GPUCONV_API int gpuconv_ir_inputs(const gpuconv_ir *ir);     /* channels that go in, 1.. */
+GPUCONV_API int gpuconv_ir_outputs(const gpuconv_ir *ir);    /* channels that come out, 1.. */
+GPUCONV_API int gpuconv_ir_routes(const gpuconv_ir *ir);     /* from an input to an output, 1.. */
+GPUCONV_API int64_t gpuconv_ir_frames(const gpuconv_ir *ir); /* of every route, 1.. */
+GPUCONV_API double gpuconv_ir_rate(const gpuconv_ir *ir);    /* frames a second */
+
+/* Frames of the response that stand before its time zero, mostly 0. The first so many frames of a convolution belong
+ * before the input's beginning: gpuconv_convolve_file leaves them out; in real time they are latency. */
+GPUCONV_API int64_t gpuconv_ir_lead(const gpuconv_ir *ir);
+
+/* The taps from input to output (0..), `frames` of them, owned by the response; NULL: no route leads there. */
+GPUCONV_API const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output);
+
+/* The frame of the largest magnitude of all channels, the first of several; *magnitude (may be NULL) is that. */
+GPUCONV_API int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude);
+
+/* Frames before the first that comes within `decibels` (below 0) of the peak: silence that is heard as latency. */
+GPUCONV_API int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels);
+
+/* What was done to it since it was read, such as "trimmed to 1.2 s; reversed"; "": nothing. Owned by the response. */
+GPUCONV_API const char *gpuconv_ir_history(const gpuconv_ir *ir);
+
 GPUCONV_API void gpuconv_ir_free(gpuconv_ir *ir);
+
+/* What becomes of a response file on its way into a convolution, in this order. */
+typedef struct gpuconv_preparation {
+    gpuconv_layout layout;
+    double start, length; /* seconds of the file; length 0: to its end */
+    double trim;          /* dB under the peak, below 0: the quieter end is cut off; 0: nothing is */
+    gpuconv_align align;
+    bool reverse;
+    double stretch; /* 0.01..100; 0 counts as 1 */
+    bool minimum_phase;
+    double fade;             /* seconds at the end */
+    const char *const *then; /* files of responses in series behind it */
+    int thens;
+    double predelay; /* seconds */
+    gpuconv_normalize normalize;
+    double gain;     /* dB, -200..200 */
+    double wet, dry; /* dB, -200..200; -INFINITY: none */
+} gpuconv_preparation;
+
+/* Everything as the file has it; wet 0, dry -INFINITY. */
+GPUCONV_API gpuconv_preparation gpuconv_preparation_default(void);
+
+/* Reads a response, or a matrix (.conf, .txt, .matrix), brings it to `rate`, prepares it and routes it for `inputs`
+ * channels. As the functions that it calls; messages begin with the path. */
+GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
+                                              double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* ---- What the caller wants ------------------------------------------------------------------------------------- */
 
@@ -230,23 +358,47 @@ GPUCONV_API void gpuconv_report_free(gpuconv_report *report);
 
 /* ---- From file to file ----------------------------------------------------------------------------------------- */
 
+/* Which part of the N + M - 1 frames of a result is kept. */
+typedef enum gpuconv_mode {
+    GPUCONV_MODE_FULL = 0, /* all */
+    GPUCONV_MODE_SAME,     /* N of them from frame (M - 1) / 2 on, as NumPy and MATLAB have it */
+    GPUCONV_MODE_VALID     /* N - M + 1 of them from frame M - 1 on: those that lack nothing at either end */
+} gpuconv_mode;
+
+/* How far a job is; `total` frames of input, -1 where that is not known; at `rate` a second; `seconds` it took. */
+typedef struct gpuconv_progress {
+    int64_t frames, total;
+    double rate, seconds;
+} gpuconv_progress;
+
 typedef struct gpuconv_job {
-    const char *input;    /* path of the input */
-    const char *response; /* path of the impulse response */
-    const char *output;   /* path of the output; may be the input's or the response's */
-    double gain;          /* decibels, -200..200, applied to the response */
-    bool compare;         /* afterwards measure other ways to compute an excerpt, into the report */
+    const char *input;    /* path of the input; "-": standard input */
+    const char *response; /* path of the impulse response, or of a matrix of them */
+    const char *output;   /* path of the output, which may be the input's or the response's; "-": standard output */
+    gpuconv_preparation preparation;
+    double gain;          /* decibels, -200..200, of the whole result */
+    const char *raw;      /* the input has no header: RATE,CHANNELS,ENCODING; NULL: it has */
+    const char *format;   /* of the output, such as "flac"; NULL: by its extension, "-" being a WAV */
+    const char *encoding; /* of its samples, such as "s24"; NULL: as the input's */
+    bool dither;          /* triangular noise before rounding to integers */
+    gpuconv_mode mode;
+    double tail;       /* seconds behind the input's end that are kept at most, with mode FULL; INFINITY: all */
+    double tail_floor; /* dBFS, below 0: the tail ends with its last sample that loud; 0: where it ends */
+    bool compare;      /* afterwards measure other ways to compute an excerpt, into the report */
+    const char *plot;  /* draw before and after into this .png or .svg (needs gnuplot); NULL */
     void (*note)(void *context, const char *text); /* a line worth telling (fallback, resampling, clipping), or NULL */
+    void (*progress)(void *context, const gpuconv_progress *progress); /* once a chunk, or NULL */
     void *context;
     const volatile int *cancel; /* raised to non-zero from anywhere to stop; NULL: never */
 } gpuconv_job;
 
-/* A job with every field at zero. */
+/* A job that does nothing beyond convolving: the default preparation, the whole tail, everything else at zero. */
 GPUCONV_API gpuconv_job gpuconv_job_default(void);
 
 /* Convolves input with response into output, in constant memory. The output takes its container from its extension
- * and its sample format from the input, and appears under its name only when it is whole; on any failure nothing is
- * left and an older file is untouched. `report` may be NULL. Errors as above, CANCELLED when *cancel was raised. */
+ * and its sample format from the input where the job does not say else, carries the input's strings, cue points and
+ * broadcast chunk, and appears under its name only when it is whole; on any failure nothing is left and an older file
+ * is untouched. `report` may be NULL. Errors as above, CANCELLED when *cancel was raised. */
 GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config,
                                                  gpuconv_report *report, gpuconv_error *error);
 

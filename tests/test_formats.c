@@ -205,7 +205,7 @@ static void wav_turns_into_rf64_only_when_it_must(void **state) {
         gc_writer *writer;
         gpuconv_error error = {0};
         int16_t block[200] = {1, 2, 3};
-        CHECK(gc_writer_new(files_path("large.wav"), &like, 2, promised[i], &writer, &error) == GPUCONV_OK, "%s",
+        CHECK(gc_writer_new(files_path("large.wav"), NULL, &like, 2, promised[i], &writer, &error) == GPUCONV_OK, "%s",
               error.message);
         CHECK((strstr(gc_writer_name(writer), "RF64") != NULL) == (promised[i] != 100), "%s for %lld frames",
               gc_writer_name(writer), (long long)promised[i]);

@@ -144,7 +144,7 @@ static void counts_that_fit_no_topology_are_refused_with_those_that_would(void *
     }
 }
 
-static void impossible_inputs_and_second_routings_are_refused(void **state) {
+static void impossible_inputs_and_other_inputs_than_routed_for_are_refused(void **state) {
     (void)state;
     oracle_random random = {.state = 63};
     guarded taps = guarded_random(&random, 2, 5);
@@ -156,7 +156,10 @@ static void impossible_inputs_and_second_routings_are_refused(void **state) {
     }
     assert_int_equal(gpuconv_ir_route(ir, 2, &routed, NULL), GPUCONV_OK);
     gpuconv_error error = {0};
-    refused(gpuconv_ir_route(routed, 2, &again, &error), GPUCONV_ERROR_ARGUMENT, &again, &error, "again");
+    refused(gpuconv_ir_route(routed, 1, &again, &error), GPUCONV_ERROR_TOPOLOGY, &again, &error, "other inputs");
+    assert_int_equal(gpuconv_ir_route(routed, 2, &again, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_routes(again), 2);
+    gpuconv_ir_free(again);
     gpuconv_ir_free(routed);
     gpuconv_ir_free(ir);
     guarded_free(&taps);
@@ -295,7 +298,7 @@ int main(void) {
         cmocka_unit_test(taps_that_are_not_finite_are_refused),
         cmocka_unit_test(routes_connect_what_the_topology_says),
         cmocka_unit_test(counts_that_fit_no_topology_are_refused_with_those_that_would),
-        cmocka_unit_test(impossible_inputs_and_second_routings_are_refused),
+        cmocka_unit_test(impossible_inputs_and_other_inputs_than_routed_for_are_refused),
         cmocka_unit_test(gain_is_exact_and_leaves_the_original),
         cmocka_unit_test(a_gain_that_overflows_is_refused),
         cmocka_unit_test(resampling_keeps_the_frequency_response),

@@ -113,16 +113,11 @@ static void make_room(gc_responses *r) {
 }
 
 static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpuconv_error *error) {
-    double recorded;
-    gpuconv_ir *routed;
-    gpuconv_status status = gc_prepare_response(w->path, w->gain, w->channels, w->rate, &recorded, &routed, error);
-    if (status || (w->wet >= 0 && w->wet <= 0 && w->dry <= -HUGE_VAL)) {
-        *ir = status ? NULL : routed;
-        return status;
-    }
-    status = gpuconv_ir_mix(routed, w->wet, w->dry, ir, error);
-    gpuconv_ir_free(routed);
-    return status;
+    gpuconv_preparation p = gpuconv_preparation_default();
+    p.gain = w->gain;
+    p.wet = w->wet;
+    p.dry = w->dry;
+    return gpuconv_ir_prepare(w->path, &p, w->channels, w->rate, ir, error);
 }
 
 gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response,

@@ -89,8 +89,8 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
 static gpuconv_status open_output(open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     gpuconv_status status = gc_make_folders(f->path, error);
-    int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1;
-    return status ? status : gc_writer_new(f->path, &f->info, ir->outputs, frames, writer, error);
+    int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
+    return status ? status : gc_writer_new(f->path, NULL, &f->info, ir->outputs, frames, writer, error);
 }
 
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
@@ -109,6 +109,10 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     gpuconv_config config = gpuconv_config_default();
     gpuconv_plan *plan = NULL;
     gc_transfer t = {.reader = f->reader, .output = f->path, .limit = f->frames, .cancel = w->cancel};
+    const gc_pcm floats = {GC_F32, 32};
+    t.skip = gpuconv_ir_lead(f->response->ir);
+    t.after = gpuconv_ir_frames(f->response->ir) - 1;
+    t.convert = t.skip > 0;
     config.backend = GPUCONV_BACKEND_CPU;
     config.threads = 1;
     config.frames = f->frames;
@@ -116,7 +120,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     if (!status)
         status = open_output(f, &t.writer, error);
     if (!status)
-        status = gc_engine_new(plan, f->info.pcm, gc_writer_pcm(t.writer), &t.engine, error);
+        status = gc_engine_new(plan, f->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
     if (!status) {
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
@@ -126,7 +130,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     if (!status) {
         gc_measurement m;
         gc_engine_measure(t.engine, &m);
-        *clipped = m.overs.clipped;
+        *clipped = t.convert ? t.overs.clipped : m.overs.clipped;
         f->frames = t.read;
     }
     gpuconv_engine_free(t.engine);
@@ -162,7 +166,7 @@ typedef struct lane {
 static bool for_lane(const open_file *f) {
     const gpuconv_ir *ir = f->response->ir;
     int64_t total = f->frames + ir->frames - 1;
-    return f->frames > 0 && ir->routes == ir->outputs && ir->inputs * f->frames <= FILE_FLOATS &&
+    return f->frames > 0 && ir->lead == 0 && ir->routes == ir->outputs && ir->inputs * f->frames <= FILE_FLOATS &&
            ir->outputs * total <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8;
 }
 

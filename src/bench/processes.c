@@ -38,7 +38,7 @@ static gpuconv_status write_wav(const char *path, const float *const *planar, in
     gc_audio_info info = gc_audio_floats(channels, RATE, frames);
     gc_writer *w = NULL;
     float *block = gc_calloc((int64_t)STEP * channels, sizeof *block);
-    gpuconv_status status = block ? gc_writer_new(path, &info, channels, frames, &w, error)
+    gpuconv_status status = block ? gc_writer_new(path, NULL, &info, channels, frames, &w, error)
                                   : gc_fail_memory(error, "a file of the benchmark");
     for (int64_t at = 0; at < frames && !status; at += STEP) {
         int64_t n = gc_min(STEP, frames - at);

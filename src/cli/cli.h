@@ -19,6 +19,16 @@ typedef struct gc_command {
     int (*run)(const char **arguments, int count);
 } gc_command;
 
+/* The last lines of a table. */
+extern int gc_help_wanted;
+#define GC_OPTIONS_END {"help", '?', POPT_ARG_NONE, &gc_help_wanted, 0, "print this help", NULL}, POPT_TABLEEND
+
+/* The help on standard output, as wide as the terminal. */
+int gc_print_help(const gc_command *command);
+
+/* "-b, --backend=auto|cpu|cuda" */
+void gc_option_name(const struct poptOption *option, char *text, size_t size);
+
 /* All of them, the plain `gpuconv IN IR OUT` first, where a longer name stands before the shorter that begins it. */
 extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rt, gc_command_bench,
     gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth, gc_command_live,
@@ -47,8 +57,5 @@ int gc_exit_of(gpuconv_status status);
 
 /* Writes the report, or says that it cannot, and frees it; a NULL report is none. */
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format);
-
-/* h:mm:ss or m:ss on standard error. */
-void gc_print_time(double seconds);
 
 #endif

@@ -1,13 +1,13 @@
 /* gpuconv batch: a whole corpus, by manifest or by patterns. */
 #include "../batch/batch.h"
 #include "cli.h"
+#include "progress.h"
 
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEVICES_MOST = 64 };
 
@@ -17,13 +17,12 @@ typedef struct options {
     char *out, *inputs, *irs, *pick, *backend, *devices;
     long long seed;
     int workers, resume, fail_fast, quiet;
-    /* of the progress line: */
-    bool terminal, drawn;
-    double told;
+    gc_meter meter;
 } options;
 
 static void note(void *context, const char *text) {
-    const options *o = context;
+    options *o = context;
+    gc_meter_clear(&o->meter);
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %s\n", text);
 }
@@ -45,21 +44,12 @@ static void print_progress(const gc_batch_progress *p) {
     }
 }
 
-/* One line that is drawn over on a terminal, a line every ten seconds elsewhere. */
 static void progress(void *context, const gc_batch_progress *p) {
     options *o = context;
-    double pause = o->terminal ? 0.2 : 10;
-    if (o->quiet || p->seconds < o->told + pause)
+    if (!gc_meter_begin_line(&o->meter, p->seconds))
         return;
-    o->told = p->seconds;
-    if (o->terminal)
-        fprintf(stderr, "\r\033[K");
-    else
-        fprintf(stderr, "gpuconv: ");
     print_progress(p);
-    if (!o->terminal)
-        fprintf(stderr, "\n");
-    o->drawn = o->terminal;
+    gc_meter_end_line(&o->meter);
 }
 
 static bool parse_devices(const char *text, int *device, int *count) {
@@ -92,8 +82,7 @@ static gpuconv_status read_manifest(const options *o, const char *path, gc_manif
 
 static int finish(options *o, gpuconv_status status, const gc_batch_progress *p, const gpuconv_error *error,
                   bool first) {
-    if (o->drawn)
-        fprintf(stderr, "\r\033[K");
+    gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
     if (!o->quiet && first) {
@@ -137,7 +126,7 @@ static int run(options *o, const char *path) {
      */
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
-    o->terminal = isatty(STDERR_FILENO);
+    o->meter = gc_meter_begin(o->quiet);
     gc_batch b = {.manifest = &m,
                   .folder = o->out,
                   .backend = (gpuconv_backend)backend,
@@ -182,7 +171,7 @@ static struct poptOption table[] = {
     {"devices", 'd', POPT_ARG_STRING, &given.devices, 0, "CUDA devices, such as 0,2 (default: all)", "NUMBERS"},
     {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
-    POPT_AUTOHELP POPT_TABLEEND};
+    GC_OPTIONS_END};
 
 const gc_command gc_command_batch = {
     "gpuconv batch", "[MANIFEST] --out FOLDER",

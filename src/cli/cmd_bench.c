@@ -172,7 +172,7 @@ static struct poptOption table[] = {
     {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
     {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
-    POPT_AUTOHELP POPT_TABLEEND};
+    GC_OPTIONS_END};
 
 const gc_command gc_command_bench = {"gpuconv bench", "",
                                      "Measures convolutions on this machine, with every output checked.\n"

@@ -62,7 +62,7 @@ static struct poptOption table[] = {
     {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
      "FILE"},
     {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
-    POPT_AUTOHELP POPT_TABLEEND};
+    GC_OPTIONS_END};
 
 const gc_command gc_command_bench_rt = {"gpuconv bench rt", "",
                                         "Plays noise through responses, paced by the clock, without a sound device.",

@@ -23,7 +23,7 @@ static int command(const char **arguments, int count) {
 
 static struct poptOption table[] = {
     {"report", 'r', POPT_ARG_STRING, &given, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
-    POPT_AUTOHELP POPT_TABLEEND};
+    GC_OPTIONS_END};
 
 const gc_command gc_command_calibrate = {
     "gpuconv calibrate", "",

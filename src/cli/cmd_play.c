@@ -2,6 +2,7 @@
 #include "../audio/device.h"
 #include "../play/player.h"
 #include "cli.h"
+#include "progress.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -244,7 +245,7 @@ static struct poptOption table[] = {
     {"record", 'R', POPT_ARG_STRING, &given.record, 0, "a file that gets what is heard, as floats", "FILE"},
     {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
-    POPT_AUTOHELP POPT_TABLEEND};
+    GC_OPTIONS_END};
 
 const gc_command gc_command_play = {
     "gpuconv play", "IN IR...",

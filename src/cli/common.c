@@ -1,7 +1,6 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
 #include "cli.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -49,14 +48,6 @@ int gc_choose(const char *option, const char *word, const char *words) {
     return gc_exit(-1, "%s '%s': %s; try --help", option, word, list);
 }
 
-void gc_print_time(double seconds) {
-    long long s = llrint(seconds);
-    if (s >= 3600)
-        fprintf(stderr, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    else
-        fprintf(stderr, "%lld:%02lld", s / 60, s % 60);
-}
-
 static void interrupt(int signal_number) {
     (void)signal_number;
     interrupted = 1;
@@ -75,7 +66,7 @@ const volatile int *gc_catch_signals(void) {
 
 /* What popt allocated for the variables of a table. */
 static void free_strings(const struct poptOption *options) {
-    for (const struct poptOption *o = options; o->longName || o->shortName || o->arg; o++) {
+    for (const struct poptOption *o = options; o->longName; o++) {
         int kind = (int)(o->argInfo & POPT_ARG_MASK);
         if (kind == POPT_ARG_STRING) {
             free(*(char **)o->arg);
@@ -94,15 +85,14 @@ int gc_command_run(const gc_command *c, int argc, const char **argv) {
     poptContext context = poptGetContext(c->name, argc, argv, c->options, 0);
     if (!context)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
-    char help[4096];
-    (void)snprintf(help, sizeof help, "%s\n%s\n\nOptions:", c->arguments, c->about);
-    poptSetOtherOptionHelp(context, help);
     int status, bad = poptGetNextOpt(context), count = 0;
     const char **arguments = poptGetArgs(context);
     while (arguments && arguments[count])
         count++;
     if (bad < -1)
         status = gc_exit(GC_EXIT_USAGE, "%s: %s; try --help", poptBadOption(context, 0), poptStrerror(bad));
+    else if (gc_help_wanted)
+        status = gc_print_help(c);
     else
         status = c->run(arguments, count);
     poptFreeContext(context);

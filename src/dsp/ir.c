@@ -1,12 +1,13 @@
-/* Impulse responses: making, routing and levelling. Every step returns a new object. */
+/* The response object: making it, asking it, laying it on routes. Every step returns a new object. */
 #include "ir.h"
 
 #include "../core/error.h"
 #include "../core/memory.h"
 
 #include <math.h>
-#include <soxr.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,58 @@ void gpuconv_ir_free(gpuconv_ir *ir) {
         return;
     free(ir->taps);
     free(ir->route);
+    free(ir->history);
     free(ir);
+}
+
+gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
+    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->planes, ir->routes, frames, rate);
+    if (!made)
+        return NULL;
+    memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
+    made->lead = ir->lead;
+    made->routed = ir->routed;
+    if (ir->history && !(made->history = strdup(ir->history))) {
+        gpuconv_ir_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+static bool record(gpuconv_ir *ir, const char *format, va_list args) {
+    char text[256];
+    size_t before = ir->history ? strlen(ir->history) : 0;
+    int n = vsnprintf(text, sizeof text, format, args);
+    if (n < 0 || !*text)
+        return true;
+    char *longer = gc_calloc((int64_t)before + (int64_t)sizeof text + 2, 1);
+    if (!longer)
+        return false;
+    (void)snprintf(longer, before + sizeof text + 2, "%s%s%s", before ? ir->history : "", before ? "; " : "", text);
+    free(ir->history);
+    ir->history = longer;
+    return true;
+}
+
+bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    bool good = record(ir, format, args);
+    va_end(args);
+    return good;
+}
+
+gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    bool good = made && record(made, format, args);
+    va_end(args);
+    if (!good) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    *result = made;
+    return GPUCONV_OK;
 }
 
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
@@ -72,134 +124,150 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     return GPUCONV_OK;
 }
 
-/* A copy with the same taps and another matrix; the caller fills the routes. */
-static gpuconv_ir *rerouted(const gpuconv_ir *ir, int inputs, int outputs, int routes) {
-    gpuconv_ir *made = gc_ir_blank(inputs, outputs, ir->planes, routes, ir->frames, ir->rate);
-    if (made)
-        memcpy(made->taps, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
-    return made;
+/* Where a route's plane begins in the response that was read, and the frames that a plane has. */
+typedef struct wiring {
+    int inputs, outputs;
+    int64_t frames;
+} wiring;
+
+static int compare_routes(const void *a, const void *b) {
+    const gc_route *x = a, *y = b;
+    return x->output != y->output ? (x->output > y->output) - (x->output < y->output)
+                                  : (x->input > y->input) - (x->input < y->input);
 }
 
-gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **routed, gpuconv_error *error) {
+/* A response of that wiring: planes of the source are cut into sections where it is packed. */
+static gpuconv_status wire(const gpuconv_ir *ir, wiring w, const gc_route *route, int routes, const char *words,
+                           gpuconv_ir **routed, gpuconv_error *error) {
+    int sections = (int)(ir->frames / w.frames);
+    gpuconv_ir *made = gc_ir_blank(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    /* planes in time order are sections in memory order: plane p of section s lies at p x frames + s x w.frames */
+    memcpy(made->taps, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
+    memcpy(made->route, route, (size_t)routes * sizeof *route);
+    qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
+    made->lead = ir->lead;
+    made->routed = true;
+    if (ir->history && !(made->history = strdup(ir->history))) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    return gc_ir_finish(made, routed, error, "%s", words);
+}
+
+/* The topology that fits without anybody saying; 0 routes: none does. */
+static int wire_auto(int channels, int inputs, gc_route *route, wiring *w) {
+    int c = channels;
+    if (inputs == 1) {
+        w->outputs = c;
+        for (int i = 0; i < c; i++)
+            route[i] = (gc_route){0, i, i};
+        return c;
+    }
+    if (c == 1 || c == inputs) {
+        w->outputs = inputs;
+        for (int i = 0; i < inputs; i++)
+            route[i] = (gc_route){i, i, c == 1 ? 0 : i};
+        return inputs;
+    }
+    if (inputs == 2 && c == 4) {
+        w->outputs = 2;
+        for (int i = 0; i < 4; i++)
+            route[i] = (gc_route){i / 2, i % 2, i};
+        return 4;
+    }
+    return 0;
+}
+
+static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
+                                 gpuconv_error *error) {
+    int c = ir->planes;
+    wiring w = {inputs, 0, ir->frames};
+    int routes = wire_auto(c, inputs, route, &w);
+    if (!routes)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%d channels of response do not fit %d of input; 1 or %d%s would, and any number fits a mono "
+                       "input%s",
+                       c, inputs, inputs, inputs == 2 ? " or 4 (true stereo)" : "",
+                       c % inputs == 0 ? "; as a full matrix it fits with its layout given: source or output" : "");
+    return wire(
+        ir, w, route, routes,
+        inputs == 2 && c == 4 ? "channels read as left-left, left-right, right-left, right-right (layout source)" : "",
+        routed, error);
+}
+
+static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gc_route *route,
+                                   gpuconv_ir **routed, gpuconv_error *error) {
+    int c = ir->planes, outputs = c / inputs;
+    char words[200];
+    if (c % inputs != 0)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%d channels of response are no full matrix for %d of input; a multiple of %d would be", c,
+                       inputs, inputs);
+    for (int i = 0; i < c; i++)
+        route[i] = layout == GPUCONV_LAYOUT_SOURCE ? (gc_route){i / outputs, i % outputs, i}
+                                                   : (gc_route){i % inputs, i / inputs, i};
+    if (inputs == 2 && outputs == 2)
+        (void)snprintf(words, sizeof words, "channels read as left-left, %s, right-right (layout %s)",
+                       layout == GPUCONV_LAYOUT_SOURCE ? "left-right, right-left" : "right-left, left-right",
+                       layout == GPUCONV_LAYOUT_SOURCE ? "source" : "output");
+    else
+        (void)snprintf(words, sizeof words, "channels read as %d inputs x %d outputs, %s", inputs, outputs,
+                       layout == GPUCONV_LAYOUT_SOURCE ? "every output of the first input first"
+                                                       : "every input of the first output first");
+    return wire(ir, (wiring){inputs, outputs, ir->frames}, route, c, words, routed, error);
+}
+
+static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
+                                   gpuconv_error *error) {
+    int c = ir->planes;
+    char words[200];
+    if (ir->frames % inputs != 0)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%lld frames of response do not part into one equal piece for each of %d inputs",
+                       (long long)ir->frames, inputs);
+    for (int o = 0; o < c; o++)
+        for (int i = 0; i < inputs; i++)
+            route[o * inputs + i] = (gc_route){i, o, o * inputs + i};
+    (void)snprintf(words, sizeof words, "unpacked into %d inputs x %d outputs of %lld frames", inputs, c,
+                   (long long)(ir->frames / inputs));
+    return wire(ir, (wiring){inputs, c, ir->frames / inputs}, route, c * inputs, words, routed, error);
+}
+
+gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
+                                   gpuconv_error *error) {
     *routed = NULL;
     if (inputs < 1 || inputs > GC_CHANNELS_MOST)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_CHANNELS_MOST,
                        inputs);
-    if (ir->inputs != 1 || ir->routes != ir->planes)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the response has been routed already");
-    int c = ir->planes;
-    gpuconv_ir *made = NULL;
-    if (inputs == 1) {
-        if (!(made = rerouted(ir, 1, c, c)))
-            return gc_fail_memory(error, "the response");
-        memcpy(made->route, ir->route, (size_t)c * sizeof *made->route);
-    } else if (c == 1 || c == inputs) {
-        if (!(made = rerouted(ir, inputs, inputs, inputs)))
-            return gc_fail_memory(error, "the response");
-        for (int i = 0; i < inputs; i++)
-            made->route[i] = (gc_route){i, i, c == 1 ? 0 : i};
-    } else if (inputs == 2 && c == 4) {
-        if (!(made = rerouted(ir, 2, 2, 4)))
-            return gc_fail_memory(error, "the response");
-        for (int i = 0; i < 4; i++) /* planes are source-major, routes output-major */
-            made->route[i] = (gc_route){i % 2, i / 2, i % 2 * 2 + i / 2};
-    } else {
-        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%d channels of response do not fit %d of input; 1 or %d%s would, and any number fits a mono "
-                       "input",
-                       c, inputs, inputs, inputs == 2 ? " or 4 (true stereo)" : "");
+    if ((unsigned)layout > GPUCONV_LAYOUT_PACKED)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such layout: %d", (int)layout);
+    if (ir->routed) {
+        if (inputs != ir->inputs)
+            return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                           "the matrix has %d input%s and the input %d channel%s; as many would fit", ir->inputs,
+                           ir->inputs == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s");
+        *routed = gc_ir_hold(ir);
+        return GPUCONV_OK;
     }
-    *routed = made;
-    return GPUCONV_OK;
+    int64_t most = (int64_t)ir->planes * inputs;
+    gc_route *route = gc_calloc(gc_max(most, GC_CHANNELS_MOST), sizeof *route);
+    if (!route)
+        return gc_fail_memory(error, "the routes");
+    gpuconv_status status;
+    if (layout == GPUCONV_LAYOUT_AUTO)
+        status = route_auto(ir, inputs, route, routed, error);
+    else if (layout == GPUCONV_LAYOUT_PACKED)
+        status = route_packed(ir, inputs, route, routed, error);
+    else
+        status = route_matrix(ir, inputs, layout, route, routed, error);
+    free(route);
+    return status;
 }
 
-gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
-    *scaled = NULL;
-    if (!(decibels >= -200 && decibels <= 200))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain lies within -200 and 200 dB, not %g", decibels);
-    gpuconv_ir *made = rerouted(ir, ir->inputs, ir->outputs, ir->routes);
-    if (!made)
-        return gc_fail_memory(error, "the response");
-    memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
-    double factor = pow(10, decibels / 20);
-    bool finite = true;
-    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++) {
-        made->taps[i] = (float)(factor * (double)ir->taps[i]);
-        finite &= isfinite(made->taps[i]) != 0;
-    }
-    if (!finite) {
-        gpuconv_ir_free(made);
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
-                       decibels);
-    }
-    *scaled = made;
-    return GPUCONV_OK;
-}
-
-static double factor_of(double decibels) {
-    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
-}
-
-/* A plane a route: where a route's output also takes the input itself, its taps are no longer anyone else's. */
-gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
-    *mixed = NULL;
-    if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet,
-                       dry);
-    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->routes, ir->routes, ir->frames, ir->rate);
-    if (!made)
-        return gc_fail_memory(error, "the response");
-    double much = factor_of(wet), straight = factor_of(dry);
-    bool finite = true;
-    for (int r = 0; r < ir->routes; r++) {
-        const gc_route *route = &ir->route[r];
-        const float *from = gc_ir_plane(ir, route->plane);
-        float *to = made->taps + (int64_t)r * ir->frames;
-        bool same = route->input == route->output || ir->inputs == 1;
-        for (int64_t i = 0; i < ir->frames; i++) {
-            to[i] = (float)(much * (double)from[i] + (same && i == 0 ? straight : 0));
-            finite &= isfinite(to[i]) != 0;
-        }
-        made->route[r] = (gc_route){route->input, route->output, r};
-    }
-    if (!finite) {
-        gpuconv_ir_free(made);
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
-                       wet);
-    }
-    *mixed = made;
-    return GPUCONV_OK;
-}
-
-gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
-    *resampled = NULL;
-    if (!(rate > 0) || !isfinite(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
-    double length = ceil((double)ir->frames * rate / ir->rate);
-    if (!(length < 0x1p53))
-        return gc_fail_memory(error, "the resampled response");
-    int64_t frames = gc_max(1, (int64_t)length);
-    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->planes, ir->routes, frames, rate);
-    if (!made)
-        return gc_fail_memory(error, "the resampled response");
-    memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
-    /* A response is a density over time: its sum, not its height, must survive, hence old / new. */
-    soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
-    io.scale = ir->rate / rate;
-    soxr_quality_spec_t quality = soxr_quality_spec(SOXR_VHQ, 0);
-    soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
-    for (int p = 0; p < ir->planes; p++) {
-        size_t used, done;
-        soxr_error_t failure =
-            soxr_oneshot(ir->rate, rate, 1, gc_ir_plane(ir, p), (size_t)ir->frames, &used,
-                         made->taps + (int64_t)p * frames, (size_t)frames, &done, &io, &quality, &runtime);
-        if (failure) {
-            gpuconv_ir_free(made);
-            return gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", failure);
-        }
-    }
-    *resampled = made;
-    return GPUCONV_OK;
+gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **routed, gpuconv_error *error) {
+    return gpuconv_ir_route_as(ir, inputs, GPUCONV_LAYOUT_AUTO, routed, error);
 }
 
 int gpuconv_ir_inputs(const gpuconv_ir *ir) {
@@ -220,4 +288,46 @@ int64_t gpuconv_ir_frames(const gpuconv_ir *ir) {
 
 double gpuconv_ir_rate(const gpuconv_ir *ir) {
     return ir->rate;
+}
+
+int64_t gpuconv_ir_lead(const gpuconv_ir *ir) {
+    return ir->lead;
+}
+
+const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output) {
+    for (int r = 0; r < ir->routes; r++)
+        if (ir->route[r].input == input && ir->route[r].output == output)
+            return gc_ir_plane(ir, ir->route[r].plane);
+    return NULL;
+}
+
+const char *gpuconv_ir_history(const gpuconv_ir *ir) {
+    return ir->history ? ir->history : "";
+}
+
+/* The first frame in which any channel reaches the level; `frames` if none does. */
+static int64_t first_at(const gpuconv_ir *ir, double level) {
+    int64_t first = ir->frames;
+    for (int p = 0; p < ir->planes; p++) {
+        const float *taps = gc_ir_plane(ir, p);
+        for (int64_t i = 0; i < first; i++)
+            if (fabs((double)taps[i]) >= level)
+                first = i;
+    }
+    return first;
+}
+
+int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
+    float most = 0;
+    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
+        most = fmaxf(most, fabsf(ir->taps[i]));
+    if (magnitude)
+        *magnitude = (double)most;
+    return first_at(ir, (double)most);
+}
+
+int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
+    double most;
+    gpuconv_ir_peak(ir, &most);
+    return most > 0 ? first_at(ir, most * pow(10, decibels / 20)) : 0;
 }

@@ -11,12 +11,14 @@ typedef struct gc_route {
 struct gpuconv_ir {
     _Atomic int references;
     double rate;
-    int64_t frames;
+    int64_t frames, lead; /* see gpuconv_ir_lead */
     int inputs, outputs;
     int planes;
     float *taps; /* planes x frames */
     int routes;
     gc_route *route; /* sorted by output, then input */
+    bool routed;     /* fits an input as it is */
+    char *history;   /* NULL: none */
 };
 
 enum { GC_CHANNELS_MOST = 1024 };
@@ -27,6 +29,16 @@ static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
 
 /* A response of the given shape with zeroed taps and routes, to be filled by its maker. NULL: no memory. */
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
+
+/* One of another length and another rate with the same routes, lead and history as `ir`; its taps zero. */
+gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
+
+/* Adds to what was done to it. False: no memory. */
+bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Hands a new response that had these words added to its history on to *result, or frees it and fails: MEMORY. */
+gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* One more holder; give it back with gpuconv_ir_free. */
 gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir);

@@ -4,10 +4,9 @@
 
 #include "../gpuconv.h"
 
-/* The response in a file for an input of so many channels at `rate`: resampled, levelled by `gain` dB, routed.
- * *recorded: the rate it had. As gpuconv_ir_load, _resample, _gain, _route. */
-gpuconv_status gc_prepare_response(const char *path, double gain, int channels, double rate, double *recorded,
-                                   gpuconv_ir **ir, gpuconv_error *error);
+/* Draws the job's input, output and response, as it was used, into job->plot. ARGUMENT, UNSUPPORTED (no gnuplot), FILE,
+ * MEMORY. */
+gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);
 
 /* Measures other ways to convolve an excerpt of the job's input with `ir` into the report's list "comparison"; `plan`
  * is what the job ran with. FILE, MEMORY, DEVICE. */

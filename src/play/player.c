@@ -240,15 +240,15 @@ static void *write_down(void *argument) {
 /* ---- Everybody else ---------------------------------------------------------------------------------------------- */
 
 static gpuconv_status load(const gc_player *p, int response, gpuconv_ir **ir, gpuconv_error *error) {
-    double recorded;
-    return gc_prepare_response(p->config.responses[response], 0, p->inputs, p->rate, &recorded, ir, error);
+    gpuconv_preparation plain = gpuconv_preparation_default();
+    return gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
 }
 
 static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
     gc_audio_info info = gc_audio_floats(p->outputs, (int)p->rate, -1);
     if (!gc_frames_init(&p->recorded, p->outputs, RECORDED))
         return gc_fail_memory(error, "the recording");
-    gpuconv_status status = gc_writer_new(p->config.record, &info, p->outputs, -1, &p->writer, error);
+    gpuconv_status status = gc_writer_new(p->config.record, NULL, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a recording is a format that holds floats, such as WAV",
                          p->config.record);

@@ -1,10 +1,10 @@
-/* Reading and writing through libsndfile. A file being written has no name, or a temporary one in its folder, until it
- * is whole; devices and pipes, which cannot be renamed, are written in place. */
-#include "file.h"
-
+/* Writing through libsndfile. A file being written has no name, or a temporary one in its folder, until it is whole;
+ * devices and pipes, which cannot be renamed, are written in place. */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "file.h"
 #include "format.h"
+#include "pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <math.h>
 #include <sndfile.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,162 +21,18 @@
 
 enum { NAME_ROOM = 17 }; /* of what makes a temporary name unique, with its end */
 
-struct gc_reader {
-    SNDFILE *file;
-    char *path;
-    gc_audio_info info;
-    char name[96];
-};
-
 struct gc_writer {
     SNDFILE *file;
     char *path, *target; /* as given; behind symbolic links */
     char *temporary;     /* beside the target; NULL when written in place */
     bool named;          /* a file of that name is there */
     int fd, failure;     /* ours to close unless -1; errno of the first write that failed */
+    gc_sink pipe;        /* where it goes when there is no way back */
+    bool through;        /* it does */
     gc_pcm pcm;
     int channels;
     char name[96];
 };
-
-static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_error *error) {
-    if (S_ISDIR(st->st_mode))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
-    if (S_ISREG(st->st_mode) && st->st_size == 0)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
-    return GPUCONV_OK;
-}
-
-/* The library's own sentences end in a full stop and wrap those of the system; ours do not. */
-static gpuconv_status fail_library(gpuconv_error *error, gpuconv_status status, const char *path, const char *what,
-                                   const char *why) {
-    static const char *const prefixes[] = {"System error : ", "Error : "};
-    char text[256];
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(why, prefixes[i], strlen(prefixes[i])) == 0)
-            why += strlen(prefixes[i]);
-    snprintf(text, sizeof text, "%s", why);
-    text[strcspn(text, "\n")] = '\0';
-    size_t n = strlen(text);
-    if (n > 0 && text[n - 1] == '.')
-        text[n - 1] = '\0';
-    return gc_fail(error, status, "%s: %s%s", path, what, text);
-}
-
-static gpuconv_status fail_reading(gpuconv_error *error, const char *path, SNDFILE *file) {
-    return fail_library(error, GPUCONV_ERROR_FORMAT, path, "not readable as audio: ", sf_strerror(file));
-}
-
-gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
-    return (gc_audio_info){.channels = channels,
-                           .rate = rate,
-                           .frames = frames,
-                           .file_format = SF_FORMAT_FLOAT,
-                           .pcm = {GC_F32, 32},
-                           .name = "float"};
-}
-
-gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
-    *reader = NULL;
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        int reason = errno;
-        if (fd >= 0)
-            close(fd);
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
-    }
-    gpuconv_status status = refuse(path, &st, error);
-    if (status) {
-        close(fd);
-        return status;
-    }
-    gc_reader *r = gc_calloc(1, sizeof *r);
-    if (!r || !(r->path = strdup(path))) {
-        close(fd);
-        free(r);
-        return gc_fail_memory(error, path);
-    }
-    SF_INFO info = {0};
-    r->file = sf_open_fd(fd, SFM_READ, &info, SF_TRUE); /* owns fd from here, also when it fails */
-    if (!r->file) {
-        status = fail_reading(error, path, NULL);
-    } else if (info.frames <= 0) {
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", path);
-    } else if (info.channels < 1 || info.channels > 1024 || info.samplerate < 1) {
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %d channels at %d Hz cannot be used", path, info.channels,
-                         info.samplerate);
-    }
-    if (status) {
-        gc_reader_free(r);
-        return status;
-    }
-    gc_format_name(info.format, r->name, sizeof r->name);
-    r->info = (gc_audio_info){.channels = info.channels,
-                              .rate = info.samplerate,
-                              .frames = info.frames < SF_COUNT_MAX / 2 ? info.frames : -1,
-                              .file_format = info.format,
-                              .pcm = gc_format_pcm(info.format),
-                              .name = r->name};
-    *reader = r;
-    return GPUCONV_OK;
-}
-
-const gc_audio_info *gc_reader_info(const gc_reader *r) {
-    return &r->info;
-}
-
-static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
-    int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
-    *got = 0;
-    while (*got < frames) {
-        void *to = (char *)raw + *got * frame;
-        sf_count_t want = frames - *got, n = 0;
-        switch (pcm.container) {
-        case GC_S16:
-            n = sf_readf_short(r->file, to, want);
-            break;
-        case GC_S24:
-            n = sf_read_raw(r->file, to, want * frame) / frame;
-            break;
-        case GC_S32:
-            n = sf_readf_int(r->file, to, want);
-            break;
-        case GC_F32:
-            n = sf_readf_float(r->file, to, want);
-            break;
-        }
-        if (n <= 0)
-            break;
-        *got += n;
-    }
-    if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
-        return fail_reading(error, r->path, r->file);
-    return GPUCONV_OK;
-}
-
-gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
-    if (sf_seek(r->file, at, SEEK_SET) == at)
-        return GPUCONV_OK;
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: frame %lld cannot be reached", r->path, (long long)at);
-}
-
-gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
-    return read_as(r, r->info.pcm, raw, frames, got, error);
-}
-
-gpuconv_status gc_reader_read_floats(gc_reader *r, float *samples, int64_t frames, int64_t *got, gpuconv_error *error) {
-    return read_as(r, (gc_pcm){GC_F32, 32}, samples, frames, got, error);
-}
-
-void gc_reader_free(gc_reader *r) {
-    if (!r)
-        return;
-    if (r->file)
-        sf_close(r->file); /* read only: nothing can be lost */
-    free(r->path);
-    free(r);
-}
 
 /* Where the output will really lie: behind symbolic links, so that a link stays a link. */
 static char *resolve(const char *path) {
@@ -271,6 +128,18 @@ static int open_output(gc_writer *w, gpuconv_error *error) {
     return fd;
 }
 
+static int open_standard(gpuconv_error *error) {
+    int fd = dup(STDOUT_FILENO);
+    if (fd < 0) {
+        gc_fail(error, GPUCONV_ERROR_FILE, "standard output: %s", strerror(errno));
+    } else if (isatty(fd)) {
+        close(fd);
+        fd = -1;
+        gc_fail(error, GPUCONV_ERROR_FILE, "standard output is a terminal; send it to a file or a pipe");
+    }
+    return fd;
+}
+
 /* The library writes through these: its encoders of compressed formats forget about writes that fail while they close,
  * and a full disk must not pass for a whole file. */
 static sf_count_t io_length(void *writer) {
@@ -305,66 +174,101 @@ static sf_count_t io_tell(void *writer) {
     return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
 }
 
-/* A pipe goes to the library itself, which knows the formats that need no seeking. */
-static SNDFILE *open_library(gc_writer *w, int fd, SF_INFO *info) {
+/* What cannot be wound back is written by way of a sink, which needs to know how much there will be. */
+static SNDFILE *open_library(gc_writer *w, int fd, SF_INFO *info, int64_t frames) {
     static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
     struct stat st;
-    if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
-        return sf_open_fd(fd, SFM_WRITE, info, SF_TRUE);
     w->fd = fd;
+    w->through = fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+    if (w->through) {
+        gc_sink_begin(&w->pipe, fd, info->format, info->channels, frames);
+        return sf_open_virtual(gc_sink_io(), SFM_WRITE, info, &w->pipe);
+    }
     return sf_open_virtual((SF_VIRTUAL_IO *)&io, SFM_WRITE, info, w);
+}
+
+static int failure_of(const gc_writer *w) {
+    return w->failure ? w->failure : w->pipe.failure;
 }
 
 /* Why a write failed: the system's word goes before the library's. */
 static gpuconv_status fail_writing(gpuconv_error *error, const gc_writer *w, const char *why) {
-    return fail_library(error, GPUCONV_ERROR_FILE, w->path, "", w->failure ? strerror(w->failure) : why);
+    return gc_format_fail(error, GPUCONV_ERROR_FILE, w->path, "", failure_of(w) ? strerror(failure_of(w)) : why);
 }
 
 /* Headers, and what else a WAV may hold beside its samples, stay well under this. */
 static const double wav_most = 4294967296.0 - 65536;
 
-gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int channels, int64_t frames,
-                             gc_writer **writer, gpuconv_error *error) {
-    *writer = NULL;
-    int container = gc_format_container(path);
+/* The format of the output: what was wished for, else what the name says, else WAV on a pipe. */
+static gpuconv_status choose_format(const char *path, const gc_format_wish *wish, const gc_audio_info *like,
+                                    int channels, int64_t frames, int *format, gpuconv_error *error) {
+    bool standard = strcmp(path, "-") == 0;
+    const char *named = wish && wish->format ? wish->format : NULL;
+    int container = named ? gc_format_container_named(named) : standard ? SF_FORMAT_WAV : gc_format_container(path);
+    if (!container && named)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "no such format: '%.40s'; such as wav, flac, aiff, w64, rf64, caf, "
+                       "au, ogg, opus, mp3 and raw are",
+                       named);
     if (!container)
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
                        "%s: the extension names no known format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus and "
-                       "mp3 do",
+                       "mp3 do, and --format says it for any name",
                        path);
-    int format = gc_format_for(container, like->file_format, channels, like->rate);
-    if (!format)
+    int encoding = wish && wish->encoding ? gc_format_encoding_named(wish->encoding) : 0;
+    if (wish && wish->encoding && !encoding)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "no such encoding: '%.40s'; such as u8, s16, s24, s32, float, double, ulaw, alaw and vorbis are",
+                       wish->encoding);
+    *format = encoding ? gc_format_exactly(container, encoding, channels, like->rate)
+                       : gc_format_for(container, like->file_format, channels, like->rate);
+    if (!*format && encoding)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz as %s", path,
+                       channels, like->rate, wish->encoding);
+    if (!*format)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
                        like->rate);
-    int sample_bytes = (format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE ? 8 : gc_pcm_bytes(gc_format_pcm(format));
-    bool large = frames < 0 || (double)frames * channels * sample_bytes > wav_most;
+    int sample_bytes = (*format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE ? 8 : gc_pcm_bytes(gc_format_pcm(*format));
+    bool large = (frames < 0 && !standard) || (double)frames * channels * sample_bytes > wav_most;
     if (container == SF_FORMAT_WAV && large)
-        format = (format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+        *format = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const gc_audio_info *like, int channels,
+                             int64_t frames, gc_writer **writer, gpuconv_error *error) {
+    *writer = NULL;
+    int format;
+    gpuconv_status status = choose_format(path, wish, like, channels, frames, &format, error);
+    if (status)
+        return status;
+    bool standard = strcmp(path, "-") == 0;
     gc_writer *w = gc_calloc(1, sizeof *w);
     if (w)
         w->fd = -1;
-    if (!w || !(w->path = strdup(path)) || !(w->target = resolve(path))) {
+    if (!w || !(w->path = strdup(standard ? "standard output" : path)) || !(w->target = resolve(path))) {
         gc_writer_free(w);
         return gc_fail_memory(error, path);
     }
     w->channels = channels;
     w->pcm = gc_format_pcm(format);
     gc_format_name(format, w->name, sizeof w->name);
-    int fd = open_output(w, error);
+    int fd = standard ? open_standard(error) : open_output(w, error);
     if (fd < 0) {
         gc_writer_free(w);
         return GPUCONV_ERROR_FILE;
     }
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
-    w->file = open_library(w, fd, &info);
+    w->file = open_library(w, fd, &info, frames);
     if (!w->file) {
-        gpuconv_status status = fail_writing(error, w, sf_strerror(NULL));
+        status = fail_writing(error, w, sf_strerror(NULL));
         gc_writer_free(w);
         return status;
     }
     /* The peak chunk holds a time stamp: the same input is to give the same bytes. */
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
-    if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && container == SF_FORMAT_WAV)
+    if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && !w->through &&
+        !(wish && wish->format && strcmp(wish->format, "rf64") == 0) && gc_format_container(path) == SF_FORMAT_WAV)
         sf_command(w->file, SFC_RF64_AUTO_DOWNGRADE, NULL, SF_TRUE);
     *writer = w;
     return GPUCONV_OK;
@@ -372,6 +276,10 @@ gpuconv_status gc_writer_new(const char *path, const gc_audio_info *like, int ch
 
 gc_pcm gc_writer_pcm(const gc_writer *w) {
     return w->pcm;
+}
+
+int gc_writer_channels(const gc_writer *w) {
+    return w->channels;
 }
 
 const char *gc_writer_name(const gc_writer *w) {
@@ -395,7 +303,7 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
         done = sf_writef_float(w->file, raw, frames);
         break;
     }
-    if (done != frames || w->failure)
+    if (done != frames || failure_of(w))
         return fail_writing(error, w, sf_strerror(w->file));
     return GPUCONV_OK;
 }
@@ -404,7 +312,7 @@ gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
     int failed = sf_error(w->file);
     int closed = sf_close(w->file);
     w->file = NULL;
-    if (failed || closed || w->failure)
+    if (failed || closed || failure_of(w))
         return fail_writing(error, w, sf_error_number(failed ? failed : closed));
     /* Only a file that has a name already can wait with its own until it is closed: network drives tell late. */
     bool late = w->named;
@@ -431,4 +339,8 @@ void gc_writer_free(gc_writer *w) {
     free(w->target);
     free(w->path);
     free(w);
+}
+
+void *gc_writer_library(const gc_writer *w) {
+    return w->file;
 }
