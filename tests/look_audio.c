@@ -7,6 +7,8 @@
  *   look_audio null PATH OTHER BOUND LEAST   what a sound server recorded against what it was given: found in it by its
  *                                            loudest part, from there to either's end in both directions the same to
  *                                            BOUND dB of the whole, over LEAST frames or more
+ *   look_audio peak PATH FROM TO             prints the largest magnitude of these frames
+ *   look_audio tags PATH                     prints title, artist, cue points and broadcast chunk
  *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
  *                                            a sparse file's convolution: these taps after each of these positions, to
  *                                            the last bit, and nothing else anywhere
@@ -54,6 +56,37 @@ static int about(const char *path) {
         if ((info.format & SF_FORMAT_SUBMASK) == samples[i].code)
             sample = samples[i].name;
     printf("%lld %d %d %s %s\n", (long long)info.frames, info.channels, info.samplerate, container, sample);
+    return sf_close(file);
+}
+
+static int peak(const char *path, sf_count_t from, sf_count_t to) {
+    SF_INFO info;
+    SNDFILE *file = opened(path, &info);
+    float frame[64], most = 0;
+    if (!file || info.channels > 64 || sf_seek(file, from, SEEK_SET) != from)
+        return fail(path, "no such frames");
+    for (; from < to && sf_readf_float(file, frame, 1) == 1; from++)
+        for (int c = 0; c < info.channels; c++)
+            most = fmaxf(most, fabsf(frame[c]));
+    printf("%g\n", (double)most);
+    return sf_close(file);
+}
+
+static int tags(const char *path) {
+    SF_INFO info;
+    SNDFILE *file = opened(path, &info);
+    if (!file)
+        return 1;
+    SF_CUES cues = {0};
+    SF_BROADCAST_INFO broadcast = {0};
+    const char *title = sf_get_string(file, SF_STR_TITLE), *artist = sf_get_string(file, SF_STR_ARTIST);
+    printf("title %s\nartist %s\n", title ? title : "none", artist ? artist : "none");
+    if (sf_command(file, SFC_GET_CUE, &cues, sizeof cues) == SF_TRUE)
+        for (unsigned i = 0; i < cues.cue_count && i < 100; i++)
+            printf("cue %d at %u\n", cues.cue_points[i].indx, cues.cue_points[i].sample_offset);
+    if (sf_command(file, SFC_GET_BROADCAST_INFO, &broadcast, sizeof broadcast) == SF_TRUE)
+        printf("broadcast %.256s by %.32s at %u\n", broadcast.description, broadcast.originator,
+               broadcast.time_reference_low);
     return sf_close(file);
 }
 
@@ -216,6 +249,10 @@ int main(int argc, char **argv) {
     const char *what = argc > 2 ? argv[1] : "";
     if (strcmp(what, "about") == 0 && argc == 3)
         return about(argv[2]);
+    if (strcmp(what, "peak") == 0 && argc == 5)
+        return peak(argv[2], strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
+    if (strcmp(what, "tags") == 0 && argc == 3)
+        return tags(argv[2]);
     if (strcmp(what, "clipped") == 0 && argc == 3)
         return clipped(argv[2]);
     if (strcmp(what, "near") == 0 && argc == 5)

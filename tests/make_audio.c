@@ -5,6 +5,8 @@
  *   make_audio taps PATH CHANNELS RATE VALUE...                a float WAV of these samples (nan and inf are values)
  *   make_audio sparse PATH FRAMES CHANNELS RATE POSITION...    RF64, 16 bit, silent but for frames at these positions
  *   make_audio broken KIND PATH                                a damaged file: truncated, zero-frames, zero-channels
+ *   make_audio tagged PATH                                     a WAV with a title, an artist, cue points, a broadcast
+ * chunk
  *
  * A sparse file takes next to no room on the disk, however long it is. Sample c of its i-th sounding frame is
  * sparse_value(i, c), which look_audio knows too.
@@ -120,6 +122,27 @@ static int sparse(int count, char **a) {
     return close(fd) == 0 ? 0 : fail(a[0], strerror(errno));
 }
 
+static int tagged(const char *path) {
+    SF_INFO info = {.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16, .channels = 1, .samplerate = 44100};
+    SNDFILE *file = sf_open(path, SFM_WRITE, &info);
+    SF_CUES cues = {.cue_count = 2};
+    SF_BROADCAST_INFO broadcast = {.time_reference_low = 12345, .version = 1};
+    short samples[1000] = {1000};
+    for (int i = 0; i < 2; i++)
+        cues.cue_points[i] =
+            (SF_CUE_POINT){.indx = i + 1, .position = 100 * (unsigned)i, .sample_offset = 100 * (unsigned)i};
+    snprintf(broadcast.description, sizeof broadcast.description, "A take");
+    snprintf(broadcast.originator, sizeof broadcast.originator, "A recorder");
+    if (!file)
+        return fail(path, "cannot be made");
+    if (sf_set_string(file, SF_STR_TITLE, "A title") || sf_set_string(file, SF_STR_ARTIST, "Somebody") ||
+        sf_command(file, SFC_SET_CUE, &cues, sizeof cues) != SF_TRUE ||
+        sf_command(file, SFC_SET_BROADCAST_INFO, &broadcast, sizeof broadcast) != SF_TRUE ||
+        sf_writef_short(file, samples, 1000) != 1000)
+        return fail(path, sf_strerror(file));
+    return sf_close(file);
+}
+
 static int broken(const char *kind, const char *path) {
     unsigned char h[44 + 400] = "RIFF";
     size_t size = sizeof h;
@@ -157,6 +180,8 @@ int main(int argc, char **argv) {
         return taps(argc - 2, argv + 2);
     if (strcmp(what, "sparse") == 0 && argc > 5)
         return sparse(argc - 2, argv + 2);
+    if (strcmp(what, "tagged") == 0 && argc == 3)
+        return tagged(argv[2]);
     if (strcmp(what, "broken") == 0 && argc == 4)
         return broken(argv[2], argv[3]);
     fprintf(stderr, "make_audio: noise, taps, sparse or broken; see its source\n");

@@ -32,9 +32,9 @@ gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, gpuc
     if (!status)
         status = copy_piece(from, to, SFC_GET_INSTRUMENT, SFC_SET_INSTRUMENT, sizeof(SF_INSTRUMENT), error);
     if (!status)
-        status = copy_piece(from, to, SFC_GET_BROADCAST_INFO, SFC_SET_BROADCAST_INFO, sizeof(SF_BROADCAST_INFO) + 16384,
+        status = copy_piece(from, to, SFC_GET_BROADCAST_INFO, SFC_SET_BROADCAST_INFO, sizeof(SF_BROADCAST_INFO) + 15872,
                             error);
     if (!status)
-        status = copy_piece(from, to, SFC_GET_CART_INFO, SFC_SET_CART_INFO, sizeof(SF_CART_INFO) + 16384, error);
+        status = copy_piece(from, to, SFC_GET_CART_INFO, SFC_SET_CART_INFO, sizeof(SF_CART_INFO) + 15872, error);
     return status;
 }

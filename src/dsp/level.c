@@ -240,5 +240,6 @@ gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how,
         *decibels = gain;
     if (how == GPUCONV_NORMALIZE_NONE)
         return gc_ir_finish(made, normalized, error, "%s", "");
-    return gc_ir_finish(made, normalized, error, "normalised by %s: %+.2f dB", names[how], gain);
+    return gc_ir_finish(made, normalized, error, "normalised by %s: %+.2f dB", names[how],
+                        fabs(gain) < 0.005 ? 0.0 : gain);
 }

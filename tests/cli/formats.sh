@@ -1,0 +1,150 @@
+#!/bin/sh
+# Formats and encodings by name, pipes, raw samples, what is written of a result, dither, and what a file says beside its
+# samples.
+# shellcheck disable=SC2002,SC2046 # a pipe is meant, and words are meant to part
+. "$(dirname "$0")/lib.sh"
+
+make_audio noise in.wav wav-16 2 44100 20000 0.2
+make_audio noise ir.wav wav-float 1 44100 500 0.02
+runs -b cpu in.wav ir.wav want.wav
+about want.wav "20499 2 44100 wav 16"
+
+# By name, against any extension.
+while read -r name format encoding said; do
+    runs -b cpu in.wav ir.wav "$name" --format "$format" --encoding "$encoding"
+    about "$name" "20499 2 44100 $said"
+done <<END
+a.bin wav s24 wav 24
+b.bin flac s16 flac 16
+c.bin aiff float aiff float
+d.bin w64 s32 w64 32
+e.bin rf64 double rf64 double
+f.bin caf s16 caf 16
+g.bin au s8 au s8
+END
+runs -b cpu in.wav ir.wav h.bin --format flac --encoding s24
+"$TOOLS/look_audio" near h.bin want.wav 0.00004 || fail "another format, other samples"
+runs -b cpu in.wav ir.wav i.ogg --encoding vorbis
+about i.ogg "20499 2 44100 ogg vorbis"
+runs -b cpu in.wav ir.wav j.flac --encoding s16
+about j.flac "20499 2 44100 flac 16"
+refuses 1 "no such format: 'mp9'" in.wav ir.wav out.wav --format mp9
+refuses 1 "no such encoding: 's17'" in.wav ir.wav out.wav --encoding s17
+refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
+refuses 1 "names no known format" in.wav ir.wav out.xyz
+
+# Pipes: what comes through is what a file would have held, byte for byte, header included.
+"$GPUCONV" -b cpu in.wav ir.wav - >piped.wav 2>"$work/log/err" || fail "to a pipe: $(cat "$work/log/err")"
+cmp piped.wav want.wav || fail "standard output is a file, and another one"
+"$GPUCONV" -b cpu in.wav ir.wav - 2>"$work/log/err" | cat >piped.wav
+cmp piped.wav want.wav || fail "standard output is a pipe, and the WAV another one: $(cat "$work/log/err")"
+cat in.wav | "$GPUCONV" -b cpu - ir.wav - 2>"$work/log/err" | cat >piped.wav
+cmp piped.wav want.wav || fail "a WAV from a pipe into a pipe: $(cat "$work/log/err")"
+"$GPUCONV" -b cpu - ir.wav out.wav <in.wav 2>"$work/log/err" || fail "from a file on standard input"
+cmp out.wav want.wav || fail "from standard input, another file"
+cat ir.wav | "$GPUCONV" -b cpu in.wav - out.wav 2>"$work/log/err" || fail "a response from a pipe: $(cat "$work/log/err")"
+cmp out.wav want.wav || fail "a response from a pipe gives another file"
+make_audio noise in.flac flac-16 2 44100 20000 0.2
+cat in.flac | "$GPUCONV" -b cpu - ir.wav - 2>"$work/log/err" | cat >piped.wav # needs a way back: kept in a file meanwhile
+cmp piped.wav want.wav || fail "FLAC from a pipe: $(cat "$work/log/err")"
+# A header that does not know the length, as ffmpeg writes it to a pipe, and one behind a chunk of its own.
+{
+    head -c 4 in.wav
+    printf '\377\377\377\377'
+    tail -c +9 in.wav | head -c 32
+    printf '\377\377\377\377'
+    tail -c +45 in.wav
+} >endless.wav
+cat endless.wav | "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work/log/err" || fail "without a length: $(cat "$work/log/err")"
+"$TOOLS/look_audio" near out.wav want.wav 0 || fail "a WAV of unknown length from a pipe"
+cat endless.wav | "$GPUCONV" -b cpu - ir.wav - 2>"$work/log/err" | cat >piped.wav
+cat piped.wav | "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work/log/err" || fail "our own header without a length"
+about out.wav "20998 2 44100 wav 16"
+for format in flac ogg au; do
+    "$GPUCONV" -b cpu in.wav ir.wav - --format $format 2>"$work/log/err" | cat >piped.$format
+    "$TOOLS/look_audio" about piped.$format >"$work/log/out" || fail "$format through a pipe: $(cat "$work/log/err")"
+done
+"$TOOLS/look_audio" near piped.au want.wav 0 || fail "AU through a pipe"
+: | "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work/log/err" && fail "nothing came, and no failure"
+one_line "standard input: is empty"
+"$GPUCONV" -b cpu - - out.wav 2>"$work/log/err" <in.wav && fail "two inputs from one pipe"
+one_line "cannot both be standard input"
+refuses 2 "no place beside a sound" in.wav ir.wav - --report json
+
+# Raw samples, in and out.
+runs -b cpu in.wav ir.wav out.raw
+[ "$(wc -c <out.raw)" -eq $((20499 * 4)) ] || fail "raw samples with something else"
+tail -c +45 in.wav >in.raw
+runs -b cpu in.raw ir.wav out.wav --input-raw 44100,2,s16
+"$TOOLS/look_audio" near out.wav want.wav 0 || fail "raw samples are read otherwise"
+cat in.raw | "$GPUCONV" -b cpu - ir.wav - --input-raw 44100,2,s16 --format raw 2>"$work/log/err" | cat >piped.raw
+cmp piped.raw out.raw || fail "raw through pipes: $(cat "$work/log/err")"
+refuses 1 "RATE,CHANNELS,ENCODING" in.raw ir.wav out.wav --input-raw 44100
+
+# Parts of the result. The input is a step, the response counts up, so that every frame of the result is another.
+make_audio taps step.wav 1 8000 1 1 1 1 1 1
+make_audio taps count.wav 1 8000 0.01 0.02 0.03
+part() { # part "VALUES" OPTION...
+    # shellcheck disable=SC2086
+    make_audio taps expected.wav 1 8000 $1
+    shift
+    runs -b cpu step.wav count.wav out.wav "$@"
+    "$TOOLS/look_audio" near out.wav expected.wav 1e-6 || fail "$*: $("$TOOLS/look_audio" about out.wav)"
+}
+part "0.01 0.03 0.06 0.06 0.06 0.06 0.05 0.03"
+part "0.01 0.03 0.06 0.06 0.06 0.06 0.05 0.03" --mode full
+part "0.03 0.06 0.06 0.06 0.06 0.05" --mode same
+part "0.06 0.06 0.06 0.06" --mode valid
+part "0.01 0.03 0.06 0.06 0.06 0.06" --tail 0
+part "0.01 0.03 0.06 0.06 0.06 0.06 0.05" --tail 0.000125
+part "0.01 0.03 0.06 0.06 0.06 0.06 0.05" --tail auto:-30 # 0.05 is -26 dB, 0.03 is -30.5
+part "0.01 0.03 0.06 0.06 0.06 0.06" --tail auto:-20
+refuses 1 "none are valid" --mode valid count.wav step.wav out.wav
+refuses 2 "--tail goes with --mode full" --mode same --tail 1 step.wav count.wav out.wav
+refuses 2 "seconds, auto" --tail long step.wav count.wav out.wav
+make_audio sparse quiet.wav 30000 1 44100 0 20000 # a gap in the tail that is quiet, and then something again
+make_audio taps blip.wav 1 44100 0.5
+runs -b cpu blip.wav quiet.wav out.wav --tail auto
+set -- $("$TOOLS/look_audio" about out.wav)
+[ "$1" -eq 20001 ] || fail "a gap ends the tail: $1 frames"
+
+# Only what is written is counted as clipped.
+make_audio taps loud.wav 1 8000 0.6 0.6 0.6 0.6
+make_audio taps twice.wav 1 8000 1 0.5 1.5
+runs -b cpu loud.wav twice.wav out.wav --encoding s16
+one_line "3 samples clipped"
+runs -b cpu loud.wav twice.wav out.wav --encoding s16 --tail 0
+one_line "2 samples clipped"
+runs -b cpu loud.wav twice.wav out.wav --encoding s16 --mode valid
+one_line "2 samples clipped"
+
+# Dither: other samples than without, the same again, within two steps, and none for floats.
+runs -b cpu in.wav ir.wav plain.wav
+runs -b cpu in.wav ir.wav dithered.wav --dither tpdf
+runs -b cpu in.wav ir.wav again.wav --dither tpdf
+cmp -s plain.wav dithered.wav && fail "--dither does nothing"
+cmp dithered.wav again.wav || fail "dither is not the same again"
+"$TOOLS/look_audio" near plain.wav dithered.wav 0.0000611 || fail "dither is too large"
+runs -b cpu step.wav count.wav plain.wav
+runs -b cpu step.wav count.wav dithered.wav --dither tpdf
+cmp plain.wav dithered.wav || fail "floats are dithered"
+
+# Title, artist, cue points and the broadcast chunk come along.
+make_audio tagged tagged.wav
+"$TOOLS/look_audio" tags tagged.wav >want.tags || fail "no tags to begin with"
+runs -b cpu tagged.wav ir.wav out.wav
+"$TOOLS/look_audio" tags out.wav >got.tags
+diff want.tags got.tags || fail "a WAV loses what stood in it"
+runs -b cpu tagged.wav ir.wav out.flac
+"$TOOLS/look_audio" tags out.flac >got.tags
+grep -q '^title A title$' got.tags || fail "a FLAC loses the title: $(cat got.tags)"
+
+# A drawing.
+if command -v gnuplot >"$work/log/which"; then
+    for kind in png svg; do
+        runs -b cpu in.wav ir.wav out.wav --plot sheet.$kind
+        [ "$(wc -c <sheet.$kind)" -gt 10000 ] || fail "an empty drawing"
+    done
+    refuses 1 "a drawing is named .svg or .png" in.wav ir.wav out.wav --plot sheet.jpg
+fi
+exit 0

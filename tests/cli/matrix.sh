@@ -1,0 +1,89 @@
+#!/bin/sh
+# Matrices of responses: our own lines and jconvolver's configuration give what their routes say, files of other rates
+# come along, and a line that is wrong is named with what is wrong about it.
+. "$(dirname "$0")/lib.sh"
+
+mkdir sub
+make_audio taps a.wav 2 48000 1 0.5 0.25 -1 # channel 1: 1 0.25, channel 2: 0.5 -1
+make_audio taps "sub/b c.wav" 1 48000 0.1 0.2 0.3 0.4
+make_audio taps in.wav 2 48000 1 0 0 0 0 1 # left one at frame 0, right one at frame 2
+gives() { # gives MATRIX CHANNELS VALUE...
+    matrix=$1 channels=$2
+    shift 2
+    make_audio taps want.wav "$channels" 48000 "$@"
+    runs -b cpu in.wav "$matrix" out.wav
+    "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "$matrix gives something else: $(cat "$work/log/err")"
+}
+
+cat >one.txt <<'END'
+# from  to  file        channel gain delay       offset      length
+1       1   a.wav
+1       3   a.wav       2       -20
+2       2   "sub/b c.wav" 1     0    0.000020833 0.000020833 0.0000416667   # a frame late, from 0.2, two of them
+2       1   dirac       1       -6.0205999
+2       1   dirac       1       -6.0205999
+END
+gives one.txt 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
+one_line "2 inputs x 3 outputs, 4 routes"
+cp one.txt one.matrix
+gives one.matrix 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
+cd sub && runs -q -b cpu ../in.wav ../one.txt ../out.wav && cd .. || exit 1
+"$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "files lie beside the matrix, not beside us"
+
+cat >two.conf <<'END'
+# a configuration of jconvolver
+/convolver/new 2 3 256 1000
+/input/name 1 Left
+/cd sub
+/impulse/read 2 2 1.0 1 1 2 1 "b c.wav"
+/cd ..
+/impulse/read 1 1 1 0 0 0 1 a.wav
+/impulse/read 1 3 0.1 0 0 0 2 a.wav
+/impulse/dirac 2 1 0.5 0
+/impulse/copy 2 1 2 1
+END
+gives two.conf 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
+
+# The longest response cuts what is longer; a copy comes before what is added later.
+printf '/convolver/new 2 2 64 2\n/impulse/read 1 1 1 0 0 0 1 "sub/b c.wav"\n/impulse/copy 2 2 1 1\n' >short.conf
+gives short.conf 2  0.1 0  0.2 0  0 0.1  0 0.2
+
+# Another rate: brought to the input's, as with any response.
+make_audio noise slow.wav wav-float 2 44100 3000 0.1
+runs -b cpu slow.wav one.txt out.wav
+one_line "resampled from 48000 to 44100 Hz"
+
+# Prepared like any other.
+make_audio taps want.wav 3 48000 2 0 0.1 0.5 0 -0.2 2 0 0 0 0.4 0 0 0.6 0
+runs -q -b cpu in.wav one.txt out.wav --ir-gain 6.0205999
+"$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "a matrix takes no gain"
+runs -b cpu in.wav one.txt out.wav --normalize peak
+grep -q 'normalised by peak: +0.00 dB' "$work/log/err" || fail "no level: $(cat "$work/log/err")"
+
+make_audio taps mono.wav 1 48000 1
+refuses 1 "the matrix has 2 inputs and the input 1 channel" mono.wav one.txt out.wav
+
+wrong() { # wrong NAME TEXT LINE...
+    name=$1 says=$2
+    shift 2
+    printf '%s\n' "$@" >"$name"
+    refuses 1 "$says" in.wav "$name" out.wav
+}
+wrong w.txt "w.txt, line 2: a route has an input" '1 1 a.wav' '1 2'
+wrong w.txt "w.txt, line 1: inputs and outputs are numbers from 1" '0 1 a.wav'
+wrong w.txt "w.txt, line 1: inputs and outputs are numbers from 1" '1 1.5 a.wav'
+wrong w.txt "w.txt, line 1: 'x' is no channel" '1 1 a.wav x'
+wrong w.txt "w.txt, line 1: 'loud' is no gain" '1 1 a.wav 1 loud'
+wrong w.txt "w.txt, line 1: '-1' is no time" '1 1 a.wav 1 0 -1'
+wrong w.txt "a.wav has 2 channels, not 3" '1 1 a.wav 3'
+wrong w.txt "a.wav has 2 frames and none from 48000 on" '1 1 a.wav 1 0 0 1'
+wrong w.txt "w.txt, line 1: nothere.wav: No such file" '1 1 nothere.wav'
+wrong w.txt "more words" '1 1 "a.wav'
+wrong w.txt "w.txt: holds no route" '# nothing'
+wrong w.conf "w.conf, line 1: /convolver/new must come first" '/impulse/dirac 1 1 1 0'
+wrong w.conf "w.conf, line 2: 3 to 1 is no route of 2 inputs and 2 outputs" '/convolver/new 2 2 64 100' '/impulse/dirac 3 1 1 0'
+wrong w.conf "w.conf, line 2: '/impulse/hilbert' is not known" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
+wrong w.conf "nothing leads from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
+wrong w.conf "/convolver/new comes once" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
+wrong w.conf "/impulse/read wants" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
+exit 0

@@ -1,0 +1,126 @@
+#!/bin/sh
+# Every option that says what becomes of the response does it: an impulse is convolved, so that the output is the response
+# as it was used, and held against samples worked out by hand.
+# shellcheck disable=SC2046 # words are meant to part
+. "$(dirname "$0")/lib.sh"
+
+make_audio taps one.wav 1 48000 1
+make_audio taps ir.wav 1 48000 0 0 0.5 1 0.25 0 0.0005 0
+frame() { # so many frames in seconds
+    awk "BEGIN { printf \"%.9f\", $1 / 48000 }"
+}
+
+# gives "VALUE..." OPTION...: the output of the impulse through ir.wav, within a millionth
+gives() {
+    want=$1
+    shift
+    # shellcheck disable=SC2086 # the values are meant to part
+    make_audio taps want.wav 1 48000 $want
+    runs -q -b cpu one.wav ir.wav out.wav "$@"
+    "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "$* does not give $want"
+}
+gives "0 0 0.5 1 0.25 0 0.0005 0"
+gives "0.5 1 0.25 0 0.0005 0" --ir-start "$(frame 2)"
+gives "0 0 0.5 1" --ir-length "$(frame 4)"
+gives "1 0.25" --ir-start "$(frame 3)" --ir-length "$(frame 2)"
+gives "0 0 0.5 1 0.25" --trim -60
+gives "0 0 0.5 1 0.25 0 0.0005" --trim -70
+gives "0.5 1 0.25 0 0.0005 0" --align onset
+gives "1 0.25 0 0.0005 0" --align peak
+gives "0 0.0005 0 0.25 1 0.5 0 0" --reverse
+gives "0 0 0 0 0 0.5 1 0.25 0 0.0005 0" --predelay "$(frame 3)"
+gives "0 0 0.5 0.75 0.0625 0" --ir-length "$(frame 6)" --fade "$(frame 3)"
+gives "0 0 1 2 0.5 0 0.001 0" --ir-gain 6.0205999
+gives "0 0 1 2 0.5 0 0.001 0" --gain 6.0205999
+gives "0 0 0.05 0.1 0.025 0 0.00005 0" --wet -20
+gives "0.1 0 0.5 1 0.25 0 0.0005 0" --dry -20
+gives "0.2 0 0.1 0.2 0.05 0 0.0001 0" --dry 0 --wet -13.9794 --gain -13.9794 --ir-gain 13.9794
+
+make_audio taps two.wav 1 48000 0 2
+make_audio taps half.wav 1 48000 0.5
+gives "0 0 0 1 2 0.5 0 0.001 0" --then two.wav
+gives "0 0 0 0.5 1 0.25 0 0.0005 0" --then two.wav --then half.wav
+
+# Levels: the dB that were applied are said, and stand in the report.
+make_audio taps ir.wav 2 48000 0.5 0.25 -0.25 0 0.5 0.25
+make_audio taps one.wav 1 48000 1
+leveled() { # leveled WAY DB: what is said, and the same with silence behind it
+    runs -b cpu --normalize "$1" one.wav "$3" out.wav
+    one_line "normalised by $1: $2 dB"
+    runs -b cpu --normalize "$1" --report json one.wav "$3" out.wav
+    grep -q "normalised by $1: $2 dB" "$work/log/out" || fail "the report does not say it: $(cat "$work/log/out")"
+}
+make_audio taps longer.wav 2 48000 0.5 0.25 -0.25 0 0.5 0.25 0 0 0 0 0 0 0 0
+for ir in ir.wav longer.wav; do
+    leveled peak +6.02 $ir
+    leveled l1 -1.94 $ir     # 1.25 into the left
+    leveled energy +2.50 $ir # 0.5625
+done
+runs -b cpu --normalize loudness one.wav ir.wav out.wav
+loud=$(cat "$work/log/err")
+runs -b cpu --normalize loudness one.wav longer.wav out.wav
+[ "${loud#*: *: }" = "$(sed 's/^[^:]*: [^:]*: //' "$work/log/err")" ] || fail "silence changes it: $loud, $(cat "$work/log/err")"
+runs -q -b cpu --normalize peak one.wav ir.wav out.wav
+make_audio taps want.wav 2 48000 1 0.5 -0.5 0 1 0.5
+"$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "--normalize peak does nothing"
+
+# Stretched: so many times as long; minimum phase: the largest comes first.
+make_audio noise long.wav wav-float 1 48000 1000 0.5
+runs -q -b cpu one.wav long.wav out.wav --stretch 2
+set -- $("$TOOLS/look_audio" about out.wav)
+[ "$1" -ge 2000 ] || fail "stretched to $1 frames"
+[ "$1" -le 2200 ] || fail "stretched to $1 frames"
+make_audio taps late.wav 1 48000 0 0 0 1 0 0 0 0
+runs -q -b cpu one.wav late.wav out.wav --minimum-phase
+make_audio taps want.wav 1 48000 1 0 0 0 0 0 0 0
+"$TOOLS/look_audio" near out.wav want.wav 1e-5 || fail "--minimum-phase leaves the delay"
+
+# Silence before a response is said to be latency, and what cuts it off.
+make_audio sparse silent.wav 2000 1 48000 1000
+runs -b cpu one.wav silent.wav out.wav
+one_line "begins with 20.8 ms of silence, which is heard as latency; --align onset"
+runs -b cpu one.wav silent.wav out.wav --align onset
+one_line "0.0208333 s of silence before it cut off"
+
+# Another rate: the abrupt beginning is kept and time zero stays where it is.
+make_audio taps click.wav 1 48000 1 0 0 0 0 0 0 0
+make_audio noise slow.wav wav-float 1 44100 4000 0.2
+runs -b cpu slow.wav click.wav out.wav
+one_line "frames of it before time zero"
+runs -q -b cpu slow.wav click.wav same.wav --tail 0
+about same.wav "4000 1 44100 wav float"
+
+# Layouts of four channels, and packed in time.
+make_audio taps stereo.wav 2 48000 1 0
+make_audio taps four.wav 4 48000 0.1 0.2 0.3 0.4
+for case in "source 0.1 0.2" "output 0.1 0.3" "auto 0.1 0.2"; do
+    # shellcheck disable=SC2086
+    set -- $case
+    runs -b cpu stereo.wav four.wav out.wav --ir-layout "$1"
+    one_line "channels read as left-left"
+    make_audio taps want.wav 2 48000 "$2" "$3"
+    "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "layout $1 is not $2 $3"
+done
+make_audio taps packed.wav 2 48000 0.1 0.2 0 0 0.3 0.4 0 0 # two frames for the left input, two for the right
+make_audio taps right.wav 2 48000 0 1
+runs -q -b cpu right.wav packed.wav out.wav --ir-layout packed
+make_audio taps want.wav 2 48000 0.3 0.4 0 0
+"$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "packed in time"
+make_audio taps three.wav 3 48000 0.1 0.2 0.3
+refuses 1 "1 or 2 or 4 (true stereo) would" stereo.wav three.wav out.wav
+refuses 1 "a multiple of 2 would be" --ir-layout source stereo.wav three.wav out.wav
+
+# What makes no sense is refused in one line.
+refuses 2 "none, onset or peak" --align start one.wav ir.wav out.wav
+refuses 2 "none, peak, l1, energy or loudness" --normalize rms one.wav ir.wav out.wav
+refuses 2 "auto, source, output or packed" --ir-layout ambisonic one.wav ir.wav out.wav
+refuses 2 "--trim" --trim 6 one.wav ir.wav out.wav
+refuses 2 "--stretch" --stretch 0 one.wav ir.wav out.wav
+refuses 2 "--fade" --fade -1 one.wav ir.wav out.wav
+refuses 2 "--dry" --dry 201 one.wav ir.wav out.wav
+refuses 1 "none from 5 s on" --ir-start 5 one.wav ir.wav out.wav
+refuses 1 "nothere.wav" --then nothere.wav one.wav ir.wav out.wav
+refuses 1 "cannot be in series" --then three.wav one.wav ir.wav out.wav
+make_audio taps nothing.wav 1 48000 0 0 0
+refuses 1 "silent and cannot be normalised" --normalize energy one.wav nothing.wav out.wav
+exit 0
