@@ -4,7 +4,8 @@
  * logarithm of the frequency.  Speech and music lie close enough to pink that the wet sound is about as loud as the dry
  * one and responses can be swapped at an even loudness.  Of the samples next door, which peak at -6 dBFS, none comes
  * out of any response above -3.5 dBFS. */
-#include "responses.h"
+#include "collection.h"
+#include "synth/responses.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,60 +93,39 @@ static const struct room cathedral = {
     .receiver = {{.at = {31.6, 12.9, 2.9}, .omni = 1}, {.at = {31.6, 14.9, 2.9}, .omni = 1}},
 };
 
-/* Power over the logarithm of the frequency, 60 Hz to 12 kHz, of one output: what all inputs bring to it together. */
-static double pink_gain(const struct audio *audio, int output) {
-    long size = fourier_size(audio->frames);
-    double *re = allocate((size_t)size, sizeof *re), *im = allocate((size_t)size, sizeof *im);
-    for (int c = output; c < audio->channels; c += 2)
-        for (long n = 0; n < audio->frames; n++)
-            re[n] += audio->channel[c][n];
-    fourier(re, im, size, -1);
-    double power = 0, weight = 0;
-    for (long k = 1; k < size / 2; k++) {
-        double hz = (double)k * RATE / (double)size;
-        if (hz < 60 || hz > 12000)
-            continue;
-        power += (re[k] * re[k] + im[k] * im[k]) / hz;
-        weight += 1 / hz;
-    }
-    free(re);
-    free(im);
-    return sqrt(power / weight);
-}
-
-static void finish(struct audio audio, const char *folder, const struct label *label) {
-    double gain = 0;
-    for (int output = 0; output < audio.channels && output < 2; output++)
-        gain = fmax(gain, pink_gain(&audio, output));
-    audio_scale(&audio, 1 / gain);
-    audio_trim(&audio, ldexp(0.5, -23));
-    audio_write(&audio, folder, label);
-    audio_free(&audio);
+static void finish(bool made, gc_sound *sound, const char *folder, const struct label *label) {
+    if (!made || !gc_sound_level(sound))
+        fail("%s: out of memory", label->file);
+    gc_sound_trim(sound, ldexp(0.5, -23));
+    audio_write(sound, folder, label);
+    gc_sound_free(sound);
 }
 
 int main(int argc, char **argv) {
     if (argc != 2)
         fail("usage: generate-impulses OUTDIR");
     const char *folder = argv[1];
+    struct plate plate = gc_plate_default();
+    gc_sound sound;
 
-    finish(cabinet_response(), folder,
+    finish(gc_cabinet_response(&sound), &sound, folder,
            &(struct label){"cabinet.flac", SOURCE, "guitar speaker cabinet, four cones, close microphone", 24});
-    finish(telephone_response(), folder, &(struct label){"telephone.flac", SOURCE, "telephone handset and line", 24});
-    finish(room_response(&small_room, 1), folder,
+    finish(gc_telephone_response(&sound), &sound, folder, &(struct label){"telephone.flac", SOURCE, "telephone handset and line", 24});
+    finish(gc_room_response(&small_room, 1, &sound), &sound, folder,
            &(struct label){"small-room.flac", SOURCE, "furnished small room, RT60 0.35 s", 24});
-    finish(room_response(&bathroom, 2), folder,
+    finish(gc_room_response(&bathroom, 2, &sound), &sound, folder,
            &(struct label){"bathroom.flac", SOURCE, "tiled bathroom, RT60 1.1 s", 24});
-    finish(room_response(&studio, 3), folder,
+    finish(gc_room_response(&studio, 3, &sound), &sound, folder,
            &(struct label){"studio.flac", SOURCE, "wooden recording room, stereo pair, RT60 0.6 s", 24});
-    finish(room_response(&hall, 4), folder,
+    finish(gc_room_response(&hall, 4, &sound), &sound, folder,
            &(struct label){"hall.flac", SOURCE, "concert hall, spaced stereo pair, RT60 2 s", 24});
-    finish(room_response(&hall_true_stereo, 5), folder,
+    finish(gc_room_response(&hall_true_stereo, 5, &sound), &sound, folder,
            &(struct label){"hall-true-stereo.flac", SOURCE,
                            "chamber hall, RT60 1.6 s, four paths in the order LL LR RL RR", 24});
-    finish(room_response(&cathedral, 6), folder,
+    finish(gc_room_response(&cathedral, 6, &sound), &sound, folder,
            &(struct label){"cathedral.flac", SOURCE, "stone cathedral, spaced stereo pair, RT60 6 s", 24});
-    finish(plate_response(2.3), folder,
+    finish(gc_plate_response(&plate, &sound), &sound, folder,
            &(struct label){"plate.flac", SOURCE, "steel plate, one driver and two pickups, RT60 2 s", 24});
-    finish(spring_response(2.6), folder, &(struct label){"spring.flac", SOURCE, "three-spring tank, RT60 2.5 s", 24});
+    finish(gc_spring_response(2.6, &sound), &sound, folder, &(struct label){"spring.flac", SOURCE, "three-spring tank, RT60 2.5 s", 24});
     return 0;
 }

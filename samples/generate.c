@@ -2,7 +2,7 @@
  *
  * Three sounds that show different sides of a reverberation: strings its colour, drums its attack, a click the response
  * itself.  Each peaks at -6 dBFS, the level that the responses next door are scaled for. */
-#include "../impulses/synth.h"
+#include "../impulses/collection.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void pluck(const struct note *note, double detune, double gain, struct no
         double t = (double)(n - start) - width;
         double force = raised_cosine(t / width) - raised_cosine((t - pick) / width);
         if (t + width < period)
-            force += 0.04 * (2 * noise_uniform(noise) - 1);
+            force += 0.04 * (2 * gc_noise_uniform(noise) - 1);
         long slot = (n - start) % line_frames;
         double value = line[slot];
         double smooth = (1 - dull) * value + dull * last;
@@ -71,12 +71,12 @@ static void pluck(const struct note *note, double detune, double gain, struct no
 }
 
 /* The string drives the bridge, the bridge the body; heard are mostly the body's modes and some of the string. */
-static void add_body(const double *bridge, struct audio *audio) {
+static void add_body(const double *bridge, gc_sound *audio) {
     double *mode = allocate((size_t)audio->frames, sizeof *mode);
     size_t bytes = (size_t)audio->frames * sizeof *mode;
     for (size_t i = 0; i < sizeof body / sizeof *body; i++) {
         memcpy(mode, bridge, bytes);
-        biquad_run(biquad_bandpass(body[i].hz, body[i].q / 4), mode, audio->frames);
+        gc_biquad_run(gc_biquad_bandpass(body[i].hz, body[i].q / 4), mode, audio->frames);
         for (long n = 0; n < audio->frames; n++) {
             audio->channel[0][n] += body[i].left * mode[n];
             audio->channel[1][n] += body[i].right * mode[n];
@@ -85,9 +85,9 @@ static void add_body(const double *bridge, struct audio *audio) {
     free(mode);
 }
 
-static struct audio strings(void) {
-    struct audio audio = audio_create(2, RATE * 64 / 10);
-    struct noise noise = noise_seed(440);
+static gc_sound strings(void) {
+    gc_sound audio = create(2, RATE * 64 / 10);
+    struct noise noise = gc_noise_seed(440);
     double *bridge = allocate((size_t)audio.frames, sizeof *bridge);
     for (size_t i = 0; i < sizeof phrase / sizeof *phrase; i++) {
         /* Two polarisations a breath apart beat slowly; the bass strings lie to the left. */
@@ -100,10 +100,10 @@ static struct audio strings(void) {
     add_body(bridge, &audio);
     free(bridge);
     for (int c = 0; c < 2; c++) {
-        biquad_run(biquad_highpass(60, 0.7), audio.channel[c], audio.frames);
-        biquad_run(biquad_lowpass(7000, 0.6), audio.channel[c], audio.frames);
+        gc_biquad_run(gc_biquad_highpass(60, 0.7), audio.channel[c], audio.frames);
+        gc_biquad_run(gc_biquad_lowpass(7000, 0.6), audio.channel[c], audio.frames);
     }
-    audio_fade(&audio, 48, RATE * 7 / 10);
+    gc_sound_fade(&audio, 48, RATE * 7 / 10);
     return audio;
 }
 
@@ -112,7 +112,7 @@ static void kick(double *out, long frames, double strength, struct noise *noise)
     for (long n = 0; n < frames && n < RATE / 2; n++) {
         double t = (double)n / RATE;
         phase += 2 * PI * (47 + 130 * exp(-t / 0.022) + 400 * exp(-t / 0.003)) / RATE;
-        double beater = 0.12 * noise_normal(noise) * exp(-t / 0.0025);
+        double beater = 0.12 * gc_noise_normal(noise) * exp(-t / 0.0025);
         out[n] += strength * ((sin(phase) * exp(-t / 0.13)) + beater) * fmin(1, t / 0.0006) * raised_cosine(t / 0.5);
     }
 }
@@ -122,11 +122,11 @@ static void snare(double *out, long frames, double strength, struct noise *noise
     double *wires = allocate((size_t)length, sizeof *wires);
     for (long n = 0; n < length; n++) {
         double t = (double)n / RATE;
-        wires[n] = noise_normal(noise) * (exp(-t / 0.05) + 0.4 * exp(-t / 0.11)) * fmin(1, t / 0.001);
+        wires[n] = gc_noise_normal(noise) * (exp(-t / 0.05) + 0.4 * exp(-t / 0.11)) * fmin(1, t / 0.001);
     }
-    biquad_run(biquad_highpass(900, 0.7), wires, length);
-    biquad_run(biquad_peak(3600, 0.8, 5), wires, length);
-    biquad_run(biquad_lowpass(9500, 0.7), wires, length);
+    gc_biquad_run(gc_biquad_highpass(900, 0.7), wires, length);
+    gc_biquad_run(gc_biquad_peak(3600, 0.8, 5), wires, length);
+    gc_biquad_run(gc_biquad_lowpass(9500, 0.7), wires, length);
     for (long n = 0; n < length; n++) {
         double t = (double)n / RATE, bend = 1 + 0.25 * exp(-t / 0.01);
         double head =
@@ -143,31 +143,31 @@ static void hat(double *out, long frames, double strength, double decay, struct 
     double *metal = allocate((size_t)length, sizeof *metal);
     for (long n = 0; n < length; n++) {
         double t = (double)n / RATE;
-        metal[n] = noise_normal(noise);
+        metal[n] = gc_noise_normal(noise);
         for (size_t i = 0; i < sizeof partials / sizeof *partials; i++)
             metal[n] += 0.25 * sin(2 * PI * partials[i] * t + (double)(i * i));
         metal[n] *= exp(-t / decay) * fmin(1, t / 0.0004) * raised_cosine(t / 0.5);
     }
-    biquad_run(biquad_highpass(6500, 0.8), metal, length);
-    biquad_run(biquad_highpass(5000, 0.7), metal, length);
-    biquad_run(biquad_lowpass(15000, 0.7), metal, length);
+    gc_biquad_run(gc_biquad_highpass(6500, 0.8), metal, length);
+    gc_biquad_run(gc_biquad_highpass(5000, 0.7), metal, length);
+    gc_biquad_run(gc_biquad_lowpass(15000, 0.7), metal, length);
     for (long n = 0; n < length; n++)
         out[n] += strength * 0.13 * metal[n];
     free(metal);
 }
 
 /* Two bars of sixteenths at 120 to the minute, the off ones a little late; x a hit, g a soft one, o an open hat. */
-static struct audio drums(void) {
+static gc_sound drums(void) {
     static const char kicks[] = "x.....x.x.......x.....x.x..x....";
     static const char snares[] = "....x..g....x.......x..g....x.gx";
     static const char hats[] = "x.xgx.x.x.xgx.o.x.xgx.x.x.xgx.o.";
-    struct audio audio = audio_create(1, RATE * 43 / 10);
-    struct noise noise = noise_seed(808);
+    gc_sound audio = create(1, RATE * 43 / 10);
+    struct noise noise = gc_noise_seed(808);
     for (int step = 0; step < 32; step++) {
         long at = RATE / 100 + RATE / 8 * step + (step % 2 ? RATE / 100 : 0);
         double *out = audio.channel[0] + at;
         long left = audio.frames - at;
-        double touch = 0.92 + 0.16 * noise_uniform(&noise);
+        double touch = 0.92 + 0.16 * gc_noise_uniform(&noise);
         if (kicks[step] == 'x')
             kick(out, left, touch, &noise);
         if (snares[step] != '.')
@@ -175,15 +175,15 @@ static struct audio drums(void) {
         if (hats[step] != '.')
             hat(out, left, hats[step] == 'g' ? 0.5 * touch : touch, hats[step] == 'o' ? 0.14 : 0.028, &noise);
     }
-    biquad_run(biquad_highpass(30, 0.7), audio.channel[0], audio.frames);
-    audio_fade(&audio, 48, RATE / 5);
+    gc_biquad_run(gc_biquad_highpass(30, 0.7), audio.channel[0], audio.frames);
+    gc_sound_fade(&audio, 48, RATE / 5);
     return audio;
 }
 
 /* A sinc that ends at 20 kHz under a Blackman window: as sharp as a click can be with no energy that a converter would
  * have to cut off. */
-static struct audio click(void) {
-    struct audio audio = audio_create(1, RATE / 2);
+static gc_sound click(void) {
+    gc_sound audio = create(1, RATE / 2);
     const long centre = RATE / 20, half = 96;
     for (long n = -half; n <= half; n++) {
         double x = 20000.0 / RATE * 2 * (double)n, w = PI * (double)n / (double)half;
@@ -192,10 +192,10 @@ static struct audio click(void) {
     return audio;
 }
 
-static void finish(struct audio audio, const char *folder, const struct label *label) {
-    audio_scale(&audio, PEAK / audio_peak(&audio));
+static void finish(gc_sound audio, const char *folder, const struct label *label) {
+    gc_sound_scale(&audio, PEAK / gc_sound_peak(&audio));
     audio_write(&audio, folder, label);
-    audio_free(&audio);
+    gc_sound_free(&audio);
 }
 
 int main(int argc, char **argv) {

@@ -2,6 +2,8 @@
  * apart from an equaliser is the field of small cone resonances and the later paths to the microphone. */
 #include "responses.h"
 
+#include "../core/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,20 +21,27 @@ struct path {
 static void run_stages(const struct stage *stages, size_t count, double *samples, long frames) {
     for (size_t i = 0; i < count; i++) {
         const struct stage *stage = &stages[i];
-        biquad_run(stage->kind == LOW    ? biquad_lowpass(stage->hz, stage->q)
-                   : stage->kind == HIGH ? biquad_highpass(stage->hz, stage->q)
-                                         : biquad_peak(stage->hz, stage->q, stage->db),
+        gc_biquad_run(stage->kind == LOW    ? gc_biquad_lowpass(stage->hz, stage->q)
+                   : stage->kind == HIGH ? gc_biquad_highpass(stage->hz, stage->q)
+                                         : gc_biquad_peak(stage->hz, stage->q, stage->db),
                    samples, frames);
     }
 }
 
 /* Paper cones break up into many narrow modes that the drive excites in random phase. */
-static void add_breakup(double *samples, long frames, double from, double to, int modes, double gain, uint64_t seed) {
-    struct noise noise = noise_seed(seed);
-    for (int i = 0; i < modes; i++) {
-        double hz = from * pow(to / from, (i + noise_uniform(&noise)) / modes);
-        double decay = hz / (6 + 6 * noise_uniform(&noise)), strength = gain * noise_normal(&noise);
-        double phase = 2 * PI * noise_uniform(&noise);
+struct breakup {
+    double from, to; /* Hz */
+    int modes;
+    double gain;
+    uint64_t seed;
+};
+
+static void add_breakup(double *samples, long frames, const struct breakup *b) {
+    struct noise noise = gc_noise_seed(b->seed);
+    for (int i = 0; i < b->modes; i++) {
+        double hz = b->from * pow(b->to / b->from, (i + gc_noise_uniform(&noise)) / b->modes);
+        double decay = hz / (6 + 6 * gc_noise_uniform(&noise)), strength = b->gain * gc_noise_normal(&noise);
+        double phase = 2 * PI * gc_noise_uniform(&noise);
         for (long n = LEAD; n < frames; n++) {
             double t = (double)(n - LEAD) / RATE;
             samples[n] += strength * exp(-2 * decay * t) * sin(2 * PI * hz * t + phase) * 2 * PI * hz / RATE;
@@ -40,21 +49,40 @@ static void add_breakup(double *samples, long frames, double from, double to, in
     }
 }
 
-static void add_paths(struct audio *audio, const double *cone, const struct path *paths, size_t count) {
-    double *one = allocate((size_t)audio->frames, sizeof *one);
+static bool add_paths(gc_sound *audio, const double *cone, const struct path *paths, size_t count) {
+    double *one = gc_calloc(audio->frames, (int64_t)sizeof *one);
+    if (!one)
+        return false;
     for (size_t p = 0; p < count; p++) {
         long delay = lround(paths[p].milliseconds * RATE / 1000);
         for (long n = 0; n < audio->frames; n++)
             one[n] = n >= delay ? paths[p].gain * cone[n - delay] : 0;
         if (paths[p].top_hz > 0)
-            biquad_run(biquad_lowpass(paths[p].top_hz, 0.6), one, audio->frames);
+            gc_biquad_run(gc_biquad_lowpass(paths[p].top_hz, 0.6), one, audio->frames);
         for (long n = 0; n < audio->frames; n++)
             audio->channel[0][n] += one[n];
     }
     free(one);
+    return true;
 }
 
-struct audio cabinet_response(void) {
+/* A click through the stages of a cone and along its paths. */
+static bool speak(gc_sound *sound, const struct stage *stages, size_t count, const struct path *paths, size_t ways,
+                  const struct breakup *breakup) {
+    double *cone = gc_calloc(sound->frames, (int64_t)sizeof *cone);
+    bool good = cone != NULL;
+    if (good) {
+        cone[LEAD] = 1;
+        add_breakup(cone, sound->frames, breakup);
+        run_stages(stages, count, cone, sound->frames);
+        good = add_paths(sound, cone, paths, ways);
+    }
+    free(cone);
+    gc_sound_fade(sound, LEAD / 2, sound->frames / 3);
+    return good;
+}
+
+bool gc_cabinet_response(gc_sound *sound) {
     static const struct stage stages[] = {
         {HIGH, 72, 0.9, 0},  {PEAK, 112, 1.6, 5},  {PEAK, 420, 0.8, -4}, {PEAK, 950, 2, -2},
         {PEAK, 1550, 3, 2},  {PEAK, 2450, 2.2, 6}, {PEAK, 3000, 5, -4},  {PEAK, 3700, 3, 5},
@@ -64,31 +92,19 @@ struct audio cabinet_response(void) {
     static const struct path paths[] = {
         {0, 1, 0}, {0.73, 0.22, 3200}, {0.79, 0.20, 2900}, {1.11, 0.13, 2200}, {2.63, 0.16, 2600},
     };
-    struct audio audio = audio_create(1, RATE * 45 / 1000);
-    double *cone = allocate((size_t)audio.frames, sizeof *cone);
-    cone[LEAD] = 1;
-    add_breakup(cone, audio.frames, 900, 6000, 28, 0.014, 412);
-    run_stages(stages, sizeof stages / sizeof *stages, cone, audio.frames);
-    add_paths(&audio, cone, paths, sizeof paths / sizeof *paths);
-    free(cone);
-    audio_fade(&audio, LEAD / 2, audio.frames / 3);
-    return audio;
+    static const struct breakup breakup = {900, 6000, 28, 0.014, 412};
+    return gc_sound_create(sound, 1, RATE * 45 / 1000) &&
+           speak(sound, stages, sizeof stages / sizeof *stages, paths, sizeof paths / sizeof *paths, &breakup);
 }
 
-struct audio telephone_response(void) {
+bool gc_telephone_response(gc_sound *sound) {
     static const struct stage stages[] = {
         {HIGH, 310, 0.6, 0}, {HIGH, 290, 1.2, 0},  {PEAK, 850, 2, 3},    {PEAK, 1350, 2.5, -4}, {PEAK, 1950, 3, 4},
         {PEAK, 2750, 4, 6},  {LOW, 3350, 0.52, 0}, {LOW, 3400, 0.71, 0}, {LOW, 3400, 1.93, 0},
     };
     /* The receiver at the ear, its ear canal's echo, and the hybrid's faint return over the line. */
     static const struct path paths[] = {{0, 1, 0}, {0.19, -0.3, 0}, {9.4, 0.07, 2600}, {18.8, -0.02, 2000}};
-    struct audio audio = audio_create(1, RATE * 40 / 1000);
-    double *cone = allocate((size_t)audio.frames, sizeof *cone);
-    cone[LEAD] = 1;
-    add_breakup(cone, audio.frames, 500, 4000, 14, 0.012, 1876);
-    run_stages(stages, sizeof stages / sizeof *stages, cone, audio.frames);
-    add_paths(&audio, cone, paths, sizeof paths / sizeof *paths);
-    free(cone);
-    audio_fade(&audio, LEAD / 2, audio.frames / 3);
-    return audio;
+    static const struct breakup breakup = {500, 4000, 14, 0.012, 1876};
+    return gc_sound_create(sound, 1, RATE * 40 / 1000) &&
+           speak(sound, stages, sizeof stages / sizeof *stages, paths, sizeof paths / sizeof *paths, &breakup);
 }

@@ -1,6 +1,6 @@
 /* The kinds of response there are; each file of that name holds one model. */
-#ifndef RESPONSES_H
-#define RESPONSES_H
+#ifndef GC_SYNTH_RESPONSES_H
+#define GC_SYNTH_RESPONSES_H
 
 #include "synth.h"
 
@@ -25,11 +25,24 @@ struct room {
     struct receiver receiver[2];
 };
 
+/* Each makes a sound, to be freed in any case. False: no memory. */
+
 /* Channels: every receiver of the first source, then every receiver of the second. */
-struct audio room_response(const struct room *room, uint64_t seed);
-struct audio plate_response(double seconds);
-struct audio spring_response(double seconds);
-struct audio cabinet_response(void);
-struct audio telephone_response(void);
+bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);
+
+struct plate {
+    double size[2];          /* metres */
+    double thickness;        /* millimetres of steel */
+    double decay_low;        /* RT60 in the bass, seconds */
+    double decay_slope;      /* what 1 / RT60 grows by for each hertz */
+    double seconds;
+};
+
+/* A sheet of 2 m by 1 m and half a millimetre, its damper half closed: RT60 2 s. */
+struct plate gc_plate_default(void);
+bool gc_plate_response(const struct plate *plate, gc_sound *sound);
+bool gc_spring_response(double seconds, gc_sound *sound);
+bool gc_cabinet_response(gc_sound *sound);
+bool gc_telephone_response(gc_sound *sound);
 
 #endif

@@ -6,11 +6,11 @@
  * reverberation, ICA 2016; Arcas and Chaigne, On the quality of plate reverberation, 2010). */
 #include "responses.h"
 
+#include "../core/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#define SIDE_X 2.02 /* metres; sides of no simple ratio, so that no modes coincide */
-#define SIDE_Y 0.993
 #define STIFFNESS 0.764 /* sqrt(E h^2 / (12 rho (1 - nu^2))) of 0.5 mm steel, m^2/s */
 #define TOP_HZ 17500.0
 #define UNEVEN 0.0015 /* deviation of the modes: perfect ones would meet again in phase, which is heard as echoes */
@@ -24,9 +24,14 @@ static double shape(int m, int n, const double at[2]) {
     return 2 * sin(m * PI * at[0]) * sin(n * PI * at[1]);
 }
 
-/* RT60 2.7 s in the bass, 2.1 s at 1 kHz, 0.9 s at 8 kHz: a plate with its damper half closed. */
-static double decay_time(double hz) {
-    return 1 / (1 / 2.7 + hz * 9e-5);
+/* RT60 2.7 s in the bass, 2.1 s at 1 kHz, 0.9 s at 8 kHz; sides of no simple ratio, so that no modes coincide. */
+struct plate gc_plate_default(void) {
+    return (struct plate){
+        .size = {2.02, 0.993}, .thickness = 0.5, .decay_low = 2.7, .decay_slope = 9e-5, .seconds = 2.3};
+}
+
+static double decay_time(const struct plate *plate, double hz) {
+    return 1 / (1 / plate->decay_low + hz * plate->decay_slope);
 }
 
 /* Flat from 90 Hz to 14 kHz: below, pickup electronics cut the rumble; above, a soft end keeps the sheet from ringing
@@ -41,22 +46,24 @@ static int by_pitch(const void *a, const void *b) {
     return (x->hz > y->hz) - (x->hz < y->hz);
 }
 
-static struct mode *find_modes(size_t *count) {
+static struct mode *find_modes(const struct plate *plate, size_t *count) {
     static const double driver[2] = {0.4137, 0.3842}, left[2] = {0.1713, 0.6871}, right[2] = {0.7931, 0.7219};
-    const double scale = PI * STIFFNESS / 2;
-    int most_m = (int)(SIDE_X * sqrt(TOP_HZ / scale)), most_n = (int)(SIDE_Y * sqrt(TOP_HZ / scale));
-    struct mode *modes = allocate((size_t)(most_m + 1) * (size_t)(most_n + 1) + LANES, sizeof *modes);
-    struct noise noise = noise_seed(140);
+    const double scale = PI * (STIFFNESS * (plate->thickness / 0.5)) / 2, x = plate->size[0], y = plate->size[1];
+    int most_m = (int)(x * sqrt(TOP_HZ / scale)), most_n = (int)(y * sqrt(TOP_HZ / scale));
+    struct mode *modes = gc_calloc((int64_t)(most_m + 1) * (most_n + 1) + LANES, (int64_t)sizeof *modes);
+    if (!modes)
+        return NULL;
+    struct noise noise = gc_noise_seed(140);
     *count = 0;
     for (int m = 1; m <= most_m; m++)
         for (int n = 1; n <= most_n; n++) {
-            double hz = scale * (m * m / (SIDE_X * SIDE_X) + n * n / (SIDE_Y * SIDE_Y));
-            hz *= 1 + UNEVEN * noise_normal(&noise);
+            double hz = scale * (m * m / (x * x) + n * n / (y * y));
+            hz *= 1 + UNEVEN * gc_noise_normal(&noise);
             if (hz > TOP_HZ || hz < 25)
                 continue;
             double strength = shape(m, n, driver) * tone(hz);
             modes[(*count)++] = (struct mode){.hz = hz,
-                                              .decay = log(1000) / decay_time(hz),
+                                              .decay = log(1000) / decay_time(plate, hz),
                                               .left = strength * shape(m, n, left),
                                               .right = strength * shape(m, n, right)};
         }
@@ -65,7 +72,7 @@ static struct mode *find_modes(size_t *count) {
 }
 
 /* The pickups see velocity, so a struck mode sounds as a decaying cosine: y[n] = 2 r cos(w) y[n-1] - r^2 y[n-2]. */
-static void run_modes(const struct mode modes[LANES], struct audio *audio) {
+static void run_modes(const struct mode modes[LANES], gc_sound *audio) {
     double turn[LANES], shrink[LANES], now[LANES], last[LANES];
     double slowest = INFINITY;
     for (int i = 0; i < LANES; i++) {
@@ -92,13 +99,16 @@ static void run_modes(const struct mode modes[LANES], struct audio *audio) {
     }
 }
 
-struct audio plate_response(double seconds) {
-    struct audio audio = audio_create(2, (long)(seconds * RATE));
+bool gc_plate_response(const struct plate *plate, gc_sound *sound) {
     size_t count;
-    struct mode *modes = find_modes(&count);
+    if (!gc_sound_create(sound, 2, (long)(plate->seconds * RATE)))
+        return false;
+    struct mode *modes = find_modes(plate, &count);
+    if (!modes)
+        return false;
     for (size_t i = 0; i < count; i += LANES)
-        run_modes(&modes[i], &audio);
+        run_modes(&modes[i], sound);
     free(modes);
-    audio_fade(&audio, 24, audio.frames / 5);
-    return audio;
+    gc_sound_fade(sound, 24, sound->frames / 5);
+    return true;
 }

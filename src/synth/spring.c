@@ -5,6 +5,8 @@
  * allpasses for the low chirps, plain ones of the opposite sign for the faint quick ones above. */
 #include "responses.h"
 
+#include "../core/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,12 +44,14 @@ static double run_chain(const struct spring *spring, double *history, long n, do
 }
 
 /* The coil never hangs still; a slow wander of the delay smears the late echoes, as in the paper. */
-static void run_spring(const struct spring *spring, struct noise *noise, double *out, long frames) {
-    double *history = allocate((size_t)(spring->stages + 1) * (size_t)spring->stretch, sizeof *history);
+static bool run_spring(const struct spring *spring, struct noise *noise, double *out, long frames) {
+    double *history = gc_calloc((int64_t)(spring->stages + 1) * spring->stretch, (int64_t)sizeof *history);
+    if (!history)
+        return false;
     double wander = 0, drift = 0, damped = 0;
     for (long n = 0; n < frames; n++) {
         if (n % 64 == 0)
-            drift = 6 * noise_normal(noise);
+            drift = 6 * gc_noise_normal(noise);
         wander += 0.002 * (drift - wander);
         double at = (double)n - spring->delay * RATE + wander, back = 0;
         if (at > 0) {
@@ -58,34 +62,37 @@ static void run_spring(const struct spring *spring, struct noise *noise, double 
         out[n] = run_chain(spring, history, n, (n == LEAD) + spring->feedback * damped);
     }
     free(history);
+    return true;
 }
 
 /* Low springs end at the transition frequency, the quick chirps begin there: Butterworth filters of twelfth order. */
 static void split(const struct spring *spring, double *samples, long frames) {
     for (int pair = 0; pair < 6; pair++) {
         double q = 1 / (2 * sin((2 * pair + 1) * PI / 24));
-        biquad_run(spring->stretch > 1 ? biquad_lowpass(0.93 * RATE / (2 * spring->stretch), q)
-                                       : biquad_highpass(4700, q),
+        gc_biquad_run(spring->stretch > 1 ? gc_biquad_lowpass(0.93 * RATE / (2 * spring->stretch), q)
+                                       : gc_biquad_highpass(4700, q),
                    samples, frames);
     }
 }
 
-struct audio spring_response(double seconds) {
-    struct audio audio = audio_create(1, (long)(seconds * RATE));
-    double *one = allocate((size_t)audio.frames, sizeof *one);
-    struct noise noise = noise_seed(1939);
-    for (int s = 0; s < SPRINGS; s++) {
-        for (long n = 0; n < audio.frames; n++)
+bool gc_spring_response(double seconds, gc_sound *sound) {
+    if (!gc_sound_create(sound, 1, (long)(seconds * RATE)))
+        return false;
+    double *one = gc_calloc(sound->frames, (int64_t)sizeof *one);
+    bool good = one != NULL;
+    struct noise noise = gc_noise_seed(1939);
+    for (int s = 0; s < SPRINGS && good; s++) {
+        for (long n = 0; n < sound->frames; n++)
             one[n] = 0;
-        run_spring(&tank[s], &noise, one, audio.frames);
-        split(&tank[s], one, audio.frames);
-        for (long n = 0; n < audio.frames; n++)
-            audio.channel[0][n] += tank[s].gain * one[n];
+        good = run_spring(&tank[s], &noise, one, sound->frames);
+        split(&tank[s], one, sound->frames);
+        for (long n = 0; n < sound->frames; n++)
+            sound->channel[0][n] += tank[s].gain * one[n];
     }
     free(one);
-    biquad_run(biquad_highpass(70, 0.7), audio.channel[0], audio.frames); /* the transducers pass no slow movement */
-    biquad_run(biquad_peak(140, 1.0, 4), audio.channel[0], audio.frames);
-    biquad_run(biquad_lowpass(9000, 0.7), audio.channel[0], audio.frames);
-    audio_fade(&audio, LEAD / 2, audio.frames / 5);
-    return audio;
+    gc_biquad_run(gc_biquad_highpass(70, 0.7), sound->channel[0], sound->frames); /* transducers pass no slow movement */
+    gc_biquad_run(gc_biquad_peak(140, 1.0, 4), sound->channel[0], sound->frames);
+    gc_biquad_run(gc_biquad_lowpass(9000, 0.7), sound->channel[0], sound->frames);
+    gc_sound_fade(sound, LEAD / 2, sound->frames / 5);
+    return good;
 }

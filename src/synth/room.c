@@ -8,6 +8,9 @@
  * Everything is built per third of an octave and summed in the frequency domain, where the weights add up to one. */
 #include "responses.h"
 
+#include "../core/memory.h"
+#include "../dsp/fourier.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,23 +89,24 @@ static double sensitivity(const struct receiver *receiver, const double towards[
     return receiver->omni + (1 - receiver->omni) * cosine;
 }
 
-static void images_add(struct images *images, const struct image *image) {
+static bool images_add(struct images *images, const struct image *image) {
     if (images->count == images->room) {
         size_t room = images->room ? 2 * images->room : 1024;
         struct image *item = realloc(images->item, room * sizeof *item);
         if (!item)
-            fail("out of memory for %zu images", room);
+            return false;
         images->item = item;
         images->room = room;
     }
     images->item[images->count++] = *image;
+    return true;
 }
 
 /* Allen and Berkley 1979.  Exact mirror images line up into sweeping echoes, so each is moved by a
  * little, as walls with any relief do (De Sena et al., On the modeling of rectangular geometries, 2015). */
-static struct images find_images(const struct room *room, const double source[3], const struct receiver *receiver,
-                                 struct noise *noise) {
-    struct images images = {0};
+static bool find_images(const struct room *room, const double source[3], const struct receiver *receiver,
+                        struct noise *noise, struct images *images) {
+    *images = (struct images){0};
     double reach = 1.5 * room->mixing * SPEED;
     int most[3];
     for (int axis = 0; axis < 3; axis++)
@@ -125,16 +129,16 @@ static struct images find_images(const struct room *room, const double source[3]
                     }
                     double jitter = fmin(0.01 * order, 0.05) * cbrt(volume(room)) / 3;
                     for (int axis = 0; axis < 3; axis++) {
-                        towards[axis] += jitter * (2 * noise_uniform(noise) - 1);
+                        towards[axis] += jitter * (2 * gc_noise_uniform(noise) - 1);
                         square += towards[axis] * towards[axis];
                     }
                     image.distance = sqrt(square);
                     image.gain = sensitivity(receiver, towards, image.distance) / image.distance *
                                  sqrt(pow(1 - room->scattering, order) * mixing_window(room, image.distance / SPEED));
-                    if (image.distance < reach)
-                        images_add(&images, &image);
+                    if (image.distance < reach && !images_add(images, &image))
+                        return false;
                 }
-    return images;
+    return true;
 }
 
 /* A pulse between frames: sinc under a Hann window (Laakso et al., Splitting the unit delay, 1996). */
@@ -156,9 +160,9 @@ static void scatter_pulses(const struct room *room, double *samples, long frames
         double t = start + (double)n / RATE;
         double chance = fmax(800, 40 * PI * pow(SPEED, 3) * t * t / volume(room)) / RATE;
         if (chance > 0.5)
-            samples[n] = noise_normal(noise);
-        else if (noise_uniform(noise) < chance)
-            samples[n] = (noise_uniform(noise) < 0.5 ? -1 : 1) / sqrt(chance);
+            samples[n] = gc_noise_normal(noise);
+        else if (gc_noise_uniform(noise) < chance)
+            samples[n] = (gc_noise_uniform(noise) < 0.5 ? -1 : 1) / sqrt(chance);
     }
 }
 
@@ -216,61 +220,61 @@ static void render_band(const struct room *room, const struct images *images, co
     }
 }
 
-static void render_channel(const struct room *room, const double source[3], const struct receiver *receiver,
+static bool render_channel(const struct room *room, const double source[3], const struct receiver *receiver,
                            double start, const double *pulses, const double *shared, struct noise *noise,
                            double *samples, long frames) {
-    long size = fourier_size(frames + RATE / 10);
-    double *re = allocate((size_t)size, sizeof *re), *im = allocate((size_t)size, sizeof *im);
-    double *sum_re = allocate((size_t)size, sizeof *sum_re), *sum_im = allocate((size_t)size, sizeof *sum_im);
-    struct images images = find_images(room, source, receiver, noise);
-    for (int band = 0; band < BANDS; band++) {
-        memset(re, 0, (size_t)size * sizeof *re);
-        memset(im, 0, (size_t)size * sizeof *im);
+    int64_t size = gc_power_of_two(frames + RATE / 10);
+    double *re = gc_calloc(size, 4 * (int64_t)sizeof *re);
+    if (!re)
+        return false;
+    double *im = re + size, *sum_re = im + size, *sum_im = sum_re + size;
+    struct images images;
+    bool good = find_images(room, source, receiver, noise, &images);
+    for (int band = 0; band < BANDS && good; band++) {
+        memset(re, 0, 2 * (size_t)size * sizeof *re);
         render_band(room, &images, receiver, distance(source, receiver->at) / SPEED, start, band, pulses, shared, re,
                     frames);
-        fourier(re, im, size, -1);
-        for (long k = 0; k < size; k++) {
+        good = gc_fourier(re, im, size, -1);
+        for (int64_t k = 0; k < size; k++) {
             double weight = band_weight(band, (double)(k <= size / 2 ? k : size - k) * RATE / (double)size);
             sum_re[k] += weight * re[k];
             sum_im[k] += weight * im[k];
         }
     }
-    fourier(sum_re, sum_im, size, 1);
+    good = good && gc_fourier(sum_re, sum_im, size, 1);
     for (long n = 0; n < frames; n++)
         samples[n] = sum_re[n] / (double)size;
     free(images.item);
     free(re);
-    free(im);
-    free(sum_re);
-    free(sum_im);
+    return good;
 }
 
-struct audio room_response(const struct room *room, uint64_t seed) {
-    struct noise noise = noise_seed(seed);
-    struct audio audio = audio_create(room->sources * room->receivers, (long)(room->seconds * RATE));
+bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound) {
+    struct noise noise = gc_noise_seed(seed);
+    if (!gc_sound_create(sound, room->sources * room->receivers, (long)(room->seconds * RATE)))
+        return false;
     double nearest = INFINITY;
     for (int s = 0; s < room->sources; s++)
         for (int r = 0; r < room->receivers; r++)
             nearest = fmin(nearest, distance(room->source[s], room->receiver[r].at));
     double start = nearest / SPEED - (double)LEAD / RATE;
-    double *pulses[2];
-    for (int r = 0; r < 2; r++)
-        pulses[r] = allocate((size_t)audio.frames, sizeof *pulses[r]);
+    double *both = gc_calloc(sound->frames, 2 * (int64_t)sizeof *both);
+    bool good = both != NULL;
     for (int s = 0; s < room->sources; s++)
-        for (int r = 0; r < room->receivers; r++) {
-            memset(pulses[r], 0, (size_t)audio.frames * sizeof *pulses[r]);
-            scatter_pulses(room, pulses[r], audio.frames, start, &noise);
-            render_channel(room, room->source[s], &room->receiver[r], start, pulses[r], r ? pulses[0] : NULL, &noise,
-                           audio.channel[s * room->receivers + r], audio.frames);
+        for (int r = 0; r < room->receivers && good; r++) {
+            double *pulses = both + r * sound->frames;
+            memset(pulses, 0, (size_t)sound->frames * sizeof *pulses);
+            scatter_pulses(room, pulses, sound->frames, start, &noise);
+            good = render_channel(room, room->source[s], &room->receiver[r], start, pulses, r ? both : NULL, &noise,
+                                  sound->channel[s * room->receivers + r], sound->frames);
         }
-    free(pulses[0]);
-    free(pulses[1]);
+    free(both);
     /* All images being positive, this model piles up pressure that no source could make (Allen and Berkley cut it
      * the same way); the filter is causal, so that the bass it takes away does not ring ahead of the direct sound. */
-    for (int c = 0; c < audio.channels; c++) {
-        biquad_run(biquad_highpass(25, 0.54), audio.channel[c], audio.frames);
-        biquad_run(biquad_highpass(25, 1.31), audio.channel[c], audio.frames);
+    for (int c = 0; c < sound->channels; c++) {
+        gc_biquad_run(gc_biquad_highpass(25, 0.54), sound->channel[c], sound->frames);
+        gc_biquad_run(gc_biquad_highpass(25, 1.31), sound->channel[c], sound->frames);
     }
-    audio_fade(&audio, LEAD - SINC_HALF, audio.frames / 6);
-    return audio;
+    gc_sound_fade(sound, LEAD - SINC_HALF, sound->frames / 6);
+    return good;
 }
