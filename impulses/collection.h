@@ -13,7 +13,7 @@ struct label {
 };
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *allocate(size_t count, size_t size); /* zeroed, never NULL */
+void *allocate(size_t count, size_t size);  /* zeroed, never NULL */
 gc_sound create(int channels, long frames); /* silence, always there */
 
 /* Writes the file and prints its manifest line, without the checksum, which only the finished file has. */

@@ -110,7 +110,8 @@ int main(int argc, char **argv) {
 
     finish(gc_cabinet_response(&sound), &sound, folder,
            &(struct label){"cabinet.flac", SOURCE, "guitar speaker cabinet, four cones, close microphone", 24});
-    finish(gc_telephone_response(&sound), &sound, folder, &(struct label){"telephone.flac", SOURCE, "telephone handset and line", 24});
+    finish(gc_telephone_response(&sound), &sound, folder,
+           &(struct label){"telephone.flac", SOURCE, "telephone handset and line", 24});
     finish(gc_room_response(&small_room, 1, &sound), &sound, folder,
            &(struct label){"small-room.flac", SOURCE, "furnished small room, RT60 0.35 s", 24});
     finish(gc_room_response(&bathroom, 2, &sound), &sound, folder,
@@ -126,6 +127,7 @@ int main(int argc, char **argv) {
            &(struct label){"cathedral.flac", SOURCE, "stone cathedral, spaced stereo pair, RT60 6 s", 24});
     finish(gc_plate_response(&plate, &sound), &sound, folder,
            &(struct label){"plate.flac", SOURCE, "steel plate, one driver and two pickups, RT60 2 s", 24});
-    finish(gc_spring_response(2.6, &sound), &sound, folder, &(struct label){"spring.flac", SOURCE, "three-spring tank, RT60 2.5 s", 24});
+    finish(gc_spring_response(2.6, &sound), &sound, folder,
+           &(struct label){"spring.flac", SOURCE, "three-spring tank, RT60 2.5 s", 24});
     return 0;
 }

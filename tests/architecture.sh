@@ -7,7 +7,8 @@
 #   report     <- core                            bench     <- engine, report, audio, core, dsp
 #   batch      <- pipeline, engine, audio, core, dsp     rt <- engine/costs.h, dsp, core
 #   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
-#                                                 cli       <- the public header, bench, batch, report, lab
+#   synth      <- audio, core, dsp                measure   <- audio, report, core, dsp
+#                                                 cli       <- the public header, bench, batch, measure, synth, report, lab
 set -u
 cd "${SOURCE:?the checkout}/src" || exit 1
 failed=0
@@ -59,17 +60,19 @@ allow engine 'dsp/*' 'core/*'
 allow backend/cpu engine/backend.h engine/costs.h 'dsp/*' 'core/*'
 allow backend/cuda engine/backend.h engine/batch.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
 allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
+allow synth 'audio/*' 'dsp/*' 'core/*'
+allow measure 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
 allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
 allow play 'pipeline/*' 'audio/*' 'core/*'
 allow rt engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
-allow cli 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
+allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do
     case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/ | play/) ;;
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/ | play/ | measure/ | synth/) ;;
     *) complain "src/$folder has no rule here" ;;
     esac
 done
@@ -95,6 +98,7 @@ only() {
 }
 only 'audio/*' 'sndfile\.h' yes
 only 'dsp/*' 'soxr\.h' yes
+only 'dsp/*' 'ebur128\.h' yes
 only 'report/* lab/* batch/* cli/gpulab.c' 'jansson\.h' yes
 only 'cli/*' 'popt\.h' yes
 only 'backend/cuda/* lab/device_cuda.c' 'cuda[a-z_]*\.h' maybe

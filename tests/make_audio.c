@@ -7,6 +7,7 @@
  *   make_audio broken KIND PATH                                a damaged file: truncated, zero-frames, zero-channels
  *   make_audio tagged PATH                                     a WAV with a title, an artist, cue points, a broadcast
  * chunk
+ *   make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x x + noise of this RMS, as floats
  *
  * A sparse file takes next to no room on the disk, however long it is. Sample c of its i-th sounding frame is
  * sparse_value(i, c), which look_audio knows too.
@@ -122,6 +123,29 @@ static int sparse(int count, char **a) {
     return close(fd) == 0 ? 0 : fail(a[0], strerror(errno));
 }
 
+static int spoil(const char *path, const char *out, double square, double noise) {
+    SF_INFO info = {0};
+    SNDFILE *from = sf_open(path, SFM_READ, &info), *to;
+    float frame[64];
+    info.format = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
+    if (!from || info.channels > 64 || !(to = sf_open(out, SFM_WRITE, &info)))
+        return fail(out, "cannot be made");
+    unsigned long long state = 88172645463325252ull;
+    while (sf_readf_float(from, frame, 1) == 1) {
+        for (int c = 0; c < info.channels; c++) {
+            double x = (double)frame[c];
+            state ^= state << 13; /* xorshift (Marsaglia 2003) */
+            state ^= state >> 7;
+            state ^= state << 17;
+            double uniform = (double)(state >> 11) * 0x1p-52 - 1;
+            frame[c] = (float)(x + square * x * x + noise * 1.7320508 * uniform);
+        }
+        if (sf_writef_float(to, frame, 1) != 1)
+            return fail(out, sf_strerror(to));
+    }
+    return sf_close(from) || sf_close(to);
+}
+
 static int tagged(const char *path) {
     SF_INFO info = {.format = SF_FORMAT_WAV | SF_FORMAT_PCM_16, .channels = 1, .samplerate = 44100};
     SNDFILE *file = sf_open(path, SFM_WRITE, &info);
@@ -180,6 +204,8 @@ int main(int argc, char **argv) {
         return taps(argc - 2, argv + 2);
     if (strcmp(what, "sparse") == 0 && argc > 5)
         return sparse(argc - 2, argv + 2);
+    if (strcmp(what, "spoil") == 0 && argc == 6)
+        return spoil(argv[2], argv[3], atof(argv[4]), atof(argv[5]));
     if (strcmp(what, "tagged") == 0 && argc == 3)
         return tagged(argv[2]);
     if (strcmp(what, "broken") == 0 && argc == 4)

@@ -18,6 +18,9 @@ typedef struct gc_audio_info {
 /* What floats that come from no file are like, for gc_writer_new. */
 gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames);
 
+/* The same of 24-bit integers. */
+gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames);
+
 /* Opens a file with at least one channel and one frame; "-" is standard input, which may be a pipe: WAV and raw samples
  * are read as they come, anything else by way of a file without a name in $TMPDIR or /tmp. FILE, FORMAT, MEMORY; the
  * message begins with the path. */

@@ -43,6 +43,14 @@ gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
                            .name = "float"};
 }
 
+gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames) {
+    gc_audio_info info = gc_audio_floats(channels, rate, frames);
+    info.file_format = SF_FORMAT_PCM_24;
+    info.pcm = (gc_pcm){GC_S24, 24};
+    info.name = "signed 24 bit PCM";
+    return info;
+}
+
 /* What headers cannot say, or say of pipes only: a length that nobody could have written is not known. */
 static int64_t length_of(const gc_reader *r, const SF_INFO *info) {
     const int64_t unwritten = INT64_C(1) << 30; /* four thousand million bytes of 32 bits: a header's largest number */

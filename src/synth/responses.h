@@ -31,10 +31,10 @@ struct room {
 bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);
 
 struct plate {
-    double size[2];          /* metres */
-    double thickness;        /* millimetres of steel */
-    double decay_low;        /* RT60 in the bass, seconds */
-    double decay_slope;      /* what 1 / RT60 grows by for each hertz */
+    double size[2];     /* metres */
+    double thickness;   /* millimetres of steel */
+    double decay_low;   /* RT60 in the bass, seconds */
+    double decay_slope; /* what 1 / RT60 grows by for each hertz */
     double seconds;
 };
 

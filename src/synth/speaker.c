@@ -22,9 +22,9 @@ static void run_stages(const struct stage *stages, size_t count, double *samples
     for (size_t i = 0; i < count; i++) {
         const struct stage *stage = &stages[i];
         gc_biquad_run(stage->kind == LOW    ? gc_biquad_lowpass(stage->hz, stage->q)
-                   : stage->kind == HIGH ? gc_biquad_highpass(stage->hz, stage->q)
-                                         : gc_biquad_peak(stage->hz, stage->q, stage->db),
-                   samples, frames);
+                      : stage->kind == HIGH ? gc_biquad_highpass(stage->hz, stage->q)
+                                            : gc_biquad_peak(stage->hz, stage->q, stage->db),
+                      samples, frames);
     }
 }
 

@@ -70,8 +70,8 @@ static void split(const struct spring *spring, double *samples, long frames) {
     for (int pair = 0; pair < 6; pair++) {
         double q = 1 / (2 * sin((2 * pair + 1) * PI / 24));
         gc_biquad_run(spring->stretch > 1 ? gc_biquad_lowpass(0.93 * RATE / (2 * spring->stretch), q)
-                                       : gc_biquad_highpass(4700, q),
-                   samples, frames);
+                                          : gc_biquad_highpass(4700, q),
+                      samples, frames);
     }
 }
 
@@ -90,7 +90,8 @@ bool gc_spring_response(double seconds, gc_sound *sound) {
             sound->channel[0][n] += tank[s].gain * one[n];
     }
     free(one);
-    gc_biquad_run(gc_biquad_highpass(70, 0.7), sound->channel[0], sound->frames); /* transducers pass no slow movement */
+    gc_biquad_run(gc_biquad_highpass(70, 0.7), sound->channel[0],
+                  sound->frames); /* transducers pass no slow movement */
     gc_biquad_run(gc_biquad_peak(140, 1.0, 4), sound->channel[0], sound->frames);
     gc_biquad_run(gc_biquad_lowpass(9000, 0.7), sound->channel[0], sound->frames);
     gc_sound_fade(sound, LEAD / 2, sound->frames / 5);

@@ -1,0 +1,85 @@
+#!/bin/sh
+# gpuconv ir: a sweep through a known response gives that response back, also from a distorting loudspeaker and with noise;
+# figures are told; responses are made to measure.
+. "$(dirname "$0")/lib.sh"
+impulses=$SOURCE/impulses
+
+runs ir measure sweep.wav --seconds 4 --silence 1
+about sweep.wav "240000 1 48000 wav float"
+runs -q -b cpu sweep.wav "$impulses/studio.flac" recording.wav --tail 0
+runs ir measure recording.wav sweep.wav found.wav --length 0.7
+one_line "direct sound after"
+about found.wav "33600 2 48000 wav float"
+"$TOOLS/look_audio" null found.wav "$impulses/studio.flac" -60 30000 || fail "not the response that was measured"
+
+# Harmonics come before time zero: the square of the sound, a tenth as loud as itself, leaves nothing in the response.
+runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # whose harmonics fit under half the rate, as in a room
+make_audio spoil half.wav driven.wav 0.2 0
+for kind in half driven; do
+    runs -q -b cpu $kind.wav "$impulses/studio.flac" recording.wav --tail 0
+    runs ir measure recording.wav half.wav from-$kind.wav --length 0.7 -q
+done
+"$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion is taken for response"
+
+# Noise 50 dB under the recording's peak: RT60 within 2 %.
+runs ir measure long.wav --seconds 8 --silence 3
+runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
+peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)
+make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
+runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
+figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
+    runs ir info "$1"
+    awk '/channel 1, 1000 Hz/ { print $7 }' "$work/log/out"
+}
+true_time=$(figure "$impulses/hall.flac")
+found_time=$(figure found.wav)
+awk "BEGIN { off = $found_time / $true_time - 1; exit !(off < 0.02 && off > -0.02) }" || fail "T30 $found_time instead of $true_time"
+
+# What is told, as text and as JSON, and drawn.
+runs ir info "$impulses/small-room.flac" --report json
+for word in '"length"' '"rate"' '"direct sound after"' '"acoustics"' '"T30 s"' '"C80 dB"' '"D50 %"' '"noise dB"'; do
+    grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
+done
+if command -v gnuplot >"$work/log/which"; then
+    runs ir info "$impulses/hall.flac" --plot sheet.svg
+    [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"
+fi
+
+# Made to measure: RT60, channels, rate; the same seed the same file.
+for time in 0.4 1.2; do
+    runs ir synth room room.wav --rt60 $time --channels 1 --size 9x7x3
+    got=$(figure room.wav)
+    awk "BEGIN { off = $got / $time - 1; exit !(off < 0.12 && off > -0.12) }" || fail "a room of $time s has $got s"
+done
+about room.wav "$("$TOOLS/look_audio" about room.wav)"
+runs ir synth room again.wav --rt60 1.2 --channels 1 --size 9x7x3
+cmp room.wav again.wav || fail "the same room is another one"
+runs ir synth room other.wav --rt60 1.2 --channels 1 --size 9x7x3 --seed 2
+cmp -s room.wav other.wav && fail "--seed does nothing"
+runs ir synth room far.wav --rt60 1.2 --channels 1 --size 9x7x3 --distance 6
+cmp -s room.wav far.wav && fail "--distance does nothing"
+runs ir synth room four.flac --channels 4 --rate 44100
+case $("$TOOLS/look_audio" about four.flac) in
+*" 4 44100 flac 24") ;;
+*) fail "true stereo at 44100: $("$TOOLS/look_audio" about four.flac)" ;;
+esac
+for kind in plate spring cabinet telephone; do
+    runs ir synth $kind $kind.wav
+    "$TOOLS/look_audio" near $kind.wav "$impulses/$kind.flac" 1e-6 || fail "$kind is not the collection's"
+done
+runs ir synth plate short.wav --rt60 0.8
+got=$(figure short.wav)
+awk "BEGIN { off = $got / 0.8 - 1; exit !(off < 0.15 && off > -0.15) }" || fail "a plate of 0.8 s has $got s"
+
+refuses 2 "one response is needed" ir info
+refuses 2 "a sweep to make" ir measure sweep.wav recording.wav
+refuses 2 "a kind and a file" ir synth room
+refuses 2 "room, plate, spring, cabinet or telephone" ir synth tube out.wav
+refuses 2 "metres such as" ir synth room out.wav --size big
+refuses 2 "0.3 to" ir synth room out.wav --distance 100
+refuses 2 "RT60 is 0.1 to 20" ir synth room out.wav --rt60 50
+refuses 2 "goes upwards" ir measure out.wav --from 2000 --to 100
+refuses 1 "nothere.wav: No such file" ir info nothere.wav
+make_audio noise slow.wav wav-float 1 44100 1000 0.1
+refuses 1 "one channel at the recording's" ir measure slow.wav sweep.wav out.wav
+exit 0
