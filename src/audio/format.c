@@ -5,6 +5,7 @@
 
 #include <sndfile.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -108,13 +109,18 @@ int gc_format_container(const char *path) {
 }
 
 bool gc_format_raw(const char *text, SF_INFO *info) {
-    char encoding[32];
-    int used = 0;
+    char *end;
     *info = (SF_INFO){0};
-    if (sscanf(text, "%7d,%4d,%31[a-z0-9-]%n", &info->samplerate, &info->channels, encoding, &used) != 3 ||
-        text[used] || info->samplerate < 1 || info->channels < 1 || info->channels > 1024)
+    long rate = strtol(text, &end, 10);
+    if (end == text || *end != ',' || rate < 1 || rate > 10000000)
         return false;
-    int code = gc_format_encoding_named(encoding);
+    text = end + 1;
+    long channels = strtol(text, &end, 10);
+    if (end == text || *end != ',' || channels < 1 || channels > 1024)
+        return false;
+    int code = gc_format_encoding_named(end + 1);
+    info->samplerate = (int)rate;
+    info->channels = (int)channels;
     info->format = SF_FORMAT_RAW | code | SF_ENDIAN_LITTLE;
     return code && sf_format_check(info);
 }

@@ -118,18 +118,17 @@ static gpuconv_status add(matrix *m, const entry *e, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* With room for one more character. */
-static char *join(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
+static char *join(const char *folder, const char *name, const char *end) {
+    size_t room = strlen(folder) + strlen(name) + strlen(end) + 1;
     char *path = gc_calloc((int64_t)room, 1);
     if (path)
-        (void)snprintf(path, room, "%s%s", *name == '/' ? "" : folder, name);
+        (void)snprintf(path, room, "%s%s%s", *name == '/' ? "" : folder, name, end);
     return path;
 }
 
 /* The number of the file of that name, read at its first mention. */
 static gpuconv_status find_file(matrix *m, const char *name, int *number_of_it, gpuconv_error *error) {
-    char *path = join(m->folder, name);
+    char *path = join(m->folder, name, "");
     if (!path)
         return gc_fail_memory(error, m->path);
     for (int f = 0; f < m->files; f++)
@@ -263,10 +262,9 @@ static gpuconv_status conf_copy(matrix *m, char **word, int words, gpuconv_error
 static gpuconv_status conf_folder(matrix *m, char **word, int words, gpuconv_error *error) {
     if (words != 1)
         return wrong(m, error, "/cd wants a folder");
-    char *folder = join(m->folder, word[0]);
+    char *folder = join(m->folder, word[0], "/");
     if (!folder)
         return gc_fail_memory(error, m->path);
-    strcat(folder, "/"); /* join leaves room for it */
     free(m->folder);
     m->folder = folder;
     return GPUCONV_OK;
@@ -356,7 +354,7 @@ static gpuconv_status build(matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
     bool finite = true;
     for (int64_t i = 0, r = -1; i < m->items; i++) {
         const entry *e = &m->item[i];
-        place p;
+        place p = {0};
         r += i == 0 || e->input != e[-1].input || e->output != e[-1].output;
         made->route[r] = (gc_route){e->input, e->output, (int)r};
         float *to = made->taps + r * made->frames + lead;

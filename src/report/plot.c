@@ -108,7 +108,7 @@ static void panel_lines(FILE *f, const gc_panel *p) {
 }
 
 static void draw_panels(FILE *f, const gc_panel *panel, int count, int columns, const char *path, bool svg) {
-    int rows = (count + columns - 1) / columns;
+    int rows = columns > 0 ? (count + columns - 1) / columns : 0;
     begin(f, path, svg, 600 * columns, 300 * rows);
     fprintf(f,
             "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\nset key top right\n"

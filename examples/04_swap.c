@@ -1,0 +1,52 @@
+/* In real time: no latency, blocks as the sound device wants them, and another response while it plays, faded over. The
+ * process call is what a callback makes; it allocates, locks and waits for nothing. */
+#include <gpuconv.h>
+
+enum { BLOCK = 64, TAPS = 48000, BLOCKS = 2000 };
+
+static gpuconv_ir *response(float level, gpuconv_error *error) {
+    static float taps[TAPS];
+    for (int i = 0; i < TAPS; i++)
+        taps[i] = i == 0 ? level : 0;
+    const float *const channels[] = {taps};
+    gpuconv_ir *mono = NULL, *ir = NULL;
+    if (!gpuconv_ir_new(channels, 1, TAPS, 48000, &mono, error))
+        gpuconv_ir_route(mono, 2, &ir, error);
+    gpuconv_ir_free(mono);
+    return ir;
+}
+
+int main(void) {
+    gpuconv_error error = {GPUCONV_OK, ""};
+    gpuconv_ir *loud = response(0.5f, &error), *soft = response(0.25f, &error);
+    gpuconv_realtime *realtime;
+    gpuconv_realtime_config config = {48000, BLOCK, 1, true}; /* patient: no device drives us here */
+    if (!loud || !soft || gpuconv_realtime_new(loud, &config, &realtime, &error)) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    printf("%s\n", gpuconv_realtime_plan(realtime));
+
+    float left[BLOCK], right[BLOCK], last = 0, step = 0;
+    for (int b = 0; b < BLOCKS; b++) {
+        for (int i = 0; i < BLOCK; i++)
+            left[i] = right[i] = 1;
+        const float *const in[] = {left, right};
+        float *const out[] = {left, right};
+        gpuconv_realtime_process(realtime, in, out, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            float now = left[i] > last ? left[i] - last : last - left[i];
+            step = b > 10 && now > step ? now : step;
+            last = left[i];
+        }
+        if (b == BLOCKS / 2 && gpuconv_realtime_swap(realtime, soft, 0.1, &error)) {
+            fprintf(stderr, "%s\n", error.message);
+            return 1;
+        }
+    }
+    printf("from 0.5 to %g, by no more than %g from frame to frame\n", (double)last, (double)step);
+    gpuconv_realtime_free(realtime);
+    gpuconv_ir_free(loud);
+    gpuconv_ir_free(soft);
+    return !(last > 0.2499f && last < 0.2501f && step < 0.001f);
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Every report is what docs/report.schema.json describes, and the schema turns down what is not.
+. "$(dirname "$0")/lib.sh"
+python=$(for p in /usr/bin/python3 python3; do $p -c 'import jsonschema' 2>/dev/null && echo $p && break; done)
+[ -n "$python" ] || skip "no jsonschema for Python (Debian: python3-jsonschema)"
+
+valid() { # valid REPORT
+    "$python" -c 'import json, sys, jsonschema
+jsonschema.validate(json.load(open(sys.argv[2])), json.load(open(sys.argv[1])))' "$SOURCE/docs/report.schema.json" "$1" \
+        >"$work/log/schema" 2>&1
+}
+reports() { # reports ARGUMENT...
+    runs "$@"
+    cp "$work/log/out" report.json
+    valid report.json || fail "$*: $(tail -n 25 "$work/log/schema")"
+}
+make_audio noise in.wav wav-16 2 44100 20000 0.1
+make_audio noise ir.wav wav-float 1 48000 500 0.2
+reports -q -b cpu in.wav ir.wav out.wav --report json
+for change in 's/"cpu"/"abacus"/' 's/"unit": "s"/"unit": "h"/' 's/"threads": [0-9]*/"threads": -1/' 's/"wall"/"wail"/' \
+    's/"why"/"because"/' 's/"input rate": 44100/"input rate": "fast"/'; do
+    sed "$change" report.json >broken.json
+    cmp -s report.json broken.json && fail "$change changes nothing"
+    valid broken.json && fail "the schema takes $change"
+done
+reports -q -b cpu in.wav ir.wav out.wav --report json --compare
+reports ir info ir.wav --report json
+reports bench -b cpu -n 20000 -m 100 -r 3 --report json
+reports bench rt --length 0.1 --seconds 0.2 --report json
+XDG_CACHE_HOME=$work/cache reports calibrate --report json
+exit 0
