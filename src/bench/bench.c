@@ -356,7 +356,7 @@ static gpuconv_status sweep_step(const gc_bench *b, const gc_backend *backend, g
     for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
         gpuconv_error reason = {0};
         outcome o = {0};
-        y[a] = NAN;
+        y[a] = (double)NAN;
         config.algorithm = (gpuconv_algorithm)a;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue;
@@ -392,7 +392,7 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
             break;
         x[steps] = (double)n;
         for (int i = 0; i < count && !status; i++) {
-            double t[4] = {NAN, NAN, NAN, NAN}, best = HUGE_VAL;
+            double t[4] = {(double)NAN, (double)NAN, (double)NAN, (double)NAN}, best = HUGE_VAL;
             status = sweep_step(b, list[i], &m, t, error);
             for (int a = 0; a < 4; a++) {
                 y[i][a][steps] = t[a];

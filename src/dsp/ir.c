@@ -62,6 +62,8 @@ gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
     return made;
 }
 
+static bool record(gpuconv_ir *ir, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
 static bool record(gpuconv_ir *ir, const char *format, va_list args) {
     char text[256];
     size_t before = ir->history ? strlen(ir->history) : 0;

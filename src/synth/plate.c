@@ -74,7 +74,7 @@ static struct mode *find_modes(const struct plate *plate, size_t *count) {
 /* The pickups see velocity, so a struck mode sounds as a decaying cosine: y[n] = 2 r cos(w) y[n-1] - r^2 y[n-2]. */
 static void run_modes(const struct mode modes[LANES], gc_sound *audio) {
     double turn[LANES], shrink[LANES], now[LANES], last[LANES];
-    double slowest = INFINITY;
+    double slowest = HUGE_VAL;
     for (int i = 0; i < LANES; i++) {
         double radius = exp(-modes[i].decay / RATE), angle = 2 * PI * modes[i].hz / RATE;
         turn[i] = 2 * radius * cos(angle);

@@ -253,7 +253,7 @@ bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound) {
     struct noise noise = gc_noise_seed(seed);
     if (!gc_sound_create(sound, room->sources * room->receivers, (long)(room->seconds * RATE)))
         return false;
-    double nearest = INFINITY;
+    double nearest = HUGE_VAL;
     for (int s = 0; s < room->sources; s++)
         for (int r = 0; r < room->receivers; r++)
             nearest = fmin(nearest, distance(room->source[s], room->receiver[r].at));

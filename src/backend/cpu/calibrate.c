@@ -27,7 +27,7 @@ typedef struct bench {
 static double level(const bench *b, int64_t points) {
     gc_fft *fft = gc_fft_new(b->simd, points);
     if (!fft)
-        return NAN;
+        return (double)NAN;
     const float *x = b->x, *h = b->h;
     double best = HUGE_VAL;
     int64_t times = gc_max(1, (INT64_C(1) << 20) / points);

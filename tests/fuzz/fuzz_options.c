@@ -1,0 +1,47 @@
+/* A command line of any words, a zero byte between them: understood, or refused with status 2, up to the point where a
+ * file would be opened. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 24, ROOM = 1024 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The real ones open files and devices; what is tried here is how they come to be called. */
+static int run_nothing(const char **arguments, int count) {
+    (void)arguments;
+    return count == 0 ? GC_EXIT_USAGE : GC_EXIT_DONE;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static char text[ROOM];
+    const char *word[WORDS + 1] = {0};
+    if (size < 2 || size > ROOM - 2)
+        return 0;
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = '\0';
+    int count = 0;
+    for (size_t at = 0; at < size - 1 && count < WORDS; at += strlen(text + at) + 1)
+        word[count++] = text + at;
+    int commands = 0;
+    while (gc_commands[commands])
+        commands++;
+    const gc_command *c = gc_commands[data[0] % commands];
+    /* Every second command line goes all the way, with names of files that cannot be there. */
+    gc_command tried = *c;
+    word[0] = c->name;
+    bool whole = data[0] & 128 && c == &gc_command_convolve;
+    if (!whole)
+        tried.run = run_nothing;
+    for (int i = 1; whole && i < count; i++)
+        if (*word[i] != '-' || !word[i][1])
+            word[i] = "/nowhere/at.all";
+    gc_help_wanted = 0;
+    int status = gc_command_run(&tried, count, word);
+    if (status != GC_EXIT_DONE && status != GC_EXIT_USAGE && status != GC_EXIT_FAILED)
+        abort();
+    return 0;
+}
