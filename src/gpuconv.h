@@ -353,6 +353,9 @@ GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const floa
 GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, const gpuconv_ir *ir, double seconds,
                                                  gpuconv_error *error);
 
+/** Whether calls wait for the tail from now on, as `patient` in the configuration; from any thread. */
+GPUCONV_API void gpuconv_realtime_patient(gpuconv_realtime *realtime, bool patient);
+
 /** How often a part of the tail was left out because it was not ready; from any thread. */
 GPUCONV_API int64_t gpuconv_realtime_missed(const gpuconv_realtime *realtime);
 

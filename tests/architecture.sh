@@ -67,12 +67,13 @@ allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
 allow play 'pipeline/*' 'audio/*' 'core/*'
 allow rt engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
+allow lv2
 allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do
     case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/ | play/ | measure/ | synth/) ;;
+    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/ | play/ | measure/ | synth/ | lv2/) ;;
     *) complain "src/$folder has no rule here" ;;
     esac
 done

@@ -35,6 +35,7 @@ typedef struct voice {
 
 struct gpuconv_realtime {
     gpuconv_realtime_config config;
+    _Atomic bool patient;
     int inputs, outputs, threads;
     voice voice[VOICES];
     _Atomic(gc_rt_convolver *) next; /* the mailbox */
@@ -152,7 +153,8 @@ static int64_t hush(gpuconv_realtime *r, voice *v, float *const *out, int64_t n,
         alone[c] = r->scratch + (int64_t)(r->inputs + c) * CHUNK;
         memset(alone[c], 0, (size_t)n * sizeof(float));
     }
-    int64_t missed = gc_rt_convolver_process(atomic_load(&v->convolver), in, alone, n, r->config.patient);
+    int64_t missed = gc_rt_convolver_process(atomic_load(&v->convolver), in, alone, n,
+                                             atomic_load_explicit(&r->patient, memory_order_relaxed));
     for (int c = 0; c < r->outputs; c++)
         for (int64_t i = 0; i < n && i < v->hush; i++)
             out[c][i] += alone[c][i] * ((float)(v->hush - i) / (float)v->hushing);
@@ -173,7 +175,8 @@ static int64_t play(gpuconv_realtime *r, float *const *out, int64_t n) {
         if (v->hushing)
             missed += hush(r, v, out, n, in);
         else
-            missed += gc_rt_convolver_process(atomic_load(&v->convolver), in, out, n, r->config.patient);
+            missed += gc_rt_convolver_process(atomic_load(&v->convolver), in, out, n,
+                                              atomic_load_explicit(&r->patient, memory_order_relaxed));
         if (state == RINGING && !v->fading)
             v->left -= n;
         if ((state == RINGING && v->left <= 0) || (v->hushing && v->hush == 0))
@@ -260,6 +263,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     if (!r)
         return gc_fail_memory(error, "a response that plays");
     r->config = chosen;
+    atomic_init(&r->patient, chosen.patient);
     r->inputs = ir->inputs;
     r->outputs = ir->outputs;
     pthread_mutex_init(&r->swapping, NULL);
@@ -311,6 +315,10 @@ gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, 
     atomic_store(&r->next, c);
     pthread_mutex_unlock(&r->swapping);
     return GPUCONV_OK;
+}
+
+void gpuconv_realtime_patient(gpuconv_realtime *r, bool patient) {
+    atomic_store_explicit(&r->patient, patient, memory_order_relaxed);
 }
 
 int64_t gpuconv_realtime_missed(const gpuconv_realtime *r) {
