@@ -19,6 +19,7 @@ install(TARGETS gpuconv_shared EXPORT gpuconv_shared)
 set(static gpuconv_core)
 if(GPUCONV_WITH_CUDA)
     list(APPEND static gpuconv_kernels)
+    target_link_libraries(gpuconv_core PRIVATE $<INSTALL_INTERFACE:stdc++>) # of what nvcc makes
     set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
 endif()
 install(TARGETS ${static} EXPORT gpuconv_static)
