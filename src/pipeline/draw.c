@@ -140,6 +140,11 @@ static void look_at_decay(const gpuconv_ir *ir, decay *d) {
     }
 }
 
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static gc_panel wave_panel(const char *title, const picture *p, double seconds) {
     double most = 1e-6;
     for (int i = 0; i < WAVES; i++)
@@ -180,8 +185,8 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
     if (!status) {
         double seconds = fmax(before->seconds, after->seconds);
         look_at_decay(ir, d);
-        gc_panel panels[] = {wave_panel(job->input, before, seconds),
-                             wave_panel(job->output, after, seconds),
+        gc_panel panels[] = {wave_panel(name_of(job->input), before, seconds),
+                             wave_panel(name_of(job->output), after, seconds),
                              image_panel(before, seconds),
                              image_panel(after, seconds),
                              {.title = "spectra",
@@ -195,7 +200,7 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .label = {"before", "after"},
                               .x = before->hz,
                               .y = {before->band, after->band}},
-                             {.title = job->response,
+                             {.title = name_of(job->response),
                               .x_label = "seconds",
                               .y_label = "dB",
                               .x_range = {0, (double)gpuconv_ir_frames(ir) / gpuconv_ir_rate(ir)},
