@@ -118,6 +118,39 @@ void gck_batch_turns(float2 *turns); /* host memory */
 cudaError_t gck_batch(const gck_batch_item *items, int count, const float2 *turns, float2 *spectra, int *ticket,
                       cudaStream_t stream);
 
+/* ---- Many channels in real time, each through its own response (bank.cu) ----------------------------------------- */
+
+enum { GCK_BANK_LEVELS = 4, GCK_BANK_BLOCK_LEAST = 32, GCK_BANK_BLOCK_MOST = 1024, GCK_BANK_HOP_MOST = 8192 };
+
+typedef struct gck_bank_level {
+    int64_t hop; /* frames, a power of two: the block for the first level */
+    int periods; /* blocks in a hop */
+    int partitions;
+    const float2 *table;   /* exp(-2 pi i m / hop), hop of them */
+    const float2 *spectra; /* channels x partitions x hop, by gck_bank_spectra */
+    float2 *delay;         /* as many, zeros before first use */
+    float *future;         /* channels x hop, zeros before first use; not of the first level */
+} gck_bank_level;
+
+/* One period takes `block` (a power of two) frames of every channel from `in` to `out`, both channel after channel. */
+typedef struct gck_bank {
+    int channels, block, levels;
+    const float *in;
+    float *out, *ring; /* ring: channels x room, zeros before first use; room a power of two, 2 x the longest hop */
+    int64_t room;
+    const int64_t *tick; /* periods so far */
+    gck_bank_level level[GCK_BANK_LEVELS];
+} gck_bank;
+
+/* Of partitions x hop taps from `offset` on of each channel, which has `count`; taps: channels x count. */
+cudaError_t gck_bank_spectra(int64_t hop, const float *taps, int channels, int64_t count, int64_t offset,
+                             int partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
+
+/* What the period's output waits for; then the further levels, 1 .., of channels whose turn it is; then the count. */
+cudaError_t gck_bank_first(const gck_bank *bank, cudaStream_t stream);
+cudaError_t gck_bank_next(const gck_bank *bank, int number, cudaStream_t stream);
+cudaError_t gck_bank_advance(int64_t *tick, cudaStream_t stream);
+
 /* ---- Partitioned (partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ---------------------- */
 
 enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };

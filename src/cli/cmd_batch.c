@@ -95,8 +95,9 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
         fprintf(stderr, "; %s/results.jsonl has each\n", o->out);
     }
     return status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED
-           : status || p->failed             ? GC_EXIT_FAILED
-                                             : GC_EXIT_DONE;
+           : status || (first && p->failed)
+               ? GC_EXIT_FAILED /* another rank that failed would have mpirun kill the first */
+               : GC_EXIT_DONE;
 }
 
 static int run(options *o, const char *path) {
@@ -141,9 +142,9 @@ static int run(options *o, const char *path) {
                   .note = note,
                   .context = o};
     status = gc_batch_run(&b, &p, &error);
+    int result = finish(o, status, &p, &error, first);
     if (ranks)
         ranks->end();
-    int result = finish(o, status, &p, &error, first);
     gc_manifest_free(&m);
     return result;
 }
