@@ -4,6 +4,7 @@
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../engine/bank.h"
 #include "../report/plot.h"
 #include "../report/report.h"
 #include "statistics.h"
@@ -16,63 +17,147 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { LOOP = 1 << 16, BINS = 48, CHECKED = 24 };
+/* PERIODS: different blocks of input, played round and round; a prime, so that no hop is a multiple of them all. */
+enum { POOL = 1 << 22, PERIODS = 61, BINS = 48, CHECKED = 24, CPU_CHANNELS = 1024, GPU_CHANNELS = 1 << 20 };
 
+/* What plays: threads of the CPU, or a bank on a GPU. */
 typedef struct session {
     const gc_bench_realtime_case *what;
     int channels;
-    gpuconv_ir *ir;
     gpuconv_realtime *realtime;
-    float *sound, *taps; /* LOOP frames of noise, played round and round by all; channels x taps */
-    float **out;
-    const float **in;
+#ifdef GPUCONV_WITH_CUDA
+    const gc_bank_backend *backend;
+    gc_bank *bank;
+#endif
+    float *pool, *envelope; /* of which every channel's response is made, and every channel's input */
+    float *in, *room;       /* PERIODS x channels x block; where a CPU's results go */
+    const float *out;       /* channels x block: the last block's results */
+    const float **in_row;
+    float **out_row;
     double *took; /* seconds of each block */
     int64_t blocks;
     double waiting, cpu, wall, off;
 } session;
 
+static bool on_gpu(const session *s) {
+#ifdef GPUCONV_WITH_CUDA
+    return s->backend != NULL;
+#else
+    (void)s;
+    return false;
+#endif
+}
+
+static const char *plan_of(const session *s) {
+#ifdef GPUCONV_WITH_CUDA
+    if (s->backend)
+        return s->backend->plan(s->bank);
+#endif
+    return gpuconv_realtime_plan(s->realtime);
+}
+
+/* A channel's response: noise from a place of its own that falls by 60 dB. */
+static float tap(const session *s, int channel, int64_t k) {
+    return s->pool[((int64_t)channel * 40503 + k) & (POOL - 1)] * s->envelope[k];
+}
+
+static float sample(const session *s, int channel, int64_t n) {
+    int64_t block = n / s->what->block % PERIODS, i = n % s->what->block;
+    return s->in[(block * s->channels + channel) * s->what->block + i];
+}
+
+static void fill_response(void *context, int channel, float *taps) {
+    const session *s = context;
+    for (int64_t k = 0; k < s->what->taps; k++)
+        taps[k] = tap(s, channel, k);
+}
+
 static void end(session *s) {
+#ifdef GPUCONV_WITH_CUDA
+    if (s->backend && s->bank) {
+        s->backend->unpin(s->bank, s->in);
+        s->in = NULL;
+        s->backend->free(s->bank);
+    }
+#endif
     gpuconv_realtime_free(s->realtime);
-    gpuconv_ir_free(s->ir);
-    for (int c = 0; s->out && c < s->channels; c++)
-        free(s->out[c]);
-    free(s->out);
-    free((void *)s->in);
-    free(s->sound);
-    free(s->taps);
+    free(s->pool);
+    free(s->envelope);
+    free(s->in);
+    free(s->room);
+    free((void *)s->in_row);
+    free((void *)s->out_row);
     free(s->took);
+}
+
+static gpuconv_status begin_cpu(session *s, gpuconv_error *error) {
+    const gc_bench_realtime_case *w = s->what;
+    float *taps = gc_calloc(s->channels * w->taps, sizeof *taps);
+    const float **planes = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    s->room = gc_calloc((int64_t)s->channels * w->block, sizeof *s->room);
+    s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
+    s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    s->out_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    bool made = taps && planes && s->room && s->in && s->in_row && s->out_row;
+    gpuconv_status status = made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    for (int c = 0; !status && c < s->channels; c++) {
+        planes[c] = taps + c * w->taps;
+        fill_response(s, c, taps + c * w->taps);
+        s->out_row[c] = s->room + (int64_t)c * w->block;
+    }
+    s->out = s->room;
+    gpuconv_ir *loose = NULL, *ir = NULL;
+    if (!status)
+        status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &loose, error);
+    if (!status)
+        status = gpuconv_ir_route(loose, s->channels, &ir, error);
+    gpuconv_ir_free(loose);
+    free((void *)planes);
+    free(taps);
+    gpuconv_realtime_config config = {.rate = w->rate, .block = w->block, .threads = w->threads};
+    if (!status)
+        status = gpuconv_realtime_new(ir, &config, &s->realtime, error);
+    gpuconv_ir_free(ir);
+    return status;
+}
+
+static gpuconv_status begin_gpu(session *s, gpuconv_error *error) {
+#ifdef GPUCONV_WITH_CUDA
+    const gc_bench_realtime_case *w = s->what;
+    gc_bank_config config = {.channels = s->channels,
+                             .block = w->block,
+                             .taps = w->taps,
+                             .device = w->device,
+                             .response = fill_response,
+                             .context = s};
+    s->backend = &gc_bank_cuda;
+    gpuconv_status status = s->backend->open(&config, &s->bank, error);
+    if (!status && !(s->in = s->backend->pin(s->bank, (int64_t)PERIODS * s->channels * w->block)))
+        status = gc_fail_memory(error, "the benchmark's input");
+    return status;
+#else
+    (void)s;
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
+#endif
 }
 
 static gpuconv_status begin(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     uint64_t state = 7;
     s->blocks = (int64_t)(w->seconds * w->rate / w->block);
-    s->sound = gc_calloc(LOOP + w->block, sizeof *s->sound);
-    s->taps = gc_calloc(s->channels * w->taps, sizeof *s->taps);
-    s->out = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    s->in = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    s->pool = gc_calloc(POOL, sizeof *s->pool);
+    s->envelope = gc_calloc(w->taps, sizeof *s->envelope);
     s->took = gc_calloc(gc_max(1, s->blocks), sizeof *s->took);
-    bool made = s->sound && s->taps && s->out && s->in && s->took;
-    for (int c = 0; made && c < s->channels; c++)
-        made = (s->out[c] = gc_calloc(w->block, sizeof(float))) != NULL;
-    const float **planes = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    gpuconv_status status = made && planes ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
-    for (int64_t i = 0; !status && i < LOOP + w->block; i++)
-        s->sound[i] = i < LOOP ? gc_noise(&state) : s->sound[i - LOOP];
-    for (int c = 0; !status && c < s->channels; c++) {
-        planes[c] = s->taps + c * w->taps;
-        for (int64_t k = 0; k < w->taps; k++)
-            s->taps[c * w->taps + k] = gc_noise(&state) * (float)exp(-6.9 * (double)k / (double)w->taps);
-    }
-    gpuconv_ir *loose = NULL;
-    if (!status)
-        status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &loose, error);
-    if (!status)
-        status = gpuconv_ir_route(loose, s->channels, &s->ir, error);
-    gpuconv_ir_free(loose);
-    free((void *)planes);
-    gpuconv_realtime_config config = {.rate = w->rate, .block = w->block, .threads = w->threads};
-    return status ? status : gpuconv_realtime_new(s->ir, &config, &s->realtime, error);
+    if (!s->pool || !s->envelope || !s->took)
+        return gc_fail_memory(error, "the benchmark");
+    for (int64_t i = 0; i < POOL; i++)
+        s->pool[i] = gc_noise(&state);
+    for (int64_t k = 0; k < w->taps; k++)
+        s->envelope[k] = (float)exp(-6.9 * (double)k / (double)w->taps);
+    gpuconv_status status = w->backend == GPUCONV_BACKEND_CUDA ? begin_gpu(s, error) : begin_cpu(s, error);
+    for (int64_t i = 0; !status && i < (int64_t)PERIODS * s->channels * w->block; i++)
+        s->in[i] = s->pool[(i * 7 + i / w->block * 331) & (POOL - 1)];
+    return status;
 }
 
 static double processor_time(void) {
@@ -82,17 +167,17 @@ static double processor_time(void) {
            1e-6 * ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec);
 }
 
-/* The last block that was played, at some frames, against sums in doubles: relative, in dB. */
+/* The last block that was played, at some frames of some channels, against sums in doubles: relative, in dB. */
 static double check(const session *s) {
     const gc_bench_realtime_case *w = s->what;
     double error = 0, power = 0;
     for (int k = 0; k < CHECKED; k++) {
-        int c = k * s->channels / CHECKED;
+        int c = (int)((int64_t)k * s->channels / CHECKED);
         int64_t i = k * w->block / CHECKED, n = (s->blocks - 1) * w->block + i;
         double want = 0;
         for (int64_t t = 0; t < w->taps && t <= n; t++)
-            want += (double)s->taps[c * w->taps + t] * (double)s->sound[(n - t) % LOOP];
-        double off = (double)s->out[c][i] - want;
+            want += (double)tap(s, c, t) * (double)sample(s, c, n - t);
+        double off = (double)s->out[(int64_t)c * w->block + i] - want;
         error += off * off;
         power += want * want;
     }
@@ -106,7 +191,22 @@ static bool wait_for(const gc_bench *b, double start, double period, int64_t k) 
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         if (b->cancel && *b->cancel)
             return false;
-    return true;
+    return !(b->cancel && *b->cancel);
+}
+
+/* From host memory to host memory. */
+static gpuconv_status play_block(session *s, int64_t k, gpuconv_error *error) {
+    const gc_bench_realtime_case *w = s->what;
+    const float *in = s->in + k % PERIODS * s->channels * w->block;
+#ifdef GPUCONV_WITH_CUDA
+    if (s->backend)
+        return s->backend->process(s->bank, in, &s->out, error);
+#endif
+    (void)error;
+    for (int c = 0; c < s->channels; c++)
+        s->in_row[c] = in + (int64_t)c * w->block;
+    gpuconv_realtime_process(s->realtime, s->in_row, s->out_row, w->block);
+    return GPUCONV_OK;
 }
 
 /* Half a second of waiting alone first: what the clock's ticks cost by themselves. */
@@ -122,16 +222,20 @@ static gpuconv_status pace(const gc_bench *b, session *s, gpuconv_error *error) 
     for (int64_t k = 0; k < s->blocks; k++) {
         if (!wait_for(b, start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-        for (int c = 0; c < s->channels; c++)
-            s->in[c] = s->sound + k * w->block % LOOP;
         double begun = gc_now();
-        gpuconv_realtime_process(s->realtime, s->in, s->out, w->block);
+        gpuconv_status status = play_block(s, k, error);
         s->took[k] = gc_now() - begun;
+        if (status)
+            return status;
     }
     s->wall = gc_now() - start;
     s->cpu = processor_time() - before;
     s->off = check(s);
     return GPUCONV_OK;
+}
+
+static int64_t missed(const session *s) {
+    return on_gpu(s) ? 0 : gpuconv_realtime_missed(s->realtime);
 }
 
 /* `took` sorted. */
@@ -148,13 +252,13 @@ static void tell(const gc_bench *b, const session *s, bool kept) {
                        s->took[(s->blocks - 1) * 999 / 1000] * 1e6,
                        worst * 1e6,
                        worst / period,
-                       (double)gpuconv_realtime_missed(s->realtime),
+                       (double)missed(s),
                        100 * s->cpu / s->wall,
                        100 * s->waiting,
                        s->off,
                        kept};
-    (void)snprintf(label, sizeof label, "%lld frames of response, blocks of %d at %.0f Hz", (long long)w->taps,
-                   w->block, w->rate);
+    (void)snprintf(label, sizeof label, "%s, %lld frames of response, blocks of %d at %.0f Hz",
+                   on_gpu(s) ? "cuda" : "cpu", (long long)w->taps, w->block, w->rate);
     gc_report_named_row(b->report, "real time", label, 11, names, values);
 }
 
@@ -193,17 +297,21 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
 gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case *w, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     bool more = true;
-    for (int channels = w->channels; more && !status && channels <= 1024; channels *= 2) {
+    int most = w->backend == GPUCONV_BACKEND_CUDA ? GPU_CHANNELS : CPU_CHANNELS;
+    for (int channels = w->channels; more && !status && channels <= most; channels *= 2) {
         session s = {.what = w, .channels = channels};
         status = begin(&s, error);
+        if (status && channels > w->channels) { /* as far as memory goes */
+            end(&s);
+            return GPUCONV_OK;
+        }
         if (!status && channels == w->channels)
-            gc_report_text(b->report, "plan", "cut", gpuconv_realtime_plan(s.realtime));
+            gc_report_text(b->report, "plan", "cut", plan_of(&s));
         if (!status)
             status = pace(b, &s, error);
         if (!status) {
             gc_sort(s.took, s.blocks);
-            bool kept =
-                gpuconv_realtime_missed(s.realtime) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
+            bool kept = missed(&s) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
             tell(b, &s, kept);
             more = w->search && kept;
             if (!more)

@@ -5,6 +5,8 @@
 #include "bench.h"
 
 typedef struct gc_bench_realtime_case {
+    gpuconv_backend backend; /* CUDA: everything on a GPU; else the CPU */
+    int device;
     int channels; /* each through a response of its own */
     int64_t taps;
     int block; /* frames */

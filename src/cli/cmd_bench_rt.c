@@ -6,17 +6,25 @@
 #include <stdlib.h>
 
 typedef struct options {
-    char *plot, *report;
+    char *plot, *report, *backend;
     double length, rate, seconds;
-    int channels, block, threads, search;
+    int channels, block, threads, search, device;
 } options;
+
+static const char words_backend[] = "cpu|cuda";
 
 static int run(const options *o) {
     int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
     if (format < 0)
         return GC_EXIT_USAGE;
-    if (o->channels < 1 || o->channels > 1024 || o->block < 1 || o->block > 65536 || o->threads < 0 || o->threads > 64)
-        return gc_exit(GC_EXIT_USAGE, "--channels are 1 to 1024, --block 1 to 65536, --threads 1 to 64; try --help");
+    int backend = gc_choose("--backend", o->backend, words_backend);
+    if (backend < 0)
+        return GC_EXIT_USAGE;
+    int most = backend == 1 ? 1 << 20 : 1024;
+    if (o->channels < 1 || o->channels > most || o->block < 1 || o->block > 65536 || o->threads < 0 || o->threads > 64)
+        return gc_exit(
+            GC_EXIT_USAGE,
+            "--channels are 1 to 1024, on a GPU to 1048576, --block 1 to 65536, --threads 1 to 64; try --help");
     if (!(o->rate >= 1000 && o->rate <= 1e6 && o->length * o->rate >= 1 && o->length <= 600 && o->seconds >= 0.1 &&
           o->seconds <= 86400))
         return gc_exit(GC_EXIT_USAGE,
@@ -26,7 +34,9 @@ static int run(const options *o) {
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
-    gc_bench_realtime_case what = {.channels = o->channels,
+    gc_bench_realtime_case what = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
+                                   .device = o->device,
+                                   .channels = o->channels,
                                    .taps = (int64_t)(o->length * o->rate),
                                    .block = o->block,
                                    .rate = o->rate,
@@ -44,7 +54,7 @@ static int run(const options *o) {
     return result;
 }
 
-static options given = {.length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
+static options given = {.device = -1, .length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
 
 static int command(const char **arguments, int count) {
     (void)arguments;
@@ -52,6 +62,8 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: cpu)", words_backend},
+    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
     {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
     {"length", 'l', POPT_ARG_DOUBLE, &given.length, 0, "seconds of a response (default: 2)", "SECONDS"},
     {"block", 'B', POPT_ARG_INT, &given.block, 0, "frames of a block (default: 64)", "FRAMES"},
