@@ -294,32 +294,76 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
     return gc_plot_write(&p, s->what->plot, error);
 }
 
-gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case *w, gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    bool more = true;
-    int most = w->backend == GPUCONV_BACKEND_CUDA ? GPU_CHANNELS : CPU_CHANNELS;
-    for (int channels = w->channels; more && !status && channels <= most; channels *= 2) {
-        session s = {.what = w, .channels = channels};
-        status = begin(&s, error);
-        if (status && channels > w->channels) { /* as far as memory goes */
-            end(&s);
-            return GPUCONV_OK;
-        }
-        if (!status && channels == w->channels)
-            gc_report_text(b->report, "plan", "cut", plan_of(&s));
-        if (!status)
-            status = pace(b, &s, error);
-        if (!status) {
-            gc_sort(s.took, s.blocks);
-            bool kept = missed(&s) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
-            tell(b, &s, kept);
-            more = w->search && kept;
-            if (!more)
-                status = tell_histogram(b, &s, error);
-            if (!status && kept && !(s.off <= -110))
-                status = gc_fail(error, GPUCONV_ERROR_STATE, "what was played is wrong: %.1f dB", s.off);
-        }
-        end(&s);
+/* What a run came to; `ran` is false where memory ended before. */
+typedef struct outcome {
+    bool ran, kept;
+    double cpu; /* share of a core */
+} outcome;
+
+static gpuconv_status run_one(const gc_bench *b, const gc_bench_realtime_case *w, int channels, bool last, outcome *o,
+                              gpuconv_error *error) {
+    session s = {.what = w, .channels = channels};
+    gpuconv_status status = begin(&s, error);
+    *o = (outcome){.ran = !status};
+    if (!status && channels == w->channels)
+        gc_report_text(b->report, "plan", on_gpu(&s) ? "cut on the GPU" : "cut", plan_of(&s));
+    if (!status)
+        status = pace(b, &s, error);
+    if (!status) {
+        gc_sort(s.took, s.blocks);
+        o->kept = missed(&s) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
+        o->cpu = s.cpu / s.wall;
+        tell(b, &s, o->kept);
+        if (last || (w->search && !o->kept))
+            status = tell_histogram(b, &s, error);
+        if (!status && o->kept && !(s.off <= -110))
+            status = gc_fail(error, GPUCONV_ERROR_STATE, "what was played is wrong: %.1f dB", s.off);
     }
+    end(&s);
+    return status;
+}
+
+static int most_channels(const gc_bench_realtime_case *w) {
+    return w->backend == GPUCONV_BACKEND_CUDA ? GPU_CHANNELS : CPU_CHANNELS;
+}
+
+gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case *w, gpuconv_error *error) {
+    outcome o = {.kept = true};
+    gpuconv_status status = GPUCONV_OK;
+    for (int channels = w->channels; o.kept && !status && channels <= most_channels(w); channels *= 2) {
+        status = run_one(b, w, channels, !w->search, &o, error);
+        if (status && !o.ran && channels > w->channels) /* as far as memory goes */
+            return GPUCONV_OK;
+        if (!w->search)
+            break;
+    }
+    return status;
+}
+
+gpuconv_status gc_bench_crossover(const gc_bench *b, const gc_bench_realtime_case *what, gpuconv_error *error) {
+    static const char *const names[] = {"CPU %", "kept up", "CPU % with GPU", "kept up with GPU"};
+    gc_bench_realtime_case cpu = *what, gpu = *what;
+    cpu.backend = GPUCONV_BACKEND_CPU;
+    gpu.backend = GPUCONV_BACKEND_CUDA;
+    outcome on_cpu = {.kept = true}, on_card = {.kept = true};
+    int lighter = 0, needed = 0;
+    gpuconv_status status = GPUCONV_OK;
+    for (int channels = what->channels; on_cpu.kept && !status && channels <= CPU_CHANNELS; channels *= 2) {
+        char label[64];
+        status = run_one(b, &cpu, channels, false, &on_cpu, error);
+        if (!status)
+            status = run_one(b, &gpu, channels, false, &on_card, error);
+        if (status)
+            break;
+        double values[] = {100 * on_cpu.cpu, on_cpu.kept, 100 * on_card.cpu, on_card.kept};
+        (void)snprintf(label, sizeof label, "%d channels", channels);
+        gc_report_named_row(b->report, "crossover", label, 4, names, values);
+        lighter = !lighter && on_card.kept && on_card.cpu < on_cpu.cpu ? channels : lighter;
+        needed = !on_cpu.kept && on_card.kept ? channels : needed;
+    }
+    if (!status && lighter)
+        gc_report_count(b->report, "from how many channels on", "the GPU leaves the processor more time", lighter);
+    if (!status && needed)
+        gc_report_count(b->report, "from how many channels on", "only the GPU keeps up", needed);
     return status;
 }

@@ -20,4 +20,8 @@ typedef struct gc_bench_realtime_case {
  * up goes to the list "block times" and, if wanted, into a drawing. MEMORY, CANCELLED, STATE (the output is wrong). */
 gpuconv_status gc_bench_realtime(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
 
+/* The same channels on both, doubled until the CPU no longer keeps up: rows of "real time" and "crossover", and from
+ * how many on the GPU leaves the processor more time, and alone keeps up. As above, DEVICE, UNSUPPORTED. */
+gpuconv_status gc_bench_crossover(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
+
 #endif

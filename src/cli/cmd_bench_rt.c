@@ -11,7 +11,7 @@ typedef struct options {
     int channels, block, threads, search, device;
 } options;
 
-static const char words_backend[] = "cpu|cuda";
+static const char words_backend[] = "cpu|cuda|both";
 
 static int run(const options *o) {
     int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
@@ -44,7 +44,7 @@ static int run(const options *o) {
                                    .threads = o->threads,
                                    .search = o->search,
                                    .plot = o->plot};
-    gpuconv_status status = gc_bench_realtime(&b, &what, &error);
+    gpuconv_status status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
     int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
@@ -62,7 +62,8 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: cpu)", words_backend},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
+     "where to compute (default: cpu); both: in turn, until the CPU no longer keeps up", words_backend},
     {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
     {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
     {"length", 'l', POPT_ARG_DOUBLE, &given.length, 0, "seconds of a response (default: 2)", "SECONDS"},

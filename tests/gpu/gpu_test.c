@@ -4,6 +4,7 @@
  */
 #include "core/memory.h"
 #include "dsp/ir.h"
+#include "engine/bank.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
 #include "harness.h"
@@ -347,6 +348,67 @@ static gpuconv_ir *load(const char *kind, const char *name) {
     return ir;
 }
 
+typedef struct bank_responses {
+    const guarded *taps;
+    int64_t count;
+} bank_responses;
+
+static void bank_response(void *context, int channel, float *taps) {
+    const bank_responses *r = context;
+    memcpy(taps, r->taps->channel[channel], (size_t)r->count * sizeof *taps);
+}
+
+/* Blocks and lengths that begin and end each level of partitions, and channels whose turns fall together and apart. */
+static void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
+    (void)state;
+    static const struct {
+        int channels, block;
+        int64_t taps;
+    } cases[] = {{1, 32, 1},      {3, 32, 33},     {5, 64, 64},    {9, 64, 65},      {4, 128, 1023}, {70, 128, 1025},
+                 {17, 128, 9000}, {3, 256, 20000}, {2, 512, 8191}, {2, 1024, 40000}, {1, 64, 30000}};
+    oracle_random random = {.state = 81};
+    double worst = -HUGE_VAL;
+    for (int k = 0; k < COUNT(cases); k++) {
+        int channels = cases[k].channels, block = cases[k].block;
+        int64_t taps_count = cases[k].taps, periods = (taps_count + 3000) / block + 5, frames = periods * block;
+        guarded taps = guarded_random(&random, channels, taps_count), in = guarded_random(&random, channels, frames);
+        bank_responses responses = {&taps, taps_count};
+        gc_bank_config config = {channels, block, taps_count, 0, bank_response, &responses};
+        gpuconv_error error = {0};
+        gc_bank *bank;
+        CHECK(gc_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+        float *now = malloc((size_t)channels * (size_t)block * sizeof *now);
+        double wrong = 0, power = 0;
+        for (int64_t p = 0; p < periods; p++) {
+            const float *out;
+            for (int c = 0; c < channels; c++)
+                memcpy(now + (int64_t)c * block, in.channel[c] + p * block, (size_t)block * sizeof *now);
+            CHECK(gc_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+            for (int place = 0; place < 3; place++) {
+                int c = (int)oracle_below(&random, channels);
+                int64_t i = place == 0 ? 0 : place == 1 ? block - 1 : oracle_below(&random, block);
+                double got = (double)out[(int64_t)c * block + i];
+                double want = oracle_frame(in.channel[c], frames, taps.channel[c], taps_count, p * block + i);
+                wrong += (got - want) * (got - want);
+                power += want * want;
+            }
+        }
+        double decibels = 10 * log10(wrong / power);
+        CHECK(decibels <= -120, "%d channels, blocks of %d, %lld taps: %.1f dB", channels, block, (long long)taps_count,
+              decibels);
+        worst = fmax(worst, decibels);
+        gc_bank_cuda.free(bank);
+        free(now);
+        guarded_free(&taps);
+        guarded_free(&in);
+    }
+    gc_bank_config bad = {1, 100, 5, 0, bank_response, NULL};
+    gpuconv_error error = {0};
+    gc_bank *none;
+    assert_int_equal(gc_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
+    note("a bank of channels in real time", worst);
+}
+
 static void test_the_committed_material_agrees_with_the_cpu(void **state) {
     (void)state;
     static const char *const samples[] = {"click", "drums", "speech", "strings"};
@@ -397,6 +459,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
+        cmocka_unit_test(test_a_bank_of_channels_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),
