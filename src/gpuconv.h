@@ -331,13 +331,18 @@ typedef struct gpuconv_realtime gpuconv_realtime;
 
 /** What is played how. */
 typedef struct gpuconv_realtime_config {
-    double rate;  /**< frames a second: how often the threads look for work */
-    int block;    /**< frames of a call that are to be served in time, 1..65536; longer calls work, but may be late */
-    int threads;  /**< for the tail, 1..64; 0 (default): 1 */
-    bool patient; /**< calls wait for the tail instead of leaving it out: for use where no time presses */
+    double rate;             /**< frames a second: how often the threads look for work */
+    int block;               /**< frames of a call that are to be served in time, 1..65536; longer ones may be late */
+    int threads;             /**< for the tail, 1..64; 0 (default): 1 */
+    bool patient;            /**< calls wait for the tail instead of leaving it out: for use where no time presses */
+    gpuconv_backend backend; /**< CUDA: what lies 4096 taps and more behind the beginning is a GPU's; else the CPU */
+    int device;              /**< CUDA device number, 0.. ; -1: the one with the most multiprocessors */
+    int64_t latency;         /**< frames, 0..1048576, by which the response may be late, for less work in each call */
 } gpuconv_realtime_config;
 
-/** A routed response, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient in a config of zeros. MEMORY. */
+/** A routed response, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient, device 0, the CPU, no latency in a
+ * config of zeros. A GPU that fails, or is late for a fifth of a second on end, is given up: the CPU takes the tail
+ * over, faded in within 0.1 s. MEMORY; DEVICE, UNSUPPORTED (CUDA asked for and not there). */
 GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
                                                 gpuconv_realtime **realtime, gpuconv_error *error);
 
@@ -358,6 +363,12 @@ GPUCONV_API void gpuconv_realtime_patient(gpuconv_realtime *realtime, bool patie
 
 /** How often a part of the tail was left out because it was not ready; from any thread. */
 GPUCONV_API int64_t gpuconv_realtime_missed(const gpuconv_realtime *realtime);
+
+/** Where the tail is computed: CUDA, or CPU, also once a GPU was given up; from any thread. */
+GPUCONV_API gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *realtime);
+
+/** Frames by which the output is late: what the configuration grants, and the response's lead; from any thread. */
+GPUCONV_API int64_t gpuconv_realtime_latency(const gpuconv_realtime *realtime);
 
 /** One sentence: how the response that began it is cut up, and why. */
 GPUCONV_API const char *gpuconv_realtime_plan(const gpuconv_realtime *realtime);

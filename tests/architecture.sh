@@ -5,7 +5,7 @@
 #   dsp        <- core                            backend/* <- engine/backend.h, dsp, core, its own folder
 #   audio      <- dsp, core                       pipeline  <- engine, audio, report, core, dsp
 #   report     <- core                            bench     <- engine, report, audio, core, dsp
-#   batch      <- pipeline, engine, audio, core, dsp     rt <- engine/costs.h, dsp, core
+#   batch      <- pipeline, engine, audio, core, dsp     rt <- engine/{bank,costs}.h, dsp, core
 #   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
 #   synth      <- audio, core, dsp                measure   <- audio, report, core, dsp
 #                                                 cli       <- the public header, bench, batch, measure, synth, report, lab
@@ -65,7 +65,7 @@ allow measure 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
 allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
 allow play 'pipeline/*' 'audio/*' 'core/*'
-allow rt engine/costs.h 'dsp/*' 'core/*'
+allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
 allow lv2
 allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'

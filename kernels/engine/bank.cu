@@ -44,8 +44,8 @@ __device__ __forceinline__ void sum_partitions(float2 *v, const float2 *__restri
     for (int j = 0; j < 16; j++)
         v[j] = mul(v[j], w[j]);
     for (int p = 1; p < partitions; p++) {
-        int at = slot - p < 0 ? slot - p + partitions : slot - p;
-        const float4 *from = (const float4 *)(x + (int64_t)at * N) + t, *by = (const float4 *)(h + (int64_t)p * N) + t;
+        slot = slot == 0 ? partitions - 1 : slot - 1;
+        const float4 *from = (const float4 *)(x + slot * N) + t, *by = (const float4 *)(h + p * N) + t;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             float4 a = __ldg(from + j * fft<N>::threads), b = __ldg(by + j * fft<N>::threads);
@@ -83,7 +83,8 @@ template <int N> __global__ void __launch_bounds__(layout<N>::block) first_level
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const int wanted = blockIdx.x * layout<N>::groups + group, c = min(wanted, b.channels - 1);
     const bool mine = wanted < b.channels;
-    const int64_t tick = *b.tick, now = tick * N & (b.room - 1), before = (tick * N - N) & (b.room - 1);
+    const int64_t tick = *b.tick;
+    const int mask = (int)b.room - 1, now = (int)(tick * N) & mask, before = (int)(tick * N - N) & mask;
     const gck_bank_level level = b.level[0];
     float *ring = b.ring + c * b.room;
     const float *in = b.in + (int64_t)c * N;
@@ -134,12 +135,12 @@ template <int N> __global__ void __launch_bounds__(layout<N>::block) next_level(
     const bool mine = wanted < b.channels;
     const int c = min(wanted, b.channels - 1);
     const float *ring = b.ring + c * b.room;
-    const int64_t begin = ended * b.block - 2 * N;
+    const int mask = (int)b.room - 1, begin = (int)(ended * b.block - 2 * N) & mask;
     float2 v[16];
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * layout<N>::threads;
-        v[j] = make_float2(ring[(begin + n) & (b.room - 1)], ring[(begin + N + n) & (b.room - 1)]);
+        v[j] = make_float2(ring[(begin + n) & mask], ring[(begin + N + n) & mask]);
     }
     turn<N, false>(v, t);
     fft_forward<N>(v, shared + group * fft<N>::shared, t, level.table);

@@ -12,12 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char words_backend[] = "cpu|cuda";
+
 enum { RESPONSES_MOST = 256, METER = 24 };
 
 typedef struct options {
     char *output, *source, *record;
     double rate, seek, gain, wet, dry, crossfade, seconds;
-    int block, channels, threads, loop, list, quiet;
+    char *backend;
+    int block, channels, threads, loop, list, quiet, device, latency, chosen;
 } options;
 
 static int list_devices(void) {
@@ -73,7 +76,7 @@ static void print_view(const gc_player_view *v, const char *name) {
     fputc(' ', stderr);
     for (int c = 0; c < v->outputs && c < 2; c++)
         print_meter(v->peak[c], v->clipped[c]);
-    fprintf(stderr, " CPU load %.1f %%, worst %.0f %%", 100 * v->mean, 100 * v->worst);
+    fprintf(stderr, " %s, load %.1f %%, worst %.0f %%", v->gpu ? "GPU" : "CPU", 100 * v->mean, 100 * v->worst);
     if (v->missed || v->gaps || v->starved)
         fprintf(stderr, ", missed %lld, late %lld, starved %lld", (long long)v->missed, (long long)v->gaps,
                 (long long)v->starved);
@@ -128,12 +131,17 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
     struct timespec turn = {0, 50000000};
     gc_player_view v;
     int result = GC_EXIT_DONE;
+    bool gpu = false;
     double played = 0;
     if (shown)
         enter_raw();
     for (bool go = true; go; played += 0.05) {
         nanosleep(&turn, NULL);
         gc_player_look(p, &v);
+        if (gpu && !v.gpu && v.alive)
+            fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU has taken the tail over\n",
+                    shown ? "\r\033[K" : "");
+        gpu = v.gpu;
         if (shown)
             print_view(&v, names[v.response]);
         unsigned char key;
@@ -174,6 +182,9 @@ static int play(const options *o, const char *input, const char *const *response
                                .block = o->block,
                                .channels = o->channels,
                                .threads = o->threads,
+                               .backend = (gpuconv_backend)(o->chosen + GPUCONV_BACKEND_CPU),
+                               .device = o->device,
+                               .latency = o->latency,
                                .loop = o->loop,
                                .seek = o->seek,
                                .gain = o->gain,
@@ -186,7 +197,7 @@ static int play(const options *o, const char *input, const char *const *response
     gc_player_view v;
     gc_player_look(player, &v);
     if (!o->quiet)
-        fprintf(stderr, "gpuconv: %.0f Hz, %s; no latency added\n", v.rate, v.plan);
+        fprintf(stderr, "gpuconv: %.0f Hz, %s; %lld frames of latency added\n", v.rate, v.plan, (long long)v.latency);
     int result = GC_EXIT_FAILED;
     status = gc_player_start(player, &error);
     if (!status)
@@ -199,14 +210,19 @@ static int play(const options *o, const char *input, const char *const *response
     return result;
 }
 
-static int run(const options *o, bool live, const char **paths, int count) {
+static int run(options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices();
+    o->chosen = gc_choose("--backend", o->backend, words_backend);
+    if (o->chosen < 0)
+        return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
         return gc_exit(GC_EXIT_USAGE, live ? "a response is needed; try --help"
                                            : "a file and a response are needed, IN IR; try --help");
     if (count > RESPONSES_MOST)
         return gc_exit(GC_EXIT_USAGE, "that many responses are not taken; 255 are");
+    if (o->latency < 0 || o->latency > 1 << 20 || o->device < -1)
+        return gc_exit(GC_EXIT_USAGE, "--latency is 0 to 1048576 frames, --device 0 or more; try --help");
     if (o->block < 0 || o->block > 65536 || o->channels < 1 || o->channels > GC_PLAYER_CHANNELS || o->threads < 0 ||
         o->threads > 64)
         return gc_exit(GC_EXIT_USAGE, "--block is 1 to 65536, --channels 1 to 64, --threads 1 to 64; try --help");
@@ -218,7 +234,7 @@ static int run(const options *o, bool live, const char **paths, int count) {
     return play(o, live ? NULL : paths[0], paths + !live, count - !live);
 }
 
-static options given = {.dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
+static options given = {.device = -1, .dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
 
 static int play_command(const char **arguments, int count) {
     return run(&given, false, arguments, count);
@@ -243,6 +259,11 @@ static struct poptOption table[] = {
     {"seek", 's', POPT_ARG_DOUBLE, &given.seek, 0, "play: begin there", "SECONDS"},
     {"seconds", 'S', POPT_ARG_DOUBLE, &given.seconds, 0, "end after so long", "SECONDS"},
     {"record", 'R', POPT_ARG_STRING, &given.record, 0, "a file that gets what is heard, as floats", "FILE"},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
+     "where the tail is computed (default: cpu); a GPU that is late for too long is given up", words_backend},
+    {"device", '\0', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
+    {"latency", '\0', POPT_ARG_INT, &given.latency, 0, "may be added, for less work in each block (default: 0)",
+     "FRAMES"},
     {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};

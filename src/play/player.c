@@ -280,7 +280,12 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
         return status;
     p->outputs = gpuconv_ir_outputs(ir);
     atomic_store(&p->tail, gpuconv_ir_frames(ir));
-    gpuconv_realtime_config config = {.rate = p->rate, .block = c->block ? c->block : 1024, .threads = c->threads};
+    gpuconv_realtime_config config = {.rate = p->rate,
+                                      .block = c->block ? c->block : 1024,
+                                      .threads = c->threads,
+                                      .backend = c->backend,
+                                      .device = c->device,
+                                      .latency = c->latency};
     if (p->outputs > GC_PLAYER_CHANNELS)
         status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d channels cannot be played; up to %d can", p->outputs,
                          GC_PLAYER_CHANNELS);
@@ -364,7 +369,9 @@ void gc_player_look(gc_player *p, gc_player_view *v) {
                           .gain = 20 * log10(atomic_load(&p->gain)),
                           .wet = 20 * log10(atomic_load(&p->wet)),
                           .dry = 20 * log10(atomic_load(&p->dry)),
-                          .plan = gpuconv_realtime_plan(p->realtime)};
+                          .plan = gpuconv_realtime_plan(p->realtime),
+                          .gpu = gpuconv_realtime_backend(p->realtime) == GPUCONV_BACKEND_CUDA,
+                          .latency = gpuconv_realtime_latency(p->realtime)};
     uint64_t had = atomic_load(&p->had);
     v->mean = had ? (double)atomic_load(&p->busy) / (double)had : 0;
     v->worst = (double)atomic_load(&p->worst) * 1e-6;

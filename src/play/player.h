@@ -27,6 +27,9 @@ typedef struct gc_player_config {
     double rate;                 /* 0: the file's, or 48000 */
     int block, channels;         /* of the device; channels of a live input */
     int threads;
+    gpuconv_backend backend; /* CUDA: tails on a GPU */
+    int device;
+    int64_t latency; /* frames that may be added, for less work in each block */
     bool loop;
     double seek;           /* seconds */
     double gain, wet, dry; /* decibels; dry -INFINITY: none */
@@ -45,6 +48,8 @@ typedef struct gc_player_view {
     bool paused, bypassed, finished, alive;
     double gain, wet, dry;
     const char *plan;
+    bool gpu;        /* the tail is on one */
+    int64_t latency; /* frames added to the device's own */
 } gc_player_view;
 
 /* Opens files and device, prepares the first response, and is silent. Errors as of files, responses, devices. */

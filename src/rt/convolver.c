@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/fft.h"
+#include "remote.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,7 +26,9 @@ typedef struct stage {
 } stage;
 
 struct gc_rt_convolver {
-    gpuconv_ir *ir;
+    gpuconv_ir *whole, *ir; /* the response; what of it is done here */
+    gc_rt_remote *remote;   /* the rest of it, or NULL */
+    int64_t zeros;          /* at its beginning */
     const gc_simd *simd;
     gc_rt_schedule schedule;
     stage stage[GC_RT_STAGES];
@@ -47,9 +50,11 @@ static void free_stage(stage *s) {
 void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
+    gc_rt_remote_free(c->remote); /* which reads the input */
     for (int i = 0; i < c->schedule.stages; i++)
         free_stage(&c->stage[i]);
     gpuconv_ir_free(c->ir);
+    gpuconv_ir_free(c->whole);
     free(c->input);
     free(c->silence);
     free(c);
@@ -81,13 +86,22 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     return made;
 }
 
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_convolver **convolver,
-                                   gpuconv_error *error) {
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *whole, int64_t block, double rate, const gc_rt_far *far,
+                                   gc_rt_convolver **convolver, gpuconv_error *error) {
     *convolver = NULL;
     gc_rt_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return gc_fail_memory(error, "a response that plays");
-    c->ir = gc_ir_hold(ir);
+    bool remote = far->backend && whole->frames > GC_RT_LEAD;
+    gpuconv_status status = remote ? gpuconv_ir_cut(whole, 0, GC_RT_LEAD, &c->ir, error) : GPUCONV_OK;
+    if (status) {
+        free(c);
+        return status;
+    }
+    c->ir = remote ? c->ir : gc_ir_hold(whole);
+    c->whole = gc_ir_hold(whole);
+    const gpuconv_ir *ir = c->ir;
+    c->zeros = gc_rt_zeros(ir);
     c->simd = gc_simd_best();
     gc_rt_schedule_make(ir, block, rate, &c->schedule);
     const gc_rt_schedule *plan = &c->schedule;
@@ -96,12 +110,21 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double r
     for (int i = 0; i < plan->stages; i++)
         made = made && make_stage(ir, &plan->stage[i], &c->stage[i]);
     c->ring = gc_power_of_two(gc_max(SLACK * longest, plan->head + SEGMENT));
+    if (remote)
+        c->ring = gc_max(c->ring, GC_RT_REMOTE_RING);
     c->mirror = gc_max(longest, plan->head + SEGMENT);
     c->input = gc_calloc(ir->inputs * (c->ring + c->mirror), sizeof *c->input);
     c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
     if (!made || !c->input || !c->silence) {
         gc_rt_convolver_free(c);
         return gc_fail_memory(error, "a response that plays");
+    }
+    gc_rt_input input = {c->input, c->ring + c->mirror, c->ring};
+    if (remote)
+        status = gc_rt_remote_new(whole, rate, far->backend, far->device, &input, &c->remote, error);
+    if (status) {
+        gc_rt_convolver_free(c);
+        return status;
     }
     *convolver = c;
     return GPUCONV_OK;
@@ -112,7 +135,15 @@ const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *c) {
 }
 
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *c) {
-    return c->ir;
+    return c->whole;
+}
+
+bool gc_rt_convolver_far(const gc_rt_convolver *c) {
+    return c->remote != NULL;
+}
+
+bool gc_rt_convolver_lost(const gc_rt_convolver *c) {
+    return c->remote && gc_rt_remote_lost(c->remote);
 }
 
 static float *input_of(const gc_rt_convolver *c, int input) {
@@ -137,14 +168,18 @@ static void compute(gc_rt_convolver *c, stage *s, int64_t t) {
         for (int r = 0; r < ir->routes; r++) {
             if (ir->route[r].output != o)
                 continue;
-            for (int64_t k = 0; k < reach; k++, count++) {
+            for (int64_t k = 0; k < reach; k++) {
+                if (p->offset + (k + 1) * p->hop <= c->zeros)
+                    continue; /* a partition of nothing */
                 x[count] = s->delay + (ir->route[r].input * p->partitions + (t - k) % p->partitions) * s->stride;
-                h[count] = s->spectra + (ir->route[r].plane * p->partitions + k) * s->stride;
+                h[count++] = s->spectra + (ir->route[r].plane * p->partitions + k) * s->stride;
             }
         }
         float *out = s->out + (o * 2 + (t & 1)) * p->hop;
         if (count)
             gc_fft_backward(s->fft, x, h, count, s->work, out, p->hop);
+        else
+            memset(out, 0, (size_t)p->hop * sizeof *out);
     }
 }
 
@@ -218,12 +253,14 @@ static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_
 
 static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
     int64_t place = c->now & (c->ring - 1);
+    if (c->zeros >= c->schedule.head)
+        return;
     if (place < c->schedule.head) /* its history lies at the ring's end, before the mirror */
         place += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(input_of(c, route->input) + place, gc_ir_plane(c->ir, route->plane), c->schedule.head,
-                        out[route->output] + at, n, 1);
+        c->simd->direct(input_of(c, route->input) + place - c->zeros, gc_ir_plane(c->ir, route->plane) + c->zeros,
+                        c->schedule.head - c->zeros, out[route->output] + at, n, 1);
     }
 }
 
@@ -237,6 +274,10 @@ int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, floa
         add_head(c, out, at, n);
         for (int i = 0; i < c->schedule.stages; i++)
             missed += add_stage(c, &c->stage[i], out, at, n, patient);
+        if (c->remote) {
+            gc_rt_remote_publish(c->remote, c->now + n);
+            missed += gc_rt_remote_add(c->remote, out, at, n, c->now, patient);
+        }
         c->now += n;
         at += n;
         for (int i = 0; i < c->schedule.stages; i++) {

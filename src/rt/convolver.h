@@ -11,13 +11,20 @@
 #ifndef GC_RT_CONVOLVER_H
 #define GC_RT_CONVOLVER_H
 
+#include "../engine/bank.h"
 #include "schedule.h"
 
 typedef struct gc_rt_convolver gc_rt_convolver;
 
-/* For calls of up to `block` frames in time, at `rate`. MEMORY. */
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_convolver **convolver,
-                                   gpuconv_error *error);
+/* What a tail on a GPU takes; backend NULL: none, everything on the CPU. */
+typedef struct gc_rt_far {
+    const gc_bank_backend *backend;
+    int device;
+} gc_rt_far;
+
+/* For calls of up to `block` frames in time, at `rate`. DEVICE, MEMORY. */
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_rt_far *far,
+                                   gc_rt_convolver **convolver, gpuconv_error *error);
 void gc_rt_convolver_free(gc_rt_convolver *convolver);
 
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
@@ -27,6 +34,10 @@ const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
  * ready is left out and counted, unless `patient`: then it is done here, or waited for. Gives how often. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool patient);
+
+/* Whether its tail is on a GPU, and whether that was given up: from then on the tail is silent. From any thread. */
+bool gc_rt_convolver_far(const gc_rt_convolver *convolver);
+bool gc_rt_convolver_lost(const gc_rt_convolver *convolver);
 
 /* From any thread but the callback's: does one block of one stage of the workers', the most urgent. False: nothing to
  * do. */

@@ -7,10 +7,12 @@
  *
  *      voice     empty -> sounding -> ringing -> retired -> empty
  */
+#include "realtime.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../core/subnormal.h"
 #include "convolver.h"
+#include "remote.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { VOICES = 4, CHUNK = 1024, THREADS_MOST = 64, BLOCK_MOST = 65536 };
+enum { VOICES = 4, CHUNK = 1024, THREADS_MOST = 64, BLOCK_MOST = 65536, LATENCY_MOST = 1 << 20 };
 
 enum { EMPTY, SOUNDING, RINGING, RETIRED };
 
@@ -42,6 +44,12 @@ struct gpuconv_realtime {
     _Atomic int64_t next_fade;
     _Atomic int64_t missed;
     _Atomic bool quit;
+    gc_rt_far far; /* where tails go; given up once it was too late too often */
+    _Atomic bool given_up;
+    _Atomic bool on_gpu;  /* the voice that sounds */
+    _Atomic int64_t lead; /* of its response */
+    pthread_t rescuer;    /* brings the CPU's tail in */
+    bool rescuing;
     pthread_mutex_t swapping;
     pthread_t thread[THREADS_MOST];
     struct timespec pause;
@@ -52,6 +60,10 @@ struct gpuconv_realtime {
     float *scratch;      /* (inputs + outputs) x CHUNK */
     float *from[1024], *to[1024];
 };
+
+static gpuconv_status exchange(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error);
+
+static const double rescue_seconds = 0.1;
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
@@ -77,6 +89,43 @@ static bool visit(voice *v) {
     return did;
 }
 
+/* The voice that sounds has lost its tail: its response again, all of it on the CPU, faded in. Nothing else waits for
+ * this: it may take as long as preparing a response does. */
+static void *rescue(void *argument) {
+    gpuconv_realtime *r = argument;
+    gpuconv_ir *ir = NULL;
+    for (int i = 0; i < VOICES && !ir; i++) {
+        voice *v = &r->voice[i];
+        atomic_fetch_add(&v->visitors, 1);
+        gc_rt_convolver *c = atomic_load(&v->convolver);
+        if (c && atomic_load(&v->state) == SOUNDING && gc_rt_convolver_lost(c))
+            ir = gc_ir_hold(gc_rt_convolver_ir(c));
+        atomic_fetch_sub(&v->visitors, 1);
+    }
+    if (ir)
+        (void)exchange(r, ir, rescue_seconds, NULL); /* no memory: what there is plays on */
+    gpuconv_ir_free(ir);
+    return NULL;
+}
+
+/* One of the workers looks whether the GPU was given up. */
+static void watch(gpuconv_realtime *r) {
+    if (!r->far.backend || atomic_load(&r->given_up))
+        return;
+    for (int i = 0; i < VOICES; i++) {
+        voice *v = &r->voice[i];
+        atomic_fetch_add(&v->visitors, 1);
+        gc_rt_convolver *c = atomic_load(&v->convolver);
+        bool lost = c && atomic_load(&v->state) == SOUNDING && gc_rt_convolver_lost(c);
+        atomic_fetch_sub(&v->visitors, 1);
+        if (lost) {
+            atomic_store(&r->given_up, true);
+            r->rescuing = pthread_create(&r->rescuer, NULL, rescue, r) == 0;
+            return;
+        }
+    }
+}
+
 static void *work(void *argument) {
     gpuconv_realtime *r = argument;
     gc_flush_subnormals();
@@ -86,9 +135,11 @@ static void *work(void *argument) {
             did = visit(&r->voice[i]) || did;
         if (did)
             continue;
-        if (pthread_equal(pthread_self(), r->thread[0]))
+        if (pthread_equal(pthread_self(), r->thread[0])) {
             for (int i = 0; i < VOICES; i++)
                 sweep(&r->voice[i]);
+            watch(r);
+        }
         nanosleep(&r->pause, NULL);
     }
     return NULL;
@@ -127,6 +178,9 @@ static void look_for_exchange(gpuconv_realtime *r) {
     old->left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&old->convolver)));
     atomic_store(&old->state, RINGING);
     atomic_store(&v->state, SOUNDING);
+    atomic_store_explicit(&r->on_gpu, gc_rt_convolver_far(atomic_load(&v->convolver)), memory_order_relaxed);
+    atomic_store_explicit(&r->lead, gpuconv_ir_lead(gc_rt_convolver_ir(atomic_load(&v->convolver))),
+                          memory_order_relaxed);
     r->sounding = empty;
 }
 
@@ -220,6 +274,8 @@ static void describe(gpuconv_realtime *r, const gc_rt_convolver *c) {
     for (int i = 0; i < s->stages && used < sizeof r->plan; i++)
         used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", %lld x %lld",
                                  (long long)s->stage[i].partitions, (long long)s->stage[i].hop);
+    if (gc_rt_convolver_far(c) && used < sizeof r->plan)
+        used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_RT_LEAD);
     if (used < sizeof r->plan)
         (void)snprintf(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
                        100 * s->load * r->config.rate);
@@ -240,6 +296,8 @@ void gpuconv_realtime_free(gpuconv_realtime *r) {
     atomic_store(&r->quit, true);
     for (int i = 0; i < r->threads; i++)
         pthread_join(r->thread[i], NULL);
+    if (r->rescuing)
+        pthread_join(r->rescuer, NULL);
     for (int i = 0; i < VOICES; i++)
         gc_rt_convolver_free(atomic_load(&r->voice[i].convolver));
     gc_rt_convolver_free(atomic_load(&r->next));
@@ -248,33 +306,50 @@ void gpuconv_realtime_free(gpuconv_realtime *r) {
     free(r);
 }
 
-gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
-                                    gpuconv_realtime **realtime, gpuconv_error *error) {
+/* The response as it is played: later by the latency that was granted. */
+static gpuconv_status delayed(const gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_ir **played,
+                              gpuconv_error *error) {
+    if (r->config.latency > 0)
+        return gpuconv_ir_delay(ir, r->config.latency, played, error);
+    *played = gc_ir_hold(ir);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
+                               const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
     *realtime = NULL;
     gpuconv_realtime_config chosen = *config;
     chosen.rate = chosen.rate > 0 ? chosen.rate : 48000;
     chosen.block = chosen.block ? chosen.block : 256;
     chosen.threads = chosen.threads ? chosen.threads : 1;
     if (chosen.block < 1 || chosen.block > BLOCK_MOST || chosen.threads < 1 || chosen.threads > THREADS_MOST ||
-        !(chosen.rate <= 1e7))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block is 1 to %d frames, threads 1 to %d, not %d and %d",
-                       BLOCK_MOST, THREADS_MOST, chosen.block, chosen.threads);
+        !(chosen.rate <= 1e7) || chosen.latency < 0 || chosen.latency > LATENCY_MOST)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a block is 1 to %d frames, threads 1 to %d, latency 0 to %d frames, not %d, %d and %lld",
+                       BLOCK_MOST, THREADS_MOST, LATENCY_MOST, chosen.block, chosen.threads, (long long)chosen.latency);
     gpuconv_realtime *r = gc_calloc(1, sizeof *r);
     if (!r)
         return gc_fail_memory(error, "a response that plays");
     r->config = chosen;
+    r->far = (gc_rt_far){backend, chosen.device};
     atomic_init(&r->patient, chosen.patient);
     r->inputs = ir->inputs;
     r->outputs = ir->outputs;
     pthread_mutex_init(&r->swapping, NULL);
     gc_rt_convolver *c = NULL;
-    gpuconv_status status = gc_rt_convolver_new(ir, chosen.block, chosen.rate, &c, error);
+    gpuconv_ir *played = NULL;
+    gpuconv_status status = delayed(r, ir, &played, error);
+    if (!status)
+        status = gc_rt_convolver_new(played, chosen.block, chosen.rate, &r->far, &c, error);
+    gpuconv_ir_free(played);
     r->scratch = gc_calloc((int64_t)(2 * r->inputs + r->outputs) * CHUNK, sizeof *r->scratch);
     if (!status && !r->scratch)
         status = gc_fail_memory(error, "a response that plays");
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, SOUNDING);
     if (!status) {
+        atomic_store(&r->on_gpu, gc_rt_convolver_far(c));
+        atomic_store(&r->lead, gpuconv_ir_lead(ir));
         r->pause.tv_nsec = pause_of(gc_rt_convolver_schedule(c), chosen.rate);
         describe(r, c);
     }
@@ -291,20 +366,34 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     return GPUCONV_OK;
 }
 
-gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
-    if (!(seconds >= 0 && seconds <= 60))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an exchange takes 0 to 60 seconds, not %g", seconds);
-    if (ir->inputs != r->inputs || ir->outputs != r->outputs)
-        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d to %d channels cannot take the place of %d to %d", ir->inputs,
-                       ir->outputs, r->inputs, r->outputs);
+gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
+                                    gpuconv_realtime **realtime, gpuconv_error *error) {
+    *realtime = NULL;
+    const gc_bank_backend *backend = NULL;
+    if ((unsigned)config->backend > GPUCONV_BACKEND_CUDA)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config->backend);
+    if (config->backend == GPUCONV_BACKEND_CUDA) {
+#ifdef GPUCONV_WITH_CUDA
+        backend = &gc_bank_cuda;
+#else
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
+#endif
+    }
+    return gc_realtime_new(ir, config, backend, realtime, error);
+}
+
+/* A prepared response into the mailbox. */
+static gpuconv_status exchange(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     gc_rt_convolver *c;
-    gpuconv_status status = gc_rt_convolver_new(ir, r->config.block, r->config.rate, &c, error);
+    const gc_rt_far nowhere = {NULL, -1};
+    gpuconv_status status = gc_rt_convolver_new(ir, r->config.block, r->config.rate,
+                                                atomic_load(&r->given_up) ? &nowhere : &r->far, &c, error);
     if (status)
         return status;
     pthread_mutex_lock(&r->swapping);
     for (int turns = 0; atomic_load(&r->next); turns++) {
         struct timespec moment = {0, 1000000};
-        if (turns == 2000) {
+        if (turns == 2000 || atomic_load(&r->quit)) {
             pthread_mutex_unlock(&r->swapping);
             gc_rt_convolver_free(c);
             return gc_fail(error, GPUCONV_ERROR_STATE, "nobody plays: an earlier response still waits to be taken up");
@@ -315,6 +404,28 @@ gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, 
     atomic_store(&r->next, c);
     pthread_mutex_unlock(&r->swapping);
     return GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
+    if (!(seconds >= 0 && seconds <= 60))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an exchange takes 0 to 60 seconds, not %g", seconds);
+    if (ir->inputs != r->inputs || ir->outputs != r->outputs)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d to %d channels cannot take the place of %d to %d", ir->inputs,
+                       ir->outputs, r->inputs, r->outputs);
+    gpuconv_ir *played;
+    gpuconv_status status = delayed(r, ir, &played, error);
+    if (!status)
+        status = exchange(r, played, seconds, error);
+    gpuconv_ir_free(played);
+    return status;
+}
+
+gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *r) {
+    return atomic_load_explicit(&r->on_gpu, memory_order_relaxed) ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
+}
+
+int64_t gpuconv_realtime_latency(const gpuconv_realtime *r) {
+    return atomic_load_explicit(&r->lead, memory_order_relaxed) + r->config.latency;
 }
 
 void gpuconv_realtime_patient(gpuconv_realtime *r, bool patient) {

@@ -14,7 +14,7 @@
 #include <math.h>
 
 typedef struct search {
-    int64_t taps;
+    int64_t taps, zeros;       /* the first so many are none */
     double transforms, routes; /* of a block: inputs and outputs; products */
     double tap;                /* seconds of a tap of all routes */
     double little;             /* seconds that the callback may spend on a stage's block */
@@ -59,7 +59,7 @@ static void try_stage(search *s, int64_t hop, double cost) {
                 continue;
         } else {
             s->now.head = offset;
-            so_far += s->tap * (double)offset;
+            so_far += s->tap * (double)gc_max(0, offset - s->zeros);
         }
         s->now.stage[s->now.stages++] = (gc_rt_stage_plan){.hop = hop, .offset = offset};
         extend(s, so_far);
@@ -80,20 +80,31 @@ static void extend(search *s, double cost) {
         try_stage(s, hop, cost);
 }
 
+int64_t gc_rt_zeros(const gpuconv_ir *ir) {
+    int64_t zeros = ir->frames;
+    for (int p = 0; p < ir->planes; p++)
+        for (int64_t i = 0; i < zeros; i++)
+            if (gc_ir_plane(ir, p)[i] != 0)
+                zeros = i;
+    return zeros;
+}
+
 void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule) {
     char name[128];
     gc_processor_name(name, sizeof name);
     search s = {.taps = ir->frames,
+                .zeros = gc_rt_zeros(ir),
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
                 .little = share_of_block * (double)block / rate,
                 .costs = gc_costs_of_cpu(name),
                 .best = schedule};
     double tap = s.tap = s.routes * s.costs.seconds[GC_COST_CPU_TAP];
+    double whole = tap * (double)gc_max(0, s.taps - s.zeros);
     *schedule = (gc_rt_schedule){.head = s.taps, .load = HUGE_VAL};
     int64_t least = gc_max(GC_RT_HOP_LEAST, gc_power_of_two(block));
     for (int64_t hop = least; hop <= GC_RT_HOP_MOST; hop *= 2)
         try_stage(&s, hop, 0);
-    if (tap * (double)s.taps < schedule->load) /* short responses, and blocks that no partition is as long as */
-        *schedule = (gc_rt_schedule){.head = s.taps, .load = tap * (double)s.taps};
+    if (whole < schedule->load) /* short responses, and blocks that no partition is as long as */
+        *schedule = (gc_rt_schedule){.head = s.taps, .load = whole};
 }

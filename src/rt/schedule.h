@@ -22,6 +22,9 @@ typedef struct gc_rt_schedule {
     double load; /* seconds of one core a frame, predicted */
 } gc_rt_schedule;
 
+/* Frames of silence that it begins with, which cost nothing. */
+int64_t gc_rt_zeros(const gpuconv_ir *ir);
+
 /* The cheapest by the costs measured on this machine (or built in) whose smallest partition is no shorter than `block`
  * frames, the longest call that is to be served in time at `rate` frames a second. */
 void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule);

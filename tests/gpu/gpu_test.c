@@ -409,6 +409,44 @@ static void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
     note("a bank of channels in real time", worst);
 }
 
+/* What plays with its tail on the GPU, in calls of all sizes, true stereo. */
+static void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
+    (void)state;
+    enum { FRAMES = 30000, TAPS = 15000 };
+    oracle_random random = {.state = 82};
+    guarded taps, x = guarded_random(&random, 2, FRAMES), y = guarded_new(2, FRAMES);
+    gpuconv_ir *ir = harness_response(&random, 4, 2, TAPS, &taps);
+    gpuconv_realtime_config config = {
+        .rate = 48000, .block = 256, .patient = true, .backend = GPUCONV_BACKEND_CUDA, .device = -1};
+    gpuconv_realtime *rt;
+    gpuconv_error error = {0};
+    CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
+    for (int64_t at = 0, n = 1; at < FRAMES; at += n, n = n * 5 % 1009 + 1) {
+        n = n < FRAMES - at ? n : FRAMES - at;
+        const float *in[] = {x.channel[0] + at, x.channel[1] + at};
+        float *out[] = {y.channel[0] + at, y.channel[1] + at};
+        gpuconv_realtime_process(rt, in, out, n);
+    }
+    assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CUDA);
+    gpuconv_realtime_free(rt);
+    int outputs;
+    double *want = harness_expected(&taps, &x, &outputs), wrong = 0, power = 0;
+    for (int c = 0; c < 2; c++)
+        for (int64_t i = 0; i < FRAMES; i++) {
+            double w = want[c * (int64_t)(FRAMES + TAPS - 1) + i], d = (double)y.channel[c][i] - w;
+            wrong += d * d;
+            power += w * w;
+        }
+    double decibels = 10 * log10(wrong / power);
+    CHECK(decibels <= -120, "%.1f dB", decibels);
+    note("a tail in real time", decibels);
+    free(want);
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+    guarded_free(&x);
+    guarded_free(&y);
+}
+
 static void test_the_committed_material_agrees_with_the_cpu(void **state) {
     (void)state;
     static const char *const samples[] = {"click", "drums", "speech", "strings"};
@@ -460,6 +498,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
         cmocka_unit_test(test_a_bank_of_channels_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),
