@@ -64,7 +64,7 @@ allow synth 'audio/*' 'dsp/*' 'core/*'
 allow measure 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
 allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
-allow play 'pipeline/*' 'audio/*' 'core/*'
+allow play 'pipeline/*' 'audio/*' 'dsp/*' 'core/*'
 allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
 allow lv2

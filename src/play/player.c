@@ -5,6 +5,7 @@
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/resampler.h"
 #include "../pipeline/pipeline.h"
 #include "ring.h"
 
@@ -12,7 +13,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { CHUNK = 256, AHEAD = 1 << 16, RECORDED = 1 << 18 };
+enum { CHUNK = 256, AHEAD = 1 << 16, RECORDED = 1 << 18, READ_STEP = 4096, CONVERTED = 2 * READ_STEP + 4096 };
 
 struct gc_player {
     gc_player_config config;
@@ -23,7 +24,9 @@ struct gc_player {
     gpuconv_realtime *realtime;
     int inputs, outputs;
     double rate;
-    int64_t duration; /* frames; -1: unknown, or live */
+    int64_t duration; /* frames as they are played; -1: unknown, or live */
+    double file_rate;
+    gc_resampler *resampler; /* where the file has another rate than the device */
     _Atomic int response;
     _Atomic int64_t tail; /* frames of the longest response so far: what rings when the file is through */
     gc_frames ahead, recorded;
@@ -174,16 +177,35 @@ static gpuconv_status go_to(gc_player *p, int64_t frame, gpuconv_error *error) {
         rest();
     atomic_store(&p->ended, false);
     atomic_store(&p->position, frame);
-    return gc_reader_seek(p->reader, frame, error);
+    if (p->resampler)
+        gc_resampler_clear(p->resampler);
+    return gc_reader_seek(p->reader, (int64_t)((double)frame * (p->file_rate / p->rate)), error);
+}
+
+/* Frames of the file on, at the device's rate; NULL: the file has ended. */
+static gpuconv_status put_ahead(gc_player *p, const float *block, int64_t frames, float *converted,
+                                gpuconv_error *error) {
+    if (!p->resampler) {
+        if (block)
+            gc_frames_put(&p->ahead, block, frames);
+        return GPUCONV_OK;
+    }
+    int64_t made = gc_resampler_process(p->resampler, block, frames, converted, CONVERTED);
+    if (made < 0)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling %s failed", p->config.input);
+    gc_frames_put(&p->ahead, converted, made);
+    return GPUCONV_OK;
 }
 
 static void *read_ahead(void *argument) {
-    enum { STEP = 4096 };
     gc_player *p = argument;
     gpuconv_error error = {0};
     gpuconv_status status = GPUCONV_OK;
-    float *block = gc_calloc((int64_t)STEP * p->inputs, sizeof *block);
-    if (!block)
+    /* So many that what becomes of them is no more than a step. */
+    int64_t step = p->resampler ? gc_max(16, (int64_t)(READ_STEP * fmin(1, p->file_rate / p->rate))) : READ_STEP;
+    float *block = gc_calloc((int64_t)READ_STEP * p->inputs, sizeof *block);
+    float *converted = gc_calloc((int64_t)CONVERTED * p->inputs, sizeof *converted);
+    if (!block || !converted)
         status = gc_fail_memory(&error, "reading ahead");
     while (!status && !atomic_load(&p->quit)) {
         int64_t got, wanted = atomic_exchange(&p->seek, -1);
@@ -191,24 +213,27 @@ static void *read_ahead(void *argument) {
             status = go_to(p, wanted, &error);
             continue;
         }
-        if (atomic_load(&p->ended) || gc_frames_free_room(&p->ahead) < STEP) {
+        if (atomic_load(&p->ended) || gc_frames_free_room(&p->ahead) < CONVERTED) {
             atomic_store(&p->starting, false);
             rest();
             continue;
         }
-        status = gc_reader_read_floats(p->reader, block, STEP, &got, &error);
-        if (!status)
-            gc_frames_put(&p->ahead, block, got);
-        if (!status && got < STEP) {
+        status = gc_reader_read_floats(p->reader, block, step, &got, &error);
+        if (!status && got > 0)
+            status = put_ahead(p, block, got, converted, &error);
+        if (!status && got < step) {
             if (p->config.loop)
                 status = gc_reader_seek(p->reader, 0, &error);
-            else
+            else {
+                status = put_ahead(p, NULL, 0, converted, &error);
                 atomic_store_explicit(&p->ended, true, memory_order_release);
+            }
         }
     }
     if (status)
         fail_thread(p, status, &error);
     free(block);
+    free(converted);
     return NULL;
 }
 
@@ -270,7 +295,14 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
             return status;
         p->inputs = gc_reader_info(p->reader)->channels;
         p->duration = gc_reader_info(p->reader)->frames;
-        p->rate = gc_reader_info(p->reader)->rate;
+        p->file_rate = gc_reader_info(p->reader)->rate;
+        p->rate = c->rate > 0 ? c->rate : p->file_rate;
+        if (p->rate != p->file_rate) {
+            p->resampler = gc_resampler_new(p->file_rate, p->rate, p->inputs);
+            if (!p->resampler)
+                return gc_fail_memory(error, "resampling the file");
+            p->duration = p->duration < 0 ? -1 : llrint((double)p->duration * p->rate / p->file_rate);
+        }
     }
     if (p->inputs < 1 || p->inputs > GC_PLAYER_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d channels cannot be played; 1 to %d can", p->inputs,
@@ -445,6 +477,7 @@ void gc_player_free(gc_player *p) {
     end_threads(p);
     gpuconv_realtime_free(p->realtime);
     gc_reader_free(p->reader);
+    gc_resampler_free(p->resampler);
     gc_writer_free(p->writer);
     gc_frames_free(&p->ahead);
     gc_frames_free(&p->recorded);

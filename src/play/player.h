@@ -24,7 +24,7 @@ typedef struct gc_player_config {
     int count;
     const char *output, *source; /* devices: see gc_sound_config */
     const char *record;          /* a file that gets what is heard; NULL */
-    double rate;                 /* 0: the file's, or 48000 */
+    double rate;                 /* of the device; 0: the file's, or 48000. The file is resampled where it differs */
     int block, channels;         /* of the device; channels of a live input */
     int threads;
     gpuconv_backend backend; /* CUDA: tails on a GPU */
