@@ -409,6 +409,54 @@ static void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
     note("a bank of channels in real time", worst);
 }
 
+typedef struct bank_taps {
+    int64_t at[64], count;
+} bank_taps;
+
+static void single_tap(void *context, int channel, float *taps) {
+    const bank_taps *t = context;
+    memset(taps, 0, (size_t)t->count * sizeof *taps);
+    taps[t->at[channel]] = 0.5f;
+}
+
+/* A channel for every edge of partitions that there can be, and for the frames beside it. */
+static void test_a_single_tap_at_every_edge_of_a_bank_delays_by_just_so_much(void **state) {
+    (void)state;
+    enum { BLOCK = 128, TAPS = 20000, PERIODS = TAPS / BLOCK + 40 };
+    static const int64_t edges[] = {128, 256, 384, 512, 1024, 1536, 2048, 4096, 6144, 8192, 16384};
+    bank_taps wish = {.count = TAPS};
+    int channels = 0;
+    wish.at[channels++] = 0;
+    wish.at[channels++] = TAPS - 1;
+    for (int e = 0; e < COUNT(edges); e++)
+        for (int k = -1; k <= 1; k++)
+            wish.at[channels++] = edges[e] + k;
+    oracle_random random = {.state = 83};
+    guarded x = guarded_random(&random, channels, PERIODS * BLOCK);
+    gc_bank_config config = {channels, BLOCK, TAPS, 0, single_tap, &wish};
+    gpuconv_error error = {0};
+    gc_bank *bank;
+    CHECK(gc_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    float *now = malloc((size_t)channels * BLOCK * sizeof *now);
+    for (int64_t p = 0; p < PERIODS; p++) {
+        const float *out;
+        for (int c = 0; c < channels; c++)
+            memcpy(now + (int64_t)c * BLOCK, x.channel[c] + p * BLOCK, BLOCK * sizeof *now);
+        CHECK(gc_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+        for (int c = 0; c < channels; c++)
+            for (int64_t i = 0; i < BLOCK; i++) {
+                int64_t n = p * BLOCK + i - wish.at[c];
+                double want = n < 0 ? 0 : 0.5 * (double)x.channel[c][n];
+                CHECK(fabs((double)out[(int64_t)c * BLOCK + i] - want) < 2e-6,
+                      "a tap at %lld: frame %lld is %g, not %g", (long long)wish.at[c], (long long)(p * BLOCK + i),
+                      (double)out[(int64_t)c * BLOCK + i], want);
+            }
+    }
+    gc_bank_cuda.free(bank);
+    free(now);
+    guarded_free(&x);
+}
+
 /* What plays with its tail on the GPU, in calls of all sizes, true stereo. */
 static void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
     (void)state;
@@ -498,6 +546,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
         cmocka_unit_test(test_a_bank_of_channels_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_bank_delays_by_just_so_much),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
