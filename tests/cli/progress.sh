@@ -1,6 +1,9 @@
 #!/bin/sh
 # On a terminal a line shows how far a job is and is gone at the end; elsewhere, and with --quiet, there is none so soon.
 . "$(dirname "$0")/lib.sh"
+case $SANITIZE in
+?*) skip "what is slow by its sanitizer speaks sooner than others" ;;
+esac
 command -v script >"$work/log/which" || skip "script, which makes a terminal, is not installed"
 
 make_audio noise in.wav wav-16 2 44100 3000000 0.1
