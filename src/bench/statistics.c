@@ -1,6 +1,8 @@
 /* Order statistics, and numbers that look like noise. */
 #include "statistics.h"
 
+#include "../core/noise.h"
+
 #include <stdlib.h>
 
 static int order(const void *a, const void *b) {
@@ -19,10 +21,6 @@ double gc_median(double *values, int64_t n, double *spread) {
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* xorshift64* (Vigna, An experimental exploration of Marsaglia's xorshift generators, scrambled, 2016) */
 float gc_noise(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (float)((double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5);
+    return (float)gc_noise_next(state);
 }

@@ -1,6 +1,7 @@
 /* Levels of responses: gain, mix with the input, and normalising by one gain for all routes. */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/noise.h"
 #include "fourier.h"
 #include "ir.h"
 
@@ -126,10 +127,7 @@ static void fill_pink(double *to, int64_t n, uint64_t seed) {
     double b0 = 0, b1 = 0, b2 = 0;
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (int64_t i = 0; i < n; i++) {
-        state ^= state >> 12; /* xorshift64* (Vigna, 2016) */
-        state ^= state << 25;
-        state ^= state >> 27;
-        double white = (double)(state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5;
+        double white = gc_noise_next(&state);
         b0 = 0.99765 * b0 + white * 0.0990460;
         b1 = 0.96300 * b1 + white * 0.2965164;
         b2 = 0.57000 * b2 + white * 1.0526913;

@@ -3,13 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound jackd jack_rec jack_lsp
-export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
-jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
-server=$!
-ports() {
-    jack_lsp | grep -q playback_2
-}
-until_there JACK ports
+start_jack
 
 make_audio noise in.wav wav-float 2 48000 200000 0.2
 make_audio noise ir.wav wav-float 1 48000 60000 0.004

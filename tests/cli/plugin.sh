@@ -35,14 +35,7 @@ applied mono.wav mono "gain -12" --gain -12
 
 # jalv, on a JACK of its own without a device.
 needs_sound jackd jack_rec jack_lsp jack_connect jalv
-export JACK_DEFAULT_SERVER="gpuconv-lv2-$$" JACK_NO_AUDIO_RESERVATION=1
-jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
-server=$!
-# shellcheck disable=SC2317 # until_there calls it
-ports() {
-    jack_lsp | grep -q playback_2
-}
-until_there JACK ports
+start_jack
 mkdir state
 cat >state/manifest.ttl <<END
 @prefix lv2: <http://lv2plug.in/ns/lv2core#> .

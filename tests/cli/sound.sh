@@ -27,3 +27,11 @@ until_there() {
         sleep 0.1
     done
 }
+
+# A JACK of the script's own, without a device, as $server.
+start_jack() {
+    export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
+    jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
+    server=$!
+    until_there JACK sh -c 'jack_lsp | grep -q playback_2'
+}
