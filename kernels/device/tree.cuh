@@ -2,10 +2,12 @@
  * Transforms in registers, for convolution, written around fused multiply-adds.
  *
  * Forward walks a tree of polynomials: x^M - e^(i a) = (x^(M/2) - w)(x^(M/2) + w), w = e^(i a / 2), so that the
- * remainders of A + x^(M/2) B are A + w B and A - w B. The root is x^N - 1. Node J of depth d has a = 2 pi v(J), v(J)
- * being the d bits of J reversed behind the binary point; the signal enters in natural order, leaf J is the transform
- * at frequency v(J) N, and nobody puts the leaves in order. Backward is decimation in time from that order: blocks S_J
- * of h places are joined to S[n] = S_2J[n] + w S_(2J+1)[n], S[n + h] = the difference, w = e^(-i pi n / h).
+ * remainders of A + x^(M/2) B are A + w B and A - w B. The root is x^N - 1, or x^N - i (a Quarter), which a real signal
+ * of 2 N places is folded into (folded.cuh). Node J of depth d has a = 2 pi v(J), v(J) being the d bits of J reversed
+ * behind the binary point, and 2^-d of the root's quarter; the signal enters in natural order and nobody puts the
+ * leaves in order. Backward is decimation in time from that order: blocks S_J of h places are joined to S[n] = S_2J[n]
+ * + w S_(2J+1)[n], S[n + h] = the difference, w = e^(-i pi n / h); with a Quarter place n then comes out turned by e^(i
+ * pi n / 2 N).
  *
  * Both have the one butterfly a + w b, a - w b. With w = c (1 + i t) it takes six fused operations: b (1 + i t) in two,
  * c of it to and from a in four (Linzer & Feig, IEEE Trans. Signal Processing 41(1), 1993). An odd node turns by i
@@ -22,144 +24,34 @@
 
 #include "complex.cuh"
 
-/* cos and tan of pi k / 64, 0 <= k < 32; k is known when this is compiled. */
-__device__ __forceinline__ float cos_of(int k) {
-    switch (k) {
-    case 0:
-        return 1.0f;
-    case 1:
-        return 0.99879545620517241f;
-    case 2:
-        return 0.99518472667219693f;
-    case 3:
-        return 0.98917650996478101f;
-    case 4:
-        return 0.98078528040323043f;
-    case 5:
-        return 0.97003125319454397f;
-    case 6:
-        return 0.95694033573220882f;
-    case 7:
-        return 0.94154406518302081f;
-    case 8:
-        return 0.92387953251128674f;
-    case 9:
-        return 0.90398929312344334f;
-    case 10:
-        return 0.88192126434835505f;
-    case 11:
-        return 0.85772861000027212f;
-    case 12:
-        return 0.83146961230254524f;
-    case 13:
-        return 0.80320753148064494f;
-    case 14:
-        return 0.77301045336273699f;
-    case 15:
-        return 0.74095112535495911f;
-    case 16:
-        return 0.70710678118654757f;
-    case 17:
-        return 0.67155895484701833f;
-    case 18:
-        return 0.63439328416364549f;
-    case 19:
-        return 0.59569930449243347f;
-    case 20:
-        return 0.55557023301960229f;
-    case 21:
-        return 0.51410274419322166f;
-    case 22:
-        return 0.47139673682599781f;
-    case 23:
-        return 0.4275550934302822f;
-    case 24:
-        return 0.38268343236508984f;
-    case 25:
-        return 0.33688985339222005f;
-    case 26:
-        return 0.29028467725446233f;
-    case 27:
-        return 0.24298017990326398f;
-    case 28:
-        return 0.19509032201612833f;
-    case 29:
-        return 0.14673047445536175f;
-    case 30:
-        return 0.09801714032956077f;
-    default:
-        return 0.049067674327418126f;
-    }
+#include <utility>
+
+/* f(0), f(1), ... f(N - 1) with numbers that are types, so that what follows from them is known when this is compiled.
+ */
+template <typename F, int... I> __device__ __forceinline__ void each_of(F &f, std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>()), ...);
 }
 
-__device__ __forceinline__ float tan_of(int k) {
-    switch (k) {
-    case 0:
-        return 0.0f;
-    case 1:
-        return 0.049126849769467254f;
-    case 2:
-        return 0.098491403357164248f;
-    case 3:
-        return 0.14833598753834742f;
-    case 4:
-        return 0.19891236737965801f;
-    case 5:
-        return 0.25048696019130545f;
-    case 6:
-        return 0.3033466836073424f;
-    case 7:
-        return 0.35780572131452409f;
-    case 8:
-        return 0.41421356237309503f;
-    case 9:
-        return 0.47296477589131991f;
-    case 10:
-        return 0.53451113595079158f;
-    case 11:
-        return 0.59937693368192368f;
-    case 12:
-        return 0.66817863791929888f;
-    case 13:
-        return 0.74165054627203542f;
-    case 14:
-        return 0.82067879082866024f;
-    case 15:
-        return 0.90634716901914703f;
-    case 16:
-        return 1.0f;
-    case 17:
-        return 1.1033299757334758f;
-    case 18:
-        return 1.2185035255879764f;
-    case 19:
-        return 1.3483439134867199f;
-    case 20:
-        return 1.4966057626654889f;
-    case 21:
-        return 1.6683992055835071f;
-    case 22:
-        return 1.8708684117893888f;
-    case 23:
-        return 2.1143223575486401f;
-    case 24:
-        return 2.4142135623730949f;
-    case 25:
-        return 2.7948127724904768f;
-    case 26:
-        return 3.296558208938321f;
-    case 27:
-        return 3.9922237837700827f;
-    case 28:
-        return 5.0273394921258463f;
-    case 29:
-        return 6.7414524054149885f;
-    case 30:
-        return 10.153170387608842f;
-    default:
-        return 20.355467624987142f;
-    }
+template <int N, typename F> __device__ __forceinline__ void unrolled(F f) {
+    each_of(f, std::make_integer_sequence<int, N>());
 }
+
+/* Of pi k / 256, 0 <= k < 128, by its series. */
+constexpr double cos_or_sin(int k, bool sine) {
+    const double x = k * (3.14159265358979323846 / 256);
+    double sum = 0;
+    for (int n = 22; n >= 0; n -= 2)
+        sum = 1 - sum * x * x / ((n + 1 + sine) * (n + 2 + sine));
+    return sine ? sum * x : sum;
+}
+
+/* pi K / 128, 0 <= K < 64 */
+template <int K> struct angle {
+    static constexpr float cos = (float)cos_or_sin(2 * K, false);
+    static constexpr float sin = (float)cos_or_sin(2 * K, true);
+    static constexpr float tan = (float)(cos_or_sin(2 * K, true) / cos_or_sin(2 * K, false));
+    static constexpr float tan_of_half = (float)(cos_or_sin(K, true) / cos_or_sin(K, false));
+};
 
 /* The lowest `bits` bits of j, reversed. */
 __host__ __device__ constexpr int reversed(int j, int bits) {
@@ -187,24 +79,18 @@ template <bool Conjugate, bool Odd> __device__ __forceinline__ void plain_butter
     b = sub(x, y);
 }
 
-/* The first LEVELS levels of the tree, over 2^LEVELS registers. Its root is x^N - 1, or x^N - i with a Quarter: there a
- * real signal x^2N + 1 lies folded in half, its second half as imaginary part. */
+/* The first LEVELS levels of the tree, over 2^LEVELS registers. */
 template <int LEVELS, bool Quarter = false, int L = 0> __device__ __forceinline__ void down_root(float2 *v) {
     if constexpr (L < LEVELS) {
-        const int half = 1 << (LEVELS - L - 1);
-#pragma unroll
-        for (int i = 0; i < 1 << (LEVELS - 1); i++) {
-            const int j = i / half, k = 2 * reversed(j & ~1, 5) + (Quarter ? 16 >> L : 0);
+        unrolled<1 << (LEVELS - 1)>([v](auto number) {
+            constexpr int i = decltype(number)::value, half = 1 << (LEVELS - L - 1), j = i / half;
+            constexpr int k = 2 * reversed(j & ~1, 6) + (Quarter ? 32 >> L : 0);
             float2 &a = v[2 * j * half + i % half], &b = v[2 * j * half + i % half + half];
-            if (k == 0 && j == 0)
-                plain_butterfly<false, false>(a, b);
-            else if (k == 0)
-                plain_butterfly<false, true>(a, b);
-            else if (j % 2 == 0)
-                butterfly<false, false>(a, b, cos_of(k), tan_of(k));
+            if constexpr (k == 0)
+                plain_butterfly<false, j % 2>(a, b);
             else
-                butterfly<false, true>(a, b, cos_of(k), tan_of(k));
-        }
+                butterfly<false, j % 2>(a, b, angle<k>::cos, angle<k>::tan);
+        });
         down_root<LEVELS, Quarter, L + 1>(v);
     }
 }
@@ -233,21 +119,16 @@ __device__ __forceinline__ void down_node(float2 *v, const float2 *__restrict__ 
 /* 2^LEVELS leaves of a node back to places. */
 template <int LEVELS, int S = 0> __device__ __forceinline__ void up_leaves(float2 *v) {
     if constexpr (S < LEVELS) {
-        const int half = 1 << S;
-#pragma unroll
-        for (int i = 0; i < 1 << (LEVELS - 1); i++) {
-            const int p = i % half, late = half > 1 && p >= half / 2;
-            const int k = (late ? p - half / 2 : p) * (64 >> S);
+        unrolled<1 << (LEVELS - 1)>([v](auto number) {
+            constexpr int i = decltype(number)::value, half = 1 << S, p = i % half;
+            constexpr bool late = half > 1 && p >= half / 2;
+            constexpr int k = (late ? p - half / 2 : p) * (128 >> S);
             float2 &a = v[i / half * 2 * half + p], &b = v[i / half * 2 * half + p + half];
-            if (k == 0 && !late)
-                plain_butterfly<true, false>(a, b);
-            else if (k == 0)
-                plain_butterfly<true, true>(a, b);
-            else if (!late)
-                butterfly<true, false>(a, b, cos_of(k), tan_of(k));
+            if constexpr (k == 0)
+                plain_butterfly<true, late>(a, b);
             else
-                butterfly<true, true>(a, b, cos_of(k), tan_of(k));
-        }
+                butterfly<true, late>(a, b, angle<k>::cos, angle<k>::tan);
+        });
         up_leaves<LEVELS, S + 1>(v);
     }
 }
@@ -284,13 +165,13 @@ template <int THREADS> __device__ __forceinline__ void transform_barrier() {
 /* The transform of 2^A 2^B points, B <= A. Registers before `forward` and after `inverse`: v[j] = place t + 2^B j.
  * Shared memory is read and written between the first and the last barrier of each; whoever uses it before or after
  * sets one more. A row has two places to spare, so that neither step meets a bank twice. */
-template <int A, int B> struct tree {
+template <int A, int B, bool Quarter = false> struct tree {
     static const int P = 1 << A, T = 1 << B, N = P * T, ROW = T + 2;
     static const int shared = P * ROW; /* float2 */
     static const int down_turns = N / 2, up_turns = N / 2;
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
-        down_root<A>(v);
+        down_root<A, Quarter>(v);
 #pragma unroll
         for (int j = 0; j < P; j++)
             s[j * ROW + t] = v[j];
@@ -328,13 +209,13 @@ template <int A, int B> struct tree {
  * levels (of incomplete transforms: Kyber's, Avanzi et al., 2017). The odd thread's result comes turned by half of r's
  * angle, which is what the way back wants; all of it stands in the response's spectrum, two factors a register.
  */
-template <int A> struct incomplete_tree {
+template <int A, bool Quarter = false> struct incomplete_tree {
     static const int P = 1 << A, T = 2 << A, N = P * T, ROW = T + 2;
     static const int shared = P * ROW;
     static const int down_turns = P * P / 2, parity_turns = P, up_turns = P * T / 2;
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ turns) {
-        down_root<A>(v);
+        down_root<A, Quarter>(v);
 #pragma unroll
         for (int j = 0; j < P; j++)
             s[j * ROW + t] = v[j];

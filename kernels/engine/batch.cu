@@ -2,19 +2,15 @@
  * Many signals, each through a response of its own: overlap-save with a block's whole transform on the chip, and the
  * response's spectrum made where it is used.
  *
- * A segment of a signal is real, of 2 N places, N = 16384. Modulo x^2N + 1 it is a complex polynomial modulo x^N - i,
- * the second half being the imaginary part (right-angle convolution: Nussbaumer, Fast Fourier Transform and Convolution
- * Algorithms, 1982, section 5.3): half as long a transform as two blocks side by side, of twice the hop. What wraps
- * around spoils the first taps - 1 places only, whatever its sign.
+ * A segment of a signal, 2 N places, N = 16384, is folded into N complex points (folded.cuh).
  *
  *      5 levels    thread t holds places t + 512 j              then one exchange between all threads
  *      5 levels    16 threads a node of 512 places              then one within those 16
  *      4 levels    a thread holds nodes u and u + 16 of its 32 whole
  *
- * and back the same way. The way back is that of a root of 1, so that its places come out turned by e^(i pi n / 2 N).
- * A part of a response has GCK_BATCH_PART taps at most; longer ones are done part by part, adding up.
- * Spectra stay in the order in which threads hold them, one for each block of the grid, in the second-level cache.
- * Device memory sees samples once in, once out, and the turns of the last level nobody.
+ * and back the same way. A part of a response has GCK_BATCH_PART taps at most; longer ones are done part by part,
+ * adding up. Spectra stay in the order in which threads hold them, one for each block of the grid, in the second-level
+ * cache. Device memory sees samples once in, once out, and the turns of the last level nobody.
  */
 #include "overlap_save.cuh"
 #include "turns.h"
@@ -91,12 +87,9 @@ __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float
 
 /* Places t + 512 j of a stretch of `length` samples that begins at x, folded: outside it there is silence. `at`: where
  * the segment's place 0 lies in the stretch. */
-__device__ __forceinline__ void load_folded(float2 *v, const float *__restrict__ x, int64_t at, int64_t length, int t) {
+__device__ __forceinline__ void load_within(float2 *v, const float *__restrict__ x, int64_t at, int64_t length, int t) {
     if (at >= 0 && at + 2 * POINTS <= length) {
-        const float *from = x + at + t;
-#pragma unroll
-        for (int j = 0; j < EACH; j++)
-            v[j] = make_float2(__ldg(from + THREADS * j), __ldg(from + THREADS * j + POINTS));
+        load_folded<EACH, THREADS>(v, x + at, t);
         return;
     }
     const int begin = (int)(at < 0 ? min((int64_t)2 * POINTS, -at) : 0);
@@ -109,19 +102,15 @@ __device__ __forceinline__ void load_folded(float2 *v, const float *__restrict__
     }
 }
 
-/* Turned back, to y[n - before] for before <= n < end, or added to what stands there. */
-__device__ __forceinline__ void store_unfolded(const float2 *v, float *y, int before, int end, bool add, int t) {
-    float2 base;
-    sincospif((float)t * (-0.5f / POINTS), &base.y, &base.x);
+/* To y[n - before] for before <= n < end, or added to what stands there. */
+__device__ __forceinline__ void store_within(const float2 *v, float *y, int before, int end, bool add, int t) {
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         int n = t + THREADS * j, m = n + POINTS;
-        float c = cos_of(j), k = -tan_of(j); /* v[j] e^(-i pi j / 64) */
-        float2 w = mul(make_float2(c * fmaf(-k, v[j].y, v[j].x), c * fmaf(k, v[j].x, v[j].y)), base);
         if (n >= before && n < end)
-            y[n - before] = add ? y[n - before] + w.x : w.x;
+            y[n - before] = add ? y[n - before] + v[j].x : v[j].x;
         if (m >= before && m < end)
-            y[m - before] = add ? y[m - before] + w.y : w.y;
+            y[m - before] = add ? y[m - before] + v[j].y : v[j].y;
     }
 }
 
@@ -145,7 +134,7 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
         /* A response that is longer than a part is the sum of its parts, each of them late by those before it. */
         for (int64_t late = 0; late < item.taps_count; late += GCK_BATCH_PART) {
             const int part = (int)min(item.taps_count - late, (int64_t)GCK_BATCH_PART);
-            load_folded(v, item.taps + late, 0, part, t);
+            load_within(v, item.taps + late, 0, part, t);
             const float scale = item.wet / POINTS;
 #pragma unroll
             for (int j = 0; j < EACH; j++)
@@ -159,7 +148,7 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
                 *(float4 *)(h + j * THREADS) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
             const int before = (part + 2) / 4 * 4, hop = 2 * POINTS - before;
             for (int64_t n = item.first; n < item.end; n += hop) {
-                load_folded(v, item.in, n - before - late, item.frames, t);
+                load_within(v, item.in, n - before - late, item.frames, t);
                 __syncthreads();
                 forward(v, shared, t, turns);
 #pragma unroll
@@ -169,8 +158,9 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
                     v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
                 }
                 inverse(v, shared, t, turns);
-                store_unfolded(v, item.out + n, before, (int)min((int64_t)2 * POINTS, item.end - n + before), late > 0,
-                               t);
+                unfold<EACH>(v, unfolding<POINTS>(t));
+                store_within(v, item.out + n, before, (int)min((int64_t)2 * POINTS, item.end - n + before), late > 0,
+                             t);
             }
         }
         __syncthreads();

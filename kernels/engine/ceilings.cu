@@ -27,16 +27,9 @@ __global__ void __launch_bounds__(BLOCK) fma_loop(float *out, int rounds) {
 }
 
 __global__ void __launch_bounds__(BLOCK) copy(const float4 *from, float4 *to, int64_t n) {
-    int64_t i = ((int64_t)blockIdx.x * BLOCK) * 4 + threadIdx.x;
-    float4 v[4];
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        if (i + k * BLOCK < n)
-            v[k] = from[i + k * BLOCK];
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        if (i + k * BLOCK < n)
-            to[i + k * BLOCK] = v[k];
+    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        to[i] = from[i];
 }
 
 __global__ void empty() {}
@@ -50,8 +43,7 @@ cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t str
 
 cudaError_t gck_ceiling_copy(const float *from, float *to, int64_t n, cudaStream_t stream) {
     int64_t quads = n / 4;
-    copy<<<(unsigned)((quads + 4 * BLOCK - 1) / (4 * BLOCK)), BLOCK, 0, stream>>>((const float4 *)from, (float4 *)to,
-                                                                                  quads);
+    copy<<<(unsigned)((quads + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>((const float4 *)from, (float4 *)to, quads);
     return cudaGetLastError();
 }
 

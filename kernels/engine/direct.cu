@@ -11,7 +11,8 @@
  * with OUTPUTS / 4 odd the eight threads of a load phase meet eight different groups of banks. Taps are kernel
  * parameters, that is, constant memory, which costs shared memory nothing (5 % of the time); one launch then serves one
  * response: its blocks stay, and fetch the next tile while they compute. Many channels with a response each read theirs
- * from shared memory, four in a 128-bit broadcast. Few taps of one response have a kernel of their own, few_taps.cu.
+ * from shared memory, four in a 128-bit broadcast. Few taps of one response have a kernel of their own, few_taps.cu,
+ * and so has one response where there are tensor cores to match, tensor_direct.cu.
  *
  * Up to SEGMENT taps are summed in floats (good to 125 dB). Longer responses, and outputs with several routes, are cut
  * into segments whose sums are kept in doubles, so that the error does not grow with the length.
@@ -210,8 +211,10 @@ __global__ void __launch_bounds__(BLOCK, 4)
     store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
 }
 
-cudaError_t launch_one(const gck_matrix *matrix, int output, int together, const float *h, int count, int64_t frames,
-                       cudaStream_t stream) {
+cudaError_t launch_one(const gck_matrix *matrix, int output, int together, const uint2 *table, const float *h,
+                       int count, int64_t frames, cudaStream_t stream) {
+    if (table && count > GCK_TENSOR_LEAST)
+        return gck_tensor_direct(matrix, output, together, table, count, frames, stream);
     if (count <= GCK_FEW_TAPS)
         return gck_few_taps(matrix, output, together, h, count, frames, stream);
     const int OUTPUTS = 28, TILE = OUTPUTS * SMALL;
@@ -236,8 +239,8 @@ cudaError_t launch_many(const gck_matrix *matrix, const float *taps, int count, 
     return cudaGetLastError();
 }
 
-cudaError_t launch_short(const gck_matrix *matrix, const float *taps, const float *host_taps, int count, int64_t frames,
-                         cudaStream_t stream) {
+cudaError_t launch_short(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
+                         int count, int64_t frames, cudaStream_t stream) {
     enum { LAUNCHES_MOST = 4, FEW = 48 };
     bool shared = true; /* one response for all outputs */
     for (int o = 1; o < matrix->outputs; o++)
@@ -248,17 +251,17 @@ cudaError_t launch_short(const gck_matrix *matrix, const float *taps, const floa
                            : launch_many<12>(matrix, taps, count, frames, stream);
     cudaError_t failed = cudaSuccess;
     for (int o = 0; o < matrix->outputs && !failed; o += together)
-        failed = launch_one(matrix, o, together, host_taps + (int64_t)matrix->host_route[o].plane * count, count,
+        failed = launch_one(matrix, o, together, table, host_taps + (int64_t)matrix->host_route[o].plane * count, count,
                             frames, stream);
     return failed;
 }
 
 } // namespace
 
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, int64_t taps_count,
-                       int64_t frames, cudaStream_t stream) {
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
+                       int64_t taps_count, int64_t frames, cudaStream_t stream) {
     if (matrix->single && taps_count <= SEGMENT)
-        return launch_short(matrix, taps, host_taps, (int)taps_count, frames, stream);
+        return launch_short(matrix, taps, host_taps, table, (int)taps_count, frames, stream);
     dim3 grid((unsigned)((frames + 28 * BLOCK - 1) / (28 * BLOCK)), matrix->outputs);
     long_response<<<grid, BLOCK, 0, stream>>>(*matrix, taps, taps_count, frames);
     return cudaGetLastError();

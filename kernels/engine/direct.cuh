@@ -1,4 +1,5 @@
-/* What the direct kernels of short and of few taps share: how outputs leave, and how many blocks stay. */
+/* The direct kernels of their own files, and what those of short and of few taps share: how outputs leave, and how many
+ * blocks stay. */
 #ifndef GC_KERNELS_DIRECT_CUH
 #define GC_KERNELS_DIRECT_CUH
 
@@ -7,6 +8,11 @@
 /* Few taps (few_taps.cu): one response of at most GCK_FEW_TAPS for `together` outputs from `output` on. */
 cudaError_t gck_few_taps(const gck_matrix *matrix, int output, int together, const float *host_taps, int count,
                          int64_t frames, cudaStream_t stream);
+
+/* On tensor cores (tensor_direct.cu): up to GCK_TENSOR_TAPS taps for `together` outputs from `output` on, which share a
+ * response; table: of all planes, on the device. */
+cudaError_t gck_tensor_direct(const gck_matrix *matrix, int output, int together, const uint2 *table, int count,
+                              int64_t frames, cudaStream_t stream);
 
 /* A warp's outputs, OUTPUTS a lane, through its share of the tile, so that it writes whole lines; `most` of them are
  * wanted. Nobody else may read that share any more. */

@@ -58,25 +58,34 @@ cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channel
 /* Up to so many taps a response has a kernel of its own, where memory decides. */
 enum { GCK_FEW_TAPS = 65 };
 
-/* `frames` outputs; taps: planes x taps_count, on the device and on the host (which is read before this returns). in
+/* One response of more than GCK_TENSOR_LEAST and at most GCK_TENSOR_TAPS taps can be summed on tensor cores, where
+ * gck_tensor_pays says so, with a table of so many entries of each plane, one after the other, made in host memory. */
+enum { GCK_TENSOR_LEAST = 33, GCK_TENSOR_TAPS = 512 };
+int gck_tensor_pays(int major, int minor);         /* compute capability */
+int64_t gck_tensor_table_size(int64_t taps_count); /* 0: no table */
+void gck_tensor_table(const float *taps, int64_t taps_count, uint2 *table);
+
+/* `frames` outputs; taps: planes x taps_count, on the device and on the host (which is read before this returns);
+ * table: for tensor cores, on the device, or NULL. in
  * and out are aligned to 16 bytes, their strides multiples of four; in is readable and finite from in[-n], n the
  * multiple of 32 from taps_count - 1 on, and both up to a multiple of four. */
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, int64_t taps_count,
-                       int64_t frames, cudaStream_t stream);
+cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
+                       int64_t taps_count, int64_t frames, cudaStream_t stream);
 
 /* ---- Overlap-save (overlap_save.cu, long_overlap_save.cu) -------------------------------------------------------- */
 
-/* What a transform of so many points takes; all zero where there is none. Numbers of complex numbers but for `bytes`.
+/* What a transform of so many points, all of them real, takes; all zero where there is none. Numbers of complex numbers
+ * but for `bytes`.
  */
 typedef struct gck_transform_size {
     int64_t turns;    /* of its table */
     int64_t spectrum; /* of a plane's spectrum */
     int bytes;        /* of shared memory that a block takes */
     int sums;         /* outputs may have several routes */
-    int64_t scratch;  /* (inputs + outputs) x pairs x this, and planes x this when the spectra are made */
+    int64_t scratch;  /* (inputs + outputs) x blocks x this, and planes x this when the spectra are made */
 } gck_transform_size;
 
-enum { GCK_OVERLAP_SAVE_LEAST = 1024, GCK_OVERLAP_SAVE_MOST = 1 << 20 };
+enum { GCK_OVERLAP_SAVE_LEAST = 2048, GCK_OVERLAP_SAVE_MOST = 1 << 21 };
 
 gck_transform_size gck_overlap_save_size(int64_t points);
 
@@ -87,8 +96,8 @@ void gck_overlap_save_turns(int64_t points, float2 *turns);
 cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
                                      float2 *scratch, float2 *spectra, cudaStream_t stream);
 
-/* `pairs` pairs of blocks of `hop` outputs; points - hop a multiple of 4. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *turns,
+/* `blocks` blocks of `hop` outputs; points - hop a multiple of 4. */
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks, const float2 *turns,
                              const float2 *spectra, float2 *scratch, cudaStream_t stream);
 
 /* ---- Many signals, each through its own response (batch.cu) ------------------------------------------------------ */

@@ -1,15 +1,16 @@
 /*
- * Overlap-save with transforms that no block holds, in three kernels. N = C R points are a matrix of C rows and R
- * columns, place n1 R + n2 in row n1, column n2:
+ * Overlap-save with transforms that no block holds, in three kernels. A block of 2 N samples is folded into N complex
+ * points (folded.cuh). N = C R of them are a matrix of C rows and R columns, place n1 R + n2 in row n1, column n2:
  *
  *      columns     for each n2: read the signal, transform over n1, turn     ->  scratch, row J of leaf J
  *      rows        for each J: transform over n2, multiply, transform back   ->  scratch
  *      columns     for each n2: turn back, transform back over J             ->  the last hop places of the signal
  *
  * After the columns, row J is a polynomial modulo x^R - e^(2 pi i v(J)) (tree.cuh); turning its places by
- * e^(2 pi i v(J) n2 / R) makes that x^R - 1, the same for all rows. Device memory sees the signal once each way and the
- * scratch twice: of a million points that is four times what a copy moves, and of what fits the second-level cache
- * less.
+ * e^(2 pi i v(J) n2 / R) makes that x^R - 1, the same for all rows. v(J) has the root's quarter in it, so that the rows
+ * know nothing of the fold and the way back unfolds but for the row, e^(-i pi n1 / 2 C). Device memory sees the signal
+ * once each way and the scratch twice: of a million points that is four times what a copy moves, and of what fits the
+ * second-level cache less.
  *
  * A block of the column kernels does COLUMNS neighbouring columns, so that what it reads and writes are whole sectors.
  */
@@ -33,7 +34,7 @@ template <int A, int B> struct column_tree {
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
                                                    const float2 *__restrict__ turns) {
-        down_root<A>(v);
+        down_root<A, true>(v);
         if constexpr (B > 0) {
 #pragma unroll
             for (int j = 0; j < P; j++)
@@ -91,7 +92,7 @@ __device__ __forceinline__ float2 on_circle(float turns) {
 }
 
 /* Turns leaf J of column n2 by n2 v(J) / R, or back. v(J) is the sum over the node that this thread holds, a fraction
- * of 2^-B, and over the bits of the leaf in it; angles are fractions of N, exact in floats. */
+ * of 2^-B, over the bits of the leaf in it, and a quarter of 1 / C; angles are fractions of 4 N, exact in floats. */
 template <int A, int B, bool Conjugate> __device__ __forceinline__ void turn_column(float2 *v, int n2, int t) {
     typedef column_tree<A, B> f;
     const int BITS = B > 0 ? B : A, NODES = B > 0 ? f::P / f::T : 1;
@@ -103,21 +104,19 @@ template <int A, int B, bool Conjugate> __device__ __forceinline__ void turn_col
 #pragma unroll
     for (int n = 0; n < NODES; n++) {
         int node = t + n * f::T;
-        float2 base = B > 0 ? on_circle((float)((n2 * reversed(node, A)) & (f::C * ROW_POINTS - 1)) *
-                                        (1.0f / ((float)f::C * ROW_POINTS)))
-                            : make_float2(1.0f, 0.0f);
+        int turns = B > 0 ? (n2 * reversed(node, A)) & (f::C * ROW_POINTS - 1) : 0;
+        float2 base = on_circle((float)(4 * turns + n2) * (1.0f / (4.0f * (float)f::C * ROW_POINTS)));
         turn_leaves<BITS, Conjugate>(v + (n << BITS), base, factor);
     }
 }
 
-/* Where the columns come from: a pair of blocks of the signal, or a response. */
+/* Where the columns come from: a block of the signal, or a response. place: of the 2 N; half: N. */
 struct signal_source {
     gck_matrix a;
     int64_t hop, before;
 
-    __device__ __forceinline__ float2 at(int64_t n) const {
-        const float *x = a.in + blockIdx.z * a.in_stride + (int64_t)blockIdx.y * 2 * hop - before + n;
-        return make_float2(__ldg(x), __ldg(x + hop));
+    __device__ __forceinline__ float at(int64_t n) const {
+        return __ldg(a.in + blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - before + n);
     }
 };
 
@@ -126,25 +125,30 @@ struct response_source {
     int64_t count;
     float scale;
 
-    __device__ __forceinline__ float2 at(int64_t n) const {
-        return make_float2(n < count ? taps[(int64_t)blockIdx.z * count + n] * scale : 0.0f, 0.0f);
+    __device__ __forceinline__ float at(int64_t n) const {
+        return n < count ? taps[(int64_t)blockIdx.z * count + n] * scale : 0.0f;
     }
 };
 
-/* block.x: columns; block.y: pair; block.z: input, or plane. */
+/* block.x: columns; block.y: block of the signal; block.z: input, or plane. */
 template <int A, int B, typename Source>
 __global__ void __launch_bounds__(column_tree<A, B>::threads, 512 / column_tree<A, B>::threads)
     forward_columns(const __grid_constant__ Source source, const float2 *__restrict__ turns, float2 *scratch) {
     typedef column_tree<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
+    let_others_come();
+    wait_for_others();
+    const int64_t points = (int64_t)f::C * ROW_POINTS;
     int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
     float2 v[f::P];
 #pragma unroll
-    for (int j = 0; j < f::P; j++)
-        v[j] = source.at((int64_t)(t + j * f::T) * ROW_POINTS + n2);
+    for (int j = 0; j < f::P; j++) {
+        int64_t n = (int64_t)(t + j * f::T) * ROW_POINTS + n2;
+        v[j] = make_float2(source.at(n), source.at(n + points));
+    }
     f::forward(v, shared, k, t, turns);
     turn_column<A, B, false>(v, n2, t);
-    float2 *to = scratch + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * f::C * ROW_POINTS + n2;
+    float2 *to = scratch + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n2;
 #pragma unroll
     for (int i = 0; i < f::P; i++)
         to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
@@ -155,37 +159,42 @@ __global__ void __launch_bounds__(column_tree<A, B>::threads, 512 / column_tree<
     inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ turns, const float2 *__restrict__ scratch) {
     typedef column_tree<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
+    let_others_come();
+    wait_for_others();
+    const int64_t points = (int64_t)f::C * ROW_POINTS, before = 2 * points - hop;
     int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
-    const float2 *from = scratch + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * f::C * ROW_POINTS + n2;
+    const float2 *from = scratch + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n2;
     float2 v[f::P];
 #pragma unroll
     for (int i = 0; i < f::P; i++)
         v[i] = __ldg(from + (int64_t)f::leaf(i, t) * ROW_POINTS);
     turn_column<A, B, true>(v, n2, t);
     f::inverse(v, shared, k, t, turns);
-    int64_t before = (int64_t)f::C * ROW_POINTS - hop;
-    float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * 2 * hop - before;
+    float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * hop - before;
+    unfold<f::P>(v, unfolding<f::C>(t));
 #pragma unroll
     for (int j = 0; j < f::P; j++) {
         int64_t n = (int64_t)(t + j * f::T) * ROW_POINTS + n2;
-        if (n >= before) {
+        if (n >= before)
             y[n] = v[j].x;
-            y[n + hop] = v[j].y;
-        }
+        if (n + points >= before)
+            y[n + points] = v[j].y;
     }
 }
 
-/* A warp does a row; block.x: pairs of one group of rows after another, so that all pairs meet a row of the response
+/* A warp does a row; block.x: blocks of one group of rows after another, so that all blocks meet a row of the response
  * while it is in the cache; block.y: output. */
 template <bool Single>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK, Single ? 4 : 2)
-    convolve_rows(gck_matrix a, int rows, int pairs, const float2 *__restrict__ turns,
+    convolve_rows(gck_matrix a, int rows, int blocks, const float2 *__restrict__ turns,
                   const float2 *__restrict__ spectra, const float2 *__restrict__ in, float2 *out) {
     typedef row_tree f;
     extern __shared__ __align__(16) float2 shared[];
+    let_others_come();
+    wait_for_others();
     float2 *s = shared + threadIdx.x / 32 * f::shared;
-    int t = threadIdx.x % 32, pair = blockIdx.x % pairs;
-    int row = blockIdx.x / pairs * ROWS_A_BLOCK + threadIdx.x / 32;
+    int t = threadIdx.x % 32, block = blockIdx.x % blocks;
+    int row = blockIdx.x / blocks * ROWS_A_BLOCK + threadIdx.x / 32;
     int64_t place = (int64_t)row * ROW_POINTS, points = (int64_t)rows * ROW_POINTS;
     float2 v[f::P], sum[Single ? 1 : f::P];
 #pragma unroll
@@ -194,7 +203,7 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK, Single ? 4 : 2)
 #pragma unroll 1
     for (int e = Single ? 0 : a.row[blockIdx.y]; e < (Single ? 1 : a.row[blockIdx.y + 1]); e++) {
         gck_route route = Single ? only_route(a, blockIdx.y) : a.route[e];
-        const float2 *x = in + ((int64_t)route.input * pairs + pair) * points + place;
+        const float2 *x = in + ((int64_t)route.input * blocks + block) * points + place;
         const float2 *h = spectra + route.plane * points + place;
 #pragma unroll
         for (int j = 0; j < f::P; j++)
@@ -219,7 +228,7 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK, Single ? 4 : 2)
         v[j] = sum[j];
     __syncwarp();
     f::inverse(v, s, t, turns + f::down_turns);
-    float2 *y = out + ((int64_t)blockIdx.y * pairs + pair) * points + place;
+    float2 *y = out + ((int64_t)blockIdx.y * blocks + block) * points + place;
 #pragma unroll
     for (int j = 0; j < f::P; j++)
         y[t + j * f::T] = v[j];
@@ -257,18 +266,18 @@ template <int A, int B> struct calls {
     static void fill(float2 *turns) {
         float2 *to = fill_up(fill_down(turns, 5, 5), 5, row_tree::T);
         if (B > 0)
-            fill_up(fill_down(to, A, B), A, f::T);
+            fill_up(fill_down(to, A, B, 0.25), A, f::T);
     }
 
     template <typename Source>
-    static cudaError_t columns(const Source &source, int64_t pairs, int channels, const float2 *turns, float2 *scratch,
+    static cudaError_t columns(const Source &source, int64_t blocks, int channels, const float2 *turns, float2 *scratch,
                                cudaStream_t stream) {
         cudaError_t failed = allow_shared(forward_columns<A, B, Source>, f::bytes);
         if (failed)
             return failed;
-        dim3 grid(ROW_POINTS / f::columns, (unsigned)pairs, channels);
-        forward_columns<A, B, Source><<<grid, f::threads, f::bytes, stream>>>(source, turns + row_turns, scratch);
-        return cudaGetLastError();
+        dim3 grid(ROW_POINTS / f::columns, (unsigned)blocks, channels);
+        return launch_early(forward_columns<A, B, Source>, grid, f::threads, f::bytes, stream, source,
+                            turns + row_turns, scratch);
     }
 
     static cudaError_t spectra(const float *taps, int planes, int64_t count, const float2 *turns, float2 *scratch,
@@ -282,46 +291,44 @@ template <int A, int B> struct calls {
         return cudaGetLastError();
     }
 
-    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t pairs, const float2 *turns,
+    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks, const float2 *turns,
                                 const float2 *spectra, float2 *scratch, cudaStream_t stream) {
-        signal_source source = {*matrix, hop, points - hop};
-        float2 *back = scratch + matrix->inputs * pairs * points;
-        cudaError_t failed = columns(source, pairs, matrix->inputs, turns, scratch, stream);
+        signal_source source = {*matrix, hop, 2 * points - hop};
+        float2 *back = scratch + matrix->inputs * blocks * points;
+        cudaError_t failed = columns(source, blocks, matrix->inputs, turns, scratch, stream);
         if (!failed)
             failed = allow_shared(inverse_columns<A, B>, f::bytes);
         if (failed)
             return failed;
-        dim3 rows((unsigned)(pairs * (f::C / ROWS_A_BLOCK)), matrix->outputs);
-        if (matrix->single)
-            convolve_rows<true><<<rows, 32 * ROWS_A_BLOCK, row_bytes, stream>>>(*matrix, f::C, (int)pairs, turns,
-                                                                                spectra, scratch, back);
-        else
-            convolve_rows<false><<<rows, 32 * ROWS_A_BLOCK, row_bytes, stream>>>(*matrix, f::C, (int)pairs, turns,
-                                                                                 spectra, scratch, back);
-        dim3 grid(ROW_POINTS / f::columns, (unsigned)pairs, matrix->outputs);
-        inverse_columns<A, B>
-            <<<grid, f::threads, f::bytes, stream>>>(*matrix, hop, turns + row_turns + f::down_turns, back);
-        return cudaGetLastError();
+        dim3 rows((unsigned)(blocks * (f::C / ROWS_A_BLOCK)), matrix->outputs);
+        failed = launch_early(matrix->single ? convolve_rows<true> : convolve_rows<false>, rows, 32 * ROWS_A_BLOCK,
+                              row_bytes, stream, *matrix, f::C, (int)blocks, turns, spectra, scratch, back);
+        if (failed)
+            return failed;
+        dim3 grid(ROW_POINTS / f::columns, (unsigned)blocks, matrix->outputs);
+        return launch_early(inverse_columns<A, B>, grid, f::threads, f::bytes, stream, *matrix, hop,
+                            turns + row_turns + f::down_turns, back);
     }
 };
 
 } // namespace
 
+/* points: of the real signal, two to a complex one. */
 #define FOR_POINTS(points, call)                                                                                       \
     switch (points) {                                                                                                  \
-    case 16 * ROW_POINTS:                                                                                              \
-        return calls<4, 0>::call;                                                                                      \
     case 32 * ROW_POINTS:                                                                                              \
-        return calls<5, 0>::call;                                                                                      \
+        return calls<4, 0>::call;                                                                                      \
     case 64 * ROW_POINTS:                                                                                              \
-        return calls<4, 2>::call;                                                                                      \
+        return calls<5, 0>::call;                                                                                      \
     case 128 * ROW_POINTS:                                                                                             \
-        return calls<4, 3>::call;                                                                                      \
+        return calls<4, 2>::call;                                                                                      \
     case 256 * ROW_POINTS:                                                                                             \
-        return calls<4, 4>::call;                                                                                      \
+        return calls<4, 3>::call;                                                                                      \
     case 512 * ROW_POINTS:                                                                                             \
-        return calls<5, 4>::call;                                                                                      \
+        return calls<4, 4>::call;                                                                                      \
     case 1024 * ROW_POINTS:                                                                                            \
+        return calls<5, 4>::call;                                                                                      \
+    case 2048 * ROW_POINTS:                                                                                            \
         return calls<5, 5>::call;                                                                                      \
     }
 
@@ -338,8 +345,8 @@ cudaError_t gck_long_spectra(int64_t points, const float *taps, int planes, int6
     return cudaErrorInvalidValue;
 }
 
-cudaError_t gck_long_convolve(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *turns,
-                              const float2 *spectra, float2 *scratch, cudaStream_t stream) {
-    FOR_POINTS(points, convolve(matrix, hop, pairs, turns, spectra, scratch, stream))
+cudaError_t gck_long_convolve(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
+                              const float2 *turns, const float2 *spectra, float2 *scratch, cudaStream_t stream) {
+    FOR_POINTS(points, convolve(matrix, hop, blocks, turns, spectra, scratch, stream))
     return cudaErrorInvalidValue;
 }

@@ -15,6 +15,27 @@
 
 namespace {
 
+/* Two real blocks as one complex signal: v[j] = place t + T j. */
+template <int P, int T>
+__device__ __forceinline__ void load_pair(float2 *v, const float *__restrict__ a, const float *__restrict__ b, int t) {
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        v[j] = make_float2(__ldg(a + t + j * T), __ldg(b + t + j * T));
+}
+
+/* The last hop = N - before places of both blocks. */
+template <int P, int T>
+__device__ __forceinline__ void store_pair(const float2 *v, float *a, float *b, int before, int t) {
+#pragma unroll
+    for (int j = 0; j < P; j++) {
+        int n = t + j * T - before;
+        if (n >= 0) {
+            a[n] = v[j].x;
+            b[n] = v[j].y;
+        }
+    }
+}
+
 enum { STEP = GCK_PARTITION_STEP, BLOCK = 128 };
 
 template <int N>

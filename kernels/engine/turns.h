@@ -37,4 +37,11 @@ inline float2 *fill_up(float2 *to, int levels, int places) {
     return to + places * (1 << levels) / 2;
 }
 
+/* unfolding<points>(t) of folded.cuh, 0 <= t < places. */
+inline void fill_unfolding(float2 *to, int places, int points) {
+    const double pi = 3.14159265358979323846;
+    for (int t = 0; t < places; t++)
+        to[t] = make_float2((float)-tan(pi * t / (4.0 * points)), (float)-sin(pi * t / (2.0 * points)));
+}
+
 #endif

@@ -147,12 +147,13 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
 }
 
 /* Multiplications and additions of a plan for every output, a complex transform of n points counting 5 n log2 n and
- * carrying two real blocks. */
+ * carrying 2 n real ones. */
 static double operations_of(const gc_schedule *s) {
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return 2.0 * (double)s->taps;
     double n = (double)s->transform;
-    return (5 * n * log2(n) + (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 4.0 * (double)s->partitions : 3.0) * n) /
+    return (5 * n * log2(n / 2) +
+            (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 4.0 * (double)s->partitions : 3.0) * n) /
            (double)s->hop;
 }
 

@@ -25,6 +25,7 @@ typedef struct gc_device {
     double memory; /* bytes free for us */
     int multiprocessors;
     int64_t shared_memory; /* bytes a block may take */
+    bool tensor_cores;     /* that sum products of halves many times faster than multiply-adds */
 } gc_device;
 
 struct gpuconv_plan {

@@ -40,7 +40,7 @@ static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algor
 }
 
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error) {
-    const int64_t frames = INT64_C(1) << 22, points = 2048, long_points = INT64_C(1) << 18, taps = 512;
+    const int64_t frames = INT64_C(1) << 22, points = 4096, long_points = INT64_C(1) << 19, taps = 512;
     double begin = gc_now(), direct = 0, fused = 0, three = 0;
     gc_device device;
     gc_ceilings ceilings;
@@ -50,8 +50,10 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     /* A context and the kernels are what the first work of a process waits for. */
     status = time_plan(&device, GPUCONV_ALGORITHM_DIRECT, 16, 1, 1024, &direct, error);
     double start = gc_now() - begin - 0.05; /* a trial warms up for so long */
+    gc_device plain = device;               /* multiply-adds are what taps are counted in */
+    plain.tensor_cores = false;
     if (!status)
-        status = time_plan(&device, GPUCONV_ALGORITHM_DIRECT, taps, 1, frames, &direct, error);
+        status = time_plan(&plain, GPUCONV_ALGORITHM_DIRECT, taps, 1, frames, &direct, error);
     if (!status)
         status = time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, points, frames, &fused, error);
     if (!status)
@@ -65,17 +67,17 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     *costs = built_in;
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
     double samples = (double)frames * CHANNELS;
-    double pairs = ceil((double)frames / (2 * (double)(points - taps + 1))) * CHANNELS;
-    double long_pairs = ceil((double)frames / (1.5 * (double)long_points)) * CHANNELS;
+    double blocks = ceil((double)frames / (double)(points - taps + 1)) * CHANNELS;
+    double long_blocks = ceil((double)frames / (0.75 * (double)long_points)) * CHANNELS;
     /* An output is half of what copying a sample takes. */
     double output = 4 / ceilings.copy, launch = ceilings.launch;
     costs->seconds[GC_COST_CUDA_OUTPUT] = output;
     costs->seconds[GC_COST_CUDA_LAUNCH] = launch;
     costs->seconds[GC_COST_CUDA_TAP] = (direct - launch - output * samples) / (samples * (double)taps);
     costs->seconds[GC_COST_CUDA_FUSED] =
-        (fused - launch - output * samples) / (pairs * (double)points * gc_cuda_slower(points));
+        (fused - launch - output * samples) / (blocks * (double)points / 2 * gc_cuda_slower(points));
     costs->seconds[GC_COST_CUDA_LONG] =
-        (three - 3 * launch - output * samples) / (long_pairs * (double)long_points * gc_cuda_slower(long_points));
+        (three - 3 * launch - output * samples) / (long_blocks * (double)long_points / 2 * gc_cuda_slower(long_points));
     for (int i = GC_COST_CUDA_TAP; i <= GC_COST_CUDA_LONG; i++) /* of a machine too busy to say */
         if (!(costs->seconds[i] > 0))
             costs->seconds[i] = built_in.seconds[i];

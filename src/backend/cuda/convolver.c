@@ -62,6 +62,20 @@ static cudaError_t upload_table(gc_cuda_convolver *c, int64_t points) {
     return failed;
 }
 
+static cudaError_t upload_tensor_tables(gc_cuda_convolver *c, const gpuconv_ir *ir) {
+    const int64_t size = gck_tensor_table_size(ir->frames);
+    if (size == 0)
+        return cudaSuccess;
+    uint2 *table = gc_calloc(ir->planes * size, sizeof *table);
+    if (!table)
+        return cudaErrorMemoryAllocation;
+    for (int p = 0; p < ir->planes; p++)
+        gck_tensor_table(gc_ir_plane(ir, p), ir->frames, table + p * size);
+    cudaError_t failed = upload((void **)&c->tensor_table, table, ir->planes * size * (int64_t)sizeof *table);
+    free(table);
+    return failed;
+}
+
 static cudaError_t init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
     const gc_schedule *s = &plan->schedule;
@@ -87,7 +101,8 @@ static cudaError_t init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *p
     const gpuconv_ir *ir = plan->ir;
     const int64_t each = sizeof(float2);
     gck_transform_size size = gck_overlap_save_size(plan->schedule.transform);
-    int64_t scratch = gc_max(ir->planes, (ir->inputs + ir->outputs) * c->pairs) * size.scratch;
+    int64_t scratch =
+        gc_max(ir->planes, (ir->inputs + ir->outputs) * (plan->chunk / plan->schedule.hop)) * size.scratch;
     float2 *turns = gc_calloc(size.turns, each);
     cudaError_t failed = turns ? cudaSuccess : cudaErrorMemoryAllocation;
     if (!failed) {
@@ -117,6 +132,8 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
     cudaError_t failed = upload_matrix(c, ir);
     if (!failed)
         failed = upload((void **)&c->taps, ir->taps, ir->planes * ir->frames * (int64_t)sizeof *ir->taps);
+    if (!failed && plan->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT && plan->device.tensor_cores)
+        failed = upload_tensor_tables(c, ir);
     if (failed || plan->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT)
         return failed;
     c->pairs = plan->chunk / (2 * plan->schedule.hop);
@@ -132,10 +149,10 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
     m.in = in;
     m.out = out;
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return gck_direct(&m, c->taps, c->host_taps, s->taps, frames, stream);
+        return gck_direct(&m, c->taps, c->host_taps, c->tensor_table, s->taps, frames, stream);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
-        return gck_overlap_save(&m, s->transform, s->hop, (frames + 2 * s->hop - 1) / (2 * s->hop), c->table,
-                                c->spectra, c->sums, stream);
+        return gck_overlap_save(&m, s->transform, s->hop, (frames + s->hop - 1) / s->hop, c->table, c->spectra, c->sums,
+                                stream);
     /* Partners stand half a chunk apart, so a chunk is always done whole. */
     return gck_partitioned(&m, s->transform, c->pairs, c->partitions, s->partitions, c->table, c->spectra, c->delay,
                            c->sums, stream);
@@ -146,6 +163,7 @@ void gc_cuda_convolver_free(gc_cuda_convolver *c) {
     cudaFree(c->route);
     cudaFree(c->row);
     cudaFree(c->taps);
+    cudaFree(c->tensor_table);
     cudaFree(c->table);
     cudaFree(c->spectra);
     cudaFree(c->delay);

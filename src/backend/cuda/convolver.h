@@ -8,13 +8,14 @@
 typedef struct gc_cuda_convolver {
     gc_schedule schedule;
     gck_matrix matrix;  /* in and out are set for each chunk */
-    int64_t pairs;      /* of blocks in a whole chunk */
+    int64_t pairs;      /* of the partitions' blocks in a whole chunk */
     int64_t partitions; /* padded to the kernels' step */
     gck_route *host_route;
     const float *host_taps; /* the plan's response */
     gck_route *route;
     int *row;
     float *taps;
+    uint2 *tensor_table; /* or NULL */
     float2 *table, *spectra, *delay;
     float2 *sums; /* the partitions', or what a long transform keeps between its kernels */
     int64_t delay_bytes;

@@ -14,7 +14,7 @@ static const int64_t unknown_frames = INT64_C(600) * 48000;
 
 /* A chunk has as many samples as let the kernels fill the device and the bus work in pieces of megabytes, but there are
  * enough chunks for the three streams to meet. */
-static const int64_t chunk_samples = INT64_C(1) << 21, chunk_least = INT64_C(1) << 16;
+static const int64_t chunk_samples = INT64_C(3) << 20, chunk_least = INT64_C(1) << 16;
 enum { CHUNKS_WANTED = 12 };
 
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
@@ -22,31 +22,48 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     int64_t total = frames + s->taps - 1, step = 32 * 1024;
     int64_t aim = gc_min(chunk_samples / channels, total / CHUNKS_WANTED);
     aim = gc_max(aim, chunk_least / channels);
-    if (s->algorithm != GPUCONV_ALGORITHM_DIRECT)
+    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
+        step = s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         step = 2 * s->hop;
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) /* the history's spectra are made anew in each chunk */
-        aim = gc_max(aim, step * s->partitions);
+        aim = gc_max(aim, step * s->partitions); /* the history's spectra are made anew in each chunk */
+    }
     /* The nearest multiple: half a transform too few costs less than half a one too many to wait for. */
     return gc_max(step, gc_round_up(gc_min(aim, total) - step / 2, step));
 }
 
 double gc_cuda_slower(int64_t points) {
     switch (points) {
-    case 2048:
-        return 1.37;
     case 4096:
+        return 1.37;
+    case 8192:
         return 2;
-    case INT64_C(1) << 18:
     case INT64_C(1) << 19:
-        return 1.1;
     case INT64_C(1) << 20:
+        return 1.1;
+    case INT64_C(1) << 21:
         return 1.22;
     default:
         return 1;
     }
 }
 
-static double cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int64_t frames) {
+static bool single_routes(const gpuconv_ir *ir) {
+    bool single = ir->routes == ir->outputs;
+    for (int r = 1; r < ir->routes; r++)
+        single = single && ir->route[r].output != ir->route[r - 1].output;
+    return single;
+}
+
+double gc_cuda_taps(const gc_device *device, const gpuconv_ir *ir) {
+    const double taps = (double)ir->frames;
+    if (device->tensor_cores && gck_tensor_table_size(ir->frames) > 0 && single_routes(ir))
+        return ir->frames <= 129 ? 0.32 * (taps + 16) : 0.62 * taps;
+    return ir->frames <= GCK_FEW_TAPS ? 0.75 * taps : taps;
+}
+
+static double cost(const gc_costs *costs, const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s,
+                   int64_t chunk, int64_t frames) {
     const double *t = costs->seconds;
     double total = (double)frames + (double)s->taps, n = (double)s->transform;
     /* The first chunk in, the last one out; the same for every algorithm, so that what they compute decides. */
@@ -56,13 +73,12 @@ static double cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedul
     double outputs = total * ir->outputs * t[GC_COST_CUDA_OUTPUT];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT) {
         /* Under a few taps memory decides: a sample in, a sample out. */
-        double taps = total * (double)s->taps * ir->routes * t[GC_COST_CUDA_TAP];
-        taps *= s->taps <= GCK_FEW_TAPS ? 0.75 : 1;
+        double taps = total * ir->routes * gc_cuda_taps(device, ir) * t[GC_COST_CUDA_TAP];
         compute += fmax(outputs + taps, 2 * outputs) + t[GC_COST_CUDA_LAUNCH];
     } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         bool three = gck_overlap_save_size(s->transform).scratch > 0;
-        double pairs = ceil(total / (2 * (double)s->hop)), transforms = 0.5 * ir->routes + 0.5 * ir->outputs;
-        compute += outputs + pairs * transforms * n * gc_cuda_slower(s->transform) *
+        double blocks = ceil(total / (double)s->hop), transforms = 0.5 * ir->routes + 0.5 * ir->outputs;
+        compute += outputs + blocks * transforms * n / 2 * gc_cuda_slower(s->transform) *
                                  t[three ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
         /* Filling and draining the device takes as long as launching. */
         compute += (three ? 5 : 2.5) * t[GC_COST_CUDA_LAUNCH];
@@ -85,21 +101,14 @@ static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) 
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         gck_transform_size size = gck_overlap_save_size(s->transform);
-        double pairs = c / (2 * (double)s->hop);
-        bytes += 8 * (ir->planes * (double)size.spectrum + (inputs + outputs) * pairs * (double)size.scratch);
+        double blocks = c / (double)s->hop;
+        bytes += 8 * (ir->planes * (double)size.spectrum + (inputs + outputs) * blocks * (double)size.scratch);
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
         bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
     }
     return bytes;
-}
-
-static bool single_routes(const gpuconv_ir *ir) {
-    bool single = ir->routes == ir->outputs;
-    for (int r = 1; r < ir->routes; r++)
-        single = single && ir->route[r].output != ir->route[r - 1].output;
-    return single;
 }
 
 /* Whether the device has kernels for transforms of n points. */
@@ -127,7 +136,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         int64_t chunk = chunk_of(ir, &s, frames);
         if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
-        double seconds = cost(&costs, ir, &s, chunk, frames);
+        double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {
             plan->predicted = seconds;
             plan->schedule = s;

@@ -11,6 +11,10 @@ enum { GC_CUDA_SLOTS = 6 };
  * blocks at a time and caches overrun come to, measured on an H200. */
 double gc_cuda_slower(int64_t points);
 
+/* What the taps of a response come to in direct convolution, in taps of the kernel for long ones, measured on an H200.
+ */
+double gc_cuda_taps(const gc_device *device, const gpuconv_ir *ir);
+
 /* Fills plan->schedule, chunk, slots and predicted: see gc_backend.plan. */
 gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                             gpuconv_error *error);

@@ -82,6 +82,7 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
         device->number = i;
         device->multiprocessors = p.multiProcessorCount;
         device->shared_memory = (int64_t)p.sharedMemPerBlockOptin;
+        device->tensor_cores = gck_tensor_pays(p.major, p.minor) != 0;
         device->memory = (double)p.totalGlobalMem;
         snprintf(device->name, sizeof device->name, "%.127s", p.name);
     }

@@ -208,26 +208,29 @@ static cudaError_t convolve(void *context, cudaStream_t stream) {
 gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                              int runs, double *seconds, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    bool direct = plan->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT;
-    int64_t step = direct ? 32 : 2 * plan->schedule.hop, whole = gc_round_up(frames, step);
-    int64_t before = gc_round_up(gc_schedule_history(&plan->schedule) + 32, 32), stride = before + whole;
-    gpuconv_plan resident = {.ir = plan->ir, .schedule = plan->schedule, .chunk = whole};
+    const gc_schedule *s = &plan->schedule;
+    int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT         ? 32
+                   : s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->hop
+                                                                    : 2 * s->hop,
+            whole = gc_round_up(frames, step);
+    int64_t before = gc_round_up(gc_schedule_history(s) + 32, 32), stride = before + whole;
+    gpuconv_plan resident = {.ir = plan->ir, .device = plan->device, .schedule = plan->schedule, .chunk = whole};
     convolution c = {.frames = frames, .in_place = ir->inputs * stride, .out_place = ir->outputs * whole};
     c.places = 4 * c.in_place > beyond_caches ? 1 : PLACES;
-    gc_cuda_stage s;
-    gc_cuda_stage_init(&s, plan->device.number);
-    float *samples = gc_cuda_stage_take(&s, c.places * c.in_place * 4, 0);
-    c.out = gc_cuda_stage_take(&s, c.places * c.out_place * 4, 0xff); /* NaN */
-    for (int i = 0; i < c.places * ir->inputs && !s.failed; i++)
-        s.failed =
+    gc_cuda_stage stage;
+    gc_cuda_stage_init(&stage, plan->device.number);
+    float *samples = gc_cuda_stage_take(&stage, c.places * c.in_place * 4, 0);
+    c.out = gc_cuda_stage_take(&stage, c.places * c.out_place * 4, 0xff); /* NaN */
+    for (int i = 0; i < c.places * ir->inputs && !stage.failed; i++)
+        stage.failed =
             cudaMemcpy(samples + i * stride + before, in[i % ir->inputs], (size_t)frames * 4, cudaMemcpyHostToDevice);
     c.in = samples + before;
-    if (!s.failed) {
-        s.failed = gc_cuda_convolver_init(&c.convolver, &resident, stride, whole, s.stream);
-        gc_cuda_stage_time(&s, convolve, &c, runs, seconds);
-        for (int o = 0; o < ir->outputs && !s.failed; o++)
-            s.failed = cudaMemcpy(out[o], c.out + o * whole, (size_t)frames * 4, cudaMemcpyDeviceToHost);
+    if (!stage.failed) {
+        stage.failed = gc_cuda_convolver_init(&c.convolver, &resident, stride, whole, stage.stream);
+        gc_cuda_stage_time(&stage, convolve, &c, runs, seconds);
+        for (int o = 0; o < ir->outputs && !stage.failed; o++)
+            stage.failed = cudaMemcpy(out[o], c.out + o * whole, (size_t)frames * 4, cudaMemcpyDeviceToHost);
         gc_cuda_convolver_free(&c.convolver);
     }
-    return gc_cuda_stage_end(&s, error);
+    return gc_cuda_stage_end(&stage, error);
 }

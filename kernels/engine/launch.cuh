@@ -1,0 +1,69 @@
+/*
+ * How kernels are launched: how much shared memory, how many blocks, and when.
+ *
+ * A kernel may be launched before the one in front of it in the stream has ended (programmatic dependent launch): its
+ * blocks take the places that the other one's last blocks leave, and wait there. A kernel that is launched so calls
+ * wait_for_others() before it touches memory that others write or read; it calls let_others_come() as early as it
+ * likes.
+ */
+#ifndef GC_KERNELS_LAUNCH_CUH
+#define GC_KERNELS_LAUNCH_CUH
+
+#include <cuda_runtime.h>
+
+__device__ __forceinline__ void let_others_come() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void wait_for_others() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* More than 48 KB of shared memory must be asked for, once a kernel and device; asking again costs next to nothing. */
+template <typename Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
+    if (bytes <= 48 * 1024)
+        return cudaSuccess;
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+inline cudaError_t count_multiprocessors(int *count) {
+    int device = 0;
+    cudaError_t failed = cudaGetDevice(&device);
+    return failed ? failed : cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+}
+
+/* As many blocks as the device holds at a time, but no more than there is work for. */
+template <typename Kernel>
+cudaError_t blocks_that_stay(Kernel kernel, int threads, int bytes, int64_t most, unsigned *blocks) {
+    int resident = 0, multiprocessors = 0;
+    cudaError_t failed = count_multiprocessors(&multiprocessors);
+    if (!failed)
+        failed = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, (size_t)bytes);
+    if (!failed && resident < 1)
+        failed = cudaErrorInvalidConfiguration;
+    if (!failed)
+        *blocks = (unsigned)min(most, (int64_t)resident * multiprocessors);
+    return failed;
+}
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, cudaStream_t stream,
+                         const Arguments &...arguments) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = (size_t)bytes;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+
+#endif
