@@ -225,6 +225,7 @@ static void *work(void *argument) {
                    .responses = r->responses,
                    .folder = r->batch->folder,
                    .backend = r->backend,
+                   .devices = r->devices,
                    .device = r->devices > 0 ? r->device[h->device] : 0,
                    .cancel = &r->stop,
                    .next = next_of_hand,
@@ -317,11 +318,12 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     const gc_batch *b = r->batch;
     gpuconv_error why = {0};
     int found = 0;
+    r->backend = &gc_batch_cpu;
 #ifdef GPUCONV_WITH_CUDA
     if (b->backend == GPUCONV_BACKEND_CUDA ||
         (b->backend == GPUCONV_BACKEND_AUTO && b->manifest->entries >= worth_a_gpu)) {
         found = gc_batch_cuda.devices(&why);
-        r->backend = found > 0 ? &gc_batch_cuda : NULL;
+        r->backend = found > 0 ? &gc_batch_cuda : &gc_batch_cpu;
     }
 #else
     if (b->backend == GPUCONV_BACKEND_CUDA)
@@ -336,7 +338,7 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
         b->note(b->context, text);
     }
     r->devices = b->device ? b->devices : found;
-    r->devices = r->backend ? (int)gc_min(r->devices, GC_BATCH_DEVICES) : 0;
+    r->devices = r->backend == &gc_batch_cpu ? 0 : (int)gc_min(r->devices, GC_BATCH_DEVICES);
     for (int i = 0; i < r->devices; i++) {
         r->device[i] = b->device ? b->device[i] : i;
         if (r->device[i] < 0 || r->device[i] >= found)
@@ -386,7 +388,7 @@ static gpuconv_status begin(run *r, gpuconv_error *error) {
         status = list_entries(r, error);
     if (!status && first_rank(r))
         status = gc_results_open(path, r->batch->resume, &r->results, error);
-    r->responses = status ? NULL : gc_responses_new(responses_kept, r->backend ? r->backend->forget : NULL);
+    r->responses = status ? NULL : gc_responses_new(responses_kept, r->backend->forget);
     if (!status && !r->responses)
         status = gc_fail_memory(error, "a table of responses");
     return status;

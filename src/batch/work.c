@@ -1,10 +1,10 @@
 /*
- * A worker on a core streams each file through an engine of one thread, so that any length takes the same memory.
+ * A worker decodes files into its lane's input until that has as many as suit the device, convolves all of them at
+ * once, and encodes the results; other workers' lanes meanwhile do the rest, so that files, bus and GPU are all busy.
  *
- * A worker with a lane decodes files into the lane's input until that is full, convolves all of them at once, and
- * encodes the results; other workers' lanes meanwhile do the rest, so that files, bus and GPU are all busy. What does
- * not fit a lane, or sums several routes into an output, is done on the core: which way an entry goes follows from the
- * entry alone, and so does every bit of its result.
+ * What does not fit a lane, or sums several routes into an output, is streamed through an engine of one thread, so that
+ * any length takes the same memory: which way an entry goes follows from the entry alone, and so does every bit of its
+ * result.
  */
 #include "work.h"
 
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANE_FLOATS = 1 << 21, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = LANE_FLOATS / 2 };
+enum { LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20 };
 
 /* A file that is open: what is read of it, and what it becomes. */
 typedef struct open_file {
@@ -103,7 +103,7 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
     w->tell(w->context, f->entry, &o);
 }
 
-/* ---- On a core --------------------------------------------------------------------------------------------------- */
+/* ---- Streamed --------------------------------------------------------------------------------------------------- */
 
 static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped, gpuconv_error *error) {
     gpuconv_config config = gpuconv_config_default();
@@ -157,23 +157,26 @@ typedef struct lane {
     char where[16];
     open_file file[LANE_FILES];
     gc_lane_item item[LANE_ITEMS];
-    int files, items;
+    int files, items, most; /* a core does one file at a time, while it is in the cache */
     int64_t in_used, out_used;
     void *raw; /* a file's samples as it stores them */
     int64_t raw_bytes;
 } lane;
 
-static bool for_lane(const open_file *f) {
+static bool for_lane(const lane *l, const open_file *f) {
+    const gc_batch_backend *b = l->w->backend;
     const gpuconv_ir *ir = f->response->ir;
     int64_t total = f->frames + ir->frames - 1;
-    return f->frames > 0 && ir->lead == 0 && ir->routes == ir->outputs && ir->inputs * f->frames <= FILE_FLOATS &&
-           ir->outputs * total <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8;
+    return f->frames > 0 && ir->lead == 0 && ir->routes == ir->outputs &&
+           ir->inputs * gc_round_up(f->frames, 4) <= FILE_FLOATS &&
+           ir->outputs * gc_round_up(total, 4) <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8 &&
+           (!b->suits || b->suits(l->lane, ir, f->frames));
 }
 
 static bool fits(const lane *l, const open_file *f) {
     const gpuconv_ir *ir = f->response->ir;
     int64_t room = l->w->backend->room(l->lane);
-    return l->files < LANE_FILES && l->items + ir->outputs <= LANE_ITEMS &&
+    return l->files < l->most && l->items + ir->outputs <= LANE_ITEMS &&
            l->in_used + ir->inputs * gc_round_up(f->frames, 4) <= room &&
            l->out_used + ir->outputs * gc_round_up(f->frames + ir->frames - 1, 4) <= room;
 }
@@ -285,12 +288,13 @@ static gpuconv_status on_lane(lane *l, open_file *f, gpuconv_error *error) {
         tell(l->w, f, loaded, &why, l->where, 0);
         close_file(l->w, f);
     }
-    return status;
+    return status || l->files < l->most ? status : flush(l, error);
 }
 
 /* ---- Both -------------------------------------------------------------------------------------------------------- */
 
-static gpuconv_status every(const gc_worker *w, lane *l, gpuconv_error *error) {
+static gpuconv_status every(lane *l, gpuconv_error *error) {
+    const gc_worker *w = l->w;
     gpuconv_status status = GPUCONV_OK;
     int64_t number;
     while (!status && !(w->cancel && *w->cancel) && w->next(w->context, &number)) {
@@ -300,26 +304,27 @@ static gpuconv_status every(const gc_worker *w, lane *l, gpuconv_error *error) {
         if (failed) {
             tell(w, &f, failed, &why, "", 0);
             close_file(w, &f);
-        } else if (l && for_lane(&f)) {
+        } else if (for_lane(l, &f)) {
             status = on_lane(l, &f, error);
         } else {
             on_core(w, &f);
         }
     }
-    return l && !status ? flush(l, error) : status;
+    return status ? status : flush(l, error);
 }
 
 gpuconv_status gc_work(const gc_worker *w, gpuconv_error *error) {
-    if (!w->backend)
-        return every(w, NULL, error);
     lane *l = gc_calloc(1, sizeof *l);
     if (!l)
         return gc_fail_memory(error, "a lane");
     l->w = w;
-    (void)snprintf(l->where, sizeof l->where, "cuda %d", w->device);
-    gpuconv_status status = w->backend->lane(w->device, LANE_FLOATS, LANE_ITEMS, &l->lane, error);
+    const bool core = w->devices == 0;
+    l->most = core ? 1 : LANE_FILES;
+    (void)snprintf(l->where, sizeof l->where, core ? "cpu" : "cuda %d", w->device);
+    gpuconv_status status =
+        w->backend->lane(w->device, core ? FILE_FLOATS : 2 * FILE_FLOATS, LANE_ITEMS, &l->lane, error);
     if (!status)
-        status = every(w, l, error);
+        status = every(l, error);
     for (int i = 0; i < l->files; i++)
         close_file(w, &l->file[i]);
     w->backend->free(l->lane);

@@ -1,5 +1,4 @@
-/* One worker of a batch: takes entries, convolves them on a core or on a lane of a GPU, and tells what became of each.
- */
+/* One worker of a batch: takes entries, convolves them on a lane of its own, and tells what became of each. */
 #ifndef GC_BATCH_WORK_H
 #define GC_BATCH_WORK_H
 
@@ -11,9 +10,9 @@
 typedef struct gc_worker {
     const gc_manifest *manifest;
     gc_responses *responses;
-    const char *folder;              /* for outputs */
-    const gc_batch_backend *backend; /* NULL: the core does it all */
-    int device;
+    const char *folder; /* for outputs */
+    const gc_batch_backend *backend;
+    int devices, device; /* 0: the CPU */
     const volatile int *cancel;
 
     /* The next entry to do; false: no more. */

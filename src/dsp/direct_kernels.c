@@ -6,11 +6,11 @@
  *
  *      y_(j+k) += h[p + k LANES] x_(j, p),       x_(j, p) = the vector at x[j LANES - p]
  *
- * A pass over a stretch of outputs, which stays in the first-level cache, holds `depth` taps of each of `phases` phases
- * in registers and as many running sums: a sum is loaded `depth` vectors ahead, gathers a product a step, and is
- * stored. So a step is depth x phases multiply-adds for one unaligned load a phase and one load and store of the
- * output, and the sums are enough to hide the latency of the multiply-add. No tap beyond the response is met and no
- * sample outside of what the outputs need is read.
+ * A pass holds `depth` taps of each of `phases` phases in registers. A running sum is loaded `depth` vectors ahead,
+ * gathers a product of each phase a step, and is stored. As many streams, stretches of outputs one behind the other,
+ * are worked on at a time as it takes to hide the latency of the multiply-add behind others. So a step of a stream is
+ * depth x phases multiply-adds for one unaligned load a phase and one load and store of the output. No tap beyond the
+ * response is met and no sample outside of what the outputs need is read.
  */
 #include "simd.h"
 
@@ -19,31 +19,65 @@
 #include "vector.h"
 
 #include <stdbool.h>
-#include <string.h>
+
+enum { PHASES = 8, STREAMS = 4, SPAN = 192 * LANES, TAPS = 256, MANY = 16 };
 
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { DEPTH = 8 }; /* of 32 registers */
 #else
-enum { DEPTH = 6 }; /* of 16 */
+enum { DEPTH = 4 }; /* of 16 */
 #endif
-
-enum { PHASES = 8, SPAN = 128 * LANES, TAPS = 256, MANY = 16 };
 
 typedef double wide __attribute__((vector_size(LANES * 8)));
 
-/* y_j += the products of `depth` taps of each of `phases` phases, for `count` vectors. What is worked on next lies at
- * `ahead` and is called into the cache meanwhile. */
-EXPANDED void pass(const float *x, const float *h, float *y, int64_t count, const float *ahead, int depth, int phases) {
-    vec tap[PHASES][DEPTH], sum[PHASES][DEPTH];
+_Static_assert(GC_DIRECT_SPAN % SPAN == 0, "see simd.h");
+
+/* `depth` steps of every stream from vector j on. Output j + u + k runs in sum[.][(u + k) % depth]. In a stream's last
+ * steps, sums that reach beyond its end begin with nothing. */
+EXPANDED void steps(const float *x, const float *from, float *y, int64_t apart, int64_t j, const float *ahead,
+                    vec tap[PHASES][DEPTH], vec sum[STREAMS][DEPTH], int depth, int phases, int streams, bool last) {
+#pragma GCC unroll 8
+    for (int u = 0; u < depth; u++) {
+#pragma GCC unroll 8
+        for (int s = 0; s < streams; s++)
+            sum[s][(u + depth - 1) % depth] =
+                last && u > 0 ? (vec){0} : load(from + s * apart + (j + u + depth - 1) * LANES);
+#pragma GCC unroll 8
+        for (int p = 0; p < phases; p++)
+#pragma GCC unroll 8
+            for (int s = 0; s < streams; s++) {
+                vec v = load(x + s * apart + (j + u) * LANES - p);
+#pragma GCC unroll 8
+                for (int k = 0; k < depth; k++)
+                    sum[s][(u + k) % depth] += tap[p][k] * v;
+            }
+#pragma GCC unroll 8
+        for (int s = 0; s < streams; s++) {
+            store(y + s * apart + (j + u) * LANES, sum[s][u]);
+            __builtin_prefetch(ahead + s * apart + (j + u) * LANES, 1);
+        }
+    }
+}
+
+/* y_j = from_j + the products of `depth` taps of each of `phases` phases, for `streams` times `count` vectors, at least
+ * `depth` of them if there are several streams. What is worked on next lies at `ahead` and is called into the cache
+ * meanwhile. */
+EXPANDED void pass(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
+                   int depth, int phases, int streams) {
+    const int64_t apart = count * LANES;
+    vec tap[PHASES][DEPTH], sum[STREAMS][DEPTH];
     int64_t j = 0;
 #pragma GCC unroll 8
     for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8
-        for (int k = 0; k < depth; k++) {
+        for (int k = 0; k < depth; k++)
             tap[p][k] = broadcast(h[p + k * LANES]);
-            sum[p][k] = p == 0 && k < depth - 1 && k < count ? load(y + k * LANES) : (vec){0};
-        }
-        /* What lies before the stretch and reaches into it. */
+#pragma GCC unroll 8
+    for (int s = 0; s < streams; s++)
+#pragma GCC unroll 8
+        for (int k = 0; k < depth - 1; k++)
+            sum[s][k] = k < count ? load(from + s * apart + k * LANES) : (vec){0};
+            /* What lies before all streams and reaches into the first. */
 #pragma GCC unroll 8
     for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8
@@ -51,137 +85,129 @@ EXPANDED void pass(const float *x, const float *h, float *y, int64_t count, cons
             vec v = load(x - before * LANES - p);
 #pragma GCC unroll 8
             for (int k = 0; k < depth - before; k++)
-                sum[p][k] += tap[p][before + k] * v;
+                sum[0][k] += tap[p][before + k] * v;
         }
-    /* Output j + u + k runs in sum[.][(u + k) % depth]. */
-    for (; j + 2 * depth - 1 <= count; j += depth) {
+    for (; j + 2 * depth - 1 <= count; j += depth)
+        steps(x, from, y, apart, j, ahead, tap, sum, depth, phases, streams, false);
+    if (j + depth == count) {
+        steps(x, from, y, apart, j, ahead, tap, sum, depth, phases, streams, true);
+        j = count;
+    }
+    /* Where that does not come out even, moving up. */
+    for (; j < count; j++) {
 #pragma GCC unroll 8
-        for (int u = 0; u < depth; u++) {
-            float *to = y + (j + u) * LANES;
-            vec done = {0};
+        for (int s = 0; s < streams; s++) {
+            sum[s][depth - 1] = j + depth - 1 < count ? load(from + s * apart + (j + depth - 1) * LANES) : (vec){0};
 #pragma GCC unroll 8
             for (int p = 0; p < phases; p++) {
-                vec v = load(x + (j + u) * LANES - p);
-                int last = (u + depth - 1) % depth;
-                if (p == 0)
-                    sum[p][last] = tap[p][depth - 1] * v + load(to + (depth - 1) * LANES);
-                else
-                    sum[p][last] = tap[p][depth - 1] * v;
+                vec v = load(x + s * apart + j * LANES - p);
 #pragma GCC unroll 8
-                for (int k = 0; k < depth - 1; k++)
-                    sum[p][(u + k) % depth] += tap[p][k] * v;
-                done = p == 0 ? sum[p][u] : done + sum[p][u];
+                for (int k = 0; k < depth; k++)
+                    sum[s][k] += tap[p][k] * v;
             }
-            store(to, done);
-            __builtin_prefetch(ahead + (j + u) * LANES, 1);
-        }
-    }
-    /* The last ones, moving up: no output behind the stretch is touched. */
-    for (; j < count; j++) {
-        vec done = {0};
-#pragma GCC unroll 8
-        for (int p = 0; p < phases; p++) {
-            vec v = load(x + j * LANES - p);
-            if (p == 0 && j + depth - 1 < count)
-                sum[p][depth - 1] = load(y + (j + depth - 1) * LANES);
-            else
-                sum[p][depth - 1] = (vec){0};
-#pragma GCC unroll 8
-            for (int k = 0; k < depth; k++)
-                sum[p][k] += tap[p][k] * v;
-            done += sum[p][0];
+            store(y + s * apart + j * LANES, sum[s][0]);
 #pragma GCC unroll 8
             for (int k = 0; k + 1 < depth; k++)
-                sum[p][k] = sum[p][k + 1];
+                sum[s][k] = sum[s][k + 1];
         }
-        store(y + j * LANES, done);
     }
+    /* What a stream has to say of the next one's first outputs. */
+#pragma GCC unroll 8
+    for (int s = 0; s + 1 < streams; s++)
+#pragma GCC unroll 8
+        for (int k = 0; k < depth - 1; k++) {
+            float *to = y + (s + 1) * apart + k * LANES;
+            store(to, load(to) + sum[s][k]);
+        }
+}
+
+/* One pass over all of y, and another over what the streams leave. */
+EXPANDED void passes(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
+                     int depth, int phases, int streams) {
+    const int64_t each = count >= depth * streams ? count / streams : 0, done = each * streams;
+    if (each > 0)
+        pass(x, h, from, y, each, ahead, depth, phases, streams);
+    if (done < count)
+        pass(x + done * LANES, h, from + done * LANES, y + done * LANES, count - done, ahead + done * LANES, depth,
+             phases, 1);
 }
 
 /* As many of up to `most` phases as registers hold, in one pass; how many they were. */
-static int some_phases(const float *x, const float *h, float *y, int64_t count, const float *ahead, int depth,
-                       int most) {
+static int some_phases(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
+                       int depth, int most) {
+#define AT_DEPTH(depth, phases, streams)                                                                               \
+    case depth:                                                                                                        \
+        if (most >= (phases))                                                                                          \
+            return passes(x, h, from, y, count, ahead, depth, phases, streams), phases;                                \
+        return passes(x, h, from, y, count, ahead, depth, 1, streams), 1;
     switch (depth) {
-    case 1:
-        if (most >= 8 && DEPTH == 8)
-            return pass(x, h, y, count, ahead, 1, 8), 8;
-        return most >= 4 ? (pass(x, h, y, count, ahead, 1, 4), 4) : (pass(x, h, y, count, ahead, 1, 1), 1);
-    case 2:
-        if (most >= 4 && DEPTH == 8)
-            return pass(x, h, y, count, ahead, 2, 4), 4;
-        return most >= 2 ? (pass(x, h, y, count, ahead, 2, 2), 2) : (pass(x, h, y, count, ahead, 2, 1), 1);
-    case 3:
-        if (most >= 4 && DEPTH == 8)
-            return pass(x, h, y, count, ahead, 3, 4), 4;
-        return most >= 2 ? (pass(x, h, y, count, ahead, 3, 2), 2) : (pass(x, h, y, count, ahead, 3, 1), 1);
-    case 4:
-        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 4, 2), 2)
-                                       : (pass(x, h, y, count, ahead, 4, 1), 1);
-    case 5:
-        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 5, 2), 2)
-                                       : (pass(x, h, y, count, ahead, 5, 1), 1);
-    case 6:
-        return most >= 2 && DEPTH == 8 ? (pass(x, h, y, count, ahead, 6, 2), 2)
-                                       : (pass(x, h, y, count, ahead, 6, 1), 1);
 #if defined(__AVX512F__) || defined(__aarch64__)
-    case 7:
-        return most >= 2 ? (pass(x, h, y, count, ahead, 7, 2), 2) : (pass(x, h, y, count, ahead, 7, 1), 1);
+        AT_DEPTH(1, 8, 4)
+        AT_DEPTH(2, 8, 4)
+        AT_DEPTH(3, 4, 3)
+        AT_DEPTH(4, 4, 2)
+        AT_DEPTH(5, 3, 2)
+        AT_DEPTH(6, 2, 2)
+        AT_DEPTH(7, 2, 2)
     default:
-        return pass(x, h, y, count, ahead, 8, 1), 1;
+        AT_DEPTH(8, 2, 1)
 #else
+        AT_DEPTH(1, 8, 4)
+        AT_DEPTH(2, 2, 4)
+        AT_DEPTH(3, 1, 3)
     default:
-        return 1;
+        AT_DEPTH(4, 1, 2)
 #endif
     }
+#undef AT_DEPTH
 }
 
-/* y_j += the products of all taps, in floats. The first pass calls for the next stretch's input, the second for the
- * outputs to be. */
-static void products(const float *x, const float *h, int64_t taps, float *y, int64_t count) {
-    const float *ahead = x + count * LANES;
+/* y_j = the products of all taps, in floats, and if `add` what y_j was. The first pass calls for the next stretch's
+ * input, the second for the outputs to be. */
+static void products(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
+    static const float nothing[SPAN] __attribute__((aligned(64)));
+    const float *ahead = x + count * LANES, *from = add ? y : nothing;
     for (int64_t first = 0; first < taps; first += DEPTH * LANES) {
         int64_t here = gc_min(taps - first, DEPTH * LANES);
         for (int p = 0; p < LANES && p < here;) {
             int depth = (int)((here - p + LANES - 1) / LANES);
             int alike = here % LANES > p ? (int)(here % LANES) - p : LANES - p; /* phases of that many taps */
-            p += some_phases(x - first - p, h + first + p, y, count, ahead, depth, alike);
+            p += some_phases(x - first - p, h + first + p, from, y, count, ahead, depth, alike);
             ahead = y + count * LANES;
+            from = y;
         }
     }
 }
 
 /* Sums of a few hundred products are good to 128 dB in floats, and so are a few of those sums. Many are kept in
  * doubles, so that the error does not grow with the response. */
-static void stretch(const float *x, const float *h, int64_t taps, float *y, int64_t count) {
+static void stretch(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
     float sum[SPAN] __attribute__((aligned(64)));
     wide total[SPAN / LANES];
-    bool many = taps > MANY * TAPS;
-    if (many)
-        memset(total, 0, (size_t)count * sizeof *total);
-    else
-        products(x, h, gc_min(taps, TAPS), y, count);
-    for (int64_t k = many ? 0 : TAPS; k < taps; k += TAPS) {
-        memset(sum, 0, (size_t)count * sizeof(vec));
-        products(x - k, h + k, gc_min(TAPS, taps - k), sum, count);
-        for (int64_t j = 0; j < count; j++) {
-            vec v = load(sum + j * LANES);
-            if (many)
-                total[j] += __builtin_convertvector(v, wide);
-            else
-                store(y + j * LANES, load(y + j * LANES) + v);
+    if (taps <= MANY * TAPS) {
+        products(x, h, gc_min(taps, TAPS), y, count, add);
+        for (int64_t k = TAPS; k < taps; k += TAPS) {
+            products(x - k, h + k, gc_min(TAPS, taps - k), sum, count, false);
+            for (int64_t j = 0; j < count; j++)
+                store(y + j * LANES, load(y + j * LANES) + load(sum + j * LANES));
         }
+        return;
     }
-    for (int64_t j = 0; many && j < count; j++)
-        store(y + j * LANES, load(y + j * LANES) + __builtin_convertvector(total[j], vec));
+    for (int64_t j = 0; j < count; j++)
+        total[j] = add ? __builtin_convertvector(load(y + j * LANES), wide) : (wide){0};
+    for (int64_t k = 0; k < taps; k += TAPS) {
+        products(x - k, h + k, gc_min(TAPS, taps - k), sum, count, false);
+        for (int64_t j = 0; j < count; j++)
+            total[j] += __builtin_convertvector(load(sum + j * LANES), wide);
+    }
+    for (int64_t j = 0; j < count; j++)
+        store(y + j * LANES, __builtin_convertvector(total[j], vec));
 }
 
 static void direct(const float *x, const float *h, int64_t taps, float *y, int64_t n, int add) {
     int64_t i = 0;
-    for (int64_t count; (count = gc_min(SPAN, n - i) / LANES) > 0; i += count * LANES) {
-        if (!add)
-            memset(y + i, 0, (size_t)(count * LANES) * sizeof *y);
-        stretch(x + i, h, taps, y + i, count);
-    }
+    for (int64_t count; (count = gc_min(SPAN, n - i) / LANES) > 0; i += count * LANES)
+        stretch(x + i, h, taps, y + i, count, add);
     for (; i < n; i++) { /* fewer than a vector */
         double total = 0;
         for (int64_t k = 0; k < taps; k++)

@@ -1,6 +1,6 @@
 /*
- * The seam between batches and a GPU: lanes, each with a stream and pinned buffers of its own, that belong to one
- * thread at a time. Lanes of one device run side by side.
+ * The seam between batches and what convolves: lanes, each with buffers of its own - and on a GPU with a stream - that
+ * belong to one thread at a time. Lanes of one device run side by side. The CPU is one device.
  */
 #ifndef GC_ENGINE_BATCH_H
 #define GC_ENGINE_BATCH_H
@@ -11,7 +11,7 @@
  * multiples of four. */
 typedef struct gc_lane_item {
     int64_t in_at, frames, out_at, taps_count;
-    const float *taps; /* on the device */
+    const float *taps; /* where the device reads them */
 } gc_lane_item;
 
 typedef struct gc_lane gc_lane;
@@ -24,6 +24,10 @@ typedef struct gc_batch_backend {
      * before it fails. DEVICE, MEMORY. */
     gpuconv_status (*lane)(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error);
     int64_t (*room)(const gc_lane *lane);
+
+    /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: as a plan for
+     * one thread would. NULL: always. */
+    bool (*suits)(gc_lane *lane, const gpuconv_ir *ir, int64_t frames);
     float *(*in)(gc_lane *lane); /* host memory */
     const float *(*out)(gc_lane *lane);
 
@@ -32,9 +36,9 @@ typedef struct gc_batch_backend {
                           gpuconv_error *error);
     void (*free)(gc_lane *lane);
 
-    /* For benchmarks: on each of the devices `signals` signals of `frames`, each through its own response, from memory
-     * of the device to memory of the device, all devices at once. seconds[run]: one such batch, a share of several
-     * queued together. *off: relative RMS error in dB at some hundred frames. DEVICE, MEMORY. */
+    /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own
+     * response, from memory of the device to memory of the device, all devices at once. seconds[run]: one such batch, a
+     * share of several queued together. *off: relative RMS error in dB at some hundred frames. DEVICE, MEMORY. */
     gpuconv_status (*trial)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps, int runs,
                             double *seconds, double *off, gpuconv_error *error);
 
@@ -43,6 +47,7 @@ typedef struct gc_batch_backend {
     void (*forget)(int device, float *planes);
 } gc_batch_backend;
 
+extern const gc_batch_backend gc_batch_cpu;
 #ifdef GPUCONV_WITH_CUDA
 extern const gc_batch_backend gc_batch_cuda;
 #endif

@@ -86,17 +86,15 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, in
     return fmax(memory_enough, 1.5 * least);
 }
 
-gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
-                           gpuconv_error *error) {
+gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t frames,
+                              gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
     int threads = plan->device.threads;
-    gc_costs costs = gc_costs_of_cpu(plan->device.name);
     plan->predicted = HUGE_VAL;
     double limit = memory_limit(algorithm, ir, frames, threads);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = cost(&costs, ir, &s, frames) / threads;
+        double seconds = cost(costs, ir, &s, frames) / threads;
         if (seconds < plan->predicted && memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads) <= limit) {
             plan->predicted = seconds;
             plan->schedule = s;
@@ -107,4 +105,10 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
     plan->chunk = chunk_of(ir, &plan->schedule, frames, threads);
     return GPUCONV_OK;
+}
+
+gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                           gpuconv_error *error) {
+    gc_costs costs = gc_costs_of_cpu(plan->device.name);
+    return gc_cpu_plan_by(&costs, plan, algorithm, config->frames >= 0 ? config->frames : unknown_frames, error);
 }

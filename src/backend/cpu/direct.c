@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job is long enough that the history read again at its start is little; a thread gets several, so that they even
- * out. */
-enum { LEAST = 4096, MOST = 24576, JOBS_A_THREAD = 4 };
+/* A job is long enough that the history read again at its start is little, and begins at a multiple of the span, so
+ * that the samples are the same however many there are; a thread gets several, so that they even out. */
+enum { LEAST = 2 * GC_DIRECT_SPAN, MOST = 8 * GC_DIRECT_SPAN, JOBS_A_THREAD = 4 };
 
 struct gc_convolver {
     const gpuconv_ir *ir;

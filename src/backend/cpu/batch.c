@@ -1,0 +1,214 @@
+/*
+ * Lanes on cores: a signal is convolved as a whole in the lane's memory, through a response that is met once, with
+ * tables and scratch that the lane keeps from one signal to the next. A file of seconds costs less to convolve than an
+ * engine costs to make.
+ */
+#include "../../engine/batch.h"
+
+#include "../../core/error.h"
+#include "../../core/memory.h"
+#include "../../core/processor.h"
+#include "../../dsp/fft.h"
+#include "../../engine/costs.h"
+#include "cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gc_lane {
+    int64_t floats;
+    float *in, *out;
+    gc_costs costs;
+    gc_schedule schedule;              /* of the file at hand */
+    gc_fft *fft[GC_FFT_MOST_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
+    int64_t points;                    /* what the scratch is for */
+    float *block, *response, *work;    /* samples; spectra */
+    int64_t padded;
+    float *pad; /* a signal with silence around it */
+};
+
+static int devices(gpuconv_error *error) {
+    (void)error;
+    return 1;
+}
+
+static void free_lane(gc_lane *l) {
+    if (!l)
+        return;
+    for (int i = 0; i <= GC_FFT_MOST_LOG2; i++)
+        gc_fft_free(l->fft[i]);
+    free(l->in);
+    free(l->out);
+    free(l->block);
+    free(l->response);
+    free(l->work);
+    free(l->pad);
+    free(l);
+}
+
+static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error) {
+    (void)device;
+    (void)items;
+    gc_lane *l = gc_calloc(1, sizeof *l);
+    *lane = NULL;
+    if (l) {
+        char name[128];
+        l->floats = floats;
+        l->in = gc_calloc(floats, sizeof *l->in);
+        l->out = gc_calloc(floats, sizeof *l->out);
+        gc_processor_name(name, sizeof name);
+        l->costs = gc_costs_of_cpu(name);
+    }
+    if (!l || !l->in || !l->out) {
+        free_lane(l);
+        return gc_fail_memory(error, "a lane");
+    }
+    *lane = l;
+    return GPUCONV_OK;
+}
+
+static int64_t room(const gc_lane *l) {
+    return l->floats;
+}
+
+/* What the command alone would do: a file gives the same bytes either way. Partitions are left to the engine. */
+static bool suits(gc_lane *l, const gpuconv_ir *ir, int64_t frames) {
+    gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
+    gpuconv_error none;
+    double least = HUGE_VAL;
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+        if (gc_cpu_plan_by(&l->costs, &plan, (gpuconv_algorithm)a, frames, &none) == GPUCONV_OK &&
+            plan.predicted < least) {
+            least = plan.predicted;
+            l->schedule = plan.schedule;
+        }
+    }
+    return least < HUGE_VAL && l->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
+}
+
+static float *in(gc_lane *l) {
+    return l->in;
+}
+
+static const float *out(gc_lane *l) {
+    return l->out;
+}
+
+/* Frames from `at` on, silence where the signal is not. */
+static void piece(const float *x, int64_t frames, int64_t at, int64_t count, float *to) {
+    const int64_t before = gc_min(count, gc_max(0, -at)), from = at + before;
+    const int64_t there = gc_max(0, gc_min(frames - from, count - before));
+    memset(to, 0, (size_t)before * sizeof *to);
+    if (there > 0)
+        memcpy(to + before, x + from, (size_t)there * sizeof *to);
+    memset(to + before + there, 0, (size_t)(count - before - there) * sizeof *to);
+}
+
+static bool direct(gc_lane *l, const gc_lane_item *item) {
+    const int64_t total = item->frames + item->taps_count - 1, before = item->taps_count - 1;
+    if (before + total > l->padded) {
+        free(l->pad);
+        l->padded = before + total;
+        l->pad = gc_calloc(l->padded, sizeof *l->pad);
+    }
+    if (!l->pad) {
+        l->padded = 0;
+        return false;
+    }
+    piece(l->in + item->in_at, item->frames, -before, before + total, l->pad);
+    gc_simd_best()->direct(l->pad + before, item->taps, item->taps_count, l->out + item->out_at, total, 0);
+    return true;
+}
+
+/* The transform of so many points, and scratch for it. */
+static const gc_fft *transform_of(gc_lane *l, int64_t points) {
+    int size = 0;
+    while (INT64_C(1) << size < points)
+        size++;
+    if (!l->fft[size])
+        l->fft[size] = gc_fft_new(gc_simd_best(), points);
+    if (!l->fft[size])
+        return NULL;
+    if (points > l->points) {
+        const int64_t floats = gc_fft_floats(l->fft[size]);
+        free(l->block);
+        free(l->response);
+        free(l->work);
+        l->block = gc_calloc(points, sizeof *l->block);
+        l->response = gc_calloc(floats, sizeof *l->response);
+        l->work = gc_calloc(floats, sizeof *l->work);
+        l->points = points;
+    }
+    if (!l->block || !l->response || !l->work) {
+        l->points = 0;
+        return NULL;
+    }
+    return l->fft[size];
+}
+
+static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
+    const gc_schedule *s = &l->schedule;
+    const gc_fft *fft = transform_of(l, s->transform);
+    if (!fft)
+        return false;
+    const int64_t points = s->transform, before = points - s->hop, total = item->frames + item->taps_count - 1;
+    const float *x = l->in + item->in_at, *const factor[] = {l->work}, *const by[] = {l->response};
+    float *y = l->out + item->out_at;
+    const float scale = 2 / (float)points;
+    for (int64_t k = 0; k < item->taps_count; k++)
+        l->block[k] = item->taps[k] * scale;
+    memset(l->block + item->taps_count, 0, (size_t)(points - item->taps_count) * sizeof *l->block);
+    gc_fft_forward(fft, l->block, l->response);
+    for (int64_t n = 0; n < total; n += s->hop) {
+        const int64_t at = n - before;
+        if (at < 0 || at + points > item->frames)
+            piece(x, item->frames, at, points, l->block);
+        gc_fft_forward(fft, at < 0 || at + points > item->frames ? l->block : x + at, l->work);
+        if (n + s->hop <= total) {
+            gc_fft_backward(fft, factor, by, 1, l->work, y + n, before);
+        } else {
+            gc_fft_backward(fft, factor, by, 1, l->work, l->block, before);
+            memcpy(y + n, l->block, (size_t)(total - n) * sizeof *y);
+        }
+    }
+    return true;
+}
+
+static gpuconv_status run(gc_lane *l, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+                          gpuconv_error *error) {
+    (void)in_floats;
+    (void)out_floats;
+    for (int i = 0; i < count; i++) {
+        bool sums = l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT;
+        bool done = sums ? direct(l, &items[i]) : overlap_save(l, &items[i]);
+        if (!done)
+            return gc_fail_memory(error, "a transform");
+    }
+    return GPUCONV_OK;
+}
+
+/* Where the response lies is where it is wanted. */
+static float *keep(int device, const float *planes, int64_t floats) {
+    (void)device;
+    (void)floats;
+    return (float *)planes;
+}
+
+static void forget(int device, float *planes) { /* NOLINT(readability-non-const-parameter): as the seam has it */
+    (void)device;
+    (void)planes;
+}
+
+const gc_batch_backend gc_batch_cpu = {
+    .devices = devices,
+    .lane = new_lane,
+    .room = room,
+    .suits = suits,
+    .in = in,
+    .out = out,
+    .run = run,
+    .free = free_lane,
+    .keep = keep,
+    .forget = forget,
+};
