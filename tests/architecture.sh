@@ -57,7 +57,7 @@ allow dsp 'core/*'
 allow audio 'dsp/*' 'core/*'
 allow report 'core/*'
 allow engine 'dsp/*' 'core/*'
-allow backend/cpu engine/backend.h engine/costs.h 'dsp/*' 'core/*'
+allow backend/cpu engine/backend.h engine/batch.h engine/costs.h 'dsp/*' 'core/*'
 allow backend/cuda engine/backend.h engine/bank.h engine/batch.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
 allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
 allow synth 'audio/*' 'dsp/*' 'core/*'
