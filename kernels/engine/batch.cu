@@ -13,6 +13,7 @@
  * cache. Device memory sees samples once in, once out, and the turns of the last level nobody.
  */
 #include "overlap_save.cuh"
+#include "pcm.cuh"
 #include "turns.h"
 
 /* Only multiprocessors with room for a whole transform beside the cache: compute capability 8.0, 8.7, 9.0, 10.x. */
@@ -85,6 +86,19 @@ __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float
     up_blocks<5>(v, turns + UP_B + t, THREADS);
 }
 
+/* Places t + 512 j, of which sample(n) is place n - at, as far as 0 <= n < length; the rest is silence. */
+template <typename Sample>
+__device__ __forceinline__ void load_by(float2 *v, int64_t at, int64_t length, int t, Sample sample) {
+    const int begin = (int)(at < 0 ? min((int64_t)2 * POINTS, -at) : 0);
+    const int end = (int)max((int64_t)0, min((int64_t)2 * POINTS, length - at));
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        int n = t + THREADS * j, m = n + POINTS;
+        v[j].x = n >= begin && n < end ? sample(at + n) : 0.0f;
+        v[j].y = m >= begin && m < end ? sample(at + m) : 0.0f;
+    }
+}
+
 /* Places t + 512 j of a stretch of `length` samples that begins at x, folded: outside it there is silence. `at`: where
  * the segment's place 0 lies in the stretch. */
 __device__ __forceinline__ void load_within(float2 *v, const float *__restrict__ x, int64_t at, int64_t length, int t) {
@@ -92,13 +106,21 @@ __device__ __forceinline__ void load_within(float2 *v, const float *__restrict__
         load_folded<EACH, THREADS>(v, x + at, t);
         return;
     }
-    const int begin = (int)(at < 0 ? min((int64_t)2 * POINTS, -at) : 0);
-    const int end = (int)max((int64_t)0, min((int64_t)2 * POINTS, length - at));
-#pragma unroll
-    for (int j = 0; j < EACH; j++) {
-        int n = t + THREADS * j, m = n + POINTS;
-        v[j].x = n >= begin && n < end ? __ldg(x + at + n) : 0.0f;
-        v[j].y = m >= begin && m < end ? __ldg(x + at + m) : 0.0f;
+    load_by(v, at, length, t, [x](int64_t n) { return __ldg(x + n); });
+}
+
+/* The same of a channel. */
+__device__ __forceinline__ void load_channel(float2 *v, const gck_samples &in, int64_t at, int64_t length, int t) {
+    const int step = in.step;
+    if (in.format.container == GC_F32 && step == 1) {
+        load_within(v, (const float *)in.at, at, length, t);
+    } else if (in.format.container == GC_S16) {
+        const short *x = (const short *)in.at;
+        load_by(v, at, length, t, [x, step](int64_t n) { return (float)__ldg(x + n * step) * 0x1p-15f; });
+    } else {
+        const void *x = in.at;
+        const gc_container container = in.format.container;
+        load_by(v, at, length, t, [x, container, step](int64_t n) { return sample_of(x, container, n * step); });
     }
 }
 
@@ -111,6 +133,39 @@ __device__ __forceinline__ void store_within(const float2 *v, float *y, int befo
             y[n - before] = add ? y[n - before] + v[j].x : v[j].x;
         if (m >= before && m < end)
             y[m - before] = add ? y[m - before] + v[j].y : v[j].y;
+    }
+}
+
+/* The same to a channel, whose output n is place n - before. */
+__device__ __forceinline__ void store_channel(const float2 *v, const gck_batch_item &item, int64_t first, int before,
+                                              int end, bool add, int t) {
+    const gck_samples &out = item.out;
+    if (out.format.container == GC_F32 && out.step == 1) {
+        store_within(v, (float *)out.at + first, before, end, add, t);
+    } else if (out.format.container == GC_F32) {
+        float *y = (float *)out.at;
+#pragma unroll
+        for (int j = 0; j < 2 * EACH; j++) {
+            int n = t + THREADS * j;
+            float x = j < EACH ? v[j % EACH].x : v[j % EACH].y, *to = y + (first + n - before) * out.step;
+            if (n >= before && n < end)
+                *to = add ? *to + x : x;
+        }
+    } else {
+        const float scale = (float)(1u << (out.format.bits - 1));
+        unsigned count = 0;
+#pragma unroll
+        for (int j = 0; j < 2 * EACH; j++) {
+            int n = t + THREADS * j;
+            bool clipped = false;
+            if (n >= before && n < end)
+                save(out.at, out.format.container, (first + n - before) * out.step,
+                     quantize(j < EACH ? v[j % EACH].x : v[j % EACH].y, scale, 32 - out.format.bits, &clipped));
+            count += clipped;
+        }
+        count = __reduce_add_sync(0xffffffffu, count);
+        if (t % 32 == 0 && count)
+            atomicAdd(item.clipped, (unsigned long long)count);
     }
 }
 
@@ -148,7 +203,7 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
                 *(float4 *)(h + j * THREADS) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
             const int before = (part + 2) / 4 * 4, hop = 2 * POINTS - before;
             for (int64_t n = item.first; n < item.end; n += hop) {
-                load_within(v, item.in, n - before - late, item.frames, t);
+                load_channel(v, item.in, n - before - late, item.frames, t);
                 __syncthreads();
                 forward(v, shared, t, turns);
 #pragma unroll
@@ -159,8 +214,7 @@ __global__ void __launch_bounds__(THREADS, 1) batch(const gck_batch_item *__rest
                 }
                 inverse(v, shared, t, turns);
                 unfold<EACH>(v, unfolding<POINTS>(t));
-                store_within(v, item.out + n, before, (int)min((int64_t)2 * POINTS, item.end - n + before), late > 0,
-                             t);
+                store_channel(v, item, n, before, (int)min((int64_t)2 * POINTS, item.end - n + before), late > 0, t);
             }
         }
         __syncthreads();

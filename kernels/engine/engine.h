@@ -104,13 +104,22 @@ cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t h
 
 enum { GCK_BATCH_PART = 16384 }; /* taps that are done at a time */
 
-/* Outputs first .. end - 1 of one signal: out[n] = dry in[n] + wet (taps * in)[n], where in has `frames` frames and
- * silence around them. Pointers to device memory; taps_count >= 1. */
+/* One channel of a signal: sample n is the n step-th from `at` on. */
+typedef struct gck_samples {
+    void *at;
+    gc_pcm format;
+    int step;
+} gck_samples;
+
+/* Outputs first .. end - 1 of one channel: out[n] = dry in[n] + wet (taps * in)[n], where in has `frames` frames and
+ * silence around them. Pointers to device memory; taps_count >= 1, and at most GCK_BATCH_PART if the output is not
+ * floats, whose samples that did not fit are added to *clipped. */
 typedef struct gck_batch_item {
-    const float *in, *taps;
-    float *out;
+    gck_samples in, out;
+    const float *taps;
     int64_t frames, first, end, taps_count;
     float wet, dry;
+    unsigned long long *clipped;
 } gck_batch_item;
 
 typedef struct gck_batch_needs {

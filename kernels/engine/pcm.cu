@@ -1,25 +1,10 @@
 /* PCM conversion on the device: a thread a frame. A warp touches 32 neighbouring frames of every channel, whole lines
  * on the planar side and, over the turns of its loop, on the interleaved side too. */
-#include "engine.h"
+#include "pcm.cuh"
 
 namespace {
 
 enum { BLOCK = 256 };
-
-__device__ __forceinline__ float load(const void *raw, gc_container container, int64_t i) {
-    switch (container) {
-    case GC_S16:
-        return (float)((const short *)raw)[i] * 0x1p-15f;
-    case GC_S24: {
-        const unsigned char *p = (const unsigned char *)raw + 3 * i;
-        return (float)(int)((unsigned)p[0] << 8 | (unsigned)p[1] << 16 | (unsigned)p[2] << 24) * 0x1p-31f;
-    }
-    case GC_S32:
-        return (float)((const int *)raw)[i] * 0x1p-31f;
-    default:
-        return ((const float *)raw)[i];
-    }
-}
 
 __global__ void unpack(gc_container container, const void *__restrict__ raw, int channels, int64_t given,
                        int64_t frames, float *__restrict__ planar, int64_t stride) {
@@ -27,29 +12,7 @@ __global__ void unpack(gc_container container, const void *__restrict__ raw, int
     if (frame >= frames)
         return;
     for (int c = 0; c < channels; c++)
-        planar[c * stride + frame] = frame < given ? load(raw, container, frame * channels + c) : 0.0f;
-}
-
-/* The same rounding, clamping and NaN rule as src/dsp/pcm.c. */
-__device__ __forceinline__ int quantize(float x, float scale, int shift, bool *clipped) {
-    float v = rintf(x * scale);
-    *clipped = !(v < scale) || v < -scale;
-    if (!(v < scale))
-        return v >= scale ? (int)(0x80000000u - (1u << shift)) : 0;
-    return v < -scale ? (int)0x80000000u : (int)((unsigned)(int)v << shift);
-}
-
-__device__ __forceinline__ void save(void *raw, gc_container container, int64_t i, int v) {
-    if (container == GC_S16) {
-        ((short *)raw)[i] = (short)(v >> 16);
-    } else if (container == GC_S24) {
-        unsigned char *p = (unsigned char *)raw + 3 * i;
-        p[0] = (unsigned char)(v >> 8);
-        p[1] = (unsigned char)(v >> 16);
-        p[2] = (unsigned char)(v >> 24);
-    } else {
-        ((int *)raw)[i] = v;
-    }
+        planar[c * stride + frame] = frame < given ? sample_of(raw, container, frame * channels + c) : 0.0f;
 }
 
 __global__ void pack(gc_pcm format, float scale, const float *__restrict__ planar, int64_t stride, int channels,

@@ -61,6 +61,10 @@ gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const
  * broadcast and cart chunks, as far as the new format holds them. Before the first sample. MEMORY. */
 gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, gpuconv_error *error);
 
+/* What a writer made with these would want, without one. */
+gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
+                                gpuconv_error *error);
+
 /* What to hand to gc_writer_write. */
 gc_pcm gc_writer_pcm(const gc_writer *writer);
 int gc_writer_channels(const gc_writer *writer);

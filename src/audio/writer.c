@@ -274,6 +274,15 @@ gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const
     return GPUCONV_OK;
 }
 
+gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
+                                gpuconv_error *error) {
+    int format;
+    gpuconv_status status = choose_format(path, NULL, like, channels, frames, &format, error);
+    if (!status)
+        *pcm = gc_format_pcm(format);
+    return status;
+}
+
 gc_pcm gc_writer_pcm(const gc_writer *w) {
     return w->pcm;
 }

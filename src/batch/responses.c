@@ -120,10 +120,11 @@ static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpucon
     return gpuconv_ir_prepare(w->path, &p, w->channels, w->rate, ir, error);
 }
 
-gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response,
+gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response, bool *fresh,
                                  gpuconv_error *error) {
     char numbers[160];
     *response = NULL;
+    *fresh = false;
     int n =
         snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", w->rate, w->gain, w->wet, w->dry, w->channels);
     size_t room = (size_t)n + strlen(w->path) + 1;
@@ -177,6 +178,7 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
         gc_responses_give_back(r, one);
     else
         *response = one;
+    *fresh = !status;
     return status;
 }
 

@@ -32,9 +32,10 @@ typedef struct gc_response_wish {
  * NULL: no memory. */
 gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes));
 
-/* The response as wished, until it is given back. As gpuconv_ir_load, _resample, _route, _mix. */
+/* The response as wished, until it is given back; *fresh: prepared for this caller, nobody has had it before. As
+ * gpuconv_ir_load, _resample, _route, _mix. */
 gpuconv_status gc_responses_take(gc_responses *responses, const gc_response_wish *wish, gc_response **response,
-                                 gpuconv_error *error);
+                                 bool *fresh, gpuconv_error *error);
 void gc_responses_give_back(gc_responses *responses, gc_response *response);
 
 /* One caller at a time looks at, and fills in, a response's planes[]. */

@@ -20,16 +20,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20 };
+enum { LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
 
 /* A file that is open: what is read of it, and what it becomes. */
 typedef struct open_file {
     int64_t entry;
     gc_reader *reader;
     gc_response *response;
-    int64_t frames;          /* to be read; -1: not known */
-    int64_t in_at, out_at;   /* in the lane */
-    int64_t in_row, out_row; /* floats a channel there */
+    bool fresh;     /* nobody else has had the response */
+    int64_t frames; /* to be read; -1: not known */
+    /* In the lane: from which byte on, how many bytes, and from one channel to the next; what is stored there. */
+    int64_t in_at, in_bytes, in_row, out_at, out_bytes, out_row;
+    gc_pcm in_pcm, out_pcm;
+    bool stored; /* the output as the file will store it */
+    int item;    /* its first one there */
     double began;
     char *path;
     gc_audio_info info;
@@ -83,7 +87,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     if (status)
         return status;
     gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels};
-    return gc_responses_take(w->responses, &wish, &f->response, error);
+    return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 
 static gpuconv_status open_output(open_file *f, gc_writer **writer, gpuconv_error *error) {
@@ -173,12 +177,27 @@ static bool for_lane(const lane *l, const open_file *f) {
            (!b->suits || b->suits(l->lane, ir, f->frames));
 }
 
-static bool fits(const lane *l, const open_file *f) {
+/* How the file is to lie in the lane. */
+static gpuconv_status lay_out(const lane *l, open_file *f, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
+    const int64_t total = f->frames + ir->frames - 1, taps = l->w->backend->stored_taps;
+    const gc_pcm floats = {GC_F32, 32};
+    f->in_pcm = taps > 0 ? f->info.pcm : floats;
+    f->in_row = taps > 0 ? gc_pcm_bytes(f->in_pcm) : 4 * gc_round_up(f->frames, 4);
+    f->in_bytes = gc_round_up(ir->inputs * (taps > 0 ? f->frames * f->in_row : f->in_row), 16);
+    gpuconv_status status = gc_writer_pcm_of(f->path, &f->info, ir->outputs, total, &f->out_pcm, error);
+    f->stored = taps > 0 && (ir->frames <= taps || f->out_pcm.container == GC_F32);
+    if (!f->stored)
+        f->out_pcm = floats;
+    f->out_row = f->stored ? gc_pcm_bytes(f->out_pcm) : 4 * gc_round_up(total, 4);
+    f->out_bytes = gc_round_up(ir->outputs * (f->stored ? total * f->out_row : f->out_row), 16);
+    return status;
+}
+
+static bool fits(const lane *l, const open_file *f) {
     int64_t room = l->w->backend->room(l->lane);
-    return l->files < l->most && l->items + ir->outputs <= LANE_ITEMS &&
-           l->in_used + ir->inputs * gc_round_up(f->frames, 4) <= room &&
-           l->out_used + ir->outputs * gc_round_up(f->frames + ir->frames - 1, 4) <= room;
+    return l->files < l->most && l->items + f->response->ir->outputs <= LANE_ITEMS &&
+           l->in_used + f->in_bytes <= room && l->out_used + f->out_bytes <= room;
 }
 
 /* The response's planes on the lane's device. NULL: no memory there. */
@@ -192,6 +211,22 @@ static const float *planes_of(const lane *l, gc_response *r) {
     return planes;
 }
 
+/* A response that is met for the first time travels with the samples; one that comes again stays on the device. *at:
+ * where in the lane's input its planes lie, or where on the device, if that is not NULL. False: no memory there. */
+static bool place_response(lane *l, const open_file *f, int64_t *at, const float **planes) {
+    const gpuconv_ir *ir = f->response->ir;
+    const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
+    *at = l->in_used;
+    *planes = NULL;
+    if (l->w->backend->stored_taps > 0 && f->fresh && l->in_used + bytes <= l->w->backend->room(l->lane)) {
+        memcpy((char *)l->w->backend->in(l->lane) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
+        l->in_used += bytes;
+        return true;
+    }
+    *planes = planes_of(l, f->response);
+    return *planes != NULL;
+}
+
 static bool raw_room(lane *l, int64_t bytes) {
     if (bytes > l->raw_bytes) {
         free(l->raw);
@@ -201,36 +236,50 @@ static bool raw_room(lane *l, int64_t bytes) {
     return l->raw != NULL;
 }
 
-/* Decodes a file into the lane, behind what is there. */
+/* Reads a file into the lane, behind what is there. */
 static gpuconv_status load(lane *l, open_file *f, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    int channels = f->info.channels;
-    float *planar[LANE_ITEMS];
-    int64_t got, bytes = f->frames * channels * gc_pcm_bytes(f->info.pcm);
-    const float *planes = planes_of(l, f->response);
-    if (!planes || !raw_room(l, bytes))
+    const gc_batch_backend *b = l->w->backend;
+    const int channels = f->info.channels;
+    const bool as_is = b->stored_taps > 0;
+    char *in = (char *)b->in(l->lane) + l->in_used;
+    int64_t got, taps_at;
+    const float *planes;
+    if (!as_is && !raw_room(l, f->frames * channels * gc_pcm_bytes(f->info.pcm)))
         return gc_fail_memory(error, f->path);
-    gpuconv_status status = gc_reader_read(f->reader, l->raw, f->frames, &got, error);
+    gpuconv_status status = gc_reader_read(f->reader, as_is ? in : l->raw, f->frames, &got, error);
     if (status)
         return status;
     if (got != f->frames)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
                        l->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
+    if (!as_is) {
+        float *planar[LANE_ITEMS];
+        for (int c = 0; c < channels; c++)
+            planar[c] = (float *)(void *)(in + c * f->in_row);
+        gc_pcm_unpack(gc_simd_best(), f->info.pcm, l->raw, channels, f->frames, planar, 0);
+    }
     f->in_at = l->in_used;
     f->out_at = l->out_used;
-    f->in_row = gc_round_up(f->frames, 4);
-    f->out_row = gc_round_up(f->frames + ir->frames - 1, 4);
-    for (int c = 0; c < channels; c++)
-        planar[c] = l->w->backend->in(l->lane) + f->in_at + c * f->in_row;
-    gc_pcm_unpack(gc_simd_best(), f->info.pcm, l->raw, channels, f->frames, planar, 0);
-    for (int r = 0; r < ir->routes; r++)
-        l->item[l->items++] = (gc_lane_item){.in_at = f->in_at + ir->route[r].input * f->in_row,
-                                             .frames = f->frames,
-                                             .out_at = f->out_at + ir->route[r].output * f->out_row,
-                                             .taps_count = ir->frames,
-                                             .taps = planes + ir->route[r].plane * ir->frames};
-    l->in_used += channels * f->in_row;
-    l->out_used += ir->outputs * f->out_row;
+    f->item = l->items;
+    l->in_used += f->in_bytes;
+    if (!place_response(l, f, &taps_at, &planes)) {
+        l->in_used = f->in_at;
+        return gc_fail_memory(error, f->path);
+    }
+    for (int r = 0; r < ir->routes; r++) {
+        const gc_route *route = &ir->route[r];
+        const int64_t plane = route->plane * ir->frames;
+        l->item[l->items++] = (gc_lane_item){
+            .in = {f->in_at + route->input * f->in_row, f->in_pcm, as_is ? channels : 1},
+            .out = {f->out_at + route->output * f->out_row, f->out_pcm, f->stored ? ir->outputs : 1},
+            .frames = f->frames,
+            .taps_count = ir->frames,
+            .taps = planes ? planes + plane : NULL,
+            .taps_at = taps_at + plane * (int64_t)sizeof(float),
+        };
+    }
+    l->out_used += f->out_bytes;
     gc_reader_free(f->reader); /* at once: descriptors are few */
     f->reader = NULL;
     l->file[l->files++] = *f;
@@ -239,18 +288,25 @@ static gpuconv_status load(lane *l, open_file *f, gpuconv_error *error) {
 
 static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
+    const char *out = (const char *)l->w->backend->out(l->lane) + f->out_at;
     int64_t frames = f->frames + ir->frames - 1;
-    const float *planar[LANE_ITEMS];
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
     gpuconv_status status = open_output(f, &writer, error);
-    if (!status && !raw_room(l, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
-        status = gc_fail_memory(error, f->path);
-    if (!status) {
+    if (!status && f->stored) {
+        for (int r = 0; r < ir->routes; r++)
+            overs.clipped += l->item[f->item + r].clipped;
+        status = gc_writer_write(writer, out, frames, error);
+    } else if (!status) {
+        const float *planar[LANE_ITEMS];
         for (int c = 0; c < ir->outputs; c++)
-            planar[c] = l->w->backend->out(l->lane) + f->out_at + c * f->out_row;
-        gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, l->raw, &overs);
-        status = gc_writer_write(writer, l->raw, frames, error);
+            planar[c] = (const float *)(const void *)(out + c * f->out_row);
+        if (!raw_room(l, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
+            status = gc_fail_memory(error, f->path);
+        if (!status) {
+            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, l->raw, &overs);
+            status = gc_writer_write(writer, l->raw, frames, error);
+        }
     }
     if (!status)
         status = gc_writer_commit(writer, error);
@@ -279,11 +335,14 @@ static gpuconv_status flush(lane *l, gpuconv_error *error) {
 }
 
 static gpuconv_status on_lane(lane *l, open_file *f, gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    if (!fits(l, f))
-        status = flush(l, error);
-    gpuconv_error why = *error;
-    gpuconv_status loaded = status ? status : load(l, f, &why);
+    gpuconv_error why = {0};
+    gpuconv_status status = GPUCONV_OK, loaded = lay_out(l, f, &why);
+    if (!loaded && !fits(l, f)) {
+        loaded = status = flush(l, error);
+        why = *error;
+    }
+    if (!loaded)
+        loaded = load(l, f, &why);
     if (loaded) {
         tell(l->w, f, loaded, &why, l->where, 0);
         close_file(l->w, f);
@@ -322,7 +381,7 @@ gpuconv_status gc_work(const gc_worker *w, gpuconv_error *error) {
     l->most = core ? 1 : LANE_FILES;
     (void)snprintf(l->where, sizeof l->where, core ? "cpu" : "cuda %d", w->device);
     gpuconv_status status =
-        w->backend->lane(w->device, core ? FILE_FLOATS : 2 * FILE_FLOATS, LANE_ITEMS, &l->lane, error);
+        w->backend->lane(w->device, core ? FILE_BYTES : 2 * FILE_BYTES, LANE_ITEMS, &l->lane, error);
     if (!status)
         status = every(l, error);
     for (int i = 0; i < l->files; i++)

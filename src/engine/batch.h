@@ -5,34 +5,48 @@
 #ifndef GC_ENGINE_BATCH_H
 #define GC_ENGINE_BATCH_H
 
+#include "../dsp/pcm.h"
 #include "../gpuconv.h"
 
-/* One signal of a lane: `frames` floats at in + in_at, its result of frames + taps - 1 floats at out + out_at, both
- * multiples of four. */
+/* One channel in a lane's input or output: sample n is the n step-th from byte `at` on, a multiple of its size. */
+typedef struct gc_lane_samples {
+    int64_t at;
+    gc_pcm format;
+    int step;
+} gc_lane_samples;
+
+/* `frames` frames of a channel, and its result of frames + taps_count - 1. */
 typedef struct gc_lane_item {
-    int64_t in_at, frames, out_at, taps_count;
-    const float *taps; /* where the device reads them */
+    gc_lane_samples in, out;
+    int64_t frames, taps_count;
+    const float *taps; /* where the device reads them; NULL: in the lane's input, */
+    int64_t taps_at;   /* from this byte on, a multiple of 16 */
+    int64_t clipped;   /* found by `run`: samples that did not fit an output of integers */
 } gc_lane_item;
 
 typedef struct gc_lane gc_lane;
 
 typedef struct gc_batch_backend {
+    /* Up to so many taps samples come and go as files store them, beyond that they go as floats; 0: channels are
+     * floats, one after the other (step 1), both ways. */
+    int64_t stored_taps;
+
     /* How many devices there are; 0 with a reason. */
     int (*devices)(gpuconv_error *error);
 
-    /* A lane with room for so many floats each way and so many items; memory exhausted on the device halves both
+    /* A lane with room for so many bytes each way and so many items; memory exhausted on the device halves both
      * before it fails. DEVICE, MEMORY. */
-    gpuconv_status (*lane)(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error);
+    gpuconv_status (*lane)(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error);
     int64_t (*room)(const gc_lane *lane);
 
     /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: as a plan for
      * one thread would. NULL: always. */
     bool (*suits)(gc_lane *lane, const gpuconv_ir *ir, int64_t frames);
-    float *(*in)(gc_lane *lane); /* host memory */
-    const float *(*out)(gc_lane *lane);
+    void *(*in)(gc_lane *lane); /* host memory */
+    const void *(*out)(gc_lane *lane);
 
     /* Convolves; the results stand in `out` when this returns. DEVICE. */
-    gpuconv_status (*run)(gc_lane *lane, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+    gpuconv_status (*run)(gc_lane *lane, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                           gpuconv_error *error);
     void (*free)(gc_lane *lane);
 

@@ -317,13 +317,14 @@ static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **
     (void)state;
     static const int64_t lengths[] = {1, 2, 5, 1000, 24768, 24769, 32768, 50001, 300000};
     static const int64_t taps[] = {1, 2, 4, 5, 100, 8000, 16384, 16385, 40000};
-    enum { SIGNALS = COUNT(lengths), RESPONSES = COUNT(taps) };
+    enum { SIGNALS = COUNT(lengths), RESPONSES = COUNT(taps), ROOM = 1 << 25 };
+    const gc_pcm floats = {GC_F32, 32};
     int signals = quick ? 6 : SIGNALS, responses = quick ? 6 : RESPONSES;
     oracle_random random = {11};
     gpuconv_error error = {0};
     gc_lane *lane;
     double worst = -HUGE_VAL;
-    CHECK(gc_batch_cuda.lane(0, 1 << 23, SIGNALS * RESPONSES, &lane, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_batch_cuda.lane(0, ROOM, SIGNALS * RESPONSES, &lane, &error) == GPUCONV_OK, "%s", error.message);
     gc_lane_item items[SIGNALS * RESPONSES];
     guarded x[SIGNALS], h[RESPONSES];
     float *on_device[RESPONSES];
@@ -337,18 +338,29 @@ static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **
     for (int s = 0; s < signals; s++) {
         x[s] = guarded_random(&random, 1, lengths[s]);
         for (int r = 0; r < responses; r++) {
-            items[count++] = (gc_lane_item){in, lengths[s], out, taps[r], on_device[r]};
-            memcpy(gc_batch_cuda.in(lane) + in, x[s].channel[0], (size_t)lengths[s] * sizeof(float));
-            in += (lengths[s] + 3) / 4 * 4;
-            out += (lengths[s] + taps[r] + 2) / 4 * 4;
-            CHECK(in <= 1 << 23 && out <= 1 << 23, "the lane is too small for the test");
+            gc_lane_item *item = &items[count++];
+            *item = (gc_lane_item){.in = {in, floats, 1},
+                                   .out = {out, floats, 1},
+                                   .frames = lengths[s],
+                                   .taps_count = taps[r],
+                                   .taps = on_device[r]};
+            memcpy((char *)gc_batch_cuda.in(lane) + in, x[s].channel[0], (size_t)lengths[s] * sizeof(float));
+            in += (lengths[s] + 3) / 4 * 16;
+            out += (lengths[s] + taps[r] + 2) / 4 * 16;
+            if ((s + r) % 3 == 0) { /* the response among the samples */
+                memcpy((char *)gc_batch_cuda.in(lane) + in, h[r].channel[0], (size_t)taps[r] * sizeof(float));
+                item->taps = NULL;
+                item->taps_at = in;
+                in += (taps[r] + 3) / 4 * 16;
+            }
+            CHECK(in <= ROOM && out <= ROOM, "the lane is too small for the test");
         }
     }
-    memset((void *)(uintptr_t)gc_batch_cuda.out(lane), 0xff, (size_t)out * sizeof(float));
+    memset((void *)(uintptr_t)gc_batch_cuda.out(lane), 0xff, (size_t)out);
     CHECK(gc_batch_cuda.run(lane, items, count, in, out, &error) == GPUCONV_OK, "%s", error.message);
     for (int i = 0; i < count; i++) {
         const guarded *signal = &x[i / responses], *response = &h[i % responses];
-        const float *got = gc_batch_cuda.out(lane) + items[i].out_at;
+        const float *got = (const float *)gc_batch_cuda.out(lane) + items[i].out.at / 4;
         int64_t total = signal->frames + response->frames - 1;
         double wrong = 0, power = 0;
         for (int64_t n = 0; n < total; n++)

@@ -17,7 +17,7 @@
 #include <string.h>
 
 struct gc_lane {
-    int64_t floats;
+    int64_t bytes;
     float *in, *out;
     gc_costs costs;
     gc_schedule schedule;              /* of the file at hand */
@@ -47,16 +47,16 @@ static void free_lane(gc_lane *l) {
     free(l);
 }
 
-static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error) {
+static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error) {
     (void)device;
     (void)items;
     gc_lane *l = gc_calloc(1, sizeof *l);
     *lane = NULL;
     if (l) {
         char name[128];
-        l->floats = floats;
-        l->in = gc_calloc(floats, sizeof *l->in);
-        l->out = gc_calloc(floats, sizeof *l->out);
+        l->bytes = bytes;
+        l->in = gc_calloc(bytes, 1);
+        l->out = gc_calloc(bytes, 1);
         gc_processor_name(name, sizeof name);
         l->costs = gc_costs_of_cpu(name);
     }
@@ -69,7 +69,7 @@ static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **
 }
 
 static int64_t room(const gc_lane *l) {
-    return l->floats;
+    return l->bytes;
 }
 
 /* What the command alone would do: a file gives the same bytes either way. Partitions are left to the engine. */
@@ -87,11 +87,11 @@ static bool suits(gc_lane *l, const gpuconv_ir *ir, int64_t frames) {
     return least < HUGE_VAL && l->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
 }
 
-static float *in(gc_lane *l) {
+static void *in(gc_lane *l) {
     return l->in;
 }
 
-static const float *out(gc_lane *l) {
+static const void *out(gc_lane *l) {
     return l->out;
 }
 
@@ -116,8 +116,8 @@ static bool direct(gc_lane *l, const gc_lane_item *item) {
         l->padded = 0;
         return false;
     }
-    piece(l->in + item->in_at, item->frames, -before, before + total, l->pad);
-    gc_simd_best()->direct(l->pad + before, item->taps, item->taps_count, l->out + item->out_at, total, 0);
+    piece(l->in + item->in.at / 4, item->frames, -before, before + total, l->pad);
+    gc_simd_best()->direct(l->pad + before, item->taps, item->taps_count, l->out + item->out.at / 4, total, 0);
     return true;
 }
 
@@ -153,8 +153,8 @@ static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
     if (!fft)
         return false;
     const int64_t points = s->transform, before = points - s->hop, total = item->frames + item->taps_count - 1;
-    const float *x = l->in + item->in_at, *const factor[] = {l->work}, *const by[] = {l->response};
-    float *y = l->out + item->out_at;
+    const float *x = l->in + item->in.at / 4, *const factor[] = {l->work}, *const by[] = {l->response};
+    float *y = l->out + item->out.at / 4;
     const float scale = 2 / (float)points;
     for (int64_t k = 0; k < item->taps_count; k++)
         l->block[k] = item->taps[k] * scale;
@@ -175,10 +175,10 @@ static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
     return true;
 }
 
-static gpuconv_status run(gc_lane *l, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                           gpuconv_error *error) {
-    (void)in_floats;
-    (void)out_floats;
+    (void)in_bytes;
+    (void)out_bytes;
     for (int i = 0; i < count; i++) {
         bool sums = l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT;
         bool done = sums ? direct(l, &items[i]) : overlap_save(l, &items[i]);

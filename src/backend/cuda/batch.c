@@ -14,9 +14,10 @@ enum { SMALLEST = 2, HOPS = 8, LONGEST = 32768 }; /* a segment is done by one bl
 
 struct gc_lane {
     int device, items, segments;
-    int64_t floats;
-    float *in, *out;               /* pinned */
-    float *device_in, *device_out; /* with what is below, one allocation each */
+    int64_t bytes;
+    char *in, *out;                               /* pinned */
+    char *device_in, *device_out;                 /* with what is below, one allocation each */
+    unsigned long long *clipped, *device_clipped; /* an item */
     gck_batch_item *item, *device_item;
     float2 *turns, *spectra;
     int *ticket;
@@ -55,11 +56,14 @@ static void give_memory(gc_lane *l) {
     cudaFreeHost(l->in);
     cudaFreeHost(l->out);
     cudaFreeHost(l->item);
+    cudaFreeHost(l->clipped);
+    cudaFree(l->device_clipped);
     cudaFree(l->device_in);
     cudaFree(l->device_out);
     cudaFree(l->device_item);
     l->in = l->out = l->device_in = l->device_out = NULL;
     l->item = l->device_item = NULL;
+    l->clipped = l->device_clipped = NULL;
 }
 
 static void free_lane(gc_lane *l) {
@@ -77,15 +81,19 @@ static void free_lane(gc_lane *l) {
     free(l);
 }
 
-/* Room for so many floats; items of a lane may be cut into segments, at most one more for every LONGEST floats. */
-static cudaError_t take_memory(gc_lane *l, int64_t floats, int items) {
-    size_t bytes = (size_t)floats * sizeof(float);
-    l->floats = floats;
+/* Items of a lane may be cut into segments, at most one more for every LONGEST samples of at least two bytes. */
+static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
+    const size_t bytes = (size_t)room, counts = (size_t)items * sizeof *l->clipped;
+    l->bytes = room;
     l->items = items;
-    l->segments = items + (int)(floats / LONGEST) + 1;
+    l->segments = items + (int)(room / 2 / LONGEST) + 1;
     cudaError_t failed = cudaMalloc((void **)&l->device_in, bytes);
     if (!failed)
         failed = cudaMalloc((void **)&l->device_out, bytes);
+    if (!failed)
+        failed = cudaMalloc((void **)&l->device_clipped, counts);
+    if (!failed)
+        failed = cudaHostAlloc((void **)&l->clipped, counts, cudaHostAllocPortable);
     if (!failed)
         failed = cudaMalloc((void **)&l->device_item, (size_t)l->segments * sizeof *l->item);
     if (!failed)
@@ -120,7 +128,7 @@ static cudaError_t take_tables(gc_lane *l) {
     return failed;
 }
 
-static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **lane, gpuconv_error *error) {
+static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error) {
     *lane = NULL;
     gc_lane *l = gc_calloc(1, sizeof *l);
     if (!l)
@@ -138,11 +146,11 @@ static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **
     if (!failed)
         failed = take_tables(l);
     if (!failed)
-        failed = take_memory(l, floats, items);
+        failed = take_memory(l, bytes, items);
     for (int part = 2; failed == cudaErrorMemoryAllocation && part <= SMALLEST; part *= 2) {
         (void)cudaGetLastError(); /* no memory is no lasting failure */
         give_memory(l);
-        failed = take_memory(l, floats / part / 4 * 4, items / part + 1);
+        failed = take_memory(l, bytes / part / 16 * 16, items / part + 1);
     }
     if (failed) {
         (void)cudaGetLastError();
@@ -154,32 +162,33 @@ static gpuconv_status new_lane(int device, int64_t floats, int items, gc_lane **
 }
 
 static int64_t room(const gc_lane *l) {
-    return l->floats;
+    return l->bytes;
 }
 
-static float *in(gc_lane *l) {
+static void *in(gc_lane *l) {
     return l->in;
 }
 
-static const float *out(gc_lane *l) {
+static const void *out(gc_lane *l) {
     return l->out;
 }
 
 /* Segments of an item, so that a long one does not keep one block busy while others have nothing to do. */
-static int cut(const gc_lane *l, const gc_lane_item *from, gck_batch_item *to) {
+static int cut(const gc_lane *l, const gc_lane_item *from, int number, gck_batch_item *to) {
     int64_t total = from->frames + from->taps_count - 1, step = total;
     int n = 0;
     if (from->taps_count <= GCK_BATCH_PART)
         step = HOPS * (2 * (int64_t)GCK_BATCH_PART - (from->taps_count + 2) / 4 * 4);
     for (int64_t at = 0; at < total; at += step)
-        to[n++] = (gck_batch_item){.in = l->device_in + from->in_at,
-                                   .taps = from->taps,
-                                   .out = l->device_out + from->out_at,
+        to[n++] = (gck_batch_item){.in = {l->device_in + from->in.at, from->in.format, from->in.step},
+                                   .out = {l->device_out + from->out.at, from->out.format, from->out.step},
+                                   .taps = from->taps ? from->taps : (const void *)(l->device_in + from->taps_at),
                                    .frames = from->frames,
                                    .first = at,
                                    .end = gc_min(at + step, total),
                                    .taps_count = from->taps_count,
-                                   .wet = 1};
+                                   .wet = 1,
+                                   .clipped = l->device_clipped + number};
     return n;
 }
 
@@ -189,28 +198,33 @@ static int by_length(const void *a, const void *b) {
     return (m < n) - (m > n);
 }
 
-static gpuconv_status run(gc_lane *l, const gc_lane_item *items, int count, int64_t in_floats, int64_t out_floats,
+static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                           gpuconv_error *error) {
     int n = 0;
     for (int i = 0; i < count; i++)
-        n += cut(l, &items[i], l->item + n);
+        n += cut(l, &items[i], i, l->item + n);
     qsort(l->item, (size_t)n, sizeof *l->item, by_length);
     cudaError_t failed = cudaSetDevice(l->device);
     if (!failed)
-        failed =
-            cudaMemcpyAsync(l->device_in, l->in, (size_t)in_floats * sizeof(float), cudaMemcpyHostToDevice, l->stream);
+        failed = cudaMemcpyAsync(l->device_in, l->in, (size_t)in_bytes, cudaMemcpyHostToDevice, l->stream);
+    const size_t counts = (size_t)count * sizeof *l->clipped;
+    if (!failed)
+        failed = cudaMemsetAsync(l->device_clipped, 0, counts, l->stream);
     if (!failed)
         failed =
             cudaMemcpyAsync(l->device_item, l->item, (size_t)n * sizeof *l->item, cudaMemcpyHostToDevice, l->stream);
     if (!failed)
         failed = gck_batch(l->device_item, n, l->turns, l->spectra, l->ticket, l->stream);
     if (!failed)
-        failed = cudaMemcpyAsync(l->out, l->device_out, (size_t)out_floats * sizeof(float), cudaMemcpyDeviceToHost,
-                                 l->stream);
+        failed = cudaMemcpyAsync(l->out, l->device_out, (size_t)out_bytes, cudaMemcpyDeviceToHost, l->stream);
+    if (!failed)
+        failed = cudaMemcpyAsync(l->clipped, l->device_clipped, counts, cudaMemcpyDeviceToHost, l->stream);
     if (!failed)
         failed = cudaStreamSynchronize(l->stream);
     if (failed)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", l->device, cudaGetErrorString(failed));
+    for (int i = 0; i < count; i++)
+        items[i].clipped = (int64_t)l->clipped[i];
     return GPUCONV_OK;
 }
 
@@ -287,11 +301,16 @@ static cudaError_t trial_begin(trial_device *d, int number, trial_shape *s) {
     if (!failed && !items)
         failed = cudaErrorMemoryAllocation;
     s->count = 0;
-    d->lane.device_in = d->in;
-    d->lane.device_out = d->out;
+    d->lane.device_in = (char *)d->in;
+    d->lane.device_out = (char *)d->out;
+    const gc_pcm floats = {GC_F32, 32};
     for (int64_t i = 0; i < s->signals && !failed; i++) {
-        gc_lane_item item = {i * s->in_row, s->frames, i * s->out_row, s->taps, d->taps + i * s->taps_row};
-        s->count += cut(&d->lane, &item, items + s->count);
+        gc_lane_item item = {.in = {i * s->in_row * (int64_t)each, floats, 1},
+                             .out = {i * s->out_row * (int64_t)each, floats, 1},
+                             .frames = s->frames,
+                             .taps_count = s->taps,
+                             .taps = d->taps + i * s->taps_row};
+        s->count += cut(&d->lane, &item, 0, items + s->count);
     }
     if (!failed)
         qsort(items, (size_t)s->count, sizeof *items, by_length);
@@ -407,6 +426,7 @@ static gpuconv_status trial(const int *device, int devices, int64_t signals, int
 }
 
 const gc_batch_backend gc_batch_cuda = {
+    .stored_taps = GCK_BATCH_PART,
     .devices = devices,
     .lane = new_lane,
     .room = room,

@@ -1,0 +1,44 @@
+/* Samples as files store them, one at a time. */
+#ifndef GC_KERNELS_PCM_CUH
+#define GC_KERNELS_PCM_CUH
+
+#include "engine.h"
+
+__device__ __forceinline__ float sample_of(const void *raw, gc_container container, int64_t i) {
+    switch (container) {
+    case GC_S16:
+        return (float)((const short *)raw)[i] * 0x1p-15f;
+    case GC_S24: {
+        const unsigned char *p = (const unsigned char *)raw + 3 * i;
+        return (float)(int)((unsigned)p[0] << 8 | (unsigned)p[1] << 16 | (unsigned)p[2] << 24) * 0x1p-31f;
+    }
+    case GC_S32:
+        return (float)((const int *)raw)[i] * 0x1p-31f;
+    default:
+        return ((const float *)raw)[i];
+    }
+}
+
+/* The same rounding, clamping and NaN rule as src/dsp/pcm.c. */
+__device__ __forceinline__ int quantize(float x, float scale, int shift, bool *clipped) {
+    float v = rintf(x * scale);
+    *clipped = !(v < scale) || v < -scale;
+    if (!(v < scale))
+        return v >= scale ? (int)(0x80000000u - (1u << shift)) : 0;
+    return v < -scale ? (int)0x80000000u : (int)((unsigned)(int)v << shift);
+}
+
+__device__ __forceinline__ void save(void *raw, gc_container container, int64_t i, int v) {
+    if (container == GC_S16) {
+        ((short *)raw)[i] = (short)(v >> 16);
+    } else if (container == GC_S24) {
+        unsigned char *p = (unsigned char *)raw + 3 * i;
+        p[0] = (unsigned char)(v >> 8);
+        p[1] = (unsigned char)(v >> 16);
+        p[2] = (unsigned char)(v >> 24);
+    } else {
+        ((int *)raw)[i] = v;
+    }
+}
+
+#endif
