@@ -4,6 +4,7 @@
  */
 #include "core/memory.h"
 #include "dsp/ir.h"
+#include "dsp/simd.h"
 #include "engine/bank.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
@@ -387,6 +388,62 @@ static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **
         guarded_free(&x[s]);
 }
 
+/* Channels that lie as files store them, both ways, give to the bit what floats give that are converted on the CPU. */
+static void test_samples_as_files_store_them_give_what_floats_give(void **state) {
+    (void)state;
+    static const gc_pcm formats[] = {{GC_S16, 16}, {GC_S16, 8}, {GC_S24, 24}, {GC_S32, 24}, {GC_S32, 32}, {GC_F32, 32}};
+    static const int64_t lengths[] = {1, 1000, 40000};
+    enum { CHANNELS = 3, TAPS = 700, ROOM = 1 << 23, STORED = 0, FLOATS = ROOM / 2 };
+    const gc_pcm floats = {GC_F32, 32};
+    oracle_random random = {13};
+    gpuconv_error error = {0};
+    gc_lane *lane;
+    CHECK(gc_batch_cuda.lane(0, ROOM, 2 * CHANNELS, &lane, &error) == GPUCONV_OK, "%s", error.message);
+    guarded h = guarded_random(&random, CHANNELS, TAPS);
+    unsigned char *in = gc_batch_cuda.in(lane), *packed = malloc(ROOM / 2);
+    CHECK(packed, "no memory");
+    const unsigned char *out = gc_batch_cuda.out(lane);
+    for (int i = 0; i < COUNT(formats); i++)
+        for (int l = 0; l < COUNT(lengths); l++) {
+            const int64_t frames = lengths[l], total = frames + TAPS - 1, in_row = 4 * ((frames + 3) / 4 * 4),
+                          out_row = 4 * ((total + 3) / 4 * 4), taps_at = ROOM - 16 * CHANNELS * TAPS;
+            const gc_pcm from = formats[i], to = formats[COUNT(formats) - 1 - i];
+            float *planar[CHANNELS];
+            const float *results[CHANNELS];
+            gc_lane_item items[2 * CHANNELS];
+            oracle_fill(&random, (float *)(void *)packed, frames * CHANNELS);
+            for (int c = 0; c < CHANNELS; c++)
+                planar[c] = (float *)(void *)packed + c * frames;
+            gc_pcm_overs overs = {0};
+            gc_pcm_pack(gc_simd_best(), from, (const float *const *)planar, 0, CHANNELS, frames, in + STORED, &overs);
+            for (int c = 0; c < CHANNELS; c++) {
+                planar[c] = (float *)(void *)(in + FLOATS + c * in_row);
+                results[c] = (const float *)(const void *)(out + FLOATS + c * out_row);
+                memcpy(in + taps_at + 4 * c * TAPS, h.channel[c], TAPS * sizeof(float));
+                items[c] = (gc_lane_item){.in = {STORED + c * gc_pcm_bytes(from), from, CHANNELS},
+                                          .out = {STORED + c * gc_pcm_bytes(to), to, CHANNELS},
+                                          .frames = frames,
+                                          .taps_count = TAPS,
+                                          .taps_at = taps_at + 4 * c * TAPS};
+                items[CHANNELS + c] = items[c];
+                items[CHANNELS + c].in = (gc_lane_samples){FLOATS + c * in_row, floats, 1};
+                items[CHANNELS + c].out = (gc_lane_samples){FLOATS + c * out_row, floats, 1};
+            }
+            gc_pcm_unpack(gc_simd_best(), from, in + STORED, CHANNELS, frames, planar, 0);
+            CHECK(gc_batch_cuda.run(lane, items, 2 * CHANNELS, ROOM, ROOM, &error) == GPUCONV_OK, "%s", error.message);
+            overs = (gc_pcm_overs){0};
+            gc_pcm_pack(gc_simd_best(), to, results, 0, CHANNELS, total, packed, &overs);
+            CHECK(memcmp(packed, out + STORED, (size_t)(total * CHANNELS * gc_pcm_bytes(to))) == 0,
+                  "format %d, %lld frames: other samples than by floats", i, (long long)frames);
+            int64_t clipped = items[0].clipped + items[1].clipped + items[2].clipped;
+            CHECK(to.container == GC_F32 || clipped == overs.clipped, "%lld clipped, %lld by floats",
+                  (long long)clipped, (long long)overs.clipped);
+        }
+    gc_batch_cuda.free(lane);
+    guarded_free(&h);
+    free(packed);
+}
+
 static const char *folder;
 
 static gpuconv_ir *load(const char *kind, const char *name) {
@@ -596,6 +653,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_direct_keeps_its_precision_at_every_level),
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
+        cmocka_unit_test(test_samples_as_files_store_them_give_what_floats_give),
         cmocka_unit_test(test_a_bank_of_channels_agrees_with_the_oracle),
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_bank_delays_by_just_so_much),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
