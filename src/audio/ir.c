@@ -11,7 +11,8 @@
 /* Reads all of a file into planar floats, block by block: its length may not be known beforehand. */
 static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
     int channels = gc_reader_info(reader)->channels;
-    int64_t length = gc_max(1, 65536 / channels), promised = gc_reader_info(reader)->frames;
+    int64_t promised = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
+    int64_t length = promised > 0 ? gc_min(promised, most) : most;
     int64_t room = gc_max(length, gc_min(4 * length, promised)); /* a header may promise anything: grow as it comes */
     float *block = gc_calloc(length * channels, sizeof *block);
     float **p = gc_calloc(channels, sizeof *p);
