@@ -78,6 +78,10 @@ gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 /* Without a commit before, removes what was written. */
 void gc_writer_free(gc_writer *writer);
 
+/* A response's planes as the channels of a new file: of floats, which a container that has none refuses, or of 24 bits.
+ * FILE, FORMAT, MEMORY. */
+gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);
+
 /* The file library's own objects, for what else the audio folder does with them. */
 void *gc_reader_library(const gc_reader *reader);
 void *gc_writer_library(const gc_writer *writer);

@@ -1,7 +1,8 @@
-/* Impulse responses from files. */
+/* Impulse responses from files, and into them. */
 #include "../dsp/ir.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/simd.h"
 #include "file.h"
 
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 /* Reads all of a file into planar floats, block by block: its length may not be known beforehand. */
 static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
     int channels = gc_reader_info(reader)->channels;
-    int64_t length = gc_max(1, 65536 / channels), promised = gc_reader_info(reader)->frames;
+    int64_t promised = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
+    int64_t length = promised > 0 ? gc_min(promised, most) : most;
     int64_t room = gc_max(length, gc_min(4 * length, promised)); /* a header may promise anything: grow as it comes */
     float *block = gc_calloc(length * channels, sizeof *block);
     float **p = gc_calloc(channels, sizeof *p);
@@ -65,5 +67,35 @@ gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error 
         free(planes[c]);
     free(planes);
     gc_reader_free(reader);
+    return status;
+}
+
+gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {
+    gc_audio_info like = floats ? gc_audio_floats(ir->planes, (int)ir->rate, ir->frames)
+                                : gc_audio_integers(ir->planes, (int)ir->rate, ir->frames);
+    gc_writer *writer;
+    gpuconv_status status = gc_writer_new(path, NULL, &like, ir->planes, ir->frames, &writer, error);
+    if (status)
+        return status;
+    gc_pcm pcm = gc_writer_pcm(writer);
+    if (floats && pcm.container != GC_F32)
+        status =
+            gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a response is written as floats, into a WAV for example", path);
+    const float **planes = gc_calloc(ir->planes, sizeof *planes);
+    void *raw = gc_calloc(ir->frames, (int64_t)ir->planes * gc_pcm_bytes(pcm));
+    if (!status && (!planes || !raw))
+        status = gc_fail_memory(error, path);
+    for (int p = 0; p < ir->planes && !status; p++)
+        planes[p] = gc_ir_plane(ir, p);
+    if (!status) {
+        gc_pcm_overs overs = {0};
+        gc_pcm_pack(gc_simd_best(), pcm, planes, 0, ir->planes, ir->frames, raw, &overs);
+        status = gc_writer_write(writer, raw, ir->frames, error);
+    }
+    if (!status)
+        status = gc_writer_commit(writer, error);
+    free(raw);
+    free(planes);
+    gc_writer_free(writer);
     return status;
 }

@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 
 static const int64_t responses_kept = INT64_C(256) << 20; /* bytes */
-static const int64_t worth_a_gpu = 256;                   /* entries, when nobody says where */
+/* Entries a core, when nobody says where: what it does of a few seconds each while a GPU wakes. */
+static const int64_t worth_a_gpu = 512;
 
 typedef struct run {
     const gc_batch *batch;
@@ -319,9 +320,10 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     gpuconv_error why = {0};
     int found = 0;
     r->backend = &gc_batch_cpu;
+    r->workers = b->workers > 0 ? b->workers : gc_processors();
 #ifdef GPUCONV_WITH_CUDA
     if (b->backend == GPUCONV_BACKEND_CUDA ||
-        (b->backend == GPUCONV_BACKEND_AUTO && b->manifest->entries >= worth_a_gpu)) {
+        (b->backend == GPUCONV_BACKEND_AUTO && b->manifest->entries >= worth_a_gpu * r->workers)) {
         found = gc_batch_cuda.devices(&why);
         r->backend = found > 0 ? &gc_batch_cuda : &gc_batch_cpu;
     }
@@ -347,7 +349,6 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
         r->seen.device[i] = r->device[i];
     }
     r->seen.devices = r->devices;
-    r->workers = b->workers > 0 ? b->workers : gc_processors();
     r->workers = (int)gc_max(r->workers, r->devices);
     r->workers = (int)gc_max(1, gc_min(r->workers, others(r) ? r->workers : b->manifest->entries));
     return GPUCONV_OK;

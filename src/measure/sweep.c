@@ -92,31 +92,6 @@ static int64_t sounding(const gpuconv_ir *sweep) {
     return n;
 }
 
-static gpuconv_status write_response(const char *path, float *const *planes, int channels, int64_t frames, double rate,
-                                     gpuconv_error *error) {
-    gc_audio_info like = gc_audio_floats(channels, (int)rate, frames);
-    gc_writer *writer;
-    gpuconv_status status = gc_writer_new(path, NULL, &like, channels, frames, &writer, error);
-    if (status)
-        return status;
-    float *block = gc_calloc(frames, channels * (int64_t)sizeof *block);
-    if (!block)
-        status = gc_fail_memory(error, path);
-    for (int64_t i = 0; i < frames && !status; i++)
-        for (int c = 0; c < channels; c++)
-            block[i * channels + c] = planes[c][i];
-    if (!status && gc_writer_pcm(writer).container != GC_F32)
-        status =
-            gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a response is written as floats, into a WAV for example", path);
-    if (!status)
-        status = gc_writer_write(writer, block, frames, error);
-    if (!status)
-        status = gc_writer_commit(writer, error);
-    free(block);
-    gc_writer_free(writer);
-    return status;
-}
-
 /* Both files as responses; `out` gets a plane a channel. */
 static gpuconv_status deconvolve(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t frames, float **out,
                                  gpuconv_error *error) {
@@ -171,7 +146,7 @@ gpuconv_status gc_sweep_read(const char *recorded, const char *played, double se
         status = gpuconv_ir_new((const float *const *)planes, recording->planes, frames, sweep->rate, &made, error);
     if (!status) {
         *delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
-        status = write_response(response, planes, recording->planes, frames, sweep->rate, error);
+        status = gc_ir_write(made, response, true, error);
     }
     for (int c = 0; planes && c < recording->planes; c++)
         free(planes[c]);

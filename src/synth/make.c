@@ -4,7 +4,6 @@
 #include "../audio/file.h"
 #include "../core/error.h"
 #include "../core/memory.h"
-#include "../dsp/dither.h"
 #include "../dsp/ir.h"
 #include "responses.h"
 
@@ -140,32 +139,6 @@ static gpuconv_status to_response(gc_sound *sound, double rate, gpuconv_ir **ir,
     return status;
 }
 
-static gpuconv_status write_out(const gpuconv_ir *ir, const char *path, gpuconv_error *error) {
-    gc_audio_info like = gc_audio_integers(ir->planes, (int)ir->rate, ir->frames);
-    gc_writer *writer;
-    gpuconv_status status = gc_writer_new(path, NULL, &like, ir->planes, ir->frames, &writer, error);
-    if (status)
-        return status;
-    gc_dither pack = gc_dither_begin(gc_writer_pcm(writer), false);
-    gc_pcm_overs overs = {0};
-    float *block = gc_calloc(ir->frames, 2 * ir->planes * (int64_t)sizeof *block);
-    if (!block)
-        status = gc_fail_memory(error, path);
-    for (int64_t i = 0; i < ir->frames && !status; i++)
-        for (int c = 0; c < ir->planes; c++)
-            block[i * ir->planes + c] = gc_ir_plane(ir, c)[i];
-    if (!status) {
-        void *raw = block + ir->frames * ir->planes;
-        gc_dither_pack(&pack, block, ir->frames * ir->planes, raw, &overs);
-        status = gc_writer_write(writer, raw, ir->frames, error);
-    }
-    if (!status)
-        status = gc_writer_commit(writer, error);
-    free(block);
-    gc_writer_free(writer);
-    return status;
-}
-
 gpuconv_status gc_synth_write(const gc_synth *s, const char *path, gpuconv_error *error) {
     gc_sound sound;
     gpuconv_ir *ir = NULL;
@@ -174,7 +147,7 @@ gpuconv_status gc_synth_write(const gc_synth *s, const char *path, gpuconv_error
         status = to_response(&sound, s->rate, &ir, error);
     gc_sound_free(&sound);
     if (!status)
-        status = write_out(ir, path, error);
+        status = gc_ir_write(ir, path, false, error);
     gpuconv_ir_free(ir);
     return status;
 }
