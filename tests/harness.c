@@ -1,6 +1,8 @@
 /* Running an engine: every call gets a guarded block of exactly the length it may fill. */
 #include "harness.h"
 
+#include "core/memory.h"
+
 #include <math.h>
 
 const gpuconv_algorithm harness_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
@@ -108,4 +110,46 @@ double *harness_expected(const guarded *taps, const guarded *in, int *outputs) {
     oracle_convolve((const float *const *)in->channel, in->frames, route, routes, taps->frames, *outputs, want);
     free(route);
     return want;
+}
+
+guarded harness_offline(const gpuconv_ir *ir, const guarded *x) {
+    gpuconv_config config = gpuconv_config_default();
+    gpuconv_plan *plan;
+    gpuconv_error error = {0};
+    config.backend = GPUCONV_BACKEND_CPU;
+    CHECK(gpuconv_plan_new(ir, &config, &plan, &error) == GPUCONV_OK, "%s", error.message);
+    guarded y = harness_convolve(plan, ir, x);
+    gpuconv_plan_free(plan);
+    return y;
+}
+
+guarded harness_play(gpuconv_realtime *rt, const guarded *x, int outputs, int block, bool *inside) {
+    bool nowhere;
+    static const int changing[] = {1, 64, 7, 480, 31, 1024, 2, 333, 4096, 5};
+    guarded y = guarded_new(outputs, x->frames);
+    const float *in[8];
+    float *out[8];
+    for (int64_t at = 0, call = 0; at < x->frames; call++) {
+        int64_t n = gc_min(block ? block : changing[call % COUNT(changing)], x->frames - at);
+        for (int c = 0; c < x->channels; c++)
+            in[c] = x->channel[c] + at;
+        for (int c = 0; c < outputs; c++)
+            out[c] = y.channel[c] + at;
+        *(inside ? inside : &nowhere) = true;
+        gpuconv_realtime_process(rt, in, out, n);
+        *(inside ? inside : &nowhere) = false;
+        at += n;
+    }
+    return y;
+}
+
+double harness_distance(const guarded *a, const guarded *b, int64_t frames) {
+    double error = 0, power = 0;
+    for (int c = 0; c < a->channels; c++)
+        for (int64_t i = 0; i < frames; i++) {
+            double d = (double)a->channel[c][i] - (double)b->channel[c][i];
+            error += d * d;
+            power += (double)b->channel[c][i] * (double)b->channel[c][i];
+        }
+    return 10 * log10(error / power);
 }

@@ -33,4 +33,14 @@ double *harness_expected(const guarded *taps, const guarded *in, int *outputs);
 /* The algorithms there are. */
 extern const gpuconv_algorithm harness_algorithms[3];
 
+/* What the CPU's engine makes of it offline. */
+guarded harness_offline(const gpuconv_ir *ir, const guarded *in);
+
+/* Plays all of `in` in calls of `block` frames, or of changing ones for 0; the result has its length. *inside (may be
+ * NULL) is true during the calls. */
+guarded harness_play(gpuconv_realtime *rt, const guarded *in, int outputs, int block, bool *inside);
+
+/* Error of a against b in dB, over the first frames of all channels. */
+double harness_distance(const guarded *a, const guarded *b, int64_t frames);
+
 #endif

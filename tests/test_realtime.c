@@ -57,48 +57,6 @@ static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool patient) {
     return rt;
 }
 
-/* Plays all of x in calls of `block` frames, or of changing ones for 0; y has x's length. */
-static guarded play(gpuconv_realtime *rt, const guarded *x, int outputs, int block) {
-    static const int changing[] = {1, 64, 7, 480, 31, 1024, 2, 333, 4096, 5};
-    guarded y = guarded_new(outputs, x->frames);
-    const float *in[8];
-    float *out[8];
-    for (int64_t at = 0, call = 0; at < x->frames; call++) {
-        int64_t n = gc_min(block ? block : changing[call % COUNT(changing)], x->frames - at);
-        for (int c = 0; c < x->channels; c++)
-            in[c] = x->channel[c] + at;
-        for (int c = 0; c < outputs; c++)
-            out[c] = y.channel[c] + at;
-        in_callback = true;
-        gpuconv_realtime_process(rt, in, out, n);
-        in_callback = false;
-        at += n;
-    }
-    return y;
-}
-
-static double distance(const guarded *a, const guarded *b, int64_t frames) {
-    double error = 0, power = 0;
-    for (int c = 0; c < a->channels; c++)
-        for (int64_t i = 0; i < frames; i++) {
-            double d = (double)a->channel[c][i] - (double)b->channel[c][i];
-            error += d * d;
-            power += (double)b->channel[c][i] * (double)b->channel[c][i];
-        }
-    return 10 * log10(error / power);
-}
-
-static guarded offline(const gpuconv_ir *ir, const guarded *x) {
-    gpuconv_config config = gpuconv_config_default();
-    gpuconv_plan *plan;
-    gpuconv_error error = {0};
-    config.backend = GPUCONV_BACKEND_CPU;
-    CHECK(gpuconv_plan_new(ir, &config, &plan, &error) == GPUCONV_OK, "%s", error.message);
-    guarded y = harness_convolve(plan, ir, x);
-    gpuconv_plan_free(plan);
-    return y;
-}
-
 /* ---- Tests ---------------------------------------------------------------------------------------------------------
  */
 
@@ -113,13 +71,13 @@ static void calls_of_any_size_give_what_the_engine_gives_offline(void **state) {
             guarded h = guarded_random(&random, shapes[s].channels, taps[t]);
             gpuconv_ir *ir = harness_route(&h, shapes[s].inputs);
             guarded x = guarded_random(&random, shapes[s].inputs, 150000);
-            guarded want = offline(ir, &x);
+            guarded want = harness_offline(ir, &x);
             for (int b = 0; b < COUNT(blocks); b++) {
                 if (s > 0 && b != s)
                     continue;
                 gpuconv_realtime *rt = start(ir, blocks[b] ? blocks[b] : 64, true);
-                guarded y = play(rt, &x, gpuconv_ir_outputs(ir), blocks[b]);
-                double e = distance(&y, &want, x.frames);
+                guarded y = harness_play(rt, &x, gpuconv_ir_outputs(ir), blocks[b], &in_callback);
+                double e = harness_distance(&y, &want, x.frames);
                 CHECK(guarded_intact(&y), "written beside");
                 CHECK(e <= -120, "%lld taps, shape %d, blocks of %d: %.1f dB", (long long)taps[t], s, blocks[b], e);
                 CHECK(gpuconv_realtime_missed(rt) == 0, "a patient one missed something");
@@ -158,7 +116,7 @@ static void a_single_tap_at_every_partition_edge_delays_by_just_so_much(void **s
             h.channel[0][k] = 0.5f;
             gpuconv_ir *ir = harness_route(&h, 1);
             gpuconv_realtime *rt = start(ir, 64, true);
-            guarded y = play(rt, &x, 1, 100);
+            guarded y = harness_play(rt, &x, 1, 100, &in_callback);
             double wrong = 0, power = 0;
             for (int64_t n = 0; n < FRAMES; n++) {
                 double want = n < k ? 0 : 0.5 * (double)x.channel[0][n - k], d = (double)y.channel[0][n] - want;
@@ -183,7 +141,7 @@ static void the_output_may_be_the_input(void **state) {
     guarded h = guarded_random(&random, 2, 3000), x = guarded_random(&random, 2, 20000);
     gpuconv_ir *ir = harness_route(&h, 2);
     gpuconv_realtime *a = start(ir, 64, true), *b = start(ir, 64, true);
-    guarded want = play(a, &x, 2, 100);
+    guarded want = harness_play(a, &x, 2, 100, &in_callback);
     for (int64_t at = 0; at < x.frames; at += 100) {
         float *both[2] = {x.channel[0] + at, x.channel[1] + at};
         gpuconv_realtime_process(b, (const float *const *)both, both, 100);
@@ -204,7 +162,7 @@ static void the_callback_allocates_nothing_and_locks_nothing(void **state) {
     gpuconv_ir *ir = harness_route(&h, 2);
     gpuconv_realtime *rt = start(ir, 64, false);
     atomic_store(&calls, 0);
-    guarded y = play(rt, &x, 2, 64); /* play itself allocates before it calls */
+    guarded y = harness_play(rt, &x, 2, 64, &in_callback); /* play itself allocates before it calls */
     CHECK(atomic_load(&calls) == 0, "%d calls of the allocator, locks or sleep", atomic_load(&calls));
     gpuconv_realtime_free(rt);
     guarded_free(&y);
@@ -324,11 +282,11 @@ static void an_exchange_ends_with_the_new_response_alone(void **state) {
     oracle_random random = {10};
     guarded h[2] = {guarded_random(&random, 1, 3000), guarded_random(&random, 1, 7000)};
     gpuconv_ir *ir[2] = {harness_route(&h[0], 1), harness_route(&h[1], 1)};
-    guarded x = guarded_random(&random, 1, 60000), want = offline(ir[1], &x);
+    guarded x = guarded_random(&random, 1, 60000), want = harness_offline(ir[1], &x);
     gpuconv_realtime *rt = start(ir[0], 128, true);
     gpuconv_error error = {0};
     CHECK(gpuconv_realtime_swap(rt, ir[1], 0.1, &error) == GPUCONV_OK, "%s", error.message);
-    guarded y = play(rt, &x, 1, 128);
+    guarded y = harness_play(rt, &x, 1, 128, &in_callback);
     double wrong = 0, power = 0;
     for (int64_t n = 20000; n < x.frames; n++) { /* fade and the old response are over, and what was faded in is past */
         double d = (double)y.channel[0][n] - (double)want.channel[0][n];
@@ -352,214 +310,19 @@ static void an_exchange_ends_with_the_new_response_alone(void **state) {
     }
 }
 
-/* ---- A tail far away ----------------------------------------------------------------------------------------------
- */
-
-/* A bank as a GPU's is, on this thread: the taps that are not zero, one after the other. It can be told to stall once,
- * or to fail. */
-struct gc_bank {
-    gc_bank_config config;
-    float *taps, *past, *out; /* channels x taps; x (taps + block) */
-};
-
-static _Atomic int stall_ms;
-static _Atomic bool bank_fails;
-
-static gpuconv_status fake_open(const gc_bank_config *c, gc_bank **bank, gpuconv_error *error) {
-    (void)error;
-    gc_bank *b = calloc(1, sizeof *b);
-    CHECK(b, "no memory");
-    b->config = *c;
-    b->taps = calloc((size_t)(c->channels * c->taps), sizeof(float));
-    b->past = calloc((size_t)(c->channels * (c->taps + c->block)), sizeof(float));
-    b->out = calloc((size_t)c->channels * (size_t)c->block, sizeof(float));
-    CHECK(b->taps && b->past && b->out, "no memory");
-    for (int k = 0; k < c->channels; k++)
-        c->response(c->context, k, b->taps + k * c->taps);
-    *bank = b;
-    return GPUCONV_OK;
-}
-
-static gpuconv_status fake_process(gc_bank *b, const float *in, const float **out, gpuconv_error *error) {
-    (void)error;
-    int ms = atomic_exchange(&stall_ms, 0);
-    struct timespec moment = {ms / 1000, ms % 1000 * 1000000L};
-    if (ms)
-        nanosleep(&moment, NULL);
-    if (atomic_load(&bank_fails))
-        return GPUCONV_ERROR_DEVICE;
-    int block = b->config.block;
-    int64_t count = b->config.taps;
-    memset(b->out, 0, (size_t)b->config.channels * (size_t)block * sizeof(float));
-    for (int c = 0; c < b->config.channels; c++) {
-        float *past = b->past + c * (count + block), *to = b->out + c * block;
-        memmove(past, past + block, (size_t)count * sizeof *past);
-        memcpy(past + count, in + c * block, (size_t)block * sizeof *past);
-        for (int64_t k = 0; k < count; k++) {
-            float h = b->taps[c * count + k];
-            for (int i = 0; h != 0 && i < block; i++)
-                to[i] += h * past[count + i - k];
-        }
-    }
-    *out = b->out;
-    return GPUCONV_OK;
-}
-
-static float *fake_pin(gc_bank *b, int64_t floats) {
-    (void)b;
-    return calloc((size_t)floats, sizeof(float));
-}
-
-static void fake_unpin(gc_bank *b, float *pinned) {
-    (void)b;
-    free(pinned);
-}
-
-static const char *fake_plan(const gc_bank *b) {
-    (void)b;
-    return "a bank of the test's";
-}
-
-static void fake_free(gc_bank *b) {
-    free(b->taps);
-    free(b->past);
-    free(b->out);
-    free(b);
-}
-
-static const gc_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
-
-static gpuconv_realtime *start_far(const gpuconv_ir *ir, bool patient) {
-    gpuconv_realtime_config config = {.rate = 48000, .block = 256, .patient = patient};
-    gpuconv_realtime *rt;
-    gpuconv_error error = {0};
-    CHECK(gc_realtime_new(ir, &config, &fake, &rt, &error) == GPUCONV_OK, "%s", error.message);
-    return rt;
-}
-
-static void a_tail_far_away_gives_what_the_engine_gives_offline(void **state) {
-    (void)state;
-    static const int blocks[] = {0, 64, 480};
-    static const int64_t taps[] = {300, 4096, 4097, 5000, 9000};
-    static const struct { int inputs, channels; } shapes[] = {{1, 1}, {2, 4}, {1, 3}};
-    oracle_random random = {15};
-    for (int t = 0; t < COUNT(taps); t++)
-        for (int s = 0; s < COUNT(shapes); s++) {
-            guarded kept, x = guarded_random(&random, shapes[s].inputs, 20000);
-            gpuconv_ir *ir = harness_response(&random, shapes[s].channels, shapes[s].inputs, taps[t], &kept);
-            guarded want = offline(ir, &x);
-            for (int b = 0; b < COUNT(blocks); b++) {
-                gpuconv_realtime *rt = start_far(ir, true);
-                assert_int_equal(gpuconv_realtime_backend(rt),
-                                 taps[t] > 4096 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU);
-                guarded y = play(rt, &x, gpuconv_ir_outputs(ir), blocks[b]);
-                double off = distance(&y, &want, x.frames);
-                CHECK(off <= -120, "%lld taps, calls of %d: %.1f dB", (long long)taps[t], blocks[b], off);
-                CHECK(gpuconv_realtime_missed(rt) == 0, "missed");
-                gpuconv_realtime_free(rt);
-                guarded_free(&y);
-            }
-            guarded_free(&want);
-            guarded_free(&x);
-            guarded_free(&kept);
-            gpuconv_ir_free(ir);
-        }
-}
-
-/* Half at once, a quarter from frame 6000 on. */
-static gpuconv_ir *two_taps(void) {
-    guarded taps = guarded_new(1, 6001);
-    memset(taps.channel[0], 0, 6001 * sizeof(float));
-    taps.channel[0][0] = 0.5f;
-    taps.channel[0][6000] = 0.25f;
-    gpuconv_ir *ir = harness_route(&taps, 1);
-    guarded_free(&taps);
-    return ir;
-}
-
-/* By the clock, ones in. The last sample that came out, and the largest and smallest of all. */
-static float play_ones(gpuconv_realtime *rt, double seconds, float *least, float *most) {
-    float ones[256], out[256];
-    const float *in[] = {ones};
-    float *to[] = {out};
-    *least = INFINITY;
-    *most = -INFINITY;
-    for (int i = 0; i < 256; i++)
-        ones[i] = 1;
-    struct timespec next;
-    clock_gettime(CLOCK_MONOTONIC, &next);
-    for (int b = 0; b < (int)(seconds * 48000 / 256); b++) {
-        next.tv_nsec += 5333333;
-        next.tv_sec += next.tv_nsec / 1000000000;
-        next.tv_nsec %= 1000000000;
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
-        gpuconv_realtime_process(rt, in, to, 256);
-        for (int i = 0; i < 256; i++) {
-            *least = fminf(*least, out[i]);
-            *most = fmaxf(*most, out[i]);
-        }
-    }
-    return out[255];
-}
-
-static void a_short_stall_is_covered_by_what_lies_ahead(void **state) {
-    (void)state;
-    gpuconv_ir *ir = two_taps();
-    gpuconv_realtime *rt = start_far(ir, false);
-    float least, most;
-    assert_true(play_ones(rt, 0.5, &least, &most) == 0.75f);
-    int64_t before = gpuconv_realtime_missed(rt);
-    atomic_store(&stall_ms, 25);
-    (void)play_ones(rt, 0.5, &least, &most);
-    /* On a machine that is busy with something else the test itself may be late; then this says nothing. */
-    if (gpuconv_realtime_missed(rt) == before)
-        CHECK(least == 0.75f && most == 0.75f, "heard: %g to %g", (double)least, (double)most);
-    assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CUDA);
-    gpuconv_realtime_free(rt);
-    gpuconv_ir_free(ir);
-}
-
-static void a_bank_that_stays_away_is_counted_and_the_cpu_takes_over(void **state) {
-    (void)state;
-    for (int how = 0; how < 2; how++) {
-        gpuconv_ir *ir = two_taps();
-        gpuconv_realtime *rt = start_far(ir, false);
-        float least, most;
-        assert_true(play_ones(rt, 0.5, &least, &most) == 0.75f);
-        if (how == 0)
-            atomic_store(&stall_ms, 900);
-        else
-            atomic_store(&bank_fails, true);
-        (void)play_ones(rt, 1.5, &least, &most);
-        CHECK(gpuconv_realtime_backend(rt) == GPUCONV_BACKEND_CPU, "the GPU is still waited for");
-        CHECK(how == 1 || gpuconv_realtime_missed(rt) > 0, "nothing was counted");
-        float last = play_ones(rt, 0.5, &least, &most);
-        CHECK(fabsf(last - 0.75f) < 1e-5f && fabsf(least - 0.75f) < 1e-5f && fabsf(most - 0.75f) < 1e-5f,
-              "afterwards: %g to %g", (double)least, (double)most);
-        /* An exchange after that stays on the CPU. */
-        gpuconv_error error = {0};
-        CHECK(gpuconv_realtime_swap(rt, ir, 0.01, &error) == GPUCONV_OK, "%s", error.message);
-        (void)play_ones(rt, 0.5, &least, &most);
-        assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CPU);
-        atomic_store(&bank_fails, false);
-        gpuconv_realtime_free(rt);
-        gpuconv_ir_free(ir);
-    }
-}
-
 static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
     (void)state;
     static const int64_t latencies[] = {1, 63, 256, 1000, 5000};
     oracle_random random = {16};
     guarded kept, x = guarded_random(&random, 2, 30000);
     gpuconv_ir *ir = harness_response(&random, 2, 2, 12000, &kept);
-    guarded want = offline(ir, &x);
+    guarded want = harness_offline(ir, &x);
     for (int l = 0; l < COUNT(latencies); l++) {
         gpuconv_realtime_config config = {.rate = 48000, .block = 64, .patient = true, .latency = latencies[l]};
         gpuconv_realtime *rt;
         assert_int_equal(gpuconv_realtime_new(ir, &config, &rt, NULL), GPUCONV_OK);
         assert_int_equal(gpuconv_realtime_latency(rt), latencies[l]);
-        guarded y = play(rt, &x, 2, 0);
+        guarded y = harness_play(rt, &x, 2, 0, &in_callback);
         guarded late = y, early = want;
         float *from[2], *to[2];
         for (int c = 0; c < 2; c++) {
@@ -570,7 +333,7 @@ static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
         }
         late.channel = from;
         early.channel = to;
-        double off = distance(&late, &early, x.frames - latencies[l]);
+        double off = harness_distance(&late, &early, x.frames - latencies[l]);
         CHECK(off <= -120, "latency %lld: %.1f dB", (long long)latencies[l], off);
         gpuconv_realtime_free(rt);
         guarded_free(&y);
@@ -602,7 +365,7 @@ static void subnormal_numbers_are_zeros_inside_and_whole_outside(void **state) {
         x.channel[0][i] = i % 2 ? 1e-12f : -1e-12f; /* products of 1e-42, which only subnormals hold */
     gpuconv_ir *ir = harness_route(&taps, 1);
     gpuconv_realtime *rt = start(ir, 64, true);
-    guarded y = play(rt, &x, 1, 64);
+    guarded y = harness_play(rt, &x, 1, 64, &in_callback);
     for (int i = 0; i < 4000; i++)
         CHECK(y.channel[0][i] == 0 || fabsf(y.channel[0][i]) >= 1.17549435e-38f, "a subnormal number came out");
     volatile float small = 1e-40f;
@@ -623,9 +386,6 @@ int main(void) {
         cmocka_unit_test(the_callback_calls_nothing_of_the_system),
         cmocka_unit_test(a_thousand_exchanges_under_load_click_nowhere),
         cmocka_unit_test(an_exchange_ends_with_the_new_response_alone),
-        cmocka_unit_test(a_tail_far_away_gives_what_the_engine_gives_offline),
-        cmocka_unit_test(a_short_stall_is_covered_by_what_lies_ahead),
-        cmocka_unit_test(a_bank_that_stays_away_is_counted_and_the_cpu_takes_over),
         cmocka_unit_test(latency_that_is_granted_is_exact_and_saves_work),
         cmocka_unit_test(subnormal_numbers_are_zeros_inside_and_whole_outside),
     };
