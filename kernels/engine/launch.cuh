@@ -53,6 +53,12 @@ cudaError_t blocks_that_stay(Kernel kernel, int threads, int bytes, int64_t most
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, cudaStream_t stream,
                          const Arguments &...arguments) {
+    int device = 0, major = 0;
+    cudaError_t failed = cudaGetDevice(&device);
+    if (!failed)
+        failed = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (failed)
+        return failed;
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
@@ -62,7 +68,7 @@ cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, 
     config.dynamicSmemBytes = (size_t)bytes;
     config.stream = stream;
     config.attrs = &early;
-    config.numAttrs = 1;
+    config.numAttrs = major >= 9 ? 1 : 0; /* nobody before Hopper comes early */
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
