@@ -93,13 +93,18 @@ __device__ __forceinline__ float larger(float most, float4 x) {
     return fmaxf(fmaxf(most, fmaxf(fabsf(x.x), fabsf(x.y))), fmaxf(fabsf(x.z), fabsf(x.w)));
 }
 
-/* tile[place(i)] = x[i], or where the signal ends at `most`, up to there. */
+/* tile[place(i)] = x[i], and zeros where the signal ends at `most`: taps that are zero meet them, and must not meet
+ * what lay there before, which may be no number. */
 template <typename Shape> __device__ __forceinline__ void fetch(float *tile, const float *x, int count, int64_t most) {
     const int lane = 4 * (threadIdx.x % 32), end = (int)min((int64_t)count, most);
 #pragma unroll(Shape::steps ? 16 : 1)
-    for (int i = 0; i < count; i += 128)
+    for (int i = 0; i < count; i += 128) {
+        float *to = tile + Shape::place(i + lane);
         if (i + lane < end)
-            __pipeline_memcpy_async(tile + Shape::place(i + lane), x + i + lane, 4 * sizeof(float));
+            __pipeline_memcpy_async(to, x + i + lane, 4 * sizeof(float));
+        else if (i + lane < count)
+            *(float4 *)to = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
 }
 
 #endif
@@ -151,12 +156,10 @@ __global__ void __launch_bounds__(32 * WARPS, shape<TILES, STEPS>::resident)
         if (n + step < frames)
             fetch<form>(tiles + side * room, in + n + step, whole, frames - n - step + reach);
         __pipeline_commit();
-        const int end = (int)min((int64_t)whole, frames - n + reach); /* beyond it lies what was there before */
         float most = 0.0f;
 #pragma unroll(STEPS ? 16 : 2)
-        for (int i = 0; i < whole; i += 128)
-            if (i + 4 * lane < end)
-                most = larger(most, *(const float4 *)(tile + form::place(i + 4 * lane)));
+        for (int i = 4 * lane; i < whole; i += 128)
+            most = larger(most, *(const float4 *)(tile + form::place(i)));
         const unsigned bits = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
         const float scale = scale_of(bits), back = back_of(bits) * back_taps;
 
