@@ -171,7 +171,7 @@ static bool for_lane(const lane *l, const open_file *f) {
     const gc_batch_backend *b = l->w->backend;
     const gpuconv_ir *ir = f->response->ir;
     int64_t total = f->frames + ir->frames - 1;
-    return f->frames > 0 && ir->lead == 0 && ir->routes == ir->outputs &&
+    return f->frames > 0 && ir->lead == 0 && gc_ir_one_route_each(ir) &&
            ir->inputs * gc_round_up(f->frames, 4) <= FILE_FLOATS &&
            ir->outputs * gc_round_up(total, 4) <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8 &&
            (!b->suits || b->suits(l->lane, ir, f->frames));

@@ -27,6 +27,14 @@ static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
     return ir->taps + (int64_t)plane * ir->frames;
 }
 
+/* Every output has just one route, which is then the output's own in the list. */
+static inline bool gc_ir_one_route_each(const gpuconv_ir *ir) {
+    bool so = ir->routes == ir->outputs;
+    for (int r = 0; r < ir->routes && so; r++)
+        so = ir->route[r].output == r;
+    return so;
+}
+
 /* A response of the given shape with zeroed taps and routes, to be filled by its maker. NULL: no memory. */
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
 

@@ -51,6 +51,15 @@ sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while rea
     runs -q -b cpu "$in" "$ir" alone.wav
     cmp -s alone.wav "picked/$out" || fail "$in through $ir: not the bytes that the command alone gives"
 done || exit 1
+
+# As many routes as outputs, but two of them into one: the other output is silence, not what was there before.
+make_audio noise two.wav wav-float 2 16000 4000 0.2
+make_audio noise tap.wav wav-float 1 16000 300 0.1
+printf '1 2 tap.wav\n2 2 tap.wav\n' >crossed.txt
+printf 'input,response,output\ntwo.wav,crossed.txt,crossed.wav\n' >crossed.csv
+batch 0 crossed.csv --out crossed
+runs -q -b cpu two.wav crossed.txt alone.wav
+cmp -s alone.wav crossed/crossed.wav || fail "two routes into one output: not the bytes that the command alone gives"
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out seven
 cmp -s picked/manifest.csv seven/manifest.csv || fail "the same seed picked otherwise"
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 8 --out eight
