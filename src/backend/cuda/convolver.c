@@ -25,15 +25,13 @@ static cudaError_t upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir) {
     int *row = gc_calloc(ir->outputs + 1, sizeof *row);
     cudaError_t failed = route && row ? cudaSuccess : cudaErrorMemoryAllocation;
     if (!failed) {
-        c->matrix.single = ir->routes == ir->outputs;
+        c->matrix.single = gc_ir_one_route_each(ir);
         for (int r = 0; r < ir->routes; r++) {
             route[r] = (gck_route){ir->route[r].input, ir->route[r].plane};
             row[ir->route[r].output + 1]++;
         }
-        for (int o = 0; o < ir->outputs; o++) {
-            c->matrix.single &= row[o + 1] == 1;
+        for (int o = 0; o < ir->outputs; o++)
             row[o + 1] += row[o];
-        }
         for (int o = 0; o < ir->outputs && c->matrix.single && ir->outputs <= GCK_FEW; o++)
             c->matrix.few[o] = route[o];
         failed = upload((void **)&c->route, route, ir->routes * (int64_t)sizeof *route);

@@ -48,16 +48,9 @@ double gc_cuda_slower(int64_t points) {
     }
 }
 
-static bool single_routes(const gpuconv_ir *ir) {
-    bool single = ir->routes == ir->outputs;
-    for (int r = 1; r < ir->routes; r++)
-        single = single && ir->route[r].output != ir->route[r - 1].output;
-    return single;
-}
-
 double gc_cuda_taps(const gc_device *device, const gpuconv_ir *ir) {
     const double taps = (double)ir->frames;
-    if (device->tensor_cores && gck_tensor_table_size(ir->frames) > 0 && single_routes(ir))
+    if (device->tensor_cores && gck_tensor_table_size(ir->frames) > 0 && gc_ir_one_route_each(ir))
         return ir->frames <= 129 ? 0.32 * (taps + 16) : 0.62 * taps;
     return ir->frames <= GCK_FEW_TAPS ? 0.75 * taps : taps;
 }
@@ -117,7 +110,7 @@ static bool fits(const gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t 
         return n <= GCK_POINTS_MOST && gck_transform_shared(n) <= plan->device.shared_memory;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         gck_transform_size size = gck_overlap_save_size(n);
-        return size.turns && size.bytes <= plan->device.shared_memory && (size.sums || single_routes(plan->ir));
+        return size.turns && size.bytes <= plan->device.shared_memory && (size.sums || gc_ir_one_route_each(plan->ir));
     }
     return true;
 }
