@@ -52,7 +52,7 @@ cudaError_t blocks_that_stay(Kernel kernel, int threads, int bytes, int64_t most
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, cudaStream_t stream,
-                         const Arguments &...arguments) {
+                         Arguments... arguments) {
     int device = 0, major = 0;
     cudaError_t failed = cudaGetDevice(&device);
     if (!failed)
