@@ -36,18 +36,6 @@ static gpuconv_plan *plan_for(const gpuconv_ir *ir, gpuconv_backend backend, gpu
     return plan;
 }
 
-/* Error of a against b in dB, over all channels. */
-static double distance(const guarded *a, const guarded *b) {
-    double error = 0, power = 0;
-    for (int c = 0; c < b->channels; c++)
-        for (int64_t i = 0; i < b->frames; i++) {
-            double d = (double)a->channel[c][i] - (double)b->channel[c][i];
-            error += d * d;
-            power += (double)b->channel[c][i] * (double)b->channel[c][i];
-        }
-    return 10 * log10(error / power);
-}
-
 typedef struct shape {
     const char *name;
     int inputs, channels;
@@ -155,7 +143,7 @@ static void test_several_chunks_agree_with_the_cpu(void **state) {
             gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, frames);
             CHECK(gpuconv_plan_chunk(gpu) < frames, "one chunk holds it all: nothing is tested");
             guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
-            double e = distance(&y, &z);
+            double e = harness_distance(&y, &z, z.frames);
             char name[120];
             snprintf(name, sizeof name, "%s against the CPU, stereo, %lld taps, %lld frames",
                      gpuconv_algorithm_name(algorithm), (long long)taps, (long long)frames);
@@ -618,7 +606,7 @@ static void test_the_committed_material_agrees_with_the_cpu(void **state) {
                 gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_AUTO, x.frames);
                 gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, x.frames);
                 guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
-                double e = distance(&y, &z);
+                double e = harness_distance(&y, &z, z.frames);
                 char name[120];
                 snprintf(name, sizeof name, "%s in %s, %s against the CPU", samples[s], impulses[i],
                          gpuconv_algorithm_name(gpuconv_plan_algorithm(gpu)));
