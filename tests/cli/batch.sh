@@ -52,6 +52,14 @@ sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while rea
     cmp -s alone.wav "picked/$out" || fail "$in through $ir: not the bytes that the command alone gives"
 done || exit 1
 
+# A file of several chunks, by plain sums: the order of sums must not tell where they were.
+make_audio noise chunks.wav wav-float 1 16000 600000 0.2
+make_audio noise few.wav wav-float 1 16000 20 0.2
+printf 'input,response,output\nchunks.wav,few.wav,chunks.wav\n' >chunks.csv
+batch 0 chunks.csv --out chunks
+runs -q -b cpu chunks.wav few.wav alone.wav
+cmp -s alone.wav chunks/chunks.wav || fail "a file of several chunks: not the bytes that the command alone gives"
+
 # As many routes as outputs, but two of them into one: the other output is silence, not what was there before.
 make_audio noise two.wav wav-float 2 16000 4000 0.2
 make_audio noise tap.wav wav-float 1 16000 300 0.1

@@ -16,14 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For blocks of one size. */
+typedef struct transform {
+    gc_fft *fft;
+    float *block, *response, *work; /* samples; spectra */
+} transform;
+
 struct gc_lane {
     int64_t bytes;
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;              /* of the file at hand */
-    gc_fft *fft[GC_FFT_MOST_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
-    int64_t points;                    /* what the scratch is for */
-    float *block, *response, *work;    /* samples; spectra */
+    gc_schedule schedule;                 /* of the file at hand */
+    transform size[GC_FFT_MOST_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
     int64_t padded;
     float *pad; /* a signal with silence around it */
 };
@@ -36,13 +40,14 @@ static int devices(gpuconv_error *error) {
 static void free_lane(gc_lane *l) {
     if (!l)
         return;
-    for (int i = 0; i <= GC_FFT_MOST_LOG2; i++)
-        gc_fft_free(l->fft[i]);
+    for (int i = 0; i <= GC_FFT_MOST_LOG2; i++) {
+        gc_fft_free(l->size[i].fft);
+        free(l->size[i].block);
+        free(l->size[i].response);
+        free(l->size[i].work);
+    }
     free(l->in);
     free(l->out);
-    free(l->block);
-    free(l->response);
-    free(l->work);
     free(l->pad);
     free(l);
 }
@@ -121,55 +126,47 @@ static bool direct(gc_lane *l, const gc_lane_item *item) {
     return true;
 }
 
-/* The transform of so many points, and scratch for it. */
-static const gc_fft *transform_of(gc_lane *l, int64_t points) {
-    int size = 0;
-    while (INT64_C(1) << size < points)
-        size++;
-    if (!l->fft[size])
-        l->fft[size] = gc_fft_new(gc_simd_best(), points);
-    if (!l->fft[size])
-        return NULL;
-    if (points > l->points) {
-        const int64_t floats = gc_fft_floats(l->fft[size]);
-        free(l->block);
-        free(l->response);
-        free(l->work);
-        l->block = gc_calloc(points, sizeof *l->block);
-        l->response = gc_calloc(floats, sizeof *l->response);
-        l->work = gc_calloc(floats, sizeof *l->work);
-        l->points = points;
-    }
-    if (!l->block || !l->response || !l->work) {
-        l->points = 0;
-        return NULL;
-    }
-    return l->fft[size];
+/* NULL: no memory. */
+static const transform *transform_of(gc_lane *l, int64_t points) {
+    int log2 = 0;
+    while (INT64_C(1) << log2 < points)
+        log2++;
+    transform *t = &l->size[log2];
+    if (!t->fft)
+        t->fft = gc_fft_new(gc_simd_best(), points);
+    if (t->fft && !t->block)
+        t->block = gc_calloc(points, sizeof *t->block);
+    if (t->fft && !t->response)
+        t->response = gc_calloc(gc_fft_floats(t->fft), sizeof *t->response);
+    if (t->fft && !t->work)
+        t->work = gc_calloc(gc_fft_floats(t->fft), sizeof *t->work);
+    return t->block && t->response && t->work ? t : NULL;
 }
 
 static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
     const gc_schedule *s = &l->schedule;
-    const gc_fft *fft = transform_of(l, s->transform);
-    if (!fft)
+    const transform *t = transform_of(l, s->transform);
+    if (!t)
         return false;
     const int64_t points = s->transform, before = points - s->hop, total = item->frames + item->taps_count - 1;
-    const float *x = l->in + item->in.at / 4, *const factor[] = {l->work}, *const by[] = {l->response};
+    const float *x = l->in + item->in.at / 4, *const factor[] = {t->work}, *const by[] = {t->response};
     float *y = l->out + item->out.at / 4;
     const float scale = 2 / (float)points;
     for (int64_t k = 0; k < item->taps_count; k++)
-        l->block[k] = item->taps[k] * scale;
-    memset(l->block + item->taps_count, 0, (size_t)(points - item->taps_count) * sizeof *l->block);
-    gc_fft_forward(fft, l->block, l->response);
+        t->block[k] = item->taps[k] * scale;
+    memset(t->block + item->taps_count, 0, (size_t)(points - item->taps_count) * sizeof *t->block);
+    gc_fft_forward(t->fft, t->block, t->response);
     for (int64_t n = 0; n < total; n += s->hop) {
         const int64_t at = n - before;
-        if (at < 0 || at + points > item->frames)
-            piece(x, item->frames, at, points, l->block);
-        gc_fft_forward(fft, at < 0 || at + points > item->frames ? l->block : x + at, l->work);
+        const bool inside = at >= 0 && at + points <= item->frames;
+        if (!inside)
+            piece(x, item->frames, at, points, t->block);
+        gc_fft_forward(t->fft, inside ? x + at : t->block, t->work);
         if (n + s->hop <= total) {
-            gc_fft_backward(fft, factor, by, 1, l->work, y + n, before);
+            gc_fft_backward(t->fft, factor, by, 1, t->work, y + n, before);
         } else {
-            gc_fft_backward(fft, factor, by, 1, l->work, l->block, before);
-            memcpy(y + n, l->block, (size_t)(total - n) * sizeof *y);
+            gc_fft_backward(t->fft, factor, by, 1, t->work, t->block, before);
+            memcpy(y + n, t->block, (size_t)(total - n) * sizeof *y);
         }
     }
     return true;

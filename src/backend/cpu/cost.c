@@ -42,7 +42,7 @@ static double cost(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s
  * into. */
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
     int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
-    int64_t total = frames + s->taps - 1, step = 4096, aim = gc_max(step, gc_min(262144, 524288 / most));
+    int64_t total = frames + s->taps - 1, step = GC_DIRECT_SPAN, aim = gc_max(step, gc_min(262144, 524288 / most));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         step = s->hop;
         aim = gc_max(aim, step * ((threads + least - 1) / least));
