@@ -3,7 +3,6 @@
 #include "check.h"
 #include "harness.h"
 
-#include "dsp/ir.h"
 #include "rt/realtime.h"
 #include "rt/schedule.h"
 

@@ -107,7 +107,7 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
     w->tell(w->context, f->entry, &o);
 }
 
-/* ---- Streamed --------------------------------------------------------------------------------------------------- */
+/* ---- Streamed ---------------------------------------------------------------------------------------------------- */
 
 static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped, gpuconv_error *error) {
     gpuconv_config config = gpuconv_config_default();
@@ -144,7 +144,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
 }
 
 /* A part that is cut off has the whole plan's frames; an input of unknown length has none. */
-static void on_core(const gc_worker *w, open_file *f) {
+static void by_engine(const gc_worker *w, open_file *f) {
     gpuconv_error error = {0};
     int64_t clipped = 0;
     gpuconv_status status = stream(w, f, &clipped, &error);
@@ -366,7 +366,7 @@ static gpuconv_status every(lane *l, gpuconv_error *error) {
         } else if (for_lane(l, &f)) {
             status = on_lane(l, &f, error);
         } else {
-            on_core(w, &f);
+            by_engine(w, &f);
         }
     }
     return status ? status : flush(l, error);

@@ -73,11 +73,12 @@ EXPANDED void pass(const float *x, const float *h, const float *from, float *y, 
         for (int k = 0; k < depth; k++)
             tap[p][k] = broadcast(h[p + k * LANES]);
 #pragma GCC unroll 8
-    for (int s = 0; s < streams; s++)
+    for (int s = 0; s < streams; s++) {
 #pragma GCC unroll 8
         for (int k = 0; k < depth - 1; k++)
             sum[s][k] = k < count ? load(from + s * apart + k * LANES) : (vec){0};
-            /* What lies before all streams and reaches into the first. */
+    }
+    /* What lies before all streams and reaches into the first. */
 #pragma GCC unroll 8
     for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8

@@ -176,12 +176,11 @@ static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in
                           gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
-    for (int i = 0; i < count; i++) {
-        bool sums = l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT;
-        bool done = sums ? direct(l, &items[i]) : overlap_save(l, &items[i]);
-        if (!done)
-            return gc_fail_memory(error, "a transform");
-    }
+    bool (*convolve)(gc_lane *, const gc_lane_item *) =
+        l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ? direct : overlap_save;
+    for (int i = 0; i < count; i++)
+        if (!convolve(l, &items[i]))
+            return gc_fail_memory(error, "a lane's scratch");
     return GPUCONV_OK;
 }
 
