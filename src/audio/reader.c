@@ -3,6 +3,7 @@
 #include "../core/memory.h"
 #include "file.h"
 #include "format.h"
+#include "paged.h"
 #include "pipe.h"
 
 #include <errno.h>
@@ -16,7 +17,9 @@
 
 struct gc_reader {
     SNDFILE *file;
-    gc_source *pipe; /* what the library reads from when it is no file; NULL */
+    /* What the library reads from: a regular file (its descriptor ours to close, -1: none), or else a pipe. */
+    gc_paged disk;
+    gc_source *pipe;
     char *path;
     gc_audio_info info;
     char name[96];
@@ -76,17 +79,17 @@ static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error
     return GPUCONV_OK;
 }
 
-/* fd is ours to close until the library, or the pipe, has it. */
-static gpuconv_status open_library(gc_reader *r, int fd, const char *raw, gpuconv_error *error) {
-    struct stat st;
+/* fd is the reader's from here on. */
+static gpuconv_status open_library(gc_reader *r, int fd, const struct stat *st, const char *raw, gpuconv_error *error) {
     SF_INFO info = {0};
     if (raw && !gc_format_raw(raw, &info)) {
         close(fd);
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "'%.60s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
     }
-    if (fstat(fd, &st) != 0 || S_ISREG(st.st_mode)) {
-        r->file = sf_open_fd(fd, SFM_READ, &info, SF_TRUE); /* owns fd from here, also when it fails */
+    if (S_ISREG(st->st_mode)) {
+        gc_paged_begin(&r->disk, fd, st->st_size);
+        r->file = sf_open_virtual(gc_paged_io(), SFM_READ, &info, &r->disk);
     } else {
         gpuconv_status status = gc_source_new(fd, r->path, raw != NULL, &r->pipe, error);
         if (status)
@@ -135,7 +138,8 @@ gpuconv_status gc_reader_new_raw(const char *path, const char *raw, gc_reader **
         free(r);
         return gc_fail_memory(error, path);
     }
-    status = open_library(r, fd, raw, error);
+    r->disk.fd = -1;
+    status = open_library(r, fd, &st, raw, error);
     if (status) {
         gc_reader_free(r);
         return status;
@@ -176,8 +180,9 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
             break;
         *got += n;
     }
-    if (*got < frames && r->pipe && gc_source_failure(r->pipe))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(gc_source_failure(r->pipe)));
+    int failure = r->pipe ? gc_source_failure(r->pipe) : r->disk.failure;
+    if (*got < frames && failure)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(failure));
     if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
         return fail_reading(error, r->path, r->file);
     return GPUCONV_OK;
@@ -202,6 +207,8 @@ void gc_reader_free(gc_reader *r) {
         return;
     if (r->file)
         sf_close(r->file); /* read only: nothing can be lost */
+    if (r->disk.fd >= 0)
+        close(r->disk.fd);
     gc_source_free(r->pipe);
     free(r->path);
     free(r);

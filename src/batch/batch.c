@@ -37,7 +37,7 @@ typedef struct run {
     pthread_cond_t changed;
     /* under `lock`: */
     int64_t *todo, count, at;
-    int active;
+    int active, laneless;
     gc_batch_progress seen;
     gc_ranks_news news; /* not rank 0: not yet told */
     char *lines;
@@ -218,6 +218,14 @@ static void leave(run *r) {
     pthread_mutex_unlock(&r->lock);
 }
 
+/* Whether a worker that has no memory for a lane is the last one. */
+static bool nobody_else(run *r) {
+    pthread_mutex_lock(&r->lock);
+    bool nobody = ++r->laneless == r->workers;
+    pthread_mutex_unlock(&r->lock);
+    return nobody;
+}
+
 static void *work(void *argument) {
     hand *h = argument;
     run *r = h->r;
@@ -232,9 +240,10 @@ static void *work(void *argument) {
                    .next = next_of_hand,
                    .tell = tell,
                    .context = h};
+    bool began;
     gc_flush_subnormals();
-    gpuconv_status status = gc_work(&w, &error);
-    if (status)
+    gpuconv_status status = gc_work(&w, &began, &error);
+    if (status && (status != GPUCONV_ERROR_MEMORY || began || nobody_else(r)))
         give_up(r, status, &error);
     leave(r);
     return NULL;

@@ -1,6 +1,6 @@
 /*
- * A worker decodes files into its lane's input until that has as many as suit the device, convolves all of them at
- * once, and encodes the results; other workers' lanes meanwhile do the rest, so that files, bus and GPU are all busy.
+ * A worker decodes files into a lane's input until that has as many as suit the device, has all of them convolved at
+ * once, decodes the next ones into its other lane meanwhile, and encodes the results: files, bus and GPU are all busy.
  *
  * What does not fit a lane, or sums several routes into an output, is streamed through an engine of one thread, so that
  * any length takes the same memory: which way an entry goes follows from the entry alone, and so does every bit of its
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
+enum { LANES = 2, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
 
 /* A file that is open: what is read of it, and what it becomes. */
 typedef struct open_file {
@@ -90,7 +90,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 
-static gpuconv_status open_output(open_file *f, gc_writer **writer, gpuconv_error *error) {
+static gpuconv_status open_output(const open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     gpuconv_status status = gc_make_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
@@ -156,31 +156,38 @@ static void by_engine(const gc_worker *w, open_file *f) {
 /* ---- On a lane --------------------------------------------------------------------------------------------------- */
 
 typedef struct lane {
-    const gc_worker *w;
     gc_lane *lane;
-    char where[16];
+    bool begun; /* it convolves: what it holds is the device's */
     open_file file[LANE_FILES];
     gc_lane_item item[LANE_ITEMS];
-    int files, items, most; /* a core does one file at a time, while it is in the cache */
+    int files, items;
     int64_t in_used, out_used;
-    void *raw; /* a file's samples as it stores them */
-    int64_t raw_bytes;
 } lane;
 
-static bool for_lane(const lane *l, const open_file *f) {
-    const gc_batch_backend *b = l->w->backend;
+typedef struct lanes {
+    const gc_worker *w;
+    char where[16];
+    lane lane[LANES];
+    int count, filling;
+    int most;  /* files in one: a core does one at a time, while it is in the cache */
+    void *raw; /* a file's samples as it stores them */
+    int64_t raw_bytes;
+} lanes;
+
+static bool for_lane(const lanes *s, const open_file *f) {
+    const gc_batch_backend *b = s->w->backend;
     const gpuconv_ir *ir = f->response->ir;
     int64_t total = f->frames + ir->frames - 1;
     return f->frames > 0 && ir->lead == 0 && gc_ir_one_route_each(ir) &&
            ir->inputs * gc_round_up(f->frames, 4) <= FILE_FLOATS &&
            ir->outputs * gc_round_up(total, 4) <= FILE_FLOATS && ir->outputs <= LANE_ITEMS / 8 &&
-           (!b->suits || b->suits(l->lane, ir, f->frames));
+           (!b->suits || b->suits(s->lane[0].lane, ir, f->frames));
 }
 
 /* How the file is to lie in the lane. */
-static gpuconv_status lay_out(const lane *l, open_file *f, gpuconv_error *error) {
+static gpuconv_status lay_out(const gc_worker *w, open_file *f, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    const int64_t total = f->frames + ir->frames - 1, taps = l->w->backend->stored_taps;
+    const int64_t total = f->frames + ir->frames - 1, taps = w->backend->stored_taps;
     const gc_pcm floats = {GC_F32, 32};
     f->in_pcm = taps > 0 ? f->info.pcm : floats;
     f->in_row = taps > 0 ? gc_pcm_bytes(f->in_pcm) : 4 * gc_round_up(f->frames, 4);
@@ -195,14 +202,12 @@ static gpuconv_status lay_out(const lane *l, open_file *f, gpuconv_error *error)
 }
 
 static bool fits(const lane *l, const open_file *f) {
-    int64_t room = l->w->backend->room(l->lane);
-    return l->files < l->most && l->items + f->response->ir->outputs <= LANE_ITEMS &&
-           l->in_used + f->in_bytes <= room && l->out_used + f->out_bytes <= room;
+    return l->files < LANE_FILES && l->items + f->response->ir->outputs <= LANE_ITEMS &&
+           l->in_used + f->in_bytes <= FILE_BYTES && l->out_used + f->out_bytes <= FILE_BYTES;
 }
 
 /* The response's planes on the lane's device. NULL: no memory there. */
-static const float *planes_of(const lane *l, gc_response *r) {
-    const gc_worker *w = l->w;
+static const float *planes_of(const gc_worker *w, gc_response *r) {
     gc_responses_lock(w->responses, r);
     if (!r->planes[w->device])
         r->planes[w->device] = w->backend->keep(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
@@ -213,57 +218,58 @@ static const float *planes_of(const lane *l, gc_response *r) {
 
 /* A response that is met for the first time travels with the samples; one that comes again stays on the device. *at:
  * where in the lane's input its planes lie, or where on the device, if that is not NULL. False: no memory there. */
-static bool place_response(lane *l, const open_file *f, int64_t *at, const float **planes) {
+static bool place_response(const gc_worker *w, lane *l, const open_file *f, int64_t *at, const float **planes) {
     const gpuconv_ir *ir = f->response->ir;
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
     *at = l->in_used;
     *planes = NULL;
-    if (l->w->backend->stored_taps > 0 && f->fresh && l->in_used + bytes <= l->w->backend->room(l->lane)) {
-        memcpy((char *)l->w->backend->in(l->lane) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
+    if (w->backend->stored_taps > 0 && f->fresh && l->in_used + bytes <= FILE_BYTES) {
+        memcpy((char *)w->backend->in(l->lane) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
         l->in_used += bytes;
         return true;
     }
-    *planes = planes_of(l, f->response);
+    *planes = planes_of(w, f->response);
     return *planes != NULL;
 }
 
-static bool raw_room(lane *l, int64_t bytes) {
-    if (bytes > l->raw_bytes) {
-        free(l->raw);
-        l->raw = gc_calloc(bytes, 1);
-        l->raw_bytes = l->raw ? bytes : 0;
+static bool raw_room(lanes *s, int64_t bytes) {
+    if (bytes > s->raw_bytes) {
+        free(s->raw);
+        s->raw = gc_calloc(bytes, 1);
+        s->raw_bytes = s->raw ? bytes : 0;
     }
-    return l->raw != NULL;
+    return s->raw != NULL;
 }
 
 /* Reads a file into the lane, behind what is there. */
-static gpuconv_status load(lane *l, open_file *f, gpuconv_error *error) {
+static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
+    lane *l = &s->lane[s->filling];
     const gpuconv_ir *ir = f->response->ir;
-    const gc_batch_backend *b = l->w->backend;
+    const gc_batch_backend *b = s->w->backend;
     const int channels = f->info.channels;
     const bool as_is = b->stored_taps > 0;
     char *in = (char *)b->in(l->lane) + l->in_used;
     int64_t got, taps_at;
     const float *planes;
-    if (!as_is && !raw_room(l, f->frames * channels * gc_pcm_bytes(f->info.pcm)))
+    if (!as_is && !raw_room(s, f->frames * channels * gc_pcm_bytes(f->info.pcm)))
         return gc_fail_memory(error, f->path);
-    gpuconv_status status = gc_reader_read(f->reader, as_is ? in : l->raw, f->frames, &got, error);
+    gpuconv_status status = gc_reader_read(f->reader, as_is ? in : s->raw, f->frames, &got, error);
     if (status)
         return status;
     if (got != f->frames)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
-                       l->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
+                       s->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
     if (!as_is) {
         float *planar[LANE_ITEMS];
         for (int c = 0; c < channels; c++)
             planar[c] = (float *)(void *)(in + c * f->in_row);
-        gc_pcm_unpack(gc_simd_best(), f->info.pcm, l->raw, channels, f->frames, planar, 0);
+        gc_pcm_unpack(gc_simd_best(), f->info.pcm, s->raw, channels, f->frames, planar, 0);
     }
     f->in_at = l->in_used;
     f->out_at = l->out_used;
     f->item = l->items;
     l->in_used += f->in_bytes;
-    if (!place_response(l, f, &taps_at, &planes)) {
+    if (!place_response(s->w, l, f, &taps_at, &planes)) {
         l->in_used = f->in_at;
         return gc_fail_memory(error, f->path);
     }
@@ -286,9 +292,9 @@ static gpuconv_status load(lane *l, open_file *f, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
+static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    const char *out = (const char *)l->w->backend->out(l->lane) + f->out_at;
+    const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
     int64_t frames = f->frames + ir->frames - 1;
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
@@ -301,11 +307,11 @@ static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_err
         const float *planar[LANE_ITEMS];
         for (int c = 0; c < ir->outputs; c++)
             planar[c] = (const float *)(const void *)(out + c * f->out_row);
-        if (!raw_room(l, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
+        if (!raw_room(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
             status = gc_fail_memory(error, f->path);
         if (!status) {
-            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, l->raw, &overs);
-            status = gc_writer_write(writer, l->raw, frames, error);
+            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, s->raw, &overs);
+            status = gc_writer_write(writer, s->raw, frames, error);
         }
     }
     if (!status)
@@ -315,45 +321,58 @@ static gpuconv_status store(lane *l, open_file *f, int64_t *clipped, gpuconv_err
     return status;
 }
 
-/* Convolves what the lane holds and writes it. A device that failed is told for every file, and returned. */
-static gpuconv_status flush(lane *l, gpuconv_error *error) {
-    if (l->files == 0)
-        return GPUCONV_OK;
-    gpuconv_status failed = l->w->backend->run(l->lane, l->item, l->items, l->in_used, l->out_used, error);
+/* Waits for what the lane has begun and writes it. A device that failed is told for every file, and returned. */
+static gpuconv_status settle(lanes *s, lane *l, gpuconv_status failed, gpuconv_error *error) {
+    if (l->begun && !failed)
+        failed = s->w->backend->finish(l->lane, l->item, l->items, error);
     for (int i = 0; i < l->files; i++) {
         gpuconv_error why = *error;
         int64_t clipped = 0;
-        bool stop = l->w->cancel && *l->w->cancel;
-        gpuconv_status status = failed ? failed : stop ? GPUCONV_OK : store(l, &l->file[i], &clipped, &why);
+        bool stop = s->w->cancel && *s->w->cancel;
+        gpuconv_status status = failed ? failed : stop ? GPUCONV_OK : store(s, l, &l->file[i], &clipped, &why);
         if (!stop)
-            tell(l->w, &l->file[i], status, &why, l->where, clipped);
-        close_file(l->w, &l->file[i]);
+            tell(s->w, &l->file[i], status, &why, s->where, clipped);
+        close_file(s->w, &l->file[i]);
     }
+    l->begun = false;
     l->files = l->items = 0;
     l->in_used = l->out_used = 0;
     return failed;
 }
 
-static gpuconv_status on_lane(lane *l, open_file *f, gpuconv_error *error) {
+/* Has the lane that was filled convolved; the next one to be filled is written and empty. */
+static gpuconv_status flush(lanes *s, gpuconv_error *error) {
+    lane *l = &s->lane[s->filling];
+    if (l->files == 0)
+        return GPUCONV_OK;
+    gpuconv_status failed = s->w->backend->begin(l->lane, l->item, l->items, l->in_used, l->out_used, error);
+    if (failed)
+        return settle(s, l, failed, error);
+    l->begun = true;
+    s->filling = (s->filling + 1) % s->count;
+    return settle(s, &s->lane[s->filling], GPUCONV_OK, error);
+}
+
+static gpuconv_status on_lane(lanes *s, open_file *f, gpuconv_error *error) {
     gpuconv_error why = {0};
-    gpuconv_status status = GPUCONV_OK, loaded = lay_out(l, f, &why);
-    if (!loaded && !fits(l, f)) {
-        loaded = status = flush(l, error);
+    gpuconv_status status = GPUCONV_OK, loaded = lay_out(s->w, f, &why);
+    if (!loaded && !fits(&s->lane[s->filling], f)) {
+        loaded = status = flush(s, error);
         why = *error;
     }
     if (!loaded)
-        loaded = load(l, f, &why);
+        loaded = load(s, f, &why);
     if (loaded) {
-        tell(l->w, f, loaded, &why, l->where, 0);
-        close_file(l->w, f);
+        tell(s->w, f, loaded, &why, s->where, 0);
+        close_file(s->w, f);
     }
-    return status || l->files < l->most ? status : flush(l, error);
+    return status || s->lane[s->filling].files < s->most ? status : flush(s, error);
 }
 
 /* ---- Both -------------------------------------------------------------------------------------------------------- */
 
-static gpuconv_status every(lane *l, gpuconv_error *error) {
-    const gc_worker *w = l->w;
+static gpuconv_status every(lanes *s, gpuconv_error *error) {
+    const gc_worker *w = s->w;
     gpuconv_status status = GPUCONV_OK;
     int64_t number;
     while (!status && !(w->cancel && *w->cancel) && w->next(w->context, &number)) {
@@ -363,31 +382,48 @@ static gpuconv_status every(lane *l, gpuconv_error *error) {
         if (failed) {
             tell(w, &f, failed, &why, "", 0);
             close_file(w, &f);
-        } else if (for_lane(l, &f)) {
-            status = on_lane(l, &f, error);
+        } else if (for_lane(s, &f)) {
+            status = on_lane(s, &f, error);
         } else {
             by_engine(w, &f);
         }
     }
-    return status ? status : flush(l, error);
+    if (!status)
+        status = flush(s, error);
+    for (int i = 0; i < s->count; i++)
+        if (s->lane[i].begun) {
+            gpuconv_error why = {0};
+            gpuconv_status failed = settle(s, &s->lane[i], GPUCONV_OK, status ? &why : error);
+            status = status ? status : failed;
+        }
+    return status;
 }
 
-gpuconv_status gc_work(const gc_worker *w, gpuconv_error *error) {
-    lane *l = gc_calloc(1, sizeof *l);
-    if (!l)
+gpuconv_status gc_work(const gc_worker *w, bool *began, gpuconv_error *error) {
+    lanes *s = gc_calloc(1, sizeof *s);
+    *began = false;
+    if (!s)
         return gc_fail_memory(error, "a lane");
-    l->w = w;
-    const bool core = w->devices == 0;
-    l->most = core ? 1 : LANE_FILES;
-    (void)snprintf(l->where, sizeof l->where, core ? "cpu" : "cuda %d", w->device);
-    gpuconv_status status =
-        w->backend->lane(w->device, core ? FILE_BYTES : 2 * FILE_BYTES, LANE_ITEMS, &l->lane, error);
-    if (!status)
-        status = every(l, error);
-    for (int i = 0; i < l->files; i++)
-        close_file(w, &l->file[i]);
-    w->backend->free(l->lane);
-    free(l->raw);
-    free(l);
+    s->w = w;
+    s->most = w->devices == 0 ? 1 : LANE_FILES;
+    if (w->devices == 0)
+        (void)snprintf(s->where, sizeof s->where, "cpu");
+    else
+        (void)snprintf(s->where, sizeof s->where, "cuda %d", w->device);
+    gpuconv_status status = GPUCONV_OK;
+    for (; s->count < w->backend->lanes && !status; s->count += !status) {
+        gpuconv_error why;
+        status = w->backend->lane(w->device, FILE_BYTES, LANE_ITEMS, &s->lane[s->count].lane, s->count ? &why : error);
+    }
+    *began = s->count > 0;
+    if (*began)
+        status = every(s, error);
+    for (int i = 0; i < s->count; i++) {
+        for (int k = 0; k < s->lane[i].files; k++)
+            close_file(w, &s->lane[i].file[k]);
+        w->backend->free(s->lane[i].lane);
+    }
+    free(s->raw);
+    free(s);
     return status;
 }

@@ -1,4 +1,4 @@
-/* One worker of a batch: takes entries, convolves them on a lane of its own, and tells what became of each. */
+/* One worker of a batch: takes entries, convolves them on lanes of its own, and tells what became of each. */
 #ifndef GC_BATCH_WORK_H
 #define GC_BATCH_WORK_H
 
@@ -21,8 +21,8 @@ typedef struct gc_worker {
     void *context;
 } gc_worker;
 
-/* Until there is no more to do, or cancelled. DEVICE when a lane cannot be made, or fails: what was in it is told as
- * failed. */
-gpuconv_status gc_work(const gc_worker *worker, gpuconv_error *error);
+/* Until there is no more to do, or cancelled. *began: it has a lane; nothing is taken without one. MEMORY when none is
+ * to be had; DEVICE when it fails: what was in it is told as failed. */
+gpuconv_status gc_work(const gc_worker *worker, bool *began, gpuconv_error *error);
 
 #endif

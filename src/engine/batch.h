@@ -21,7 +21,7 @@ typedef struct gc_lane_item {
     int64_t frames, taps_count;
     const float *taps; /* where the device reads them; NULL: in the lane's input, */
     int64_t taps_at;   /* from this byte on, a multiple of 16 */
-    int64_t clipped;   /* found by `run`: samples that did not fit an output of integers */
+    int64_t clipped;   /* found by `finish`: samples that did not fit an output of integers */
 } gc_lane_item;
 
 typedef struct gc_lane gc_lane;
@@ -34,10 +34,11 @@ typedef struct gc_batch_backend {
     /* How many devices there are; 0 with a reason. */
     int (*devices)(gpuconv_error *error);
 
-    /* A lane with room for so many bytes each way and so many items; memory exhausted on the device halves both
-     * before it fails. DEVICE, MEMORY. */
+    /* Lanes that a worker is to have, so that it fills one while another convolves; it gets along with one. */
+    int lanes;
+
+    /* A lane with room for so many bytes each way and so many items. DEVICE, MEMORY (here or on the device). */
     gpuconv_status (*lane)(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error);
-    int64_t (*room)(const gc_lane *lane);
 
     /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: as a plan for
      * one thread would. NULL: always. */
@@ -45,9 +46,11 @@ typedef struct gc_batch_backend {
     void *(*in)(gc_lane *lane); /* host memory */
     const void *(*out)(gc_lane *lane);
 
-    /* Convolves; the results stand in `out` when this returns. DEVICE. */
-    gpuconv_status (*run)(gc_lane *lane, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                          gpuconv_error *error);
+    /* Begins to convolve. DEVICE, MEMORY. */
+    gpuconv_status (*begin)(gc_lane *lane, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error);
+    /* Waits for what was begun with these items: results stand in `out`, counts in the items. DEVICE. */
+    gpuconv_status (*finish)(gc_lane *lane, gc_lane_item *items, int count, gpuconv_error *error);
     void (*free)(gc_lane *lane);
 
     /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own

@@ -346,7 +346,8 @@ static void test_signals_of_any_length_in_one_lane_agree_with_the_oracle(void **
         }
     }
     memset((void *)(uintptr_t)gc_batch_cuda.out(lane), 0xff, (size_t)out);
-    CHECK(gc_batch_cuda.run(lane, items, count, in, out, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_batch_cuda.begin(lane, items, count, in, out, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_batch_cuda.finish(lane, items, count, &error) == GPUCONV_OK, "%s", error.message);
     for (int i = 0; i < count; i++) {
         const guarded *signal = &x[i / responses], *response = &h[i % responses];
         const float *got = (const float *)gc_batch_cuda.out(lane) + items[i].out.at / 4;
@@ -418,7 +419,9 @@ static void test_samples_as_files_store_them_give_what_floats_give(void **state)
                 items[CHANNELS + c].out = (gc_lane_samples){FLOATS + c * out_row, floats, 1};
             }
             gc_pcm_unpack(gc_simd_best(), from, in + STORED, CHANNELS, frames, planar, 0);
-            CHECK(gc_batch_cuda.run(lane, items, 2 * CHANNELS, ROOM, ROOM, &error) == GPUCONV_OK, "%s", error.message);
+            CHECK(gc_batch_cuda.begin(lane, items, 2 * CHANNELS, ROOM, ROOM, &error) == GPUCONV_OK, "%s",
+                  error.message);
+            CHECK(gc_batch_cuda.finish(lane, items, 2 * CHANNELS, &error) == GPUCONV_OK, "%s", error.message);
             overs = (gc_pcm_overs){0};
             gc_pcm_pack(gc_simd_best(), to, results, 0, CHANNELS, total, packed, &overs);
             CHECK(memcmp(packed, out + STORED, (size_t)(total * CHANNELS * gc_pcm_bytes(to))) == 0,

@@ -23,7 +23,6 @@ typedef struct transform {
 } transform;
 
 struct gc_lane {
-    int64_t bytes;
     float *in, *out;
     gc_costs costs;
     gc_schedule schedule;                 /* of the file at hand */
@@ -59,7 +58,6 @@ static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **l
     *lane = NULL;
     if (l) {
         char name[128];
-        l->bytes = bytes;
         l->in = gc_calloc(bytes, 1);
         l->out = gc_calloc(bytes, 1);
         gc_processor_name(name, sizeof name);
@@ -71,10 +69,6 @@ static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **l
     }
     *lane = l;
     return GPUCONV_OK;
-}
-
-static int64_t room(const gc_lane *l) {
-    return l->bytes;
 }
 
 /* What the command alone would do: a file gives the same bytes either way. Partitions are left to the engine. */
@@ -172,8 +166,8 @@ static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
     return true;
 }
 
-static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                          gpuconv_error *error) {
+static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
     bool (*convolve)(gc_lane *, const gc_lane_item *) =
@@ -181,6 +175,15 @@ static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in
     for (int i = 0; i < count; i++)
         if (!convolve(l, &items[i]))
             return gc_fail_memory(error, "a lane's scratch");
+    return GPUCONV_OK;
+}
+
+/* All was done when it was begun. */
+static gpuconv_status finish(gc_lane *l, gc_lane_item *items, int count, gpuconv_error *error) {
+    (void)l;
+    (void)items;
+    (void)count;
+    (void)error;
     return GPUCONV_OK;
 }
 
@@ -197,13 +200,14 @@ static void forget(int device, float *planes) { /* NOLINT(readability-non-const-
 }
 
 const gc_batch_backend gc_batch_cpu = {
+    .lanes = 1,
     .devices = devices,
     .lane = new_lane,
-    .room = room,
     .suits = suits,
     .in = in,
     .out = out,
-    .run = run,
+    .begin = begin,
+    .finish = finish,
     .free = free_lane,
     .keep = keep,
     .forget = forget,

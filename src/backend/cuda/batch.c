@@ -10,17 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALLEST = 2, HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eight transforms of it */
+enum { HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eight transforms of it */
 
+/* Items travel behind the samples that a lane takes in, counts of clipped samples behind those that it gives back. */
 struct gc_lane {
-    int device, items, segments;
-    int64_t bytes;
-    char *in, *out;                               /* pinned */
-    char *device_in, *device_out;                 /* with what is below, one allocation each */
-    unsigned long long *clipped, *device_clipped; /* an item */
-    gck_batch_item *item, *device_item;
+    int device;
+    char *in, *out;               /* pinned, one allocation */
+    char *device_in, *device_out; /* with what is below, one allocation */
     float2 *turns, *spectra;
     int *ticket;
+    unsigned long long *clipped; /* an item; pinned, where the last results end */
     cudaStream_t stream;
 };
 
@@ -53,78 +52,64 @@ static int devices(gpuconv_error *error) {
 }
 
 static void give_memory(gc_lane *l) {
+    if (l->stream) {
+        cudaStreamSynchronize(l->stream); /* nothing may still write to what is freed */
+        cudaStreamDestroy(l->stream);
+    }
     cudaFreeHost(l->in);
-    cudaFreeHost(l->out);
-    cudaFreeHost(l->item);
-    cudaFreeHost(l->clipped);
-    cudaFree(l->device_clipped);
     cudaFree(l->device_in);
-    cudaFree(l->device_out);
-    cudaFree(l->device_item);
-    l->in = l->out = l->device_in = l->device_out = NULL;
-    l->item = l->device_item = NULL;
-    l->clipped = l->device_clipped = NULL;
 }
 
 static void free_lane(gc_lane *l) {
     if (!l)
         return;
     cudaSetDevice(l->device);
-    if (l->stream)
-        cudaStreamSynchronize(l->stream); /* nothing may still write to what is freed */
     give_memory(l);
-    cudaFree(l->turns);
-    cudaFree(l->spectra);
-    cudaFree(l->ticket);
-    if (l->stream)
-        cudaStreamDestroy(l->stream);
     free(l);
 }
 
-/* Items of a lane may be cut into segments, at most one more for every LONGEST samples of at least two bytes. */
-static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
-    const size_t bytes = (size_t)room, counts = (size_t)items * sizeof *l->clipped;
-    l->bytes = room;
-    l->items = items;
-    l->segments = items + (int)(room / 2 / LONGEST) + 1;
-    cudaError_t failed = cudaMalloc((void **)&l->device_in, bytes);
-    if (!failed)
-        failed = cudaMalloc((void **)&l->device_out, bytes);
-    if (!failed)
-        failed = cudaMalloc((void **)&l->device_clipped, counts);
-    if (!failed)
-        failed = cudaHostAlloc((void **)&l->clipped, counts, cudaHostAllocPortable);
-    if (!failed)
-        failed = cudaMalloc((void **)&l->device_item, (size_t)l->segments * sizeof *l->item);
-    if (!failed)
-        failed = cudaHostAlloc((void **)&l->in, bytes, cudaHostAllocPortable);
-    if (!failed)
-        failed = cudaHostAlloc((void **)&l->out, bytes, cudaHostAllocPortable);
-    if (!failed)
-        failed = cudaHostAlloc((void **)&l->item, (size_t)l->segments * sizeof *l->item, cudaHostAllocPortable);
-    return failed;
+/* Where the next part of an allocation begins. */
+static int64_t part(int64_t *used, int64_t bytes) {
+    int64_t at = *used;
+    *used += gc_round_up(bytes, 256);
+    return at;
 }
 
-static cudaError_t take_tables(gc_lane *l) {
+/* A stream, memory and tables. Items of a lane may be cut into segments, at most one more for every LONGEST samples of
+ * at least two bytes. */
+static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
     gck_batch_needs needs;
     cudaError_t failed = gck_batch_size(&needs);
-    float2 *turns = failed ? NULL : gc_calloc(needs.turns, sizeof *turns);
-    if (!failed && !turns)
-        failed = cudaErrorMemoryAllocation;
-    size_t bytes = failed ? 0 : (size_t)needs.turns * sizeof *turns;
+    if (failed)
+        return failed;
+    const int64_t segments = items + room / 2 / LONGEST + 1;
+    int64_t used = 0;
+    part(&used, room + segments * (int64_t)sizeof(gck_batch_item));
+    const int64_t out = part(&used, room + items * (int64_t)sizeof *l->clipped), both = used;
+    const int64_t turns = part(&used, needs.turns * (int64_t)sizeof *l->turns);
+    const int64_t spectra = part(&used, needs.spectra * (int64_t)sizeof *l->spectra);
+    const int64_t ticket = part(&used, sizeof *l->ticket);
+    float2 *table = gc_calloc(needs.turns, sizeof *table);
+    if (!table)
+        return cudaErrorMemoryAllocation;
+    gck_batch_turns(table);
+    failed = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
     if (!failed)
-        gck_batch_turns(turns);
+        failed = cudaHostAlloc((void **)&l->in, (size_t)both, cudaHostAllocPortable);
     if (!failed)
-        failed = cudaMalloc((void **)&l->turns, bytes);
-    if (!failed)
-        failed = cudaMemcpyAsync(l->turns, turns, bytes, cudaMemcpyHostToDevice, l->stream);
-    if (!failed)
-        failed = cudaMalloc((void **)&l->spectra, (size_t)needs.spectra * sizeof *l->spectra);
-    if (!failed)
-        failed = cudaMalloc((void **)&l->ticket, sizeof *l->ticket);
+        failed = cudaMalloc((void **)&l->device_in, (size_t)used);
+    if (!failed) {
+        l->out = l->in + out;
+        l->device_out = l->device_in + out;
+        l->turns = (float2 *)(l->device_in + turns);
+        l->spectra = (float2 *)(l->device_in + spectra);
+        l->ticket = (int *)(l->device_in + ticket);
+        failed =
+            cudaMemcpyAsync(l->turns, table, (size_t)needs.turns * sizeof *table, cudaMemcpyHostToDevice, l->stream);
+    }
     if (!failed)
         failed = cudaStreamSynchronize(l->stream);
-    free(turns);
+    free(table);
     return failed;
 }
 
@@ -142,27 +127,15 @@ static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **l
     if (!failed)
         failed = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
     if (!failed)
-        failed = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
-    if (!failed)
-        failed = take_tables(l);
-    if (!failed)
         failed = take_memory(l, bytes, items);
-    for (int part = 2; failed == cudaErrorMemoryAllocation && part <= SMALLEST; part *= 2) {
-        (void)cudaGetLastError(); /* no memory is no lasting failure */
-        give_memory(l);
-        failed = take_memory(l, bytes / part / 16 * 16, items / part + 1);
-    }
     if (failed) {
-        (void)cudaGetLastError();
+        (void)cudaGetLastError(); /* no memory is no lasting failure */
         free_lane(l);
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", device, cudaGetErrorString(failed));
+        return gc_fail(error, failed == cudaErrorMemoryAllocation ? GPUCONV_ERROR_MEMORY : GPUCONV_ERROR_DEVICE,
+                       "CUDA device %d: %s", device, cudaGetErrorString(failed));
     }
     *lane = l;
     return GPUCONV_OK;
-}
-
-static int64_t room(const gc_lane *l) {
-    return l->bytes;
 }
 
 static void *in(gc_lane *l) {
@@ -174,7 +147,7 @@ static const void *out(gc_lane *l) {
 }
 
 /* Segments of an item, so that a long one does not keep one block busy while others have nothing to do. */
-static int cut(const gc_lane *l, const gc_lane_item *from, int number, gck_batch_item *to) {
+static int cut(const gc_lane *l, const gc_lane_item *from, unsigned long long *clipped, gck_batch_item *to) {
     int64_t total = from->frames + from->taps_count - 1, step = total;
     int n = 0;
     if (from->taps_count <= GCK_BATCH_PART)
@@ -188,7 +161,7 @@ static int cut(const gc_lane *l, const gc_lane_item *from, int number, gck_batch
                                    .end = gc_min(at + step, total),
                                    .taps_count = from->taps_count,
                                    .wet = 1,
-                                   .clipped = l->device_clipped + number};
+                                   .clipped = clipped};
     return n;
 }
 
@@ -198,27 +171,34 @@ static int by_length(const void *a, const void *b) {
     return (m < n) - (m > n);
 }
 
-static gpuconv_status run(gc_lane *l, gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                          gpuconv_error *error) {
+static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error) {
+    const int64_t items_at = gc_round_up(in_bytes, 16), counts_at = gc_round_up(out_bytes, 16);
+    const size_t counts = (size_t)count * sizeof *l->clipped;
+    gck_batch_item *item = (gck_batch_item *)(void *)(l->in + items_at);
+    unsigned long long *clipped = (unsigned long long *)(void *)(l->device_out + counts_at);
     int n = 0;
     for (int i = 0; i < count; i++)
-        n += cut(l, &items[i], i, l->item + n);
-    qsort(l->item, (size_t)n, sizeof *l->item, by_length);
+        n += cut(l, &items[i], clipped + i, item + n);
+    qsort(item, (size_t)n, sizeof *item, by_length);
+    l->clipped = (unsigned long long *)(void *)(l->out + counts_at);
     cudaError_t failed = cudaSetDevice(l->device);
     if (!failed)
-        failed = cudaMemcpyAsync(l->device_in, l->in, (size_t)in_bytes, cudaMemcpyHostToDevice, l->stream);
-    const size_t counts = (size_t)count * sizeof *l->clipped;
+        failed = cudaMemcpyAsync(l->device_in, l->in, (size_t)items_at + (size_t)n * sizeof *item,
+                                 cudaMemcpyHostToDevice, l->stream);
     if (!failed)
-        failed = cudaMemsetAsync(l->device_clipped, 0, counts, l->stream);
+        failed = cudaMemsetAsync(clipped, 0, counts, l->stream);
     if (!failed)
-        failed =
-            cudaMemcpyAsync(l->device_item, l->item, (size_t)n * sizeof *l->item, cudaMemcpyHostToDevice, l->stream);
+        failed = gck_batch((const gck_batch_item *)(const void *)(l->device_in + items_at), n, l->turns, l->spectra,
+                           l->ticket, l->stream);
     if (!failed)
-        failed = gck_batch(l->device_item, n, l->turns, l->spectra, l->ticket, l->stream);
-    if (!failed)
-        failed = cudaMemcpyAsync(l->out, l->device_out, (size_t)out_bytes, cudaMemcpyDeviceToHost, l->stream);
-    if (!failed)
-        failed = cudaMemcpyAsync(l->clipped, l->device_clipped, counts, cudaMemcpyDeviceToHost, l->stream);
+        failed = cudaMemcpyAsync(l->out, l->device_out, (size_t)counts_at + counts, cudaMemcpyDeviceToHost, l->stream);
+    return failed ? gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", l->device, cudaGetErrorString(failed))
+                  : GPUCONV_OK;
+}
+
+static gpuconv_status finish(gc_lane *l, gc_lane_item *items, int count, gpuconv_error *error) {
+    cudaError_t failed = cudaSetDevice(l->device);
     if (!failed)
         failed = cudaStreamSynchronize(l->stream);
     if (failed)
@@ -279,9 +259,7 @@ static cudaError_t trial_begin(trial_device *d, int number, trial_shape *s) {
     d->lane.device = number;
     cudaError_t failed = cudaSetDevice(number);
     if (!failed)
-        failed = cudaStreamCreateWithFlags(&d->lane.stream, cudaStreamNonBlocking);
-    if (!failed)
-        failed = take_tables(&d->lane);
+        failed = take_memory(&d->lane, 0, 0);
     size_t each = sizeof(float);
     if (!failed)
         failed = cudaMalloc((void **)&d->in, (size_t)(s->signals * s->in_row) * each);
@@ -301,8 +279,7 @@ static cudaError_t trial_begin(trial_device *d, int number, trial_shape *s) {
     if (!failed && !items)
         failed = cudaErrorMemoryAllocation;
     s->count = 0;
-    d->lane.device_in = (char *)d->in;
-    d->lane.device_out = (char *)d->out;
+    const gc_lane whole = {.device_in = (char *)d->in, .device_out = (char *)d->out};
     const gc_pcm floats = {GC_F32, 32};
     for (int64_t i = 0; i < s->signals && !failed; i++) {
         gc_lane_item item = {.in = {i * s->in_row * (int64_t)each, floats, 1},
@@ -310,7 +287,7 @@ static cudaError_t trial_begin(trial_device *d, int number, trial_shape *s) {
                              .frames = s->frames,
                              .taps_count = s->taps,
                              .taps = d->taps + i * s->taps_row};
-        s->count += cut(&d->lane, &item, 0, items + s->count);
+        s->count += cut(&whole, &item, NULL, items + s->count);
     }
     if (!failed)
         qsort(items, (size_t)s->count, sizeof *items, by_length);
@@ -331,11 +308,7 @@ static void trial_end(trial_device *d) {
     cudaFree(d->taps);
     cudaFree(d->out);
     cudaFree(d->items);
-    cudaFree(d->lane.turns);
-    cudaFree(d->lane.spectra);
-    cudaFree(d->lane.ticket);
-    if (d->lane.stream)
-        cudaStreamDestroy(d->lane.stream);
+    give_memory(&d->lane);
 }
 
 /* Some frames of some signals, against sums in double precision. */
@@ -427,12 +400,13 @@ static gpuconv_status trial(const int *device, int devices, int64_t signals, int
 
 const gc_batch_backend gc_batch_cuda = {
     .stored_taps = GCK_BATCH_PART,
+    .lanes = 2,
     .devices = devices,
     .lane = new_lane,
-    .room = room,
     .in = in,
     .out = out,
-    .run = run,
+    .begin = begin,
+    .finish = finish,
     .free = free_lane,
     .trial = trial,
     .keep = keep,
