@@ -8,40 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads all of a file into planar floats, block by block: its length may not be known beforehand. */
+/* Room for one more piece in each plane. */
+static bool grow(float **planes, int channels, int64_t frames, int64_t room) {
+    for (int c = 0; c < channels; c++) {
+        float *larger = gc_calloc(room, sizeof *larger);
+        if (!larger)
+            return false;
+        memcpy(larger, planes[c], (size_t)frames * sizeof *larger);
+        free(planes[c]);
+        planes[c] = larger;
+    }
+    return true;
+}
+
+/* Reads all of a file into planar floats, piece by piece: a header may promise any length, or none. */
 static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
-    int channels = gc_reader_info(reader)->channels;
-    int64_t promised = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
-    int64_t length = promised > 0 ? gc_min(promised, most) : most;
-    int64_t room = gc_max(length, gc_min(4 * length, promised)); /* a header may promise anything: grow as it comes */
-    float *block = gc_calloc(length * channels, sizeof *block);
+    const int channels = gc_reader_info(reader)->channels;
+    const int64_t promised = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
+    const int64_t piece = promised > 0 ? gc_min(promised, most) : most;
+    int64_t room = gc_max(piece, gc_min(4 * piece, promised)), want = piece, got = piece;
+    float *mixed = channels > 1 ? gc_calloc(piece * channels, sizeof *mixed) : NULL;
     float **p = gc_calloc(channels, sizeof *p);
-    gpuconv_status status = block && p ? GPUCONV_OK : gc_fail_memory(error, "the response");
+    gpuconv_status status = p && (mixed || channels == 1) ? GPUCONV_OK : gc_fail_memory(error, "the response");
     for (int c = 0; !status && c < channels; c++)
         if (!(p[c] = gc_calloc(room, sizeof **p)))
             status = gc_fail_memory(error, "the response");
-    *frames = 0;
-    for (int64_t got = length; !status && got == length; *frames += got) {
-        status = gc_reader_read_floats(reader, block, length, &got, error);
-        if (!status && *frames + got > room) {
-            room *= 2;
-            for (int c = 0; !status && c < channels; c++) {
-                float *larger = gc_calloc(room, sizeof *larger);
-                if (larger)
-                    memcpy(larger, p[c], (size_t)*frames * sizeof *larger);
-                else
-                    status = gc_fail_memory(error, "the response");
-                if (larger) {
-                    free(p[c]);
-                    p[c] = larger;
-                }
-            }
-        }
-        for (int c = 0; !status && c < channels; c++)
+    for (*frames = 0; !status && got == want && *frames != promised; *frames += got) {
+        want = promised > 0 ? gc_min(piece, promised - *frames) : piece;
+        if (*frames + want > room && !grow(p, channels, *frames, room *= 2))
+            status = gc_fail_memory(error, "the response");
+        got = 0;
+        if (!status)
+            status = gc_reader_read_floats(reader, mixed ? mixed : p[0] + *frames, want, &got, error);
+        for (int c = 0; mixed && c < channels; c++)
             for (int64_t i = 0; i < got; i++)
-                p[c][*frames + i] = block[i * channels + c];
+                p[c][*frames + i] = mixed[i * channels + c];
     }
-    free(block);
+    free(mixed);
     *planes = p;
     return status;
 }

@@ -21,6 +21,7 @@
 #include <string.h>
 
 enum { LANES = 2, LANE_ITEMS = 512, LANE_FILES = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
+enum { ENOUGH_BYTES = 2 << 20 }; /* more would only leave the caches on its way */
 
 /* A file that is open: what is read of it, and what it becomes. */
 typedef struct open_file {
@@ -366,7 +367,9 @@ static gpuconv_status on_lane(lanes *s, open_file *f, gpuconv_error *error) {
         tell(s->w, f, loaded, &why, s->where, 0);
         close_file(s->w, f);
     }
-    return status || s->lane[s->filling].files < s->most ? status : flush(s, error);
+    const lane *l = &s->lane[s->filling];
+    const bool enough = l->files == s->most || gc_max(l->in_used, l->out_used) >= ENOUGH_BYTES;
+    return status || !enough ? status : flush(s, error);
 }
 
 /* ---- Both -------------------------------------------------------------------------------------------------------- */

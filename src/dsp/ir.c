@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/memory.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -100,6 +101,17 @@ gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error
     return GPUCONV_OK;
 }
 
+/* How many frames from the first one on are numbers. All are looked at, without a branch, before one is looked for. */
+static int64_t finite_until(const float *x, int64_t frames) {
+    int wrong = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < frames; i++)
+        wrong |= !(fabsf(x[i]) <= FLT_MAX);
+    while (wrong && n < frames && isfinite(x[n]))
+        n++;
+    return wrong ? n : frames;
+}
+
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
                               gpuconv_error *error) {
     *ir = NULL;
@@ -110,11 +122,12 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
     if (!(rate > 0) || !isfinite(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
-    for (int c = 0; c < channels; c++)
-        for (int64_t i = 0; i < frames; i++)
-            if (!isfinite(taps[c][i]))
-                return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
-                               (long long)i, c + 1);
+    for (int c = 0; c < channels; c++) {
+        int64_t finite = finite_until(taps[c], frames);
+        if (finite < frames)
+            return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
+                           (long long)finite, c + 1);
+    }
     gpuconv_ir *made = gc_ir_blank(1, channels, channels, channels, frames, rate);
     if (!made)
         return gc_fail_memory(error, "the response");

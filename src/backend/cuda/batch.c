@@ -15,7 +15,8 @@ enum { HOPS = 8, LONGEST = 32768 }; /* a segment is done by one block: about eig
 /* Items travel behind the samples that a lane takes in, counts of clipped samples behind those that it gives back. */
 struct gc_lane {
     int device;
-    char *in, *out;               /* pinned, one allocation */
+    char *in, *out; /* one allocation, */
+    bool pinned;
     char *device_in, *device_out; /* with what is below, one allocation */
     float2 *turns, *spectra;
     int *ticket;
@@ -56,7 +57,9 @@ static void give_memory(gc_lane *l) {
         cudaStreamSynchronize(l->stream); /* nothing may still write to what is freed */
         cudaStreamDestroy(l->stream);
     }
-    cudaFreeHost(l->in);
+    if (l->pinned)
+        cudaHostUnregister(l->in);
+    free(l->in);
     cudaFree(l->device_in);
 }
 
@@ -94,8 +97,12 @@ static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
         return cudaErrorMemoryAllocation;
     gck_batch_turns(table);
     failed = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
+    l->in = gc_calloc(both, 1); /* in huge pages, which take a fraction of cudaHostAlloc's time to be pinned */
+    if (!failed && !l->in)
+        failed = cudaErrorMemoryAllocation;
     if (!failed)
-        failed = cudaHostAlloc((void **)&l->in, (size_t)both, cudaHostAllocPortable);
+        failed = cudaHostRegister(l->in, (size_t)both, cudaHostRegisterPortable);
+    l->pinned = !failed;
     if (!failed)
         failed = cudaMalloc((void **)&l->device_in, (size_t)used);
     if (!failed) {
