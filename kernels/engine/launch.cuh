@@ -30,6 +30,19 @@ template <typename Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
+/* Shared memory for so many blocks a multiprocessor, with the kilobyte that the system takes of each; the rest of what
+ * both share remains the first-level cache's. Sizes come in steps of up to 36 KB, and the one below a wish is taken. */
+template <typename Kernel> cudaError_t ask_for_room(Kernel kernel, int blocks, int bytes) {
+    int device = 0, most = 0;
+    cudaError_t failed = cudaGetDevice(&device);
+    if (!failed)
+        failed = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    if (failed)
+        return failed;
+    const int share = (int)min((int64_t)100, 100 * ((int64_t)blocks * (bytes + 1024) + 36 * 1024 - 1) / most);
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, share);
+}
+
 inline cudaError_t count_multiprocessors(int *count) {
     int device = 0;
     cudaError_t failed = cudaGetDevice(&device);

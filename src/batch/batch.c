@@ -20,8 +20,9 @@
 #include <sys/stat.h>
 
 static const int64_t responses_kept = INT64_C(256) << 20; /* bytes */
-/* Entries a core, when nobody says where: what it does of a few seconds each while a GPU wakes. */
-static const int64_t worth_a_gpu = 512;
+/* Entries a core, when nobody says where: from so many of a few seconds each on, a GPU that must first wake is done
+ * sooner. */
+static const int64_t worth_a_gpu = 1280;
 
 typedef struct run {
     const gc_batch *batch;
