@@ -168,7 +168,7 @@ static struct poptOption table[] = {
     {"resume", 'R', POPT_ARG_NONE, &given.resume, 0, "leave alone what has its output already", NULL},
     {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
-     "where to compute (default: auto, GPUs from 512 files a core on)", GC_WORDS_BACKEND},
+     "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
     {"devices", 'd', POPT_ARG_STRING, &given.devices, 0, "CUDA devices, such as 0,2 (default: all)", "NUMBERS"},
     {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
