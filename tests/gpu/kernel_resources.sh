@@ -24,5 +24,5 @@ for architecture; do
     done
 done
 [ "$kernels" -gt 0 ] || { echo "no kernel was found" >&2; exit 1; }
+[ "$bad" -eq 0 ] || exit 1
 echo "$kernels kernels without spills or local memory"
-exit "$bad"
