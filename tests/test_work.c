@@ -80,27 +80,6 @@ static void free_lane(gc_lane *l) {
     free(l);
 }
 
-static float *keep(int device, const float *planes, int64_t floats) {
-    (void)device;
-    (void)floats;
-    return (float *)planes;
-}
-
-static void forget(int device, float *planes) { /* NOLINT(readability-non-const-parameter): as the seam has it */
-    (void)device;
-    (void)planes;
-}
-
-static const gc_batch_backend late = {.lanes = 2,
-                                      .lane = lane,
-                                      .in = in,
-                                      .out = out,
-                                      .begin = begin,
-                                      .finish = finish,
-                                      .free = free_lane,
-                                      .keep = keep,
-                                      .forget = forget};
-
 static bool next(void *context, int64_t *entry) {
     (void)context;
     *entry = seen.taken;
@@ -137,7 +116,16 @@ static gpuconv_status work(bool *began, gpuconv_error *error) {
         assert_non_null(m.entry[i].output);
         snprintf(m.entry[i].output, 32, "out%d.wav", i);
     }
-    gc_responses *responses = gc_responses_new(1 << 20, forget);
+    gc_batch_backend late = gc_batch_cpu; /* whose memory is the host's */
+    late.lanes = 2;
+    late.suits = NULL;
+    late.lane = lane;
+    late.in = in;
+    late.out = out;
+    late.begin = begin;
+    late.finish = finish;
+    late.free = free_lane;
+    gc_responses *responses = gc_responses_new(1 << 20, late.forget);
     assert_non_null(responses);
     gc_worker w = {.manifest = &m,
                    .responses = responses,

@@ -67,14 +67,7 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
     return got;
 }
 
-static sf_count_t io_write(const void *bytes, sf_count_t count, void *file) {
-    (void)bytes;
-    (void)count;
-    (void)file;
-    return 0;
-}
-
 SF_VIRTUAL_IO *gc_paged_io(void) {
-    static SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
+    static SF_VIRTUAL_IO io = {io_length, io_seek, io_read, NULL, io_tell};
     return &io;
 }

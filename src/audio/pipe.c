@@ -188,20 +188,13 @@ static sf_count_t source_read(void *bytes, sf_count_t count, void *source) {
     return done;
 }
 
-static sf_count_t source_write(const void *bytes, sf_count_t count, void *source) {
-    (void)bytes;
-    (void)count;
-    (void)source;
-    return 0;
-}
-
 static sf_count_t source_tell(void *source) {
     gc_source *s = source;
     return s->spooled ? lseek(s->fd, 0, SEEK_CUR) : s->at;
 }
 
 SF_VIRTUAL_IO *gc_source_io(void) {
-    static SF_VIRTUAL_IO io = {source_length, source_seek, source_read, source_write, source_tell};
+    static SF_VIRTUAL_IO io = {source_length, source_seek, source_read, NULL, source_tell};
     return &io;
 }
 

@@ -104,12 +104,12 @@ gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error
 /* How many frames from the first one on are numbers. All are looked at, without a branch, before one is looked for. */
 static int64_t finite_until(const float *x, int64_t frames) {
     int wrong = 0;
-    int64_t n = 0;
     for (int64_t i = 0; i < frames; i++)
         wrong |= !(fabsf(x[i]) <= FLT_MAX);
-    while (wrong && n < frames && isfinite(x[n]))
+    int64_t n = wrong ? 0 : frames;
+    while (n < frames && isfinite(x[n]))
         n++;
-    return wrong ? n : frames;
+    return n;
 }
 
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
