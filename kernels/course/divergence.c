@@ -12,6 +12,7 @@
 LAB_LAUNCHER(gck_polar_branches);
 LAB_LAUNCHER(gck_polar_straight);
 LAB_LAUNCHER(gck_polar_fast);
+LAB_LAUNCHER(gck_polar_two_points);
 
 static const double turn = 6.283185307179586;
 
@@ -74,12 +75,17 @@ static const gc_lab_variant variants[] = {
      .tolerance = 1e-5,
      .course = "0.97 ms, T4, 10 M points",
      .launch = LAB_ON_GPU(gck_polar_fast)},
+    {.name = "two points a thread",
+     .changed = "twice the bytes under way: what is left to wait for is memory",
+     .where = LAB_GPU,
+     .tolerance = 1e-5,
+     .launch = LAB_ON_GPU(gck_polar_two_points)},
 };
 
 static const gc_lab_effect effects[] = {
     {"four ways take longer than one", "branch a quadrant", "no branch", 1.05, 0},
     {"fewer instructions are no slower", "no branch", "float2, fast intrinsics", 0.97, 0},
-    {"without divergence memory decides", NULL, "float2, fast intrinsics", 0.9, 0},
+    {"without divergence memory decides", NULL, "two points a thread", 0.9, 0},
 };
 
 const gc_lab_module gc_lab_divergence = {

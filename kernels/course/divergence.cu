@@ -48,11 +48,7 @@ __global__ void straight(const float *in, float *out, int64_t n) {
 
 /* The angle of the smaller over the larger coordinate, a polynomial in its square (nine terms, fitted at
  * Chebyshev nodes), then mirrored into its octant by selects. */
-__global__ void fast(const float2 *in, float2 *out, int64_t n) {
-    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= n)
-        return;
-    float2 p = in[i];
+__device__ __forceinline__ float2 polar(float2 p) {
     float u = fabsf(p.x), v = fabsf(p.y), most = fmaxf(u, v), least = fminf(u, v);
     float q = most > 0.0f ? __fdividef(least, most) : 0.0f, s = q * q;
     float a = fmaf(
@@ -67,7 +63,25 @@ __global__ void fast(const float2 *in, float2 *out, int64_t n) {
     a = p.x < 0.0f ? 0.5f * TURN - a : a;
     a = p.y < 0.0f ? TURN - a : a;
     float square = p.x * p.x + p.y * p.y;
-    out[i] = make_float2(square > 0.0f ? square * rsqrtf(square) : 0.0f, a);
+    return make_float2(square > 0.0f ? square * rsqrtf(square) : 0.0f, a);
+}
+
+__global__ void fast(const float2 *in, float2 *out, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        out[i] = polar(in[i]);
+}
+
+/* 2048 threads with 8 bytes each under way are 16 KB a multiprocessor, and memory wants more than 20 to be busy. */
+__global__ void two_points(const float2 *in, float2 *out, int64_t n) {
+    int64_t i = 2 * ((int64_t)blockIdx.x * BLOCK + threadIdx.x);
+    if (i + 1 < n) {
+        float4 p = *(const float4 *)(in + i);
+        float2 a = polar(make_float2(p.x, p.y)), b = polar(make_float2(p.z, p.w));
+        *(float4 *)(out + i) = make_float4(a.x, a.y, b.x, b.y);
+    } else if (i < n) {
+        out[i] = polar(in[i]);
+    }
 }
 
 } // namespace
@@ -87,5 +101,11 @@ LAB_LAUNCHER(gck_polar_straight) {
 LAB_LAUNCHER(gck_polar_fast) {
     fast<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
                                                                  run->size[0]);
+    return cudaGetLastError();
+}
+
+LAB_LAUNCHER(gck_polar_two_points) {
+    two_points<<<pieces(run->size[0], 2 * BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0),
+                                                                           buffer<float2>(run, 1), run->size[0]);
     return cudaGetLastError();
 }

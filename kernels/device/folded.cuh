@@ -33,11 +33,15 @@ template <int N> __device__ __forceinline__ float2 unfolding(int t) {
     return make_float2(sine / cosine, 2.0f * sine * cosine);
 }
 
-/* v[j] = place t + T j of N = P T, turned back; base: unfolding<N>(t). */
-template <int P> __device__ __forceinline__ void unfold(float2 *v, float2 base) {
+/* v[j] = place t + T j of N = P T, turned back; base: unfolding<N>(t). Late: nobody wants the first N / 2 places, so
+ * that a shear is saved. */
+template <int P, bool Late = false> __device__ __forceinline__ void unfold(float2 *v, float2 base) {
     unrolled<P>([v, base](auto number) {
         constexpr int j = decltype(number)::value, k = j * (64 / P);
-        v[j] = turned(turned(v[j], -angle<k>::tan_of_half, -angle<k>::sin), base.x, base.y);
+        const float2 half_way = turned(v[j], -angle<k>::tan_of_half, -angle<k>::sin);
+        v[j] = turned(half_way, base.x, base.y);
+        if constexpr (Late && j < P / 2)
+            v[j].x = 0.0f;
     });
 }
 

@@ -47,9 +47,9 @@ constexpr double cos_or_sin(int k, bool sine) {
 
 /* pi K / 128, 0 <= K < 64 */
 template <int K> struct angle {
-    static constexpr float cos = (float)cos_or_sin(2 * K, false);
-    static constexpr float sin = (float)cos_or_sin(2 * K, true);
-    static constexpr float tan = (float)(cos_or_sin(2 * K, true) / cos_or_sin(2 * K, false));
+    static constexpr double c = cos_or_sin(2 * K, false), s = cos_or_sin(2 * K, true);
+    static constexpr double c2 = c * c - s * s, s2 = 2 * c * s, c3 = c * c2 - s * s2, s3 = s * c2 + c * s2;
+    static constexpr float cos = (float)c, sin = (float)s, tan = (float)(s / c);
     static constexpr float tan_of_half = (float)(cos_or_sin(K, true) / cos_or_sin(K, false));
 };
 
@@ -79,19 +79,57 @@ template <bool Conjugate, bool Odd> __device__ __forceinline__ void plain_butter
     b = sub(x, y);
 }
 
+/* Two levels at once, w being w' twice: x0, x2 <- x0 + w x2, x0 - w x2 and x1, x3 likewise; then x0 and x1 with w', x2
+ * and x3 with i w'. K: the angle of w'. Two operations less than four butterflies take, as w' x1 and w' w x3 meet
+ * before either is scaled: 22. */
+template <bool Conjugate, int K>
+__device__ __forceinline__ void double_butterfly(float2 &x0, float2 &x1, float2 &x2, float2 &x3) {
+    typedef angle<K> a;
+    if constexpr (K == 0) {
+        plain_butterfly<Conjugate, false>(x0, x2);
+        plain_butterfly<Conjugate, false>(x1, x3);
+        plain_butterfly<Conjugate, false>(x0, x1);
+        plain_butterfly<Conjugate, true>(x2, x3);
+    } else if constexpr (K == 32) { /* w = i */
+        plain_butterfly<Conjugate, true>(x0, x2);
+        plain_butterfly<Conjugate, true>(x1, x3);
+        butterfly<Conjugate, false>(x0, x1, a::cos, a::tan);
+        butterfly<Conjugate, true>(x2, x3, a::cos, a::tan);
+    } else {
+        constexpr float sign = Conjugate ? -1.0f : 1.0f, c = a::cos, c2 = (float)a::c2, ratio = (float)(a::c3 / a::c);
+        constexpr float t = sign * a::tan, t2 = sign * (float)(a::s2 / a::c2), t3 = sign * (float)(a::s3 / a::c3);
+        const float2 u1 = make_float2(fmaf(-t, x1.y, x1.x), fmaf(t, x1.x, x1.y));
+        const float2 u2 = make_float2(fmaf(-t2, x2.y, x2.x), fmaf(t2, x2.x, x2.y));
+        const float2 u3 = make_float2(fmaf(-t3, x3.y, x3.x), fmaf(t3, x3.x, x3.y));
+        const float2 sum = make_float2(fmaf(ratio, u3.x, u1.x), fmaf(ratio, u3.y, u1.y));
+        const float2 rest = make_float2(fmaf(-ratio, u3.x, u1.x), fmaf(-ratio, u3.y, u1.y));
+        const float2 p = make_float2(fmaf(c2, u2.x, x0.x), fmaf(c2, u2.y, x0.y));
+        const float2 q = make_float2(fmaf(-c2, u2.x, x0.x), fmaf(-c2, u2.y, x0.y));
+        x0 = make_float2(fmaf(c, sum.x, p.x), fmaf(c, sum.y, p.y));
+        x1 = make_float2(fmaf(-c, sum.x, p.x), fmaf(-c, sum.y, p.y));
+        x2 = make_float2(fmaf(-sign * c, rest.y, q.x), fmaf(sign * c, rest.x, q.y));
+        x3 = make_float2(fmaf(sign * c, rest.y, q.x), fmaf(-sign * c, rest.x, q.y));
+    }
+}
+
 /* The first LEVELS levels of the tree, over 2^LEVELS registers. */
 template <int LEVELS, bool Quarter = false, int L = 0> __device__ __forceinline__ void down_root(float2 *v) {
-    if constexpr (L < LEVELS) {
-        unrolled<1 << (LEVELS - 1)>([v](auto number) {
-            constexpr int i = decltype(number)::value, half = 1 << (LEVELS - L - 1), j = i / half;
-            constexpr int k = 2 * reversed(j & ~1, 6) + (Quarter ? 32 >> L : 0);
-            float2 &a = v[2 * j * half + i % half], &b = v[2 * j * half + i % half + half];
-            if constexpr (k == 0)
-                plain_butterfly<false, j % 2>(a, b);
-            else
-                butterfly<false, j % 2>(a, b, angle<k>::cos, angle<k>::tan);
+    if constexpr (L + 1 < LEVELS) {
+        unrolled<1 << (LEVELS - 2)>([v](auto number) {
+            constexpr int i = decltype(number)::value, fourth = 1 << (LEVELS - L - 2), j = i / fourth;
+            float2 *x = v + 4 * j * fourth + i % fourth;
+            double_butterfly<false, 2 * reversed(2 * j, 6) + (Quarter ? 16 >> L : 0)>(x[0], x[fourth], x[2 * fourth],
+                                                                                      x[3 * fourth]);
         });
-        down_root<LEVELS, Quarter, L + 1>(v);
+        down_root<LEVELS, Quarter, L + 2>(v);
+    } else if constexpr (L < LEVELS) {
+        unrolled<1 << (LEVELS - 1)>([v](auto number) {
+            constexpr int j = decltype(number)::value, k = 2 * reversed(j & ~1, 6) + (Quarter ? 32 >> L : 0);
+            if constexpr (k == 0)
+                plain_butterfly<false, j % 2>(v[2 * j], v[2 * j + 1]);
+            else
+                butterfly<false, j % 2>(v[2 * j], v[2 * j + 1], angle<k>::cos, angle<k>::tan);
+        });
     }
 }
 
@@ -116,20 +154,21 @@ __device__ __forceinline__ void down_node(float2 *v, const float2 *__restrict__ 
     }
 }
 
-/* 2^LEVELS leaves of a node back to places. */
+/* 2^LEVELS leaves of a node back to places. The first level alone, if their number is odd, turns nothing. */
 template <int LEVELS, int S = 0> __device__ __forceinline__ void up_leaves(float2 *v) {
-    if constexpr (S < LEVELS) {
+    if constexpr (S < LEVELS && (LEVELS - S) % 2) {
         unrolled<1 << (LEVELS - 1)>([v](auto number) {
-            constexpr int i = decltype(number)::value, half = 1 << S, p = i % half;
-            constexpr bool late = half > 1 && p >= half / 2;
-            constexpr int k = (late ? p - half / 2 : p) * (128 >> S);
-            float2 &a = v[i / half * 2 * half + p], &b = v[i / half * 2 * half + p + half];
-            if constexpr (k == 0)
-                plain_butterfly<true, late>(a, b);
-            else
-                butterfly<true, late>(a, b, angle<k>::cos, angle<k>::tan);
+            constexpr int i = decltype(number)::value;
+            plain_butterfly<true, false>(v[2 * i], v[2 * i + 1]);
         });
         up_leaves<LEVELS, S + 1>(v);
+    } else if constexpr (S < LEVELS) {
+        unrolled<1 << (LEVELS - 2)>([v](auto number) {
+            constexpr int i = decltype(number)::value, half = 1 << S, p = i % half;
+            float2 *x = v + i / half * 4 * half + p;
+            double_butterfly<true, p *(64 >> S)>(x[0], x[2 * half], x[half], x[3 * half]);
+        });
+        up_leaves<LEVELS, S + 2>(v);
     }
 }
 

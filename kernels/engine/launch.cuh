@@ -9,6 +9,7 @@
 #ifndef GC_KERNELS_LAUNCH_CUH
 #define GC_KERNELS_LAUNCH_CUH
 
+#include <atomic>
 #include <cuda_runtime.h>
 
 __device__ __forceinline__ void let_others_come() {
@@ -30,17 +31,34 @@ template <typename Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
     return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
+/* What is asked of a device once, not at each launch; for any number of threads. */
+class once_a_device {
+    std::atomic<unsigned long long> done{0};
+
+  public:
+    template <typename Ask> cudaError_t operator()(Ask ask) {
+        int device = 0;
+        cudaError_t failed = cudaGetDevice(&device);
+        const unsigned long long bit = device < 64 ? 1ull << device : 0;
+        if (failed || (done.load(std::memory_order_relaxed) & bit))
+            return failed;
+        failed = ask(device);
+        if (!failed)
+            done.fetch_or(bit, std::memory_order_relaxed);
+        return failed;
+    }
+};
+
 /* Shared memory for so many blocks a multiprocessor, with the kilobyte that the system takes of each; the rest of what
- * both share remains the first-level cache's. Sizes come in steps of up to 36 KB, and the one below a wish is taken. */
-template <typename Kernel> cudaError_t ask_for_room(Kernel kernel, int blocks, int bytes) {
-    int device = 0, most = 0;
-    cudaError_t failed = cudaGetDevice(&device);
-    if (!failed)
-        failed = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+ * both share remains the first-level cache's. Sizes come in steps of 32 KB, of which the nearest is taken. */
+template <typename Kernel> cudaError_t ask_for_room(int device, Kernel kernel, int blocks, int bytes) {
+    int most = 0;
+    cudaError_t failed = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     if (failed)
         return failed;
-    const int share = (int)min((int64_t)100, 100 * ((int64_t)blocks * (bytes + 1024) + 36 * 1024 - 1) / most);
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout, share);
+    const int64_t wanted = (int64_t)blocks * (bytes + 1024) + 8 * 1024;
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                (int)min((int64_t)100, (100 * wanted + most - 1) / most));
 }
 
 inline cudaError_t count_multiprocessors(int *count) {

@@ -137,8 +137,16 @@ __global__ void __launch_bounds__(kind<N>::transform::T, Routes == FEW ? kind<N>
     f::multiply(v, fresh(spectra) + (int64_t)route.plane * N * f::factors, t);
     transform_barrier<f::T>();
     f::inverse(v, shared, t, turns);
-    unfold<f::P>(v, fresh(turns)[f::turns - f::T + t]);
-    store_folded<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, before, t);
+    const float2 base = fresh(turns)[f::turns - f::T + t];
+    if (N == 1024 &&
+        before >= N / 2) { /* twice the code, half the comparisons: those that are left follow from the assumption */
+        unfold<f::P, true>(v, base);
+        __builtin_assume(before - t > N / 2 - f::T);
+        store_folded<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, before, t);
+    } else {
+        unfold<f::P>(v, base);
+        store_folded<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, before, t);
+    }
 }
 
 /* Sums of several routes; block.x: block of the signal, block.y: output. */
@@ -210,9 +218,11 @@ template <int N> struct calls {
     static cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t blocks, const float2 *turns,
                               const float2 *spectra, cudaStream_t stream) {
         int multiprocessors = 0;
-        cudaError_t failed = allow_shared(overlap_save<N, Routes>, bytes);
-        if (!failed)
-            failed = ask_for_room(overlap_save<N, Routes>, kind<N>::resident, bytes);
+        static once_a_device once;
+        cudaError_t failed = once([](int device) {
+            cudaError_t refused = allow_shared(overlap_save<N, Routes>, bytes);
+            return refused ? refused : ask_for_room(device, overlap_save<N, Routes>, kind<N>::resident, bytes);
+        });
         if (!failed)
             failed = count_multiprocessors(&multiprocessors);
         if (failed)

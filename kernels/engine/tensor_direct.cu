@@ -44,7 +44,8 @@ enum { MANY_STEPS = 3 };
 /* TILES to a column; STEPS: of a length that is known when this is compiled, or 0. Few steps leave registers to more
  * warps. */
 template <int TILES, int STEPS> struct shape {
-    static const int column = 16 * TILES, unit = 8 * column, steps = STEPS;
+    static const int column = 16 * TILES, unit = 8 * column;
+    enum { steps = STEPS };
     static const int resident = STEPS == 0 ? MANY_STEPS : TILES == 4 ? 4 : 2;
 
     /* Eight columns read eight different groups of banks if they stand eight places further apart than they are long.

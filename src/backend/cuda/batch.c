@@ -154,7 +154,9 @@ static const void *out(gc_lane *l) {
 }
 
 /* Segments of an item, so that a long one does not keep one block busy while others have nothing to do. */
-static int cut(const gc_lane *l, const gc_lane_item *from, unsigned long long *clipped, gck_batch_item *to) {
+static int cut(const gc_lane *l, const gc_lane_item *from,
+               unsigned long long *clipped, /* NOLINT(readability-non-const-parameter): the kernel writes there */
+               gck_batch_item *to) {
     int64_t total = from->frames + from->taps_count - 1, step = total;
     int n = 0;
     if (from->taps_count <= GCK_BATCH_PART)

@@ -74,7 +74,7 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
         compute += outputs + blocks * transforms * n / 2 * gc_cuda_slower(s->transform) *
                                  t[three ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
         /* Filling and draining the device takes as long as launching. */
-        compute += (three ? 5 : 2.5) * t[GC_COST_CUDA_LAUNCH];
+        compute += (three ? 5 : 1.9) * t[GC_COST_CUDA_LAUNCH];
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A row is as long as it takes to be timed well. */
-enum { ROW_MOST = 12, RUNS = 10, PLACES = 3 };
+enum { ROW_MOST = 48, RUNS = 10, PLACES = 3 };
 
 /* Samples beyond this many bytes leave no cache to speak of: one place does. */
 static const int64_t beyond_caches = INT64_C(1) << 28;
