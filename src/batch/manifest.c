@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/folder.h"
 #include "../core/memory.h"
+#include "twins.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -55,8 +56,7 @@ static gc_entry *add(gc_manifest *m, int64_t *room, int64_t line) {
     return e;
 }
 
-/* Keeps the first reason. */
-static bool wrong(gc_entry *e, const char *what, const char *value) {
+bool gc_entry_refuse(gc_entry *e, const char *what, const char *value) {
     char text[300];
     if (e->wrong)
         return true;
@@ -84,7 +84,7 @@ static bool set(gc_entry *e, int column, const char *text) {
         char *end;
         errno = 0;
         e->seed = strtoull(text, &end, 10);
-        return *end || errno || *text == '-' ? wrong(e, "a seed is a number from 0, not", text) : true;
+        return *end || errno || *text == '-' ? gc_entry_refuse(e, "a seed is a number from 0, not", text) : true;
     }
     if (column == OFFSET && strcmp(text, "random") == 0) {
         e->somewhere = true;
@@ -93,12 +93,12 @@ static bool set(gc_entry *e, int column, const char *text) {
     if (column == DRY && strcmp(text, "-inf") == 0)
         return true;
     if (!take_number(text, &value))
-        return wrong(e, "no number:", text);
+        return gc_entry_refuse(e, "no number:", text);
     bool level = column == GAIN || column == WET || column == DRY;
     if (level && !(value >= -200 && value <= 200))
-        return wrong(e, "a level lies within -200 and 200 dB, not", text);
+        return gc_entry_refuse(e, "a level lies within -200 and 200 dB, not", text);
     if (!level && !(value >= (column == LENGTH ? 1e-9 : 0) && value <= 1e9))
-        return wrong(e, column == LENGTH ? "a length is positive, not" : "an offset is 0 or more, not", text);
+        return gc_entry_refuse(e, column == LENGTH ? "a length is positive, not" : "an offset is 0 or more, not", text);
     *(column == GAIN     ? &e->gain
       : column == WET    ? &e->wet
       : column == DRY    ? &e->dry
@@ -130,9 +130,9 @@ static void stem_of(const char *path, const char **from, int *length) {
 /* What can be told of an entry by itself. False: no memory. */
 static bool complete(gc_entry *e) {
     if (!e->input)
-        return wrong(e, "no input is named", NULL);
+        return gc_entry_refuse(e, "no input is named", NULL);
     if (!e->response)
-        return wrong(e, "no response is named", NULL);
+        return gc_entry_refuse(e, "no response is named", NULL);
     if (!e->output) {
         const char *stem;
         int length;
@@ -144,9 +144,9 @@ static bool complete(gc_entry *e) {
         (void)snprintf(e->output, room, "%.*s.wav", length, stem);
     }
     if (!stays_inside(e->output))
-        return wrong(e, "an output lies below the batch's folder, unlike", e->output);
+        return gc_entry_refuse(e, "an output lies below the batch's folder, unlike", e->output);
     if (e->somewhere && e->length < 0)
-        return wrong(e, "a random offset wants a length", NULL);
+        return gc_entry_refuse(e, "a random offset wants a length", NULL);
     return true;
 }
 
@@ -216,9 +216,9 @@ static gpuconv_status read_csv(const char *path, char *text, gc_manifest *m, gpu
         for (last = false; good && !last; c++) {
             char *value = field(&at, &last, &lines, &open);
             if (open)
-                good = wrong(e, "a quote is not closed", NULL);
+                good = gc_entry_refuse(e, "a quote is not closed", NULL);
             else if (c >= count)
-                good = wrong(e, "more fields than columns", NULL);
+                good = gc_entry_refuse(e, "more fields than columns", NULL);
             else
                 good = set(e, meaning[c], value);
         }
@@ -236,13 +236,13 @@ static bool set_json(gc_entry *e, const char *name, const json_t *value) {
     while (c < COLUMNS && strcmp(name, columns[c]) != 0)
         c++;
     if (c == COLUMNS)
-        return wrong(e, "no such field:", name);
+        return gc_entry_refuse(e, "no such field:", name);
     if (json_is_string(value))
         return set(e, c, json_string_value(value));
     if (json_is_null(value))
         return true;
     if (!json_is_number(value) || c <= OUTPUT)
-        return wrong(e, "neither text nor number:", name);
+        return gc_entry_refuse(e, "neither text nor number:", name);
     if (json_is_integer(value))
         (void)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
     else
@@ -265,7 +265,7 @@ static gpuconv_status read_json(const char *path, char *text, gc_manifest *m, gp
             json_t *value;
             bool good = e != NULL;
             if (good && !json_is_object(object))
-                good = wrong(e, "no JSON object:", object ? "something else" : why.text);
+                good = gc_entry_refuse(e, "no JSON object:", object ? "something else" : why.text);
             else if (good)
                 json_object_foreach(object, name, value) good = good && set_json(e, name, value);
             json_decref(object);
@@ -278,30 +278,6 @@ static gpuconv_status read_json(const char *path, char *text, gc_manifest *m, gp
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
-
-static int by_output(const void *a, const void *b) {
-    const gc_entry *x = *(gc_entry *const *)a, *y = *(gc_entry *const *)b;
-    int order = strcmp(x->output, y->output);
-    return order ? order : (x->line > y->line) - (x->line < y->line);
-}
-
-/* The first entry of an output keeps it. */
-static gpuconv_status refuse_twins(gc_manifest *m, gpuconv_error *error) {
-    gc_entry **sorted = gc_calloc(gc_max(1, m->entries), (int64_t)sizeof(void *));
-    int64_t n = 0;
-    if (!sorted)
-        return gc_fail_memory(error, "the manifest");
-    for (int64_t i = 0; i < m->entries; i++)
-        if (!m->entry[i].wrong)
-            sorted[n++] = &m->entry[i];
-    qsort((void *)sorted, (size_t)n, sizeof(void *), by_output);
-    bool good = true;
-    for (int64_t i = 1; i < n; i++)
-        if (strcmp(sorted[i]->output, sorted[i - 1]->output) == 0)
-            good = wrong(sorted[i], "an earlier entry has the output", sorted[i]->output) && good;
-    free(sorted);
-    return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
-}
 
 static char *read_text(const char *path, gpuconv_error *error) {
     FILE *f = fopen(path, "r");
@@ -349,7 +325,7 @@ gpuconv_status gc_manifest_read(const char *path, gc_manifest *m, gpuconv_error 
     if (!status && m->entries == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: names nothing to do", path);
     if (!status)
-        status = refuse_twins(m, error);
+        status = gc_find_twins(m, error);
     if (status)
         gc_manifest_free(m);
     return status;
@@ -412,7 +388,7 @@ gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pi
     globfree(&x);
     globfree(&h);
     if (!status)
-        status = refuse_twins(m, error);
+        status = gc_find_twins(m, error);
     if (status)
         gc_manifest_free(m);
     return status;

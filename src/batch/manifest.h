@@ -11,6 +11,7 @@ typedef struct gc_entry {
     double offset, length;           /* seconds of the input; length -1: to its end */
     bool somewhere;                  /* the offset is drawn by `seed`, so that `length` fits */
     uint64_t seed;
+    bool shared; /* another entry has the response too */
     char *wrong; /* why this line is no entry; NULL: it is one */
 } gc_entry;
 
@@ -37,6 +38,9 @@ gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pi
 gpuconv_status gc_manifest_write(const gc_manifest *manifest, const char *path, gpuconv_error *error);
 
 void gc_manifest_free(gc_manifest *manifest);
+
+/* Makes an entry wrong, unless it is so already: what is wrong, and the value that is, or NULL. False: no memory. */
+bool gc_entry_refuse(gc_entry *entry, const char *what, const char *value);
 
 /* The next of a sequence of random numbers (splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
 uint64_t gc_random(uint64_t *state);

@@ -3,6 +3,7 @@
 #include "responses.h"
 
 #include "../core/error.h"
+#include "../core/hash.h"
 #include "../core/memory.h"
 #include "../dsp/ir.h"
 #include "../pipeline/pipeline.h"
@@ -73,12 +74,8 @@ void gc_responses_unlock(gc_responses *r, const gc_response *one) {
     pthread_mutex_unlock(stripe_of(r, one));
 }
 
-/* FNV-1a (Fowler, Noll & Vo). */
 static size_t chain_of(const char *key) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *key; key++)
-        h = (h ^ (unsigned char)*key) * UINT64_C(0x100000001b3);
-    return (size_t)(h % CHAINS);
+    return (size_t)(gc_hash(key) % CHAINS);
 }
 
 static void unlink_one(gc_responses *r, gc_response *one) {
@@ -120,11 +117,27 @@ static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpucon
     return gpuconv_ir_prepare(w->path, &p, w->channels, w->rate, ir, error);
 }
 
+static gpuconv_status take_alone(const gc_response_wish *w, gc_response **response, bool *fresh, gpuconv_error *error) {
+    gc_response *one = gc_calloc(1, sizeof *one);
+    if (!one)
+        return gc_fail_memory(error, w->path);
+    gpuconv_status status = prepare(w, &one->ir, error);
+    if (status) {
+        free(one);
+        return status;
+    }
+    *response = one;
+    *fresh = true;
+    return GPUCONV_OK;
+}
+
 gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response, bool *fresh,
                                  gpuconv_error *error) {
     char numbers[160];
     *response = NULL;
     *fresh = false;
+    if (!w->shared)
+        return take_alone(w, response, fresh, error);
     int n =
         snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", w->rate, w->gain, w->wet, w->dry, w->channels);
     size_t room = (size_t)n + strlen(w->path) + 1;
@@ -183,6 +196,10 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
 }
 
 void gc_responses_give_back(gc_responses *r, gc_response *one) {
+    if (!one->key) {
+        drop(r, one);
+        return;
+    }
     pthread_mutex_lock(&r->lock);
     if (--one->holders == 0 && one->ir) {
         lay_down(r, one);

@@ -1,4 +1,5 @@
-/* Responses of a batch: each prepared once for the inputs that share it, and kept while there is room. */
+/* Responses of a batch: each prepared once for the inputs that share it, and kept while there is room. What one input
+ * has for itself is not kept: its memory, still in the caches, is the next one's. */
 #ifndef GC_BATCH_RESPONSES_H
 #define GC_BATCH_RESPONSES_H
 
@@ -10,7 +11,7 @@ typedef struct gc_response {
     gpuconv_ir *ir;                  /* resampled, mixed, routed */
     float *planes[GC_BATCH_DEVICES]; /* its planes on a device, once somebody wanted them there */
     /* inside: */
-    char *key;
+    char *key; /* NULL: not in the table */
     int64_t bytes;
     int holders;
     bool ready;
@@ -26,6 +27,7 @@ typedef struct gc_response_wish {
     double gain, wet, dry; /* decibels */
     double rate;
     int channels; /* of the input */
+    bool shared;  /* others may want it too */
 } gc_response_wish;
 
 /* Keeps up to so many bytes of responses that nobody holds; for any number of threads. `forget` frees a device's copy.

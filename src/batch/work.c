@@ -87,7 +87,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     status = choose_part(e, f, error);
     if (status)
         return status;
-    gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels};
+    gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels, e->shared};
     return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 

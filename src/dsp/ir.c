@@ -12,13 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+/* Without taps. */
+static gpuconv_ir *new_shape(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
     gpuconv_ir *ir = gc_calloc(1, sizeof *ir);
     if (!ir)
         return NULL;
-    int64_t taps;
-    if (!__builtin_mul_overflow((int64_t)planes, frames, &taps))
-        ir->taps = gc_calloc(taps, sizeof *ir->taps);
     ir->route = gc_calloc(routes, sizeof *ir->route);
     atomic_init(&ir->references, 1);
     ir->rate = rate;
@@ -27,7 +25,19 @@ gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t
     ir->outputs = outputs;
     ir->planes = planes;
     ir->routes = routes;
-    if (!ir->taps || !ir->route) {
+    if (!ir->route) {
+        gpuconv_ir_free(ir);
+        return NULL;
+    }
+    return ir;
+}
+
+gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+    gpuconv_ir *ir = new_shape(inputs, outputs, planes, routes, frames, rate);
+    int64_t taps;
+    if (ir && !__builtin_mul_overflow((int64_t)planes, frames, &taps))
+        ir->taps = gc_calloc(taps, sizeof *ir->taps);
+    if (ir && !ir->taps) {
         gpuconv_ir_free(ir);
         return NULL;
     }
@@ -43,7 +53,10 @@ gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir) {
 void gpuconv_ir_free(gpuconv_ir *ir) {
     if (!ir || atomic_fetch_sub(&ir->references, 1) != 1)
         return;
-    free(ir->taps);
+    if (ir->lender)
+        gpuconv_ir_free(ir->lender);
+    else
+        free(ir->taps);
     free(ir->route);
     free(ir->history);
     free(ir);
@@ -151,15 +164,16 @@ static int compare_routes(const void *a, const void *b) {
                                   : (x->input > y->input) - (x->input < y->input);
 }
 
-/* A response of that wiring: planes of the source are cut into sections where it is packed. */
+/* A response of that wiring, with the taps of the source, whose planes are cut into sections where it is packed. */
 static gpuconv_status wire(const gpuconv_ir *ir, wiring w, const gc_route *route, int routes, const char *words,
                            gpuconv_ir **routed, gpuconv_error *error) {
     int sections = (int)(ir->frames / w.frames);
-    gpuconv_ir *made = gc_ir_blank(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
+    gpuconv_ir *made = new_shape(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
     if (!made)
         return gc_fail_memory(error, "the response");
     /* planes in time order are sections in memory order: plane p of section s lies at p x frames + s x w.frames */
-    memcpy(made->taps, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
+    made->lender = gc_ir_hold(ir);
+    made->taps = ir->taps;
     memcpy(made->route, route, (size_t)routes * sizeof *route);
     qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
     made->lead = ir->lead;

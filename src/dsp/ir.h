@@ -14,7 +14,8 @@ struct gpuconv_ir {
     int64_t frames, lead; /* see gpuconv_ir_lead */
     int inputs, outputs;
     int planes;
-    float *taps; /* planes x frames */
+    float *taps;        /* planes x frames; */
+    gpuconv_ir *lender; /* whose they are: held; NULL: its own */
     int routes;
     gc_route *route; /* sorted by output, then input */
     bool routed;     /* fits an input as it is */

@@ -1,0 +1,14 @@
+/* The hash of a text, for tables: FNV-1a of 64 bits (Fowler, Noll & Vo). */
+#ifndef GC_CORE_HASH_H
+#define GC_CORE_HASH_H
+
+#include <stdint.h>
+
+static inline uint64_t gc_hash(const char *text) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+#endif
