@@ -54,14 +54,14 @@ EXPANDED void steps(const float *x, const float *from, float *y, int64_t apart, 
 #pragma GCC unroll 8
         for (int s = 0; s < streams; s++) {
             store(y + s * apart + (j + u) * LANES, sum[s][u]);
-            __builtin_prefetch(ahead + s * apart + (j + u) * LANES, 1);
+            __builtin_prefetch(ahead + s * apart + (j + u) * LANES, 1, 2);
         }
     }
 }
 
 /* y_j = from_j + the products of `depth` taps of each of `phases` phases, for `streams` times `count` vectors, at least
- * `depth` of them if there are several streams. What is worked on next lies at `ahead` and is called into the cache
- * meanwhile. */
+ * `depth` of them if there are several streams. What is worked on next lies at `ahead` and is called into the
+ * second-level cache meanwhile: this stretch fills the first. */
 EXPANDED void pass(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
                    int depth, int phases, int streams) {
     const int64_t apart = count * LANES;
