@@ -73,12 +73,7 @@ runs -q -b cpu song.wav ir.wav offline-live.wav
 live() {
     "$GPUCONV" live ir.wav --channels 2 --rate 48000 --block 2048 --seconds 6 --record take.wav >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    turns=0
-    until grep -q 'latency added' "$work/log/err"; do
-        turns=$((turns + 1))
-        [ $turns -lt 100 ] || fail "live does not begin: $(cat "$work/log/err")"
-        sleep 0.1
-    done
+    until_job_has "a stream" grep -q 'latency added' "$work/log/err"
     sleep 1.5
     quietly paplay -d null song.wav
     wait $job || fail "live: exit $?: $(cat "$work/log/err")"

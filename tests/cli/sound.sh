@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Sourced after lib.sh by the scripts that play: a world of its own for a sound server, which is `$server` once it runs,
 # and leaves with the script.
-# shellcheck disable=SC2154 # work and server are the script's
+# shellcheck disable=SC2154 # work, server and job are the script's
 needs_sound() { # needs_sound PROGRAM...
     for program; do
         command -v "$program" >"$work/log/which" || skip "$program is not installed"
@@ -24,6 +24,18 @@ until_there() {
     until "$@" >"$work/log/there" 2>&1; do
         turns=$((turns + 1))
         [ $turns -lt 50 ] || skip "$name does not start here: $(tail -n 2 "$work/log/server")"
+        sleep 0.1
+    done
+}
+
+# until_job_has WHAT COMMAND...: waits for what `$job`, whose words are in log/err, is to bring about
+until_job_has() {
+    what=$1 turns=0
+    shift
+    until "$@" >"$work/log/there" 2>&1; do
+        kill -0 "$job" 2>"$work/log/kill" || fail "ended by itself: $(cat "$work/log/err")"
+        turns=$((turns + 1))
+        [ $turns -lt 100 ] || fail "still without $what: $(cat "$work/log/err" "$work/log/there")"
         sleep 0.1
     done
 }
