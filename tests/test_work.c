@@ -127,14 +127,20 @@ static gpuconv_status work(bool *began, gpuconv_error *error) {
     late.free = free_lane;
     gc_responses *responses = gc_responses_new(1 << 20, late.forget);
     assert_non_null(responses);
+    sem_t copying;
+    assert_int_equal(sem_init(&copying, 0, 1), 0);
     gc_worker w = {.manifest = &m,
                    .responses = responses,
                    .folder = files_path("."),
                    .backend = &late,
                    .devices = 1,
+                   .copying = &copying,
                    .next = next,
                    .tell = tell};
     gpuconv_status status = gc_work(&w, began, error);
+    int free_again;
+    assert_true(sem_getvalue(&copying, &free_again) == 0 && free_again == 1);
+    sem_destroy(&copying);
     gc_responses_free(responses);
     gc_manifest_free(&m);
     return status;

@@ -231,11 +231,9 @@ void gck_batch_turns(float2 *turns) {
     fill_up(turns + UP_B, 5, THREADS);
 }
 
-cudaError_t gck_batch_size(gck_batch_needs *needs) {
-    int multiprocessors = 0, device = 0, room = 0;
-    cudaError_t failed = count_multiprocessors(&multiprocessors);
-    if (!failed)
-        failed = cudaGetDevice(&device);
+cudaError_t gck_batch_size(int device, gck_batch_needs *needs) {
+    int multiprocessors = 0, room = 0;
+    cudaError_t failed = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (!failed)
         failed = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (!failed && room < SHARED)

@@ -128,8 +128,9 @@ typedef struct gck_batch_needs {
     int64_t spectra; /* complex numbers of scratch */
 } gck_batch_needs;
 
-/* cudaErrorNotSupported where a multiprocessor has less shared memory than the kernel wants. */
-cudaError_t gck_batch_size(gck_batch_needs *needs);
+/* cudaErrorNotSupported where a multiprocessor has less shared memory than the kernel wants. Leaves the device asleep.
+ */
+cudaError_t gck_batch_size(int device, gck_batch_needs *needs);
 void gck_batch_turns(float2 *turns); /* host memory */
 
 /* `items` and the one `ticket` lie on the device. Longest first keeps all blocks busy to the end. */

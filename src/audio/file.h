@@ -67,6 +67,9 @@ gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int
 
 /* What to hand to gc_writer_write. */
 gc_pcm gc_writer_pcm(const gc_writer *writer);
+
+/* Whether samples go into the file as they are, so that writing is copying. */
+bool gc_writer_plain(const gc_writer *writer);
 int gc_writer_channels(const gc_writer *writer);
 const char *gc_writer_name(const gc_writer *writer);
 

@@ -52,6 +52,13 @@ gc_pcm gc_format_pcm(int format) {
     }
 }
 
+bool gc_format_plain(int format) {
+    const int sample = format & SF_FORMAT_SUBMASK;
+    return (format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC &&
+           (sample == SF_FORMAT_PCM_16 || sample == SF_FORMAT_PCM_24 || sample == SF_FORMAT_PCM_32 ||
+            sample == SF_FORMAT_FLOAT);
+}
+
 typedef struct named {
     const char *name;
     int code;

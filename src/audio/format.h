@@ -12,6 +12,9 @@
 /* How samples of a file of this format travel, without loss where 32 bits allow it. */
 gc_pcm gc_format_pcm(int format);
 
+/* Whether it holds samples as they are, neither compressed nor of fewer bits. */
+bool gc_format_plain(int format);
+
 /* The container that a path's extension names; 0: none that is known. */
 int gc_format_container(const char *path);
 

@@ -31,6 +31,7 @@ struct gc_writer {
     bool through;        /* it does */
     gc_pcm pcm;
     int channels;
+    bool plain;
     char name[96];
 };
 
@@ -252,6 +253,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const
     }
     w->channels = channels;
     w->pcm = gc_format_pcm(format);
+    w->plain = gc_format_plain(format);
     gc_format_name(format, w->name, sizeof w->name);
     int fd = standard ? open_standard(error) : open_output(w, error);
     if (fd < 0) {
@@ -285,6 +287,10 @@ gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int
 
 gc_pcm gc_writer_pcm(const gc_writer *w) {
     return w->pcm;
+}
+
+bool gc_writer_plain(const gc_writer *w) {
+    return w->plain;
 }
 
 int gc_writer_channels(const gc_writer *w) {

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,11 @@
 
 static const int64_t responses_kept = INT64_C(256) << 20; /* bytes */
 /* Entries a core, when nobody says where: from so many of a few seconds each on, a GPU that must first wake is done
- * sooner. */
+ * sooner, and every further one wants as many more, since they wake one after the other. */
 static const int64_t worth_a_gpu = 1280;
+/* Workers that may copy samples into files at a time: 64 that do are a quarter slower than 24, because they wait for
+ * each other inside the system. */
+enum { COPYING_MOST = 24 };
 
 typedef struct run {
     const gc_batch *batch;
@@ -33,12 +37,14 @@ typedef struct run {
     gc_results *results; /* rank 0's */
     double began;
     volatile int stop; /* what workers look at: cancelled, or failed for good */
+    sem_t copying;     /* how many more may */
 
     pthread_mutex_t lock, asking;
     pthread_cond_t changed;
     /* under `lock`: */
     int64_t *todo, count, at;
     int active, laneless;
+    bool missing[GC_BATCH_DEVICES]; /* of `device`: somebody was told */
     gc_batch_progress seen;
     gc_ranks_news news; /* not rank 0: not yet told */
     char *lines;
@@ -219,12 +225,23 @@ static void leave(run *r) {
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Whether a worker that has no memory for a lane is the last one. */
-static bool nobody_else(run *r) {
+/* A worker that has no lane, for want of memory or because its device cannot be had, leaves its part to the others; the
+ * last one has nobody to leave it to. */
+static bool leave_to_others(hand *h, const gpuconv_error *error) {
+    run *r = h->r;
     pthread_mutex_lock(&r->lock);
-    bool nobody = ++r->laneless == r->workers;
+    bool others_there = ++r->laneless < r->workers;
+    bool news = others_there && error->status == GPUCONV_ERROR_DEVICE && !r->missing[h->device];
+    if (news) {
+        r->missing[h->device] = true;
+        if (r->batch->note) {
+            char text[600];
+            (void)snprintf(text, sizeof text, "not used: %s", error->message);
+            r->batch->note(r->batch->context, text);
+        }
+    }
     pthread_mutex_unlock(&r->lock);
-    return nobody;
+    return others_there;
 }
 
 static void *work(void *argument) {
@@ -238,13 +255,14 @@ static void *work(void *argument) {
                    .devices = r->devices,
                    .device = r->devices > 0 ? r->device[h->device] : 0,
                    .cancel = &r->stop,
+                   .copying = &r->copying,
                    .next = next_of_hand,
                    .tell = tell,
                    .context = h};
     bool began;
     gc_flush_subnormals();
     gpuconv_status status = gc_work(&w, &began, &error);
-    if (status && (status != GPUCONV_ERROR_MEMORY || began || nobody_else(r)))
+    if (status && (began || !leave_to_others(h, &error)))
         give_up(r, status, &error);
     leave(r);
     return NULL;
@@ -325,40 +343,54 @@ static gpuconv_status run_threads(run *r, gpuconv_error *error) {
 
 /* ---- Before ------------------------------------------------------------------------------------------------------ */
 
-static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
-    const gc_batch *b = r->batch;
-    gpuconv_error why = {0};
-    int found = 0;
-    r->backend = &gc_batch_cpu;
-    r->workers = b->workers > 0 ? b->workers : gc_processors();
 #ifdef GPUCONV_WITH_CUDA
-    if (b->backend == GPUCONV_BACKEND_CUDA ||
-        (b->backend == GPUCONV_BACKEND_AUTO && b->manifest->entries >= worth_a_gpu * r->workers)) {
-        found = gc_batch_cuda.devices(&why);
-        r->backend = found > 0 ? &gc_batch_cuda : &gc_batch_cpu;
-    }
-#else
-    if (b->backend == GPUCONV_BACKEND_CUDA)
-        gc_fail(&why, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
-    (void)worth_a_gpu;
-#endif
-    if (b->backend == GPUCONV_BACKEND_CUDA && !found)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
-    if (why.status && b->note && first_rank(r)) {
-        char text[600];
-        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
-        b->note(b->context, text);
-    }
-    r->devices = b->device ? b->devices : found;
-    r->devices = r->backend == &gc_batch_cpu ? 0 : (int)gc_min(r->devices, GC_BATCH_DEVICES);
-    for (int i = 0; i < r->devices; i++) {
+/* The devices that were asked for, or up to `most`. The first is woken, so that a machine whose GPUs cannot be had is
+ * known at once; the others wake one after the other while it works. *why: there are none to be had. */
+static gpuconv_status take_devices(run *r, int64_t most, gpuconv_error *why, gpuconv_error *error) {
+    const gc_batch *b = r->batch;
+    int found = gc_batch_cuda.devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, most);
+    count = (int)gc_min(count, GC_BATCH_DEVICES);
+    for (int i = 0; i < count; i++) {
         r->device[i] = b->device ? b->device[i] : i;
         if (r->device[i] < 0 || r->device[i] >= found)
             return gc_fail(error, GPUCONV_ERROR_DEVICE, "there is no CUDA device %d, only 0 to %d", r->device[i],
                            found - 1);
         r->seen.device[i] = r->device[i];
     }
-    r->seen.devices = r->devices;
+    if (count == 0 || gc_batch_cuda.wake(r->device[0], why) != GPUCONV_OK)
+        return GPUCONV_OK;
+    r->backend = &gc_batch_cuda;
+    r->devices = r->seen.devices = count;
+    return GPUCONV_OK;
+}
+#endif
+
+static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
+    const gc_batch *b = r->batch;
+    gpuconv_error why = {0};
+    gpuconv_status status = GPUCONV_OK;
+    r->backend = &gc_batch_cpu;
+    r->workers = b->workers > 0 ? b->workers : gc_processors();
+#ifdef GPUCONV_WITH_CUDA
+    const int64_t paying = b->manifest->entries / (worth_a_gpu * r->workers);
+    if (b->backend == GPUCONV_BACKEND_CUDA)
+        status = take_devices(r, GC_BATCH_DEVICES, &why, error);
+    else if (b->backend == GPUCONV_BACKEND_AUTO && paying > 0)
+        status = take_devices(r, paying, &why, error);
+#else
+    if (b->backend == GPUCONV_BACKEND_CUDA)
+        gc_fail(&why, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
+    (void)worth_a_gpu;
+#endif
+    if (status)
+        return status;
+    if (b->backend == GPUCONV_BACKEND_CUDA && r->devices == 0)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
+    if (why.status && b->note && first_rank(r)) {
+        char text[600];
+        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
+        b->note(b->context, text);
+    }
     r->workers = (int)gc_max(r->workers, r->devices);
     r->workers = (int)gc_max(1, gc_min(r->workers, others(r) ? r->workers : b->manifest->entries));
     return GPUCONV_OK;
@@ -414,6 +446,7 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     r->began = gc_now();
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->asking, NULL);
+    sem_init(&r->copying, 0, COPYING_MOST);
     pthread_cond_init(&r->changed, NULL);
     gpuconv_status status = begin(r, error);
     if (!status)
@@ -429,6 +462,7 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->asking);
     pthread_cond_destroy(&r->changed);
+    sem_destroy(&r->copying);
     free(r->todo);
     free(r->lines);
     free(r);

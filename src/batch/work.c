@@ -293,6 +293,18 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
+/* Samples that are encoded take a core, however many do; those that go into the file as they are take the system. */
+static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const void *raw, int64_t frames,
+                                    gpuconv_error *error) {
+    const bool copied = gc_writer_plain(writer);
+    while (copied && sem_wait(w->copying) != 0)
+        ; /* a signal came */
+    gpuconv_status status = gc_writer_write(writer, raw, frames, error);
+    if (copied)
+        sem_post(w->copying);
+    return status;
+}
+
 static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
@@ -303,7 +315,7 @@ static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t
     if (!status && f->stored) {
         for (int r = 0; r < ir->routes; r++)
             overs.clipped += l->item[f->item + r].clipped;
-        status = gc_writer_write(writer, out, frames, error);
+        status = write_samples(s->w, writer, out, frames, error);
     } else if (!status) {
         const float *planar[LANE_ITEMS];
         for (int c = 0; c < ir->outputs; c++)
@@ -312,7 +324,7 @@ static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t
             status = gc_fail_memory(error, f->path);
         if (!status) {
             gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, s->raw, &overs);
-            status = gc_writer_write(writer, s->raw, frames, error);
+            status = write_samples(s->w, writer, s->raw, frames, error);
         }
     }
     if (!status)

@@ -7,6 +7,8 @@
 #include "responses.h"
 #include "results.h"
 
+#include <semaphore.h>
+
 typedef struct gc_worker {
     const gc_manifest *manifest;
     gc_responses *responses;
@@ -14,6 +16,7 @@ typedef struct gc_worker {
     const gc_batch_backend *backend;
     int devices, device; /* 0: the CPU */
     const volatile int *cancel;
+    sem_t *copying; /* taken while samples are copied into a file */
 
     /* The next entry to do; false: no more. */
     bool (*next)(void *context, int64_t *entry);

@@ -85,7 +85,7 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
     gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
-    if (!o->quiet && first) {
+    if (!o->quiet && first && p->total > 0) { /* else it has not begun */
         fprintf(stderr, "gpuconv: ");
         print_progress(p);
         if (p->skipped)
@@ -169,7 +169,8 @@ static struct poptOption table[] = {
     {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
-    {"devices", 'd', POPT_ARG_STRING, &given.devices, 0, "CUDA devices, such as 0,2 (default: all)", "NUMBERS"},
+    {"devices", 'd', POPT_ARG_STRING, &given.devices, 0,
+     "CUDA devices, such as 0,2 (default: as many as pay, or all with --backend cuda)", "NUMBERS"},
     {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};

@@ -31,8 +31,11 @@ typedef struct gc_batch_backend {
      * floats, one after the other (step 1), both ways. */
     int64_t stored_taps;
 
-    /* How many devices there are; 0 with a reason. */
+    /* How many devices there are, asleep or awake; 0 with a reason. */
     int (*devices)(gpuconv_error *error);
+
+    /* Wakes one, which takes a GPU an eighth of a second; its first lane would. NULL: none sleeps. DEVICE. */
+    gpuconv_status (*wake)(int device, gpuconv_error *error);
 
     /* Lanes that a worker is to have, so that it fills one while another convolves; it gets along with one. */
     int lanes;

@@ -10,6 +10,8 @@ if quietly "$GPUCONV" --backend cuda in.wav ir.wav out.wav; then
 fi
 rm -f out.wav
 refuses 1 "" --backend cuda in.wav ir.wav out.wav
+printf 'input,response\nin.wav,ir.wav\n' >list.csv
+refuses 1 "" batch --backend cuda list.csv --out batch
 grep -q "this build has no CUDA backend" "$work/log/err" && built= || built=yes
 runs in.wav ir.wav out.wav
 [ -s "$work/log/err" ] && fail "a short job asks for no GPU: $(cat "$work/log/err")"

@@ -36,11 +36,10 @@ static int devices(gpuconv_error *error) {
                 cudaGetErrorString(failed ? failed : cudaErrorNoDevice));
         return 0;
     }
-    for (int d = 0; d < count; d++) { /* all or none: which way an entry goes must not depend on the device */
+    /* All or none: which way an entry goes must not depend on the device. */
+    for (int d = 0; d < count; d++) {
         gck_batch_needs needs;
-        failed = cudaSetDevice(d);
-        if (!failed)
-            failed = gck_batch_size(&needs);
+        failed = gck_batch_size(d, &needs);
         if (failed) {
             (void)cudaGetLastError();
             gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", d,
@@ -50,6 +49,14 @@ static int devices(gpuconv_error *error) {
         }
     }
     return count;
+}
+
+static gpuconv_status wake(int device, gpuconv_error *error) {
+    cudaError_t failed = cudaSetDevice(device);
+    if (!failed)
+        failed = cudaFree(NULL); /* older runtimes wait with the context for the first call that needs one */
+    return failed ? gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", device, cudaGetErrorString(failed))
+                  : GPUCONV_OK;
 }
 
 static void give_memory(gc_lane *l) {
@@ -82,7 +89,7 @@ static int64_t part(int64_t *used, int64_t bytes) {
  * at least two bytes. */
 static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
     gck_batch_needs needs;
-    cudaError_t failed = gck_batch_size(&needs);
+    cudaError_t failed = gck_batch_size(l->device, &needs);
     if (failed)
         return failed;
     const int64_t segments = items + room / 2 / LONGEST + 1;
@@ -101,7 +108,7 @@ static cudaError_t take_memory(gc_lane *l, int64_t room, int items) {
     if (!failed && !l->in)
         failed = cudaErrorMemoryAllocation;
     if (!failed)
-        failed = cudaHostRegister(l->in, (size_t)both, cudaHostRegisterPortable);
+        failed = cudaHostRegister(l->in, (size_t)both, cudaHostRegisterDefault);
     l->pinned = !failed;
     if (!failed)
         failed = cudaMalloc((void **)&l->device_in, (size_t)used);
@@ -411,6 +418,7 @@ const gc_batch_backend gc_batch_cuda = {
     .stored_taps = GCK_BATCH_PART,
     .lanes = 2,
     .devices = devices,
+    .wake = wake,
     .lane = new_lane,
     .in = in,
     .out = out,
