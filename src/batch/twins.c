@@ -41,30 +41,23 @@ static bool new_table(table *t, const gc_manifest *m, size_t member) {
     return t->slot != NULL;
 }
 
-static bool refuse(gc_manifest *m) {
-    table outputs;
-    bool good = new_table(&outputs, m, offsetof(gc_entry, output));
+gpuconv_status gc_find_twins(gc_manifest *m, gpuconv_error *error) {
+    table outputs = {0}, responses = {0};
+    bool good =
+        new_table(&outputs, m, offsetof(gc_entry, output)) && new_table(&responses, m, offsetof(gc_entry, response));
     for (int64_t i = 0; i < m->entries && good; i++) {
         gc_entry *e = &m->entry[i];
-        if (!e->wrong && first_with_name_of(&outputs, e) != e)
+        if (e->wrong)
+            continue;
+        if (first_with_name_of(&outputs, e) != e) {
             good = gc_entry_refuse(e, "an earlier entry has the output", e->output);
-    }
-    free((void *)outputs.slot);
-    return good;
-}
-
-static bool share(gc_manifest *m) {
-    table responses;
-    bool good = new_table(&responses, m, offsetof(gc_entry, response));
-    for (int64_t i = 0; i < m->entries && good; i++) {
-        gc_entry *e = &m->entry[i], *first = e->wrong ? e : first_with_name_of(&responses, e);
+            continue;
+        }
+        gc_entry *first = first_with_name_of(&responses, e);
         if (first != e)
             first->shared = e->shared = true;
     }
+    free((void *)outputs.slot);
     free((void *)responses.slot);
-    return good;
-}
-
-gpuconv_status gc_find_twins(gc_manifest *m, gpuconv_error *error) {
-    return refuse(m) && share(m) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }
