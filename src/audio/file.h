@@ -2,6 +2,7 @@
 #ifndef GC_AUDIO_FILE_H
 #define GC_AUDIO_FILE_H
 
+#include "../core/output_file.h"
 #include "../dsp/pcm.h"
 #include "../gpuconv.h"
 
@@ -44,17 +45,19 @@ void gc_reader_free(gc_reader *reader);
 
 typedef struct gc_writer gc_writer;
 
-/* What is wished for by name; NULL: as the path and the input have it. */
-typedef struct gc_format_wish {
-    const char *format, *encoding;
-} gc_format_wish;
+/* How an output is to be written; all zero: as the path and the input have it. */
+typedef struct gc_output_wish {
+    const char *format, *encoding; /* by name; NULL: as the path and the input have it */
+    gc_output_name name;           /* who chose the path */
+    const volatile int *cancel;    /* NULL: none */
+} gc_output_wish;
 
 /* Begins a file beside `path` that takes its name only on commit. The container follows the extension, the sample
  * format follows `like` where the container has it, else the nearest that loses nothing, else the container's own; a
  * WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64. "-" is standard output, a WAV unless `wish` (may
- * be NULL) says else. FILE, FORMAT (unknown extension, impossible channels or rate), ARGUMENT (unknown names), MEMORY.
- */
-gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const gc_audio_info *like, int channels,
+ * be NULL) says else. A named pipe is written as it is, once it has a reader. FILE, FORMAT (unknown extension,
+ * impossible channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED. */
+gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
                              int64_t frames, gc_writer **writer, gpuconv_error *error);
 
 /* Carries over what a file says beside its samples: strings (title, artist, comment, ...), cue points, loops, and the
@@ -73,6 +76,7 @@ bool gc_writer_plain(const gc_writer *writer);
 int gc_writer_channels(const gc_writer *writer);
 const char *gc_writer_name(const gc_writer *writer);
 
+/* @return FILE, CANCELLED (while a pipe's reader takes nothing) */
 gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frames, gpuconv_error *error);
 
 /* Closes the file and gives it its name, replacing an older one. FILE. The writer must still be freed. */

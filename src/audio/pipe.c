@@ -200,8 +200,8 @@ SF_VIRTUAL_IO *gc_source_io(void) {
 
 /* ---- Sinks ------------------------------------------------------------------------------------------------------- */
 
-void gc_sink_begin(gc_sink *s, int fd, int format, int channels, int64_t frames) {
-    *s = (gc_sink){.fd = fd, .format = format, .channels = channels, .frames = frames};
+void gc_sink_begin(gc_sink *s, gc_pipe_out out, int format, int channels, int64_t frames) {
+    *s = (gc_sink){.out = out, .format = format, .channels = channels, .frames = frames};
 }
 
 static void put_little(unsigned char *to, uint64_t value, int bytes) {
@@ -275,10 +275,10 @@ static sf_count_t sink_write(const void *bytes, sf_count_t count, void *sink) {
         complete(s, head, count);
         from = head;
     }
-    if (count > gone && !write_all(s->fd, from + gone, count - gone)) {
-        s->failure = errno ? errno : EIO;
+    if (s->failure) /* once is enough: a closing encoder writes on */
+        return 0;
+    if (count > gone && (s->failure = gc_pipe_out_write(&s->out, from + gone, count - gone)) != 0)
         return gone;
-    }
     s->sent += count - gone;
     s->at += count;
     return count;

@@ -3,6 +3,7 @@
 #ifndef GC_AUDIO_PIPE_H
 #define GC_AUDIO_PIPE_H
 
+#include "../core/descriptor.h"
 #include "../gpuconv.h"
 
 #include <sndfile.h>
@@ -19,13 +20,14 @@ SF_VIRTUAL_IO *gc_source_io(void);
 int gc_source_failure(const gc_source *source);
 
 typedef struct gc_sink {
-    int fd, failure;
+    gc_pipe_out out;
+    int failure; /* errno of the first write that failed; ECANCELED */
     int format, channels;
     int64_t frames;   /* -1: not known */
     int64_t at, sent; /* where the library believes it is; bytes that are gone */
 } gc_sink;
 
-void gc_sink_begin(gc_sink *sink, int fd, int format, int channels, int64_t frames);
+void gc_sink_begin(gc_sink *sink, gc_pipe_out out, int format, int channels, int64_t frames);
 SF_VIRTUAL_IO *gc_sink_io(void);
 
 #endif

@@ -91,11 +91,12 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 
-static gpuconv_status open_output(const open_file *f, gc_writer **writer, gpuconv_error *error) {
+static gpuconv_status open_output(const gc_worker *w, const open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     gpuconv_status status = gc_make_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
-    return status ? status : gc_writer_new(f->path, NULL, &f->info, ir->outputs, frames, writer, error);
+    const gc_output_wish wish = {.name = GC_OUTPUT_CHOSEN, .cancel = w->cancel};
+    return status ? status : gc_writer_new(f->path, &wish, &f->info, ir->outputs, frames, writer, error);
 }
 
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
@@ -123,7 +124,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     config.frames = f->frames;
     gpuconv_status status = gpuconv_plan_new(f->response->ir, &config, &plan, error);
     if (!status)
-        status = open_output(f, &t.writer, error);
+        status = open_output(w, f, &t.writer, error);
     if (!status)
         status = gc_engine_new(plan, f->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
     if (!status) {
@@ -311,7 +312,7 @@ static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t
     int64_t frames = f->frames + ir->frames - 1;
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
-    gpuconv_status status = open_output(f, &writer, error);
+    gpuconv_status status = open_output(s->w, f, &writer, error);
     if (!status && f->stored) {
         for (int r = 0; r < ir->routes; r++)
             overs.clipped += l->item[f->item + r].clipped;

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Silence before a response is what lies this far under its peak; so much of it is worth a word. */
 static const double onset_level = -60, onset_told = 0.005;
@@ -204,7 +205,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     const gpuconv_job *job = t->job;
     gc_transfer *through = &t->transfer;
     const gc_audio_info *in = gc_reader_info(through->reader);
-    const gc_format_wish wish = {job->format, job->encoding};
+    const gc_output_wish wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_ir *shaped = NULL, *ir = NULL;
     gpuconv_plan *plan = NULL;
@@ -270,24 +271,29 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
     return status;
 }
 
+/* Returns whether a path can be read or written only once: standard input or output, a named pipe, a device. */
+static bool passes_once(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
 gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                                      gpuconv_error *error) {
     gpuconv_error local = {0};
     error = error ? error : &local;
     if (!job->input || !job->response || !job->output)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job names an input, a response and an output");
-    bool once = strcmp(job->input, "-") == 0;
-    if (once && strcmp(job->response, "-") == 0)
+    bool once = passes_once(job->input), out_once = passes_once(job->output);
+    if (strcmp(job->input, "-") == 0 && strcmp(job->response, "-") == 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "input and response cannot both be standard input");
-    if ((job->compare && (once || job->raw)) || (job->plot && (once || strcmp(job->output, "-") == 0)))
+    if ((job->compare && (once || job->raw)) || (job->plot && (once || out_once)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "comparisons and drawings read a job's files again: they want files, a comparison one with a "
                        "header");
     gpuconv_status status = job->plot ? gc_plot_check(job->plot, error) : GPUCONV_OK;
     if (!status)
         status = attempt(job, config, report, true, error);
-    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once &&
-        strcmp(job->output, "-") != 0) {
+    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once && !out_once) {
         /* The GPU failed under way: nothing has its name yet, so the CPU begins anew. */
         note(job, "starting again on the CPU: %s", error->message);
         gpuconv_config cpu = *config;
