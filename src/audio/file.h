@@ -22,20 +22,36 @@ gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames);
 /* The same of 24-bit integers. */
 gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames);
 
-/* Opens a file with at least one channel and one frame; "-" is standard input, which may be a pipe: WAV and raw samples
- * are read as they come, anything else by way of a file without a name in $TMPDIR or /tmp. FILE, FORMAT, MEMORY; the
- * message begins with the path. */
+enum { GC_RATE_MOST = 10000000 }; /* frames a second of a file; GC_CHANNELS_MOST has the channels */
+
+/* How an input is to be read; all zero: a file with a header. */
+typedef struct gc_input_wish {
+    const char *raw;            /* RATE,CHANNELS,ENCODING of samples without a header; NULL: there is one */
+    const volatile int *cancel; /* looked at while a pipe gives nothing; NULL: none */
+} gc_input_wish;
+
+/* Opens a file with at least one channel and one frame; "-" is standard input. Pipes: a WAV or RF64 of PCM, floats, mu-
+ * or A-law and raw samples are read as they come, anything else by way of a file without a name in $TMPDIR or /tmp.
+ * `wish` may be NULL. FILE, FORMAT, MEMORY, ARGUMENT (raw), CANCELLED; the message begins with the path. */
+gpuconv_status gc_reader_open(const char *path, const gc_input_wish *wish, gc_reader **reader, gpuconv_error *error);
+
+/* The same without a wish. */
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error);
 
-/* The same for samples without a header, described as RATE,CHANNELS,ENCODING; NULL: there is one. ARGUMENT. */
-gpuconv_status gc_reader_new_raw(const char *path, const char *raw, gc_reader **reader, gpuconv_error *error);
+/* The same of a descriptor, which is the reader's even after a failure: a regular file of so many bytes, or whatever
+ * else, which is read as a pipe is. */
+gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *name, const gc_input_wish *wish,
+                              gc_reader **reader, gpuconv_error *error);
+
+/* Another flag from here on; NULL: none. */
+void gc_reader_cancel_by(gc_reader *reader, const volatile int *cancel);
 
 const gc_audio_info *gc_reader_info(const gc_reader *reader);
 
 /* Goes on from frame `at` of the file, 0 .. its length. FILE where the format cannot. */
 gpuconv_status gc_reader_seek(gc_reader *reader, int64_t at, gpuconv_error *error);
 
-/* Reads up to `frames` frames; *got is less only at the end. FILE. */
+/* Reads up to `frames` frames; *got is less only at the end. FILE, CANCELLED (a pipe gave nothing). */
 gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int64_t *got, gpuconv_error *error);
 
 /* The same as floats, whatever the file stores. */
@@ -84,6 +100,9 @@ gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 
 /* Without a commit before, removes what was written. */
 void gc_writer_free(gc_writer *writer);
+
+/* gpuconv_ir_load of a file or pipe that can be interrupted; `cancel` may be NULL. CANCELLED. */
+gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
 
 /* A response's planes as the channels of a new file: of floats, which a container that has none refuses, or of 24 bits.
  * FILE, FORMAT, MEMORY. */

@@ -2,6 +2,8 @@
 #include "format.h"
 
 #include "../core/error.h"
+#include "../dsp/ir.h"
+#include "file.h"
 
 #include <sndfile.h>
 #include <stdio.h>
@@ -119,11 +121,11 @@ bool gc_format_raw(const char *text, SF_INFO *info) {
     char *end;
     *info = (SF_INFO){0};
     long rate = strtol(text, &end, 10);
-    if (end == text || *end != ',' || rate < 1 || rate > 10000000)
+    if (end == text || *end != ',' || rate < 1 || rate > GC_RATE_MOST)
         return false;
     text = end + 1;
     long channels = strtol(text, &end, 10);
-    if (end == text || *end != ',' || channels < 1 || channels > 1024)
+    if (end == text || *end != ',' || channels < 1 || channels > GC_CHANNELS_MOST)
         return false;
     int code = gc_format_encoding_named(end + 1);
     info->samplerate = (int)rate;

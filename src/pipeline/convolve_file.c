@@ -140,7 +140,7 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     double gain = p.gain, wet = p.wet, dry = p.dry;
     p.gain = p.wet = 0;
     p.dry = -HUGE_VAL;
-    gpuconv_status status = gpuconv_ir_prepare(job->response, &p, in->channels, in->rate, shaped, error);
+    gpuconv_status status = gc_ir_prepare(job->response, &p, in->channels, in->rate, job->cancel, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
@@ -263,7 +263,8 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
                                .progress = job->progress ? progress : NULL,
                                .context = &t,
                                .cancel = job->cancel};
-    gpuconv_status status = gc_reader_new_raw(job->input, job->raw, &t.transfer.reader, error);
+    const gc_input_wish wish = {.raw = job->raw, .cancel = job->cancel};
+    gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;
     status = convolve(&t, config, report, error);
