@@ -69,10 +69,10 @@ typedef struct gc_output_wish {
 } gc_output_wish;
 
 /* Begins a file beside `path` that takes its name only on commit. The container follows the extension, the sample
- * format follows `like` where the container has it, else the nearest that loses nothing, else the container's own; a
- * WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64. "-" is standard output, a WAV unless `wish` (may
- * be NULL) says else. A named pipe is written as it is, once it has a reader. FILE, FORMAT (unknown extension,
- * impossible channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED. */
+ * format follows `like` where the container really holds it, else the nearest that loses nothing, else the container's
+ * own; a WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if that holds the sample format. "-" is
+ * standard output, a WAV unless `wish` (may be NULL) says else. A named pipe is written as it is, once it has a reader.
+ * FILE, FORMAT (unknown extension, impossible channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED. */
 gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
                              int64_t frames, gc_writer **writer, gpuconv_error *error);
 
@@ -91,6 +91,10 @@ gc_pcm gc_writer_pcm(const gc_writer *writer);
 bool gc_writer_plain(const gc_writer *writer);
 int gc_writer_channels(const gc_writer *writer);
 const char *gc_writer_name(const gc_writer *writer);
+
+/* What became of the input's encoding where it could not be kept, such as "WAV cannot hold MPEG Layer III; written as
+ * 32 bit float"; "" otherwise. */
+const char *gc_writer_note(const gc_writer *writer);
 
 /* @return FILE, CANCELLED (while a pipe's reader takes nothing) */
 gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frames, gpuconv_error *error);

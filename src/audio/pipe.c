@@ -19,8 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A header that is longer is not read as it comes; bytes behind it that are kept until the library has opened it. */
-enum { HEAD = 1 << 20, KEPT_SAMPLES = 4096 };
+/* A header that is longer is not read as it comes. Of the samples the library looks at the first few bytes while it
+ * opens the stream: they are read before, so that opening never waits. */
+enum { HEAD = 1 << 20, LOOKED_AT = 16, KEPT_SAMPLES = 4096 };
 
 /* The size of a file whose length is not known: more than any pipe can carry, and far from the limits of the type. */
 static const int64_t endless = INT64_C(1) << 60;
@@ -135,6 +136,8 @@ static gpuconv_status begin(gc_source *s, gc_source_kind kind, gpuconv_error *er
     }
     if (found != GC_RIFF_SAMPLES)
         return gc_source_spool(s, error);
+    if (!keep_until(s, s->riff.begin + LOOKED_AT))
+        return fail(s, "", "", error);
     s->length = s->riff.bytes < 0 ? endless : s->riff.begin + s->riff.bytes;
     s->keep = s->riff.begin + KEPT_SAMPLES;
     return s->riff.bytes < 0 ? open_end(s, error) : GPUCONV_OK;
@@ -182,6 +185,10 @@ int gc_source_take_file(gc_source *s) {
     int fd = s->fd;
     s->fd = -1;
     return fd;
+}
+
+void gc_source_rewind(gc_source *s) {
+    s->at = 0;
 }
 
 bool gc_source_settle(gc_source *s) {

@@ -38,10 +38,13 @@ int gc_source_take_file(gc_source *source);
 /* Copies what came so far and the rest into a file. Only before gc_source_settle. FILE, MEMORY, CANCELLED. */
 gpuconv_status gc_source_spool(gc_source *source, gpuconv_error *error);
 
-/* For sf_open_virtual, of a source that was not copied. */
+/* For gc_library_open, of a source that was not copied. */
 SF_VIRTUAL_IO *gc_source_io(void);
 
-/* After sf_open_virtual: whether the library has found the samples where the header has them. From here on the source
+/* Back to the first byte, to open it again. Only before gc_source_settle. */
+void gc_source_rewind(gc_source *source);
+
+/* After gc_library_open: whether the library has found the samples where the header has them. From here on the source
  * goes forward only, over any distance. */
 bool gc_source_settle(gc_source *source);
 

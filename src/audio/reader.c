@@ -4,6 +4,7 @@
 #include "../dsp/ir.h"
 #include "file.h"
 #include "format.h"
+#include "library.h"
 #include "paged.h"
 #include "pipe.h"
 
@@ -35,8 +36,8 @@ static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_er
     return GPUCONV_OK;
 }
 
-static gpuconv_status fail_reading(gpuconv_error *error, const char *path, SNDFILE *file) {
-    return gc_format_fail(error, GPUCONV_ERROR_FORMAT, path, "not readable as audio: ", sf_strerror(file));
+static gpuconv_status fail_reading(gpuconv_error *error, const gc_reader *r, const char *why) {
+    return gc_format_fail(error, GPUCONV_ERROR_FORMAT, r->path, "not readable as audio: ", why);
 }
 
 /* Why the system did not read on. */
@@ -95,9 +96,18 @@ static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error
 }
 
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
+    const SF_INFO wanted = *info;
+    char why[256];
     gc_paged_begin(&r->disk, fd, size);
-    r->file = sf_open_virtual(gc_paged_io(), SFM_READ, info, &r->disk);
-    return r->file ? GPUCONV_OK : fail_reading(error, r->path, NULL);
+    r->file = gc_library_open(gc_paged_io(), SFM_READ, info, &r->disk);
+    if (r->file)
+        return GPUCONV_OK;
+    *info = wanted;
+    gc_paged_begin(&r->disk, fd, size);
+    r->file = gc_library_open_again(gc_paged_io(), SFM_READ, info, &r->disk, why, sizeof why);
+    if (!r->file && r->disk.failure)
+        return fail_system(error, r, r->disk.failure);
+    return r->file ? GPUCONV_OK : fail_reading(error, r, why);
 }
 
 /* Whether samples of this format may be read from a pipe as they come. */
@@ -115,11 +125,17 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
     if (status)
         return status;
     if (!gc_source_spooled(r->pipe)) {
-        r->file = sf_open_virtual(gc_source_io(), SFM_READ, info, r->pipe);
+        char why[256];
+        r->file = gc_library_open(gc_source_io(), SFM_READ, info, r->pipe);
+        if (!r->file) {
+            *info = raw;
+            gc_source_rewind(r->pipe);
+            r->file = gc_library_open_again(gc_source_io(), SFM_READ, info, r->pipe, why, sizeof why);
+        }
         if (gc_source_failure(r->pipe))
             return fail_system(error, r, gc_source_failure(r->pipe));
         if (!r->file)
-            return fail_reading(error, r->path, NULL);
+            return fail_reading(error, r, why);
         if (gc_source_settle(r->pipe))
             return GPUCONV_OK;
         sf_close(r->file); /* the library reads this header in another way: it is given a file */
@@ -253,7 +269,7 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     if (*got < frames && failure)
         return fail_system(error, r, failure);
     if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
-        return fail_reading(error, r->path, r->file);
+        return fail_reading(error, r, sf_strerror(r->file));
     return GPUCONV_OK;
 }
 

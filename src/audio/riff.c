@@ -70,7 +70,8 @@ gc_riff_found gc_riff_look(const unsigned char *head, int64_t count, gc_riff *r)
             r->bytes = promised(head, r, size);
             return GC_RIFF_SAMPLES;
         }
-        r->need = at + 8 + (int64_t)size + (size & 1); /* the padding is a byte that must come, as the next chunk must */
+        r->need =
+            at + 8 + (int64_t)size + (size & 1); /* the padding is a byte that must come, as the next chunk must */
         if (count < r->need)
             return GC_RIFF_MORE;
         if (memcmp(head + at, "fmt ", 4) == 0) {

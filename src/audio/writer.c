@@ -6,6 +6,7 @@
 #include "../core/output_file.h"
 #include "file.h"
 #include "format.h"
+#include "library.h"
 #include "pipe.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ struct gc_writer {
     gc_pcm pcm;
     int channels;
     bool plain;
-    char name[96];
+    int64_t most; /* bytes that the header can tell; 0: any number */
+    char name[96], note[256];
 };
 
 static int open_standard(gpuconv_error *error) {
@@ -62,6 +64,10 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *writer) {
 static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     gc_writer *w = writer;
     sf_count_t done = 0;
+    if (w->most > 0 && lseek(w->fd, 0, SEEK_CUR) > w->most - count)
+        w->failure = w->failure ? w->failure : EFBIG;
+    if (w->failure)
+        return 0;
     while (done < count) {
         ssize_t n = write(w->fd, (const char *)bytes + done, (size_t)(count - done));
         if (n > 0)
@@ -78,6 +84,10 @@ static sf_count_t io_tell(void *writer) {
     return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
 }
 
+static int failure_of(const gc_writer *w) {
+    return w->failure ? w->failure : w->pipe.failure;
+}
+
 /* A pipe, and standard output that is appended to or stands behind something, cannot be wound back: it is written by
  * way of a sink, which needs to know how much there will be. */
 static bool has_no_way_back(const gc_writer *w) {
@@ -88,20 +98,26 @@ static bool has_no_way_back(const gc_writer *w) {
     return w->standard && S_ISREG(st.st_mode) && ((flags >= 0 && flags & O_APPEND) || lseek(w->fd, 0, SEEK_CUR) > 0);
 }
 
+/* Opens, and if that fails, once more to learn the reason, which goes to w->note. */
+static SNDFILE *open_or_say_why(SF_VIRTUAL_IO *io, SF_INFO *info, void *context, gc_writer *w) {
+    const SF_INFO wanted = *info;
+    SNDFILE *file = gc_library_open(io, SFM_WRITE, info, context);
+    if (file || failure_of(w) || w->pipe.sent > 0 || io->seek(0, SEEK_SET, context) != 0)
+        return file;
+    *info = wanted;
+    return gc_library_open_again(io, SFM_WRITE, info, context, w->note, sizeof w->note);
+}
+
 static SNDFILE *open_library(gc_writer *w, SF_INFO *info, int64_t frames, const volatile int *cancel) {
     static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
     w->through = has_no_way_back(w);
     if (!w->through)
-        return sf_open_virtual((SF_VIRTUAL_IO *)&io, SFM_WRITE, info, w);
+        return open_or_say_why((SF_VIRTUAL_IO *)&io, info, w, w);
     gc_pipe_out out = w->standard ? gc_pipe_out_begin(w->fd, false, cancel)
                                   : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
     w->fd = out.fd;
     gc_sink_begin(&w->pipe, out, info->format, info->channels, frames);
-    return sf_open_virtual(gc_sink_io(), SFM_WRITE, info, &w->pipe);
-}
-
-static int failure_of(const gc_writer *w) {
-    return w->failure ? w->failure : w->pipe.failure;
+    return open_or_say_why(gc_sink_io(), info, &w->pipe, w);
 }
 
 /* Why a write failed: the system's word goes before the library's. */
@@ -111,8 +127,37 @@ static gpuconv_status fail_writing(gpuconv_error *error, const gc_writer *w, con
     return gc_format_fail(error, GPUCONV_ERROR_FILE, w->path, "", failure_of(w) ? strerror(failure_of(w)) : why);
 }
 
-/* Headers, and what else a WAV may hold beside its samples, stay well under this. */
-static const double wav_most = 4294967296.0 - 65536;
+/* Whether the path is written as a stream, which needs no header that tells its length. */
+static bool is_stream(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
+/* A WAV that may pass 4 GiB becomes RF64 where that really holds the encoding. One of unknown length that cannot stays
+ * a WAV, and writing ends where its header does; one that is known to be too long is refused. */
+static gpuconv_status widen(const char *path, int channels, int rate, int64_t frames, int *format,
+                            gpuconv_error *error) {
+    const int64_t most = gc_format_most_bytes(*format);
+    const bool large = frames >= 0 && (double)frames * gc_format_frame_bytes(*format, channels) > (double)most;
+    const int wide = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+    char container[48], encoding[48];
+    if (most == 0 || !(large || frames < 0))
+        return GPUCONV_OK;
+    const bool stream = is_stream(path);
+    if (!large && stream)
+        return GPUCONV_OK;
+    if ((*format & SF_FORMAT_TYPEMASK) == SF_FORMAT_WAV && gc_format_works(wide, channels, rate)) {
+        *format = wide;
+        return GPUCONV_OK;
+    }
+    if (!large || stream)
+        return GPUCONV_OK;
+    gc_format_container_name(*format, container, sizeof container);
+    gc_format_encoding_name(*format, encoding, sizeof encoding);
+    return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                   "%s: %lld frames of %s pass the 4 GiB that %s holds; use w64 or caf, or wav with --encoding s16",
+                   path, (long long)frames, encoding, container);
+}
 
 /* The format of the output: what was wished for, else what the name says, else WAV on a pipe. */
 static gpuconv_status choose_format(const char *path, const gc_output_wish *wish, const gc_audio_info *like,
@@ -143,11 +188,18 @@ static gpuconv_status choose_format(const char *path, const gc_output_wish *wish
     if (!*format)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
                        like->rate);
-    int sample_bytes = (*format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE ? 8 : gc_pcm_bytes(gc_format_pcm(*format));
-    bool large = (frames < 0 && !standard) || (double)frames * channels * sample_bytes > wav_most;
-    if (container == SF_FORMAT_WAV && large)
-        *format = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
-    return GPUCONV_OK;
+    return widen(path, channels, like->rate, frames, format, error);
+}
+
+/* Says what became of an encoding that was not asked for and could not be kept. */
+static void note_encoding(gc_writer *w, int format, int like) {
+    char container[48], before[48], now[48];
+    if (!gc_format_compressed(like) || ((format ^ like) & SF_FORMAT_SUBMASK) == 0)
+        return;
+    gc_format_container_name(format, container, sizeof container);
+    gc_format_encoding_name(like, before, sizeof before);
+    gc_format_encoding_name(format, now, sizeof now);
+    (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, before, now);
 }
 
 static gpuconv_status open_output(gc_writer *w, const gc_output_wish *wish, gpuconv_error *error) {
@@ -165,7 +217,7 @@ static gpuconv_status open_output(gc_writer *w, const gc_output_wish *wish, gpuc
 gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
                              int64_t frames, gc_writer **writer, gpuconv_error *error) {
     *writer = NULL;
-    int format;
+    int format = 0;
     gpuconv_status status = choose_format(path, wish, like, channels, frames, &format, error);
     if (status)
         return status;
@@ -181,7 +233,10 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const
     w->channels = channels;
     w->pcm = gc_format_pcm(format);
     w->plain = gc_format_plain(format);
+    w->most = gc_format_most_bytes(format);
     gc_format_name(format, w->name, sizeof w->name);
+    if (!(wish && wish->encoding))
+        note_encoding(w, format, like->file_format);
     status = open_output(w, wish, error);
     if (status) {
         gc_writer_free(w);
@@ -190,7 +245,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
     w->file = open_library(w, &info, frames, wish ? wish->cancel : NULL);
     if (!w->file) {
-        status = fail_writing(error, w, sf_strerror(NULL));
+        status = fail_writing(error, w, *w->note ? w->note : "cannot be begun");
         gc_writer_free(w);
         return status;
     }
@@ -205,7 +260,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const
 
 gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
                                 gpuconv_error *error) {
-    int format;
+    int format = 0;
     gpuconv_status status = choose_format(path, NULL, like, channels, frames, &format, error);
     if (!status)
         *pcm = gc_format_pcm(format);
@@ -222,6 +277,10 @@ bool gc_writer_plain(const gc_writer *w) {
 
 int gc_writer_channels(const gc_writer *w) {
     return w->channels;
+}
+
+const char *gc_writer_note(const gc_writer *w) {
+    return w->note;
 }
 
 const char *gc_writer_name(const gc_writer *w) {

@@ -10,6 +10,7 @@ typedef struct gc_outcome {
     double seconds, audio; /* that it took, and of its input */
     int64_t clipped;
     char reason[512]; /* why it failed; "" */
+    char note[256];   /* what became of the input's encoding; "" */
 } gc_outcome;
 
 /* One line of JSON with its end; to be freed. NULL: no memory. */

@@ -38,6 +38,7 @@ typedef struct open_file {
     double began;
     char *path;
     gc_audio_info info;
+    char note[256]; /* of the writer */
 } open_file;
 
 static void close_file(const gc_worker *w, open_file *f) {
@@ -91,12 +92,16 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 
-static gpuconv_status open_output(const gc_worker *w, const open_file *f, gc_writer **writer, gpuconv_error *error) {
+static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     gpuconv_status status = gc_make_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
     const gc_output_wish wish = {.name = GC_OUTPUT_CHOSEN, .cancel = w->cancel};
-    return status ? status : gc_writer_new(f->path, &wish, &f->info, ir->outputs, frames, writer, error);
+    if (!status)
+        status = gc_writer_new(f->path, &wish, &f->info, ir->outputs, frames, writer, error);
+    if (!status)
+        (void)snprintf(f->note, sizeof f->note, "%s", gc_writer_note(*writer));
+    return status;
 }
 
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
@@ -106,6 +111,7 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
     else
         o.audio = (double)f->frames / f->info.rate;
+    (void)snprintf(o.note, sizeof o.note, "%s", f->note);
     w->tell(w->context, f->entry, &o);
 }
 
@@ -306,7 +312,7 @@ static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const
     return status;
 }
 
-static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
+static gpuconv_status store(lanes *s, const lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
     int64_t frames = f->frames + ir->frames - 1;

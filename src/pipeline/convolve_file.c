@@ -122,7 +122,8 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement 
 }
 
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
-static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan) {
+static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
+                             const gc_writer *writer) {
     double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped);
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
@@ -131,6 +132,8 @@ static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, c
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
         note(job, "%s", gpuconv_plan_note(plan));
+    if (*gc_writer_note(writer))
+        note(job, "%s: %s", job->output, gc_writer_note(writer));
 }
 
 /* The response as shaped, and as it is used: with its gain, the mix, and the gain of everything. */
@@ -225,7 +228,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
         status = gc_engine_new(plan, in->pcm, through->convert ? floats : gc_writer_pcm(through->writer),
                                &through->engine, error);
     if (!status && t->announce)
-        announce_choices(job, shaped, plan);
+        announce_choices(job, shaped, plan, through->writer);
     double setup = gc_now() - t->began;
     if (!status) {
         through->chunk = gpuconv_plan_chunk(plan);
