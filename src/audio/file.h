@@ -28,6 +28,7 @@ enum { GC_RATE_MOST = 10000000 }; /* frames a second of a file; GC_CHANNELS_MOST
 typedef struct gc_input_wish {
     const char *raw;            /* RATE,CHANNELS,ENCODING of samples without a header; NULL: there is one */
     const volatile int *cancel; /* looked at while a pipe gives nothing; NULL: none */
+    bool as_is;                 /* keep samples that are not finite, for a caller that refuses them */
 } gc_input_wish;
 
 /* Opens a file with at least one channel and one frame; "-" is standard input. Pipes: a WAV or RF64 of PCM, floats, mu-
@@ -57,6 +58,10 @@ gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int6
 /* The same as floats, whatever the file stores. */
 gpuconv_status gc_reader_read_floats(gc_reader *reader, float *samples, int64_t frames, int64_t *got,
                                      gpuconv_error *error);
+
+/* How many samples that were read are not finite and were delivered as 0; *first (may be NULL) is the first one's
+ * frame, from the beginning of the file. */
+int64_t gc_reader_not_finite(const gc_reader *reader, int64_t *first);
 void gc_reader_free(gc_reader *reader);
 
 typedef struct gc_writer gc_writer;

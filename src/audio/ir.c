@@ -52,7 +52,7 @@ static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *f
 gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    const gc_input_wish wish = {.cancel = cancel};
+    const gc_input_wish wish = {.cancel = cancel, .as_is = true};
     gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;

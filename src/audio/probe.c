@@ -85,8 +85,9 @@ static bool reads(memory *m, const SF_INFO *want) {
         return false;
     float frame[GC_CHANNELS_MOST];
     const int same = SF_FORMAT_TYPEMASK | SF_FORMAT_SUBMASK;
-    bool good = info.channels <= GC_CHANNELS_MOST && (info.format & same) == (want->format & same) && info.channels == want->channels &&
-                fabs((double)info.samplerate / want->samplerate - 1) < 0.01 && sf_readf_float(file, frame, 1) == 1;
+    bool good = info.channels <= GC_CHANNELS_MOST && (info.format & same) == (want->format & same) &&
+                info.channels == want->channels && fabs((double)info.samplerate / want->samplerate - 1) < 0.01 &&
+                sf_readf_float(file, frame, 1) == 1;
     sf_close(file);
     return good;
 }

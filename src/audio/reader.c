@@ -1,6 +1,7 @@
 /* Reading through libsndfile: files, and pipes that are read as they come. */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/finite.h"
 #include "../dsp/ir.h"
 #include "file.h"
 #include "format.h"
@@ -17,12 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { PIECE_BYTES = 1 << 17 }; /* of floats that are read and looked at before more are read */
+
 struct gc_reader {
     SNDFILE *file;
     /* What the library reads from: a regular file (its descriptor ours to close, -1: none), or else a pipe. */
     gc_paged disk;
     gc_source *pipe;
     const volatile int *cancel; /* NULL: none */
+    bool as_is;                 /* what is not finite is kept */
+    int64_t at;                 /* the next frame */
+    int64_t not_finite, first_not_finite;
     char *path;
     gc_audio_info info;
     char name[96];
@@ -203,6 +209,7 @@ gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *na
     }
     r->disk.fd = -1;
     r->cancel = wish ? wish->cancel : NULL;
+    r->as_is = wish && wish->as_is;
     gpuconv_status status = open_library(r, fd, regular, size, wish ? wish->raw : NULL, error);
     if (status)
         gc_reader_free(r);
@@ -241,28 +248,42 @@ const gc_audio_info *gc_reader_info(const gc_reader *r) {
     return &r->info;
 }
 
+static sf_count_t read_frames(gc_reader *r, gc_pcm pcm, void *to, sf_count_t frames) {
+    const int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    switch (pcm.container) {
+    case GC_S16:
+        return sf_readf_short(r->file, to, frames);
+    case GC_S24:
+        return sf_read_raw(r->file, to, frames * frame) / frame;
+    case GC_S32:
+        return sf_readf_int(r->file, to, frames);
+    default:
+        return sf_readf_float(r->file, to, frames);
+    }
+}
+
+/* Takes what is no number as silence, and counts it. */
+static void check_floats(gc_reader *r, float *samples, int64_t frames) {
+    int64_t first;
+    const int64_t found = gc_silence_not_finite(samples, frames * r->info.channels, &first);
+    if (found > 0 && r->not_finite == 0)
+        r->first_not_finite = r->at + first / r->info.channels;
+    r->not_finite += found;
+}
+
 static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
-    int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    const int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    const bool check = r->info.pcm.container == GC_F32 && !r->as_is;
+    const int64_t most = check ? gc_max(1, PIECE_BYTES / frame) : frames; /* while it is in the cache */
     *got = 0;
     while (*got < frames) {
         void *to = (char *)raw + *got * frame;
-        sf_count_t want = frames - *got, n = 0;
-        switch (pcm.container) {
-        case GC_S16:
-            n = sf_readf_short(r->file, to, want);
-            break;
-        case GC_S24:
-            n = sf_read_raw(r->file, to, want * frame) / frame;
-            break;
-        case GC_S32:
-            n = sf_readf_int(r->file, to, want);
-            break;
-        case GC_F32:
-            n = sf_readf_float(r->file, to, want);
-            break;
-        }
+        sf_count_t n = read_frames(r, pcm, to, gc_min(most, frames - *got));
         if (n <= 0)
             break;
+        if (check)
+            check_floats(r, to, n);
+        r->at += n;
         *got += n;
     }
     int failure = r->pipe ? gc_source_failure(r->pipe) : r->disk.failure;
@@ -273,9 +294,17 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     return GPUCONV_OK;
 }
 
+int64_t gc_reader_not_finite(const gc_reader *r, int64_t *first) {
+    if (first)
+        *first = r->first_not_finite;
+    return r->not_finite;
+}
+
 gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
-    if (sf_seek(r->file, at, SEEK_SET) == at)
+    if (sf_seek(r->file, at, SEEK_SET) == at) {
+        r->at = at;
         return GPUCONV_OK;
+    }
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: frame %lld cannot be reached", r->path, (long long)at);
 }
 

@@ -34,6 +34,7 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     } else {
         good = good && put(object, "where", json_string(o->where)) && put(object, "audio", json_real(o->audio)) &&
                put(object, "clipped", json_integer(o->clipped));
+        good = good && put(object, "not_finite", json_integer(o->not_finite));
         good = good && (!*o->note || put(object, "note", json_string(o->note)));
     }
     good = good && put(object, "seconds", json_real(o->seconds));

@@ -38,7 +38,8 @@ typedef struct open_file {
     double began;
     char *path;
     gc_audio_info info;
-    char note[256]; /* of the writer */
+    char note[256];     /* of the writer */
+    int64_t not_finite; /* samples, once the reader is gone */
 } open_file;
 
 static void close_file(const gc_worker *w, open_file *f) {
@@ -112,6 +113,7 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
     else
         o.audio = (double)f->frames / f->info.rate;
     (void)snprintf(o.note, sizeof o.note, "%s", f->note);
+    o.not_finite = f->reader ? gc_reader_not_finite(f->reader, NULL) : f->not_finite;
     w->tell(w->context, f->entry, &o);
 }
 
@@ -294,6 +296,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
         };
     }
     l->out_used += f->out_bytes;
+    f->not_finite = gc_reader_not_finite(f->reader, NULL);
     gc_reader_free(f->reader); /* at once: descriptors are few */
     f->reader = NULL;
     l->file[l->files++] = *f;

@@ -92,6 +92,7 @@ static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_
     gc_report_text(r, "files", "output", job->output);
     gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
     gc_report_count(r, "files", "output frames", t->written);
+    gc_report_count(r, "files", "input samples not finite", gc_reader_not_finite(t->reader, NULL));
     gc_report_count(r, "files", "clipped samples", m->overs.clipped);
     gc_report_measure(r, "files", "output peak", 20 * log10((double)m->overs.peak), "dBFS", 1, 0);
     gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
@@ -119,6 +120,17 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement 
         note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
     else
         note(job, "%s: %lld sample%s clipped", job->output, count, plural);
+}
+
+static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
+    int64_t first, count = gc_reader_not_finite(reader, &first);
+    if (count == 1)
+        note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
+             job->input, (long long)first);
+    else if (count > 1)
+        note(job,
+             "%s: %lld samples are not finite (NaN or infinity) and were taken as silence; the first is at frame %lld",
+             job->input, (long long)count, (long long)first);
 }
 
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
@@ -244,6 +256,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
         report_response(report, shaped);
         report_transfer(report, job, through, &m, setup, gc_now() - t->began);
         report_timeline(report, &m);
+        note_not_finite(job, through->reader);
         note_overs(job, gc_writer_pcm(through->writer), &m);
     }
     gpuconv_engine_free(through->engine);
