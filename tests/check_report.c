@@ -105,7 +105,8 @@ static void convolution(const json_t *root, bool compared) {
                                  "hop frames", "partitions", "chunk frames", NULL});
     texts(root, "files", (const char *const[]){"input", "input format", "response", "output", "output format", NULL});
     counts(root, "files",
-           (const char *const[]){"input rate", "input frames", "output frames", "clipped samples", NULL});
+           (const char *const[]){"input rate", "input frames", "output frames", "input samples not finite",
+                                 "clipped samples", NULL});
     measures(root, "times",
              (const char *const[]){"set-up", "read", "copy-in", "compute", "copy-out", "write", "wall", NULL}, "s");
     measures(root, "times", (const char *const[]){"times real time", NULL}, "x");

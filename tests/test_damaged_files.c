@@ -7,6 +7,7 @@
 #include "gpuconv.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -140,10 +141,69 @@ static void a_promise_of_frames_takes_no_memory(void **state) {
     CHECK(grown < 100000, "%ld KiB for a file of some thousand frames", grown);
 }
 
+/* ---- Reasons ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, OPENED = 1500 };
+
+typedef struct opener {
+    const char *path;
+    char reason[sizeof((gpuconv_error *)NULL)->message]; /* as it is when nothing else is opened */
+    int wrong;
+} opener;
+
+static void *open_again_and_again(void *argument) {
+    opener *o = argument;
+    for (int i = 0; i < OPENED; i++) {
+        gc_reader *reader;
+        gpuconv_error error = {0};
+        gpuconv_status status = gc_reader_new(o->path, &reader, &error);
+        gc_reader_free(reader);
+        o->wrong += (status != GPUCONV_OK) != (*o->reason != '\0') || strcmp(error.message, o->reason) != 0;
+    }
+    return NULL;
+}
+
+/* The file library has one place for the reason of a failure; each thread still gets the reason of its own file. */
+static void threads_do_not_mix_up_reasons(void **state) {
+    (void)state;
+    opener o[THREADS] = {{.path = strdup(files_path("text.wav"))},
+                         {.path = strdup(files_path("cut.wav"))},
+                         {.path = strdup(files_path("kind.wav"))},
+                         {.path = strdup(files_path("whole.wav"))}};
+    unsigned char bytes[2000];
+    oracle_random random = {.state = 99};
+    guarded x = guarded_random(&random, 1, 700);
+    files_write(files_path("whole.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_16, 44100, &x);
+    guarded_free(&x);
+    FILE *f = fopen(files_path("whole.wav"), "rb");
+    CHECK(f && fread(bytes, 1, 1000, f) == 1000 && fclose(f) == 0, "not read");
+    put(files_path("text.wav"), (const unsigned char *)"some words, and no sound", 24);
+    put(files_path("cut.wav"), bytes, 40);
+    bytes[20] = 0x77; /* an encoding that is not known */
+    put(files_path("kind.wav"), bytes, 1000);
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        gc_reader *reader;
+        gpuconv_error error = {0};
+        (void)gc_reader_new(o[i].path, &reader, &error);
+        gc_reader_free(reader);
+        memcpy(o[i].reason, error.message, sizeof error.message);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, open_again_and_again, &o[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(o[i].wrong == 0, "%d of %d times another reason than '%s'", o[i].wrong, OPENED, o[i].reason);
+        free((void *)o[i].path);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_files_are_read_or_refused),
         cmocka_unit_test(a_promise_of_frames_takes_no_memory),
+        cmocka_unit_test(threads_do_not_mix_up_reasons),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -2,6 +2,8 @@
 #include "format.h"
 
 #include "../core/error.h"
+#include "../dsp/ir.h"
+#include "file.h"
 
 #include <sndfile.h>
 #include <stdio.h>
@@ -119,11 +121,11 @@ bool gc_format_raw(const char *text, SF_INFO *info) {
     char *end;
     *info = (SF_INFO){0};
     long rate = strtol(text, &end, 10);
-    if (end == text || *end != ',' || rate < 1 || rate > 10000000)
+    if (end == text || *end != ',' || rate < 1 || rate > GC_RATE_MOST)
         return false;
     text = end + 1;
     long channels = strtol(text, &end, 10);
-    if (end == text || *end != ',' || channels < 1 || channels > 1024)
+    if (end == text || *end != ',' || channels < 1 || channels > GC_CHANNELS_MOST)
         return false;
     int code = gc_format_encoding_named(end + 1);
     info->samplerate = (int)rate;
@@ -133,15 +135,13 @@ bool gc_format_raw(const char *text, SF_INFO *info) {
 }
 
 int gc_format_exactly(int container, int encoding, int channels, int rate) {
-    SF_INFO info = {.format = (container & SF_FORMAT_TYPEMASK) | encoding, .channels = channels, .samplerate = rate};
-    return sf_format_check(&info) ? info.format : 0;
+    const int format = (container & SF_FORMAT_TYPEMASK) | encoding;
+    return gc_format_works(format, channels, rate) ? format : 0;
 }
 
 int gc_format_for(int container, int like, int channels, int rate) {
-    if (container & SF_FORMAT_SUBMASK) {
-        SF_INFO fixed = {.format = container, .channels = channels, .samplerate = rate};
-        return sf_format_check(&fixed) ? container : 0;
-    }
+    if (container & SF_FORMAT_SUBMASK)
+        return gc_format_works(container, channels, rate) ? container : 0;
     int sample = like & SF_FORMAT_SUBMASK;
     gc_pcm pcm = gc_format_pcm(like);
     int integer = pcm.container != GC_F32;
@@ -157,20 +157,81 @@ int gc_format_for(int container, int like, int channels, int rate) {
                     SF_FORMAT_PCM_16,
                     SF_FORMAT_VORBIS,
                     SF_FORMAT_MPEG_LAYER_III};
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        SF_INFO info = {.format = container | wishes[i], .channels = channels, .samplerate = rate};
-        if (wishes[i] && sf_format_check(&info))
-            return info.format;
-    }
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+        if (wishes[i] && gc_format_works(container | wishes[i], channels, rate))
+            return container | wishes[i];
     return 0;
 }
 
+bool gc_format_compressed(int format) {
+    switch (format & SF_FORMAT_SUBMASK) {
+    case SF_FORMAT_PCM_S8:
+    case SF_FORMAT_PCM_U8:
+    case SF_FORMAT_PCM_16:
+    case SF_FORMAT_PCM_24:
+    case SF_FORMAT_PCM_32:
+    case SF_FORMAT_FLOAT:
+    case SF_FORMAT_DOUBLE:
+    case SF_FORMAT_ALAC_16: /* without loss */
+    case SF_FORMAT_ALAC_20:
+    case SF_FORMAT_ALAC_24:
+    case SF_FORMAT_ALAC_32:
+        return false;
+    default:
+        return true;
+    }
+}
+
+double gc_format_frame_bytes(int format, int channels) {
+    switch (format & SF_FORMAT_SUBMASK) {
+    case SF_FORMAT_PCM_S8:
+    case SF_FORMAT_PCM_U8:
+    case SF_FORMAT_ULAW:
+    case SF_FORMAT_ALAW:
+        return channels;
+    case SF_FORMAT_DOUBLE:
+        return 8.0 * channels;
+    case SF_FORMAT_GSM610:
+        return 65.0 / 320 * channels;
+    case SF_FORMAT_IMA_ADPCM:
+    case SF_FORMAT_MS_ADPCM:
+    case SF_FORMAT_G721_32:
+        return 0.5 * channels;
+    default:
+        return gc_format_plain(format) ? (double)gc_pcm_bytes(gc_format_pcm(format)) * channels : 0;
+    }
+}
+
+int64_t gc_format_most_bytes(int format) {
+    const int container = format & SF_FORMAT_TYPEMASK;
+    /* Headers, and what else a file may hold beside its samples, stay well under the difference. */
+    return container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX || container == SF_FORMAT_AIFF ||
+                   container == SF_FORMAT_SVX
+               ? (INT64_C(1) << 32) - 65536
+               : 0;
+}
+
+/* The library's name of a container or an encoding. */
+static const char *name_of(int code) {
+    SF_FORMAT_INFO info = {.format = code};
+    sf_command(NULL, SFC_GET_FORMAT_INFO, &info, sizeof info);
+    return info.name ? info.name : "unknown";
+}
+
+void gc_format_container_name(int format, char *name, size_t size) {
+    const char *whole = name_of(format & SF_FORMAT_TYPEMASK);
+    snprintf(name, size, "%.*s", (int)strcspn(whole, " "), whole);
+}
+
+void gc_format_encoding_name(int format, char *name, size_t size) {
+    snprintf(name, size, "%s", name_of(format & SF_FORMAT_SUBMASK));
+}
+
 void gc_format_name(int format, char *name, size_t size) {
-    SF_FORMAT_INFO container = {.format = format & SF_FORMAT_TYPEMASK}, sample = {.format = format & SF_FORMAT_SUBMASK};
-    sf_command(NULL, SFC_GET_FORMAT_INFO, &container, sizeof container);
-    sf_command(NULL, SFC_GET_FORMAT_INFO, &sample, sizeof sample);
-    snprintf(name, size, "%.*s, %s", container.name ? (int)strcspn(container.name, " ") : 7,
-             container.name ? container.name : "unknown", sample.name ? sample.name : "unknown");
+    char container[48], encoding[48];
+    gc_format_container_name(format, container, sizeof container);
+    gc_format_encoding_name(format, encoding, sizeof encoding);
+    snprintf(name, size, "%s, %s", container, encoding);
 }
 
 /* The library's own sentences end in a full stop and wrap those of the system; ours do not. */

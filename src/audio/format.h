@@ -25,6 +25,9 @@ int gc_format_encoding_named(const char *name);
 /* What "48000,2,s16" says of raw samples, little-endian. False: nothing that makes sense. */
 bool gc_format_raw(const char *text, SF_INFO *info);
 
+/* Whether files of this complete format can be written and read again, as a trial in memory shows (audio/probe.c). */
+bool gc_format_works(int format, int channels, int rate);
+
 /* The complete format; 0: the container cannot hold that. */
 int gc_format_exactly(int container, int encoding, int channels, int rate);
 
@@ -32,11 +35,22 @@ int gc_format_exactly(int container, int encoding, int channels, int rate);
 gpuconv_status gc_format_fail(gpuconv_error *error, gpuconv_status status, const char *path, const char *what,
                               const char *why);
 
-/* A complete format in `container` for samples as those of the format `like`; 0: the container cannot hold the channels
- * or the rate. */
+/* A complete format in `container` for samples as those of the format `like`, or else the nearest that works; 0: the
+ * container cannot hold the channels or the rate. */
 int gc_format_for(int container, int like, int channels, int rate);
 
-/* "WAV, signed 16 bit PCM" */
+/* Whether samples are compressed, so that a file of another encoding is worth a word. */
+bool gc_format_compressed(int format);
+
+/* Bytes that a frame takes in a file, at least. */
+double gc_format_frame_bytes(int format, int channels);
+
+/* Bytes that a container's own sizes can tell; 0: any number. */
+int64_t gc_format_most_bytes(int format);
+
+/* "WAV, signed 16 bit PCM", and its halves */
+void gc_format_container_name(int format, char *name, size_t size);
+void gc_format_encoding_name(int format, char *name, size_t size);
 void gc_format_name(int format, char *name, size_t size);
 
 #endif

@@ -49,10 +49,11 @@ static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *f
     return status;
 }
 
-gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    gpuconv_status status = gc_reader_new(path, &reader, error);
+    const gc_input_wish wish = {.cancel = cancel, .as_is = true};
+    gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
     int channels = gc_reader_info(reader)->channels;
@@ -71,6 +72,10 @@ gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error 
     free(planes);
     gc_reader_free(reader);
     return status;
+}
+
+gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
+    return gc_ir_load(path, NULL, ir, error);
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {

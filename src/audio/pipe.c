@@ -1,8 +1,8 @@
 /*
  * Pipes behind the file library's virtual files.
  *
- * A source keeps the first bytes, in which the library looks for chunks and to which it comes back, and forgets what
- * was read behind them. Behind the samples the library looks for more chunks; there a pipe has nothing to show.
+ * A source keeps the header, in which the library looks for chunks and to which it comes back, and the first samples
+ * behind it, which the library looks at; it forgets what was read behind them.
  *
  * A sink writes the header once. The library begins with one of no length and comes back to it at the end: instead the
  * length is put into the first, and what comes later for a place that is gone is dropped.
@@ -11,108 +11,151 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "riff.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD = 1 << 16 };
+/* A header that is longer is not read as it comes. Of the samples the library looks at the first few bytes while it
+ * opens the stream: they are read before, so that opening never waits. */
+enum { HEAD = 1 << 20, LOOKED_AT = 16, KEPT_SAMPLES = 4096 };
+
+/* The size of a file whose length is not known: more than any pipe can carry, and far from the limits of the type. */
+static const int64_t endless = INT64_C(1) << 60;
 
 struct gc_source {
     int fd, failure;
-    bool spooled;    /* fd is a file, which can do everything itself */
-    int64_t at, end; /* where the library is; bytes that were read */
-    int64_t kept;    /* of them in head */
-    unsigned char head[HEAD];
+    const volatile int *cancel;
+    char *name;
+    bool raw, spooled, settled;
+    bool ended;          /* nothing more will come */
+    int64_t at, end;     /* where the library is; bytes that were read */
+    int64_t kept, keep;  /* of them in head; so many are to be kept */
+    int64_t length;      /* as the library is told */
+    gc_riff riff;        /* without raw */
+    unsigned char *said; /* the header as it came, where the library is shown another; NULL */
+    unsigned char head[HEAD + KEPT_SAMPLES];
 };
 
-static ssize_t read_some(gc_source *s, void *to, size_t count) {
-    ssize_t n;
-    do {
-        n = read(s->fd, to, count);
-        if (n < 0 && errno == EAGAIN) { /* a pipe that somebody made impatient */
-            struct pollfd wait = {.fd = s->fd, .events = POLLIN};
-            (void)poll(&wait, 1, -1);
-        }
-    } while (n < 0 && (errno == EINTR || errno == EAGAIN));
-    if (n < 0)
-        s->failure = errno;
-    return n;
-}
-
 static bool read_all(gc_source *s, unsigned char *to, int64_t count, int64_t *got) {
-    ssize_t n = 1;
-    for (*got = 0; *got < count && n > 0; *got += n > 0 ? n : 0)
-        n = read_some(s, to + *got, (size_t)(count - *got));
-    return n >= 0;
-}
-
-static bool write_all(int fd, const void *bytes, int64_t count) {
-    for (int64_t done = 0; done < count;) {
-        ssize_t n = write(fd, (const char *)bytes + done, (size_t)(count - done));
-        if (n <= 0 && errno == EAGAIN) {
-            struct pollfd wait = {.fd = fd, .events = POLLOUT};
-            (void)poll(&wait, 1, -1);
-        } else if (n <= 0 && errno != EINTR) {
-            return false;
-        }
-        done += n > 0 ? n : 0;
+    *got = 0;
+    while (*got < count && !s->ended && !s->failure) {
+        int64_t n;
+        s->failure = gc_read_some(s->fd, to + *got, count - *got, &n, s->cancel);
+        s->ended = !s->failure && n == 0;
+        *got += n;
     }
-    return true;
+    return !s->failure;
 }
 
-/* All of it into a file without a name, which takes fd's place. */
-static gpuconv_status spool(gc_source *s, const char *name, gpuconv_error *error) {
-    const char *folder = getenv("TMPDIR");
-    folder = folder && *folder ? folder : "/tmp";
+/* Reads on until `count` bytes are kept, or the stream ends. */
+static bool keep_until(gc_source *s, int64_t count) {
+    int64_t got = 0;
+    bool good = count <= s->kept || read_all(s, s->head + s->kept, count - s->kept, &got);
+    s->kept += got;
+    s->end = s->kept;
+    return good;
+}
+
+static gpuconv_status fail(const gc_source *s, const char *what, const char *folder, gpuconv_error *error) {
+    if (s->failure == ECANCELED)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", s->name);
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%.200s%s%s", s->name, what, folder, *what ? ": " : "",
+                   strerror(s->failure));
+}
+
+static int open_nameless(const char *folder) {
     char path[4096];
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    (void)snprintf(path, sizeof path, "%.4000s/gpuconv-XXXXXX", folder);
+    fd = mkstemp(path);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
+    const char *folder = getenv("TMPDIR");
+    folder = folder && *folder ? folder : "/tmp";
+    int fd = open_nameless(folder);
     if (fd < 0) {
-        (void)snprintf(path, sizeof path, "%.4000s/gpuconv-XXXXXX", folder);
-        fd = mkstemp(path);
-        if (fd >= 0)
-            unlink(path);
+        s->failure = errno;
+        return fail(s, "no room to keep it in ", folder, error);
     }
-    if (fd < 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: no room to keep it in %.200s: %s", name, folder,
-                       strerror(errno));
+    if (s->said)
+        memcpy(s->head, s->said, (size_t)s->riff.begin);
+    const gc_pipe_out out = {.fd = fd, .cancel = s->cancel};
     int64_t got = s->kept;
-    bool good = true;
-    while (good && got > 0) {
-        good = write_all(fd, s->head, got);
-        if (!good)
-            s->failure = errno;
-        good = good && read_all(s, s->head, HEAD, &got);
+    while (got > 0 && !s->failure) {
+        int failed = gc_pipe_out_write(&out, s->head, got);
+        got = 0;
+        if (!failed)
+            (void)read_all(s, s->head, HEAD, &got);
+        s->failure = s->failure ? s->failure : failed;
     }
     close(s->fd);
     s->fd = fd;
     s->spooled = true;
-    if (!good || lseek(fd, 0, SEEK_SET) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: keeping it in %.200s: %s", name, folder, strerror(s->failure));
+    if (!s->failure && lseek(fd, 0, SEEK_SET) != 0)
+        s->failure = errno;
+    return s->failure ? fail(s, "keeping it in ", folder, error) : GPUCONV_OK;
+}
+
+/* Has the library take a header of unknown length as one of a file that reaches to the end. */
+static gpuconv_status open_end(gc_source *s, gpuconv_error *error) {
+    s->said = gc_calloc(s->riff.begin, 1);
+    if (!s->said)
+        return gc_fail_memory(error, s->name);
+    memcpy(s->said, s->head, (size_t)s->riff.begin);
+    gc_riff_open_end(s->head, &s->riff, endless);
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_source_new(int fd, const char *name, bool raw, gc_source **source, gpuconv_error *error) {
+/* Reads the header, and copies the stream where it cannot be read as it comes. */
+static gpuconv_status begin(gc_source *s, gc_source_kind kind, gpuconv_error *error) {
+    gc_riff_found found = GC_RIFF_MORE;
+    s->riff.need = 1;
+    while (found == GC_RIFF_MORE && s->riff.need <= HEAD && !s->ended) {
+        if (!keep_until(s, s->riff.need))
+            return fail(s, "", "", error);
+        if (s->kept == 0)
+            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is empty", s->name);
+        if (kind != GC_SOURCE_HEADER)
+            break;
+        found = gc_riff_look(s->head, s->kept, &s->riff);
+    }
+    if (kind == GC_SOURCE_RAW) {
+        s->length = endless;
+        s->keep = KEPT_SAMPLES;
+        return GPUCONV_OK;
+    }
+    if (found != GC_RIFF_SAMPLES)
+        return gc_source_spool(s, error);
+    if (!keep_until(s, s->riff.begin + LOOKED_AT))
+        return fail(s, "", "", error);
+    s->length = s->riff.bytes < 0 ? endless : s->riff.begin + s->riff.bytes;
+    s->keep = s->riff.begin + KEPT_SAMPLES;
+    return s->riff.bytes < 0 ? open_end(s, error) : GPUCONV_OK;
+}
+
+gpuconv_status gc_source_new(int fd, const char *name, gc_source_kind kind, const volatile int *cancel,
+                             gc_source **source, gpuconv_error *error) {
     *source = NULL;
     gc_source *s = gc_calloc(1, sizeof *s);
-    if (!s) {
+    if (!s || !(s->name = strdup(name))) {
+        free(s);
         close(fd);
         return gc_fail_memory(error, name);
     }
     s->fd = fd;
-    gpuconv_status status = GPUCONV_OK;
-    if (!read_all(s, s->head, 12, &s->kept))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", name, strerror(s->failure));
-    else if (s->kept == 0)
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is empty", name);
-    s->end = s->kept;
-    bool wav = s->kept == 12 && (memcmp(s->head, "RIFF", 4) == 0 || memcmp(s->head, "RF64", 4) == 0) &&
-               memcmp(s->head + 8, "WAVE", 4) == 0;
-    if (!status && !raw && !wav)
-        status = spool(s, name, error);
+    s->cancel = cancel;
+    s->raw = kind == GC_SOURCE_RAW;
+    gpuconv_status status = begin(s, kind, error);
     if (status)
         gc_source_free(s);
     else
@@ -123,8 +166,42 @@ gpuconv_status gc_source_new(int fd, const char *name, bool raw, gc_source **sou
 void gc_source_free(gc_source *s) {
     if (!s)
         return;
-    close(s->fd);
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s->said);
+    free(s->name);
     free(s);
+}
+
+void gc_source_cancel_by(gc_source *s, const volatile int *cancel) {
+    s->cancel = cancel;
+}
+
+bool gc_source_spooled(const gc_source *s) {
+    return s->spooled;
+}
+
+int gc_source_take_file(gc_source *s) {
+    int fd = s->fd;
+    s->fd = -1;
+    return fd;
+}
+
+void gc_source_rewind(gc_source *s) {
+    s->at = 0;
+}
+
+bool gc_source_settle(gc_source *s) {
+    s->settled = s->raw || s->at == s->riff.begin;
+    return s->settled;
+}
+
+bool gc_source_knows_length(const gc_source *s) {
+    return s->length < endless;
+}
+
+bool gc_source_empty(const gc_source *s) {
+    return s->ended && s->end <= (s->raw ? 0 : s->riff.begin);
 }
 
 int gc_source_failure(const gc_source *s) {
@@ -132,56 +209,56 @@ int gc_source_failure(const gc_source *s) {
 }
 
 static sf_count_t source_length(void *source) {
-    gc_source *s = source;
-    if (!s->spooled)
-        return INT64_C(1) << 60; /* nobody knows; more than any header says */
-    off_t at = lseek(s->fd, 0, SEEK_CUR), end = lseek(s->fd, 0, SEEK_END);
-    (void)lseek(s->fd, at, SEEK_SET);
-    return end;
+    return ((gc_source *)source)->length;
 }
 
+/* Any place from the first byte to the last that may come. While the library looks for chunks it may ask for places
+ * that are gone, and reads nothing there; behind that, a place that is gone cannot be reached. */
 static sf_count_t source_seek(sf_count_t offset, int whence, void *source) {
     gc_source *s = source;
-    if (s->spooled)
-        return lseek(s->fd, offset, whence);
-    s->at = whence == SEEK_SET ? offset : whence == SEEK_CUR ? s->at + offset : source_length(s) + offset;
-    return s->at;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->length, to;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0 || to > endless)
+        return -1;
+    if (s->settled && to < s->end && to >= s->kept)
+        return -1;
+    return s->at = to;
 }
 
-/* From what is kept, else from the pipe; places that were passed, or lie far ahead, have nothing. */
+/* Bytes from the pipe; the first of them are kept. */
+static int64_t read_on(gc_source *s, unsigned char *to, int64_t count) {
+    int64_t got;
+    (void)read_all(s, to, count, &got);
+    if (s->end == s->kept && s->kept < s->keep) {
+        const int64_t more = gc_min(got, s->keep - s->kept);
+        memcpy(s->head + s->kept, to, (size_t)more);
+        s->kept += more;
+    }
+    s->end += got;
+    return got;
+}
+
+/* Reads up to s->at, which lies ahead. Before the source is settled only the header could want that, which is there. */
+static bool skip(gc_source *s) {
+    unsigned char skipped[16384];
+    while (s->settled && s->end < s->at)
+        if (read_on(s, skipped, gc_min((int64_t)sizeof skipped, s->at - s->end)) == 0)
+            break;
+    return s->end == s->at;
+}
+
 static sf_count_t source_read(void *bytes, sf_count_t count, void *source) {
     gc_source *s = source;
-    if (s->spooled) {
-        int64_t got;
-        (void)read_all(s, bytes, count, &got);
-        return got;
-    }
     unsigned char *to = bytes;
-    sf_count_t done = 0;
-    while (done < count && s->at < s->kept) {
-        to[done++] = s->head[s->at++];
+    int64_t done = 0;
+    if (count <= 0)
+        return 0;
+    if (s->at < s->kept) {
+        done = gc_min(count, s->kept - s->at);
+        memcpy(to, s->head + s->at, (size_t)done);
+        s->at += done;
     }
-    if (s->at > s->end && s->at - s->end <= HEAD) { /* a chunk that is skipped */
-        unsigned char skipped[4096];
-        int64_t got = 1;
-        while (s->end < s->at && got > 0) {
-            if (!read_all(s, skipped, gc_min((int64_t)sizeof skipped, s->at - s->end), &got))
-                break;
-            if (s->end == s->kept && s->kept + got <= HEAD) {
-                memcpy(s->head + s->kept, skipped, (size_t)got);
-                s->kept += got;
-            }
-            s->end += got;
-        }
-    }
-    if (done < count && s->at == s->end) {
-        int64_t got;
-        (void)read_all(s, to + done, count - done, &got);
-        if (s->end == s->kept && s->kept + got <= HEAD) {
-            memcpy(s->head + s->kept, to + done, (size_t)got);
-            s->kept += got;
-        }
-        s->end += got;
+    if (done < count && (s->at == s->end || (s->at > s->end && skip(s)))) {
+        const int64_t got = read_on(s, to + done, count - done);
         s->at += got;
         done += got;
     }
@@ -189,8 +266,7 @@ static sf_count_t source_read(void *bytes, sf_count_t count, void *source) {
 }
 
 static sf_count_t source_tell(void *source) {
-    gc_source *s = source;
-    return s->spooled ? lseek(s->fd, 0, SEEK_CUR) : s->at;
+    return ((gc_source *)source)->at;
 }
 
 SF_VIRTUAL_IO *gc_source_io(void) {
@@ -200,8 +276,8 @@ SF_VIRTUAL_IO *gc_source_io(void) {
 
 /* ---- Sinks ------------------------------------------------------------------------------------------------------- */
 
-void gc_sink_begin(gc_sink *s, int fd, int format, int channels, int64_t frames) {
-    *s = (gc_sink){.fd = fd, .format = format, .channels = channels, .frames = frames};
+void gc_sink_begin(gc_sink *s, gc_pipe_out out, int format, int channels, int64_t frames) {
+    *s = (gc_sink){.out = out, .format = format, .channels = channels, .frames = frames};
 }
 
 static void put_little(unsigned char *to, uint64_t value, int bytes) {
@@ -254,8 +330,10 @@ static sf_count_t sink_length(void *sink) {
 
 static sf_count_t sink_seek(sf_count_t offset, int whence, void *sink) {
     gc_sink *s = sink;
-    s->at = whence == SEEK_SET ? offset : (whence == SEEK_CUR ? s->at : s->sent) + offset;
-    return s->at;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->sent, to;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0)
+        return -1;
+    return s->at = to;
 }
 
 static sf_count_t sink_read(void *bytes, sf_count_t count, void *sink) {
@@ -275,10 +353,10 @@ static sf_count_t sink_write(const void *bytes, sf_count_t count, void *sink) {
         complete(s, head, count);
         from = head;
     }
-    if (count > gone && !write_all(s->fd, from + gone, count - gone)) {
-        s->failure = errno ? errno : EIO;
+    if (s->failure) /* once is enough: a closing encoder writes on */
+        return 0;
+    if (count > gone && (s->failure = gc_pipe_out_write(&s->out, from + gone, count - gone)) != 0)
         return gone;
-    }
     s->sent += count - gone;
     s->at += count;
     return count;

@@ -1,136 +1,41 @@
-/* Writing through libsndfile. A file being written has no name, or a temporary one in its folder, until it is whole;
- * devices and pipes, which cannot be renamed, are written in place. */
+/* Writing through libsndfile. A file takes its name when it is whole (core/output_file.h); devices and pipes, which
+ * cannot be renamed, are written in place. */
+#include "../core/descriptor.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/output_file.h"
 #include "file.h"
 #include "format.h"
+#include "library.h"
 #include "pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <math.h>
 #include <sndfile.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_ROOM = 17 }; /* of what makes a temporary name unique, with its end */
-
 struct gc_writer {
     SNDFILE *file;
-    char *path, *target; /* as given; behind symbolic links */
-    char *temporary;     /* beside the target; NULL when written in place */
-    bool named;          /* a file of that name is there */
-    int fd, failure;     /* ours to close unless -1; errno of the first write that failed */
-    gc_sink pipe;        /* where it goes when there is no way back */
-    bool through;        /* it does */
+    char *path; /* as messages call it */
+    gc_output_file *output;
+    gc_sink pipe; /* where it goes when there is no way back */
+    bool through; /* it does */
+    int fd;       /* the output's; standard output's: ours to close unless -1 */
+    bool standard;
+    int failure; /* errno of the first write that failed */
     gc_pcm pcm;
     int channels;
     bool plain;
-    char name[96];
+    int64_t most; /* bytes that the header can tell; 0: any number */
+    char name[96], note[256];
 };
 
-/* Where the output will really lie: behind symbolic links, so that a link stays a link. */
-static char *resolve(const char *path) {
-    char *real = realpath(path, NULL);
-    return real || errno == ENOMEM ? real : strdup(path);
-}
-
-/* Puts a name into w->temporary, beside the target, that no other writer has. */
-static void name_temporary(gc_writer *w) {
-    static _Atomic unsigned made;
-    unsigned random = 0;
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-        random = (unsigned)getpid();
-    char *name = strrchr(w->temporary, '-') + 1;
-    snprintf(name, NAME_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
-}
-
-/* A new file in the target's folder, without a name where the system can: then nobody sees it, and nothing is left of
- * it however this process ends. */
-static int open_fresh(gc_writer *w) {
-    const char *slash = strrchr(w->target, '/');
-    int folder = slash ? (int)(slash - w->target) + 1 : 0;
-    size_t size = (size_t)folder + sizeof "./.gpuconv-" + NAME_ROOM;
-    w->temporary = gc_calloc((int64_t)size, 1);
-    if (!w->temporary) {
-        errno = ENOMEM;
-        return -1;
-    }
-    snprintf(w->temporary, size, "%.*s.", folder, w->target);
-    int fd = access("/proc/self/fd", X_OK) == 0 ? open(w->temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
-    snprintf(w->temporary, size, "%.*s.gpuconv-", folder, w->target);
-    w->named = fd < 0;
-    for (int attempt = 0; fd < 0 && attempt < 100; attempt++) {
-        name_temporary(w);
-        fd = open(w->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (fd < 0) {
-        free(w->temporary);
-        w->temporary = NULL;
-        w->named = false;
-    }
-    return fd;
-}
-
-/* Gives the finished file its name at one stroke. */
-static bool take_name(gc_writer *w) {
-    char unnamed[64];
-    if (!w->named) {
-        snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", w->fd);
-        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, w->target, AT_SYMLINK_FOLLOW) == 0)
-            return true;
-        if (errno != EEXIST)
-            return false;
-        name_temporary(w);
-        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) != 0)
-            return false;
-        w->named = true;
-    }
-    if (rename(w->temporary, w->target) != 0)
-        return false;
-    w->named = false;
-    return true;
-}
-
-/* Opens the file to write into: a fresh one beside the target, or the target where it is no regular file. */
-static int open_output(gc_writer *w, gpuconv_error *error) {
-    struct stat st;
-    bool exists = stat(w->target, &st) == 0;
-    if (exists && S_ISDIR(st.st_mode)) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", w->path);
-        return -1;
-    }
-    if (exists && !S_ISREG(st.st_mode)) {
-        int fd = open(w->target, O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-            gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-        return fd;
-    }
-    if (exists && access(w->target, W_OK) != 0) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-        return -1;
-    }
-    int fd = open_fresh(w);
-    if (fd < 0) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-    } else if (exists && fchmod(fd, st.st_mode & 07777) != 0) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", w->path, strerror(errno));
-        close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
 static int open_standard(gpuconv_error *error) {
-    int fd = dup(STDOUT_FILENO);
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) {
         gc_fail(error, GPUCONV_ERROR_FILE, "standard output: %s", strerror(errno));
     } else if (isatty(fd)) {
@@ -159,6 +64,10 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *writer) {
 static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     gc_writer *w = writer;
     sf_count_t done = 0;
+    if (w->most > 0 && lseek(w->fd, 0, SEEK_CUR) > w->most - count)
+        w->failure = w->failure ? w->failure : EFBIG;
+    if (w->failure)
+        return 0;
     while (done < count) {
         ssize_t n = write(w->fd, (const char *)bytes + done, (size_t)(count - done));
         if (n > 0)
@@ -175,33 +84,83 @@ static sf_count_t io_tell(void *writer) {
     return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
 }
 
-/* What cannot be wound back is written by way of a sink, which needs to know how much there will be. */
-static SNDFILE *open_library(gc_writer *w, int fd, SF_INFO *info, int64_t frames) {
-    static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
-    struct stat st;
-    w->fd = fd;
-    w->through = fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
-    if (w->through) {
-        gc_sink_begin(&w->pipe, fd, info->format, info->channels, frames);
-        return sf_open_virtual(gc_sink_io(), SFM_WRITE, info, &w->pipe);
-    }
-    return sf_open_virtual((SF_VIRTUAL_IO *)&io, SFM_WRITE, info, w);
-}
-
 static int failure_of(const gc_writer *w) {
     return w->failure ? w->failure : w->pipe.failure;
 }
 
+/* A pipe, and standard output that is appended to or stands behind something, cannot be wound back: it is written by
+ * way of a sink, which needs to know how much there will be. */
+static bool has_no_way_back(const gc_writer *w) {
+    struct stat st;
+    int flags = fcntl(w->fd, F_GETFL);
+    if (fstat(w->fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+        return true;
+    return w->standard && S_ISREG(st.st_mode) && ((flags >= 0 && flags & O_APPEND) || lseek(w->fd, 0, SEEK_CUR) > 0);
+}
+
+/* Opens, and if that fails, once more to learn the reason, which goes to w->note. */
+static SNDFILE *open_or_say_why(SF_VIRTUAL_IO *io, SF_INFO *info, void *context, gc_writer *w) {
+    const SF_INFO wanted = *info;
+    SNDFILE *file = gc_library_open(io, SFM_WRITE, info, context);
+    if (file || failure_of(w) || w->pipe.sent > 0 || io->seek(0, SEEK_SET, context) != 0)
+        return file;
+    *info = wanted;
+    return gc_library_open_again(io, SFM_WRITE, info, context, w->note, sizeof w->note);
+}
+
+static SNDFILE *open_library(gc_writer *w, SF_INFO *info, int64_t frames, const volatile int *cancel) {
+    static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
+    w->through = has_no_way_back(w);
+    if (!w->through)
+        return open_or_say_why((SF_VIRTUAL_IO *)&io, info, w, w);
+    gc_pipe_out out = w->standard ? gc_pipe_out_begin(w->fd, false, cancel)
+                                  : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
+    w->fd = out.fd;
+    gc_sink_begin(&w->pipe, out, info->format, info->channels, frames);
+    return open_or_say_why(gc_sink_io(), info, &w->pipe, w);
+}
+
 /* Why a write failed: the system's word goes before the library's. */
 static gpuconv_status fail_writing(gpuconv_error *error, const gc_writer *w, const char *why) {
+    if (failure_of(w) == ECANCELED)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", w->path);
     return gc_format_fail(error, GPUCONV_ERROR_FILE, w->path, "", failure_of(w) ? strerror(failure_of(w)) : why);
 }
 
-/* Headers, and what else a WAV may hold beside its samples, stay well under this. */
-static const double wav_most = 4294967296.0 - 65536;
+/* Whether the path is written as a stream, which needs no header that tells its length. */
+static bool is_stream(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
+/* A WAV that may pass 4 GiB becomes RF64 where that really holds the encoding. One of unknown length that cannot stays
+ * a WAV, and writing ends where its header does; one that is known to be too long is refused. */
+static gpuconv_status widen(const char *path, int channels, int rate, int64_t frames, int *format,
+                            gpuconv_error *error) {
+    const int64_t most = gc_format_most_bytes(*format);
+    const bool large = frames >= 0 && (double)frames * gc_format_frame_bytes(*format, channels) > (double)most;
+    const int wide = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+    char container[48], encoding[48];
+    if (most == 0 || !(large || frames < 0))
+        return GPUCONV_OK;
+    const bool stream = is_stream(path);
+    if (!large && stream)
+        return GPUCONV_OK;
+    if ((*format & SF_FORMAT_TYPEMASK) == SF_FORMAT_WAV && gc_format_works(wide, channels, rate)) {
+        *format = wide;
+        return GPUCONV_OK;
+    }
+    if (!large || stream)
+        return GPUCONV_OK;
+    gc_format_container_name(*format, container, sizeof container);
+    gc_format_encoding_name(*format, encoding, sizeof encoding);
+    return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                   "%s: %lld frames of %s pass the 4 GiB that %s holds; use w64 or caf, or wav with --encoding s16",
+                   path, (long long)frames, encoding, container);
+}
 
 /* The format of the output: what was wished for, else what the name says, else WAV on a pipe. */
-static gpuconv_status choose_format(const char *path, const gc_format_wish *wish, const gc_audio_info *like,
+static gpuconv_status choose_format(const char *path, const gc_output_wish *wish, const gc_audio_info *like,
                                     int channels, int64_t frames, int *format, gpuconv_error *error) {
     bool standard = strcmp(path, "-") == 0;
     const char *named = wish && wish->format ? wish->format : NULL;
@@ -229,41 +188,64 @@ static gpuconv_status choose_format(const char *path, const gc_format_wish *wish
     if (!*format)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
                        like->rate);
-    int sample_bytes = (*format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE ? 8 : gc_pcm_bytes(gc_format_pcm(*format));
-    bool large = (frames < 0 && !standard) || (double)frames * channels * sample_bytes > wav_most;
-    if (container == SF_FORMAT_WAV && large)
-        *format = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
-    return GPUCONV_OK;
+    return widen(path, channels, like->rate, frames, format, error);
 }
 
-gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const gc_audio_info *like, int channels,
+/* Says what became of an encoding that was not asked for and could not be kept. */
+static void note_encoding(gc_writer *w, int format, int like) {
+    char container[48], before[48], now[48];
+    if (!gc_format_compressed(like) || ((format ^ like) & SF_FORMAT_SUBMASK) == 0)
+        return;
+    gc_format_container_name(format, container, sizeof container);
+    gc_format_encoding_name(like, before, sizeof before);
+    gc_format_encoding_name(format, now, sizeof now);
+    (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, before, now);
+}
+
+static gpuconv_status open_output(gc_writer *w, const gc_output_wish *wish, gpuconv_error *error) {
+    if (w->standard) {
+        w->fd = open_standard(error);
+        return w->fd < 0 ? GPUCONV_ERROR_FILE : GPUCONV_OK;
+    }
+    gpuconv_status status =
+        gc_output_file_new(w->path, wish ? wish->name : GC_OUTPUT_GIVEN, wish ? wish->cancel : NULL, &w->output, error);
+    if (!status)
+        w->fd = gc_output_file_descriptor(w->output);
+    return status;
+}
+
+gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
                              int64_t frames, gc_writer **writer, gpuconv_error *error) {
     *writer = NULL;
-    int format;
+    int format = 0;
     gpuconv_status status = choose_format(path, wish, like, channels, frames, &format, error);
     if (status)
         return status;
-    bool standard = strcmp(path, "-") == 0;
     gc_writer *w = gc_calloc(1, sizeof *w);
-    if (w)
-        w->fd = -1;
-    if (!w || !(w->path = strdup(standard ? "standard output" : path)) || !(w->target = resolve(path))) {
+    if (!w)
+        return gc_fail_memory(error, path);
+    w->fd = -1;
+    w->standard = strcmp(path, "-") == 0;
+    if (!(w->path = strdup(w->standard ? "standard output" : path))) {
         gc_writer_free(w);
         return gc_fail_memory(error, path);
     }
     w->channels = channels;
     w->pcm = gc_format_pcm(format);
     w->plain = gc_format_plain(format);
+    w->most = gc_format_most_bytes(format);
     gc_format_name(format, w->name, sizeof w->name);
-    int fd = standard ? open_standard(error) : open_output(w, error);
-    if (fd < 0) {
+    if (!(wish && wish->encoding))
+        note_encoding(w, format, like->file_format);
+    status = open_output(w, wish, error);
+    if (status) {
         gc_writer_free(w);
-        return GPUCONV_ERROR_FILE;
+        return status;
     }
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
-    w->file = open_library(w, fd, &info, frames);
+    w->file = open_library(w, &info, frames, wish ? wish->cancel : NULL);
     if (!w->file) {
-        status = fail_writing(error, w, sf_strerror(NULL));
+        status = fail_writing(error, w, *w->note ? w->note : "cannot be begun");
         gc_writer_free(w);
         return status;
     }
@@ -278,7 +260,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_format_wish *wish, const
 
 gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
                                 gpuconv_error *error) {
-    int format;
+    int format = 0;
     gpuconv_status status = choose_format(path, NULL, like, channels, frames, &format, error);
     if (!status)
         *pcm = gc_format_pcm(format);
@@ -295,6 +277,10 @@ bool gc_writer_plain(const gc_writer *w) {
 
 int gc_writer_channels(const gc_writer *w) {
     return w->channels;
+}
+
+const char *gc_writer_note(const gc_writer *w) {
+    return w->note;
 }
 
 const char *gc_writer_name(const gc_writer *w) {
@@ -329,16 +315,15 @@ gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
     w->file = NULL;
     if (failed || closed || failure_of(w))
         return fail_writing(error, w, sf_error_number(failed ? failed : closed));
-    /* Only a file that has a name already can wait with its own until it is closed: network drives tell late. */
-    bool late = w->named;
-    if (w->temporary && !late && !take_name(w))
-        w->failure = errno;
-    if (w->fd >= 0 && close(w->fd) != 0 && !w->failure)
-        w->failure = errno;
+    int fd = w->fd;
     w->fd = -1;
-    if (w->temporary && late && !w->failure && !take_name(w))
+    if (w->output)
+        return gc_output_file_commit(w->output, error);
+    if (close(fd) != 0) {
         w->failure = errno;
-    return w->failure ? fail_writing(error, w, "") : GPUCONV_OK;
+        return fail_writing(error, w, "");
+    }
+    return GPUCONV_OK;
 }
 
 void gc_writer_free(gc_writer *w) {
@@ -346,12 +331,9 @@ void gc_writer_free(gc_writer *w) {
         return;
     if (w->file)
         sf_close(w->file); /* given up: what it says no longer matters */
-    if (w->fd >= 0)
+    if (!w->output && w->fd >= 0)
         close(w->fd);
-    if (w->named)
-        unlink(w->temporary);
-    free(w->temporary);
-    free(w->target);
+    gc_output_file_free(w->output);
     free(w->path);
     free(w);
 }

@@ -449,7 +449,9 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     sem_init(&r->copying, 0, COPYING_MOST);
     pthread_cond_init(&r->changed, NULL);
     gpuconv_status status = begin(r, error);
-    if (!status)
+    if (status)
+        r->seen.total = 0; /* it has not begun */
+    else
         status = run_threads(r, error);
     gpuconv_error late = {0};
     gpuconv_status closed = gc_results_close(r->results, &late);

@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/folder.h"
 #include "../core/memory.h"
+#include "../core/output_file.h"
 #include "twins.h"
 
 #include <ctype.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INPUT, RESPONSE, OUTPUT, GAIN, WET, DRY, OFFSET, LENGTH, SEED, COLUMNS };
 
@@ -435,17 +437,34 @@ static bool write_entry(const gc_entry *e, FILE *f) {
     return good;
 }
 
-gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv_error *error) {
+static bool write_entries(const gc_manifest *m, FILE *f) {
     static const char head[] = "input,response,output,gain,wet,dry,offset,length,seed\n";
-    gpuconv_status status = gc_make_folders(path, error);
-    if (status)
-        return status;
-    FILE *f = fopen(path, "w");
-    bool good = f && fwrite(head, 1, sizeof head - 1, f) == sizeof head - 1;
+    bool good = fwrite(head, 1, sizeof head - 1, f) == sizeof head - 1;
     for (int64_t i = 0; i < m->entries && good; i++)
         if (m->entry[i].input && m->entry[i].response && m->entry[i].output)
             good = write_entry(&m->entry[i], f);
-    if (f && fclose(f) != 0)
+    return good;
+}
+
+gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv_error *error) {
+    gc_output_file *file;
+    gpuconv_status status = gc_make_folders(path, error);
+    if (!status)
+        status = gc_output_file_new(path, GC_OUTPUT_CHOSEN, NULL, &file, error);
+    if (status)
+        return status;
+    int fd = dup(gc_output_file_descriptor(file));
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    bool good = f && write_entries(m, f);
+    int reason = errno;
+    if (f && fclose(f) != 0 && good) {
         good = false;
-    return good ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+        reason = errno;
+    } else if (!f && fd >= 0) {
+        close(fd);
+    }
+    status = good ? gc_output_file_commit(file, error)
+                  : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
+    gc_output_file_free(file);
+    return status;
 }

@@ -3,9 +3,9 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/output_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +34,8 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     } else {
         good = good && put(object, "where", json_string(o->where)) && put(object, "audio", json_real(o->audio)) &&
                put(object, "clipped", json_integer(o->clipped));
+        good = good && put(object, "not_finite", json_integer(o->not_finite));
+        good = good && (!*o->note || put(object, "note", json_string(o->note)));
     }
     good = good && put(object, "seconds", json_real(o->seconds));
     char *text = good ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6)) : NULL;
@@ -48,6 +50,16 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     return line;
 }
 
+/* Puts an empty list in the place of an older one, which is never cut short: a batch that does not begin leaves it. */
+static gpuconv_status begin_anew(const char *path, int *fd, gpuconv_error *error) {
+    gc_output_file *file;
+    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_CHOSEN, NULL, &file, error);
+    if (!status)
+        status = gc_output_file_release(file, fd, error);
+    gc_output_file_free(file);
+    return status;
+}
+
 gpuconv_status gc_results_open(const char *path, bool append, gc_results **results, gpuconv_error *error) {
     *results = NULL;
     gc_results *r = gc_calloc(1, sizeof *r);
@@ -55,12 +67,15 @@ gpuconv_status gc_results_open(const char *path, bool append, gc_results **resul
         free(r);
         return gc_fail_memory(error, path);
     }
-    r->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC), 0666);
-    if (r->fd < 0) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    gpuconv_status status = GPUCONV_OK;
+    if (!append)
+        status = begin_anew(path, &r->fd, error);
+    else if ((r->fd = gc_output_file_append(path, error)) < 0)
+        status = GPUCONV_ERROR_FILE;
+    if (status) {
         free(r->path);
         free(r);
-        return GPUCONV_ERROR_FILE;
+        return status;
     }
     *results = r;
     return GPUCONV_OK;

@@ -6,10 +6,11 @@
 
 typedef struct gc_outcome {
     gpuconv_status status;
-    const char *where;     /* "cpu", "cuda 0" */
-    double seconds, audio; /* that it took, and of its input */
-    int64_t clipped;
-    char reason[512]; /* why it failed; "" */
+    const char *where;           /* "cpu", "cuda 0" */
+    double seconds, audio;       /* that it took, and of its input */
+    int64_t clipped, not_finite; /* samples: of the output; of the input, taken as silence */
+    char reason[512];            /* why it failed; "" */
+    char note[256];              /* what became of the input's encoding; "" */
 } gc_outcome;
 
 /* One line of JSON with its end; to be freed. NULL: no memory. */

@@ -38,6 +38,8 @@ typedef struct open_file {
     double began;
     char *path;
     gc_audio_info info;
+    char note[256];     /* of the writer */
+    int64_t not_finite; /* samples, once the reader is gone */
 } open_file;
 
 static void close_file(const gc_worker *w, open_file *f) {
@@ -91,11 +93,16 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
 }
 
-static gpuconv_status open_output(const open_file *f, gc_writer **writer, gpuconv_error *error) {
+static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     gpuconv_status status = gc_make_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
-    return status ? status : gc_writer_new(f->path, NULL, &f->info, ir->outputs, frames, writer, error);
+    const gc_output_wish wish = {.name = GC_OUTPUT_CHOSEN, .cancel = w->cancel};
+    if (!status)
+        status = gc_writer_new(f->path, &wish, &f->info, ir->outputs, frames, writer, error);
+    if (!status)
+        (void)snprintf(f->note, sizeof f->note, "%s", gc_writer_note(*writer));
+    return status;
 }
 
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
@@ -105,6 +112,8 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
     else
         o.audio = (double)f->frames / f->info.rate;
+    (void)snprintf(o.note, sizeof o.note, "%s", f->note);
+    o.not_finite = f->reader ? gc_reader_not_finite(f->reader, NULL) : f->not_finite;
     w->tell(w->context, f->entry, &o);
 }
 
@@ -123,7 +132,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
     config.frames = f->frames;
     gpuconv_status status = gpuconv_plan_new(f->response->ir, &config, &plan, error);
     if (!status)
-        status = open_output(f, &t.writer, error);
+        status = open_output(w, f, &t.writer, error);
     if (!status)
         status = gc_engine_new(plan, f->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
     if (!status) {
@@ -287,6 +296,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
         };
     }
     l->out_used += f->out_bytes;
+    f->not_finite = gc_reader_not_finite(f->reader, NULL);
     gc_reader_free(f->reader); /* at once: descriptors are few */
     f->reader = NULL;
     l->file[l->files++] = *f;
@@ -305,13 +315,13 @@ static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const
     return status;
 }
 
-static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
+static gpuconv_status store(lanes *s, const lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
     int64_t frames = f->frames + ir->frames - 1;
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
-    gpuconv_status status = open_output(f, &writer, error);
+    gpuconv_status status = open_output(s->w, f, &writer, error);
     if (!status && f->stored) {
         for (int r = 0; r < ir->routes; r++)
             overs.clipped += l->item[f->item + r].clipped;

@@ -125,8 +125,7 @@ static bool obey(gc_player *p, const gc_player_view *v, int key, int responses) 
 }
 
 /* Until it is through, is told to end, or the device is gone. */
-static int follow(const options *o, gc_player *p, const char *const *names, int count) {
-    const volatile int *cancel = gc_catch_signals();
+static int follow(const options *o, gc_player *p, const char *const *names, int count, const volatile int *cancel) {
     bool shown = isatty(STDERR_FILENO) && !o->quiet;
     struct timespec turn = {0, 50000000};
     gc_player_view v;
@@ -190,10 +189,11 @@ static int play(const options *o, const char *input, const char *const *response
                                .gain = o->gain,
                                .wet = o->wet,
                                .dry = o->dry,
-                               .crossfade = o->crossfade};
+                               .crossfade = o->crossfade,
+                               .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        return gc_exit(gc_exit_of(status), "%s", error.message);
     gc_player_view v;
     gc_player_look(player, &v);
     if (!o->quiet)
@@ -201,11 +201,11 @@ static int play(const options *o, const char *input, const char *const *response
     int result = GC_EXIT_FAILED;
     status = gc_player_start(player, &error);
     if (!status)
-        result = follow(o, player, responses, count);
+        result = follow(o, player, responses, count, config.cancel);
     if (!status)
         status = gc_player_stop(player, &error);
     if (status)
-        result = gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        result = gc_exit(gc_exit_of(status), "%s", error.message);
     gc_player_free(player);
     return result;
 }

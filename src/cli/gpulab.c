@@ -1,4 +1,6 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
+#include "core/error.h"
+#include "core/output_file.h"
 #include "lab/about.h"
 #include "lab/html.h"
 #include "lab/ptx.h"
@@ -245,6 +247,25 @@ static int amdahl(const options *o, const char **names) {
     return failures ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* Writes the page whole, or says why not. */
+static bool write_page(const json_t *saved, const char *path) {
+    char *text = NULL;
+    size_t bytes = 0;
+    gpuconv_error error = {0};
+    FILE *to = open_memstream(&text, &bytes);
+    if (to)
+        gc_lab_page(saved, to);
+    bool bad = !to || ferror(to);
+    if ((to && fclose(to) != 0) || bad)
+        gc_fail_memory(&error, path);
+    else
+        gc_output_file_write(path, GC_OUTPUT_GIVEN, text, bytes, &error);
+    free(text);
+    if (error.status)
+        fprintf(stderr, "gpulab: %s\n", error.message);
+    return !error.status;
+}
+
 /* Tables, or with --html a page, of a saved run or, without --from, of one made now. */
 static int report(const options *o, const char **names) {
     int status = EXIT_DONE;
@@ -260,14 +281,7 @@ static int report(const options *o, const char **names) {
     if (!o->html) {
         gc_lab_tables(saved, stdout);
     } else {
-        FILE *to = fopen(o->html, "w");
-        if (to)
-            gc_lab_page(saved, to);
-        bool bad = !to || ferror(to);
-        if ((to && fclose(to) != 0) || bad) {
-            perror(o->html);
-            status = EXIT_FAILED;
-        }
+        status = write_page(saved, o->html) ? status : EXIT_FAILED;
     }
     json_decref(saved);
     return status;

@@ -3,15 +3,14 @@
 
 #include "../core/error.h"
 #include "../core/folder.h"
+#include "../core/output_file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define HEADER "gpuconv costs 3"
 
@@ -125,29 +124,11 @@ static bool text_of(const gc_costs *c, char *text, size_t size) {
 }
 
 gpuconv_status gc_costs_save(const gc_costs *c, gpuconv_error *error) {
-    char path[4096], temporary[4112], text[2048];
+    char path[4096], text[2048];
     if (!gc_costs_path(path, sizeof path))
         return gc_fail(error, GPUCONV_ERROR_FILE, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
     if (!text_of(c, text, sizeof text))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "names of processors too long for the file of costs");
     gpuconv_status status = gc_make_folders(path, error);
-    if (status)
-        return status;
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary);
-    if (fd < 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    errno = ENOSPC; /* what a short write would mean */
-    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    int reason = errno;
-    if (close(fd) != 0 && written) {
-        written = false;
-        reason = errno;
-    }
-    if (written && rename(temporary, path) == 0)
-        return GPUCONV_OK;
-    if (written)
-        reason = errno;
-    unlink(temporary);
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
+    return status ? status : gc_output_file_write(path, GC_OUTPUT_CHOSEN, text, strlen(text), error);
 }

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Silence before a response is what lies this far under its peak; so much of it is worth a word. */
 static const double onset_level = -60, onset_told = 0.005;
@@ -91,6 +92,7 @@ static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_
     gc_report_text(r, "files", "output", job->output);
     gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
     gc_report_count(r, "files", "output frames", t->written);
+    gc_report_count(r, "files", "input samples not finite", gc_reader_not_finite(t->reader, NULL));
     gc_report_count(r, "files", "clipped samples", m->overs.clipped);
     gc_report_measure(r, "files", "output peak", 20 * log10((double)m->overs.peak), "dBFS", 1, 0);
     gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
@@ -120,8 +122,20 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement 
         note(job, "%s: %lld sample%s clipped", job->output, count, plural);
 }
 
+static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
+    int64_t first, count = gc_reader_not_finite(reader, &first);
+    if (count == 1)
+        note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
+             job->input, (long long)first);
+    else if (count > 1)
+        note(job,
+             "%s: %lld samples are not finite (NaN or infinity) and were taken as silence; the first is at frame %lld",
+             job->input, (long long)count, (long long)first);
+}
+
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
-static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan) {
+static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
+                             const gc_writer *writer) {
     double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped);
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
@@ -130,6 +144,8 @@ static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, c
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
         note(job, "%s", gpuconv_plan_note(plan));
+    if (*gc_writer_note(writer))
+        note(job, "%s: %s", job->output, gc_writer_note(writer));
 }
 
 /* The response as shaped, and as it is used: with its gain, the mix, and the gain of everything. */
@@ -139,7 +155,7 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     double gain = p.gain, wet = p.wet, dry = p.dry;
     p.gain = p.wet = 0;
     p.dry = -HUGE_VAL;
-    gpuconv_status status = gpuconv_ir_prepare(job->response, &p, in->channels, in->rate, shaped, error);
+    gpuconv_status status = gc_ir_prepare(job->response, &p, in->channels, in->rate, job->cancel, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
@@ -204,7 +220,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     const gpuconv_job *job = t->job;
     gc_transfer *through = &t->transfer;
     const gc_audio_info *in = gc_reader_info(through->reader);
-    const gc_format_wish wish = {job->format, job->encoding};
+    const gc_output_wish wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_ir *shaped = NULL, *ir = NULL;
     gpuconv_plan *plan = NULL;
@@ -224,7 +240,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
         status = gc_engine_new(plan, in->pcm, through->convert ? floats : gc_writer_pcm(through->writer),
                                &through->engine, error);
     if (!status && t->announce)
-        announce_choices(job, shaped, plan);
+        announce_choices(job, shaped, plan, through->writer);
     double setup = gc_now() - t->began;
     if (!status) {
         through->chunk = gpuconv_plan_chunk(plan);
@@ -240,6 +256,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
         report_response(report, shaped);
         report_transfer(report, job, through, &m, setup, gc_now() - t->began);
         report_timeline(report, &m);
+        note_not_finite(job, through->reader);
         note_overs(job, gc_writer_pcm(through->writer), &m);
     }
     gpuconv_engine_free(through->engine);
@@ -262,12 +279,19 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
                                .progress = job->progress ? progress : NULL,
                                .context = &t,
                                .cancel = job->cancel};
-    gpuconv_status status = gc_reader_new_raw(job->input, job->raw, &t.transfer.reader, error);
+    const gc_input_wish wish = {.raw = job->raw, .cancel = job->cancel};
+    gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;
     status = convolve(&t, config, report, error);
     gc_reader_free(t.transfer.reader);
     return status;
+}
+
+/* Returns whether a path can be read or written only once: standard input or output, a named pipe, a device. */
+static bool passes_once(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
 gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
@@ -276,18 +300,17 @@ gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_confi
     error = error ? error : &local;
     if (!job->input || !job->response || !job->output)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job names an input, a response and an output");
-    bool once = strcmp(job->input, "-") == 0;
-    if (once && strcmp(job->response, "-") == 0)
+    bool once = passes_once(job->input), out_once = passes_once(job->output);
+    if (strcmp(job->input, "-") == 0 && strcmp(job->response, "-") == 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "input and response cannot both be standard input");
-    if ((job->compare && (once || job->raw)) || (job->plot && (once || strcmp(job->output, "-") == 0)))
+    if ((job->compare && (once || job->raw)) || (job->plot && (once || out_once)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "comparisons and drawings read a job's files again: they want files, a comparison one with a "
                        "header");
     gpuconv_status status = job->plot ? gc_plot_check(job->plot, error) : GPUCONV_OK;
     if (!status)
         status = attempt(job, config, report, true, error);
-    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once &&
-        strcmp(job->output, "-") != 0) {
+    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once && !out_once) {
         /* The GPU failed under way: nothing has its name yet, so the CPU begins anew. */
         note(job, "starting again on the CPU: %s", error->message);
         gpuconv_config cpu = *config;

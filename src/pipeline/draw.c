@@ -85,7 +85,8 @@ static void sum_bands(picture *p) {
 
 static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpuconv_error *error) {
     gc_reader *r;
-    gpuconv_status status = gc_reader_new_raw(path, raw, &r, error);
+    const gc_input_wish wish = {.raw = raw};
+    gpuconv_status status = gc_reader_open(path, &wish, &r, error);
     if (status)
         return status;
     const gc_audio_info *info = gc_reader_info(r);

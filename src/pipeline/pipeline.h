@@ -4,6 +4,10 @@
 
 #include "../gpuconv.h"
 
+/* gpuconv_ir_prepare of a file or pipe that can be interrupted; `cancel` may be NULL. CANCELLED. */
+gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs, double rate,
+                             const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
+
 /* Draws the job's input, output and response, as it was used, into job->plot. ARGUMENT, UNSUPPORTED (no gnuplot), FILE,
  * MEMORY. */
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);

@@ -1,6 +1,8 @@
 /* From a response file to what a plan takes: every step that was wished for, in the order of gpuconv_preparation. */
+#include "../audio/file.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "pipeline.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,10 +18,11 @@ static bool is_matrix(const char *path) {
 }
 
 /* At the rate that is wanted. */
-static gpuconv_status load(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status load(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
+                           gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
-        is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gpuconv_ir_load(path, ir, error);
+        is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gc_ir_load(path, cancel, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;
@@ -60,13 +63,14 @@ typedef struct wish {
     const gpuconv_preparation *p;
     int inputs, then; /* which one of p->then is next */
     double rate;
+    const volatile int *cancel;
 } wish;
 
 static gpuconv_status in_series(const gpuconv_ir *ir, const wish *w, gpuconv_ir **next, gpuconv_error *error) {
     const char *path = w->p->then[w->then];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
-    gpuconv_status status = load(path, w->rate, &other, error);
+    gpuconv_status status = load(path, w->rate, w->cancel, &other, error);
     if (status)
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
@@ -124,13 +128,18 @@ static gpuconv_status check(const gpuconv_preparation *p, gpuconv_error *error) 
 
 gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
                                   gpuconv_ir **ir, gpuconv_error *error) {
+    return gc_ir_prepare(path, p, inputs, rate, NULL, ir, error);
+}
+
+gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
+                             const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *now = NULL, *next;
     *ir = NULL;
     gpuconv_status status = check(p, error);
     if (!status)
-        status = load(path, rate, &now, error);
-    wish w = {p, inputs, 0, rate};
+        status = load(path, rate, cancel, &now, error);
+    wish w = {p, inputs, 0, rate, cancel};
     for (int s = CUT; s < STEPS && !status;) {
         next = NULL;
         status = take((step)s, now, &w, &next, &inner);

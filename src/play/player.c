@@ -3,6 +3,7 @@
 
 #include "../audio/file.h"
 #include "../core/clock.h"
+#include "../core/descriptor.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/resampler.h"
@@ -32,6 +33,7 @@ struct gc_player {
     gc_frames ahead, recorded;
     pthread_t reading, recording;
     bool reads, records;
+    volatile int stop; /* what the file's reader looks at while a pipe gives nothing; with quit */
     _Atomic bool quit, ended, finished, paused, bypassed, starting;
     _Atomic bool flush;             /* the reader wants the ring emptied; the callback did it when it is false again */
     _Atomic int64_t seek, position; /* frames; seek -1: nothing wanted */
@@ -230,7 +232,7 @@ static void *read_ahead(void *argument) {
             }
         }
     }
-    if (status)
+    if (status && !atomic_load(&p->quit)) /* what is given up is no failure */
         fail_thread(p, status, &error);
     free(block);
     free(converted);
@@ -273,7 +275,8 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
     gc_audio_info info = gc_audio_floats(p->outputs, (int)p->rate, -1);
     if (!gc_frames_init(&p->recorded, p->outputs, RECORDED))
         return gc_fail_memory(error, "the recording");
-    gpuconv_status status = gc_writer_new(p->config.record, NULL, &info, p->outputs, -1, &p->writer, error);
+    const gc_output_wish wish = {.cancel = p->config.cancel};
+    gpuconv_status status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a recording is a format that holds floats, such as WAV",
                          p->config.record);
@@ -290,9 +293,11 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
     p->inputs = c->channels;
     p->rate = c->rate > 0 ? c->rate : 48000;
     if (c->input) {
-        status = gc_reader_new(c->input, &p->reader, error);
+        const gc_input_wish wish = {.cancel = c->cancel};
+        status = gc_reader_open(c->input, &wish, &p->reader, error);
         if (status)
             return status;
+        gc_reader_cancel_by(p->reader, &p->stop);
         p->inputs = gc_reader_info(p->reader)->channels;
         p->duration = gc_reader_info(p->reader)->frames;
         p->file_rate = gc_reader_info(p->reader)->rate;
@@ -379,8 +384,11 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for reading");
         p->reads = true;
         if (atomic_load(&p->seek) < 0) /* a seek waits for the callback, which is not there yet */
-            while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished))
+            while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished)) {
+                if (gc_cancelled(p->config.cancel))
+                    return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", p->config.input);
                 rest();
+            }
     }
     return p->system->start(p->sound, error);
 }
@@ -455,6 +463,7 @@ static void end_threads(gc_player *p) {
         p->system->close(p->sound, atomic_load(&p->finished) && !p->failed);
     p->sound = NULL;
     atomic_store(&p->quit, true);
+    p->stop = 1;
     if (p->reads)
         pthread_join(p->reading, NULL);
     if (p->records)

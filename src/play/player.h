@@ -31,9 +31,10 @@ typedef struct gc_player_config {
     int device;
     int64_t latency; /* frames that may be added, for less work in each block */
     bool loop;
-    double seek;           /* seconds */
-    double gain, wet, dry; /* decibels; dry -INFINITY: none */
-    double crossfade;      /* seconds, between responses */
+    double seek;                /* seconds */
+    double gain, wet, dry;      /* decibels; dry -INFINITY: none */
+    double crossfade;           /* seconds, between responses */
+    const volatile int *cancel; /* looked at while a pipe is waited for; NULL */
 } gc_player_config;
 
 /* What can be seen of it. */
@@ -52,7 +53,8 @@ typedef struct gc_player_view {
     int64_t latency; /* frames added to the device's own */
 } gc_player_view;
 
-/* Opens files and device, prepares the first response, and is silent. Errors as of files, responses, devices. */
+/* Opens files and device, prepares the first response, and is silent. Errors as of files, responses, devices;
+ * CANCELLED. */
 gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player, gpuconv_error *error);
 gpuconv_status gc_player_start(gc_player *player, gpuconv_error *error);
 void gc_player_look(gc_player *player, gc_player_view *view);

@@ -33,6 +33,36 @@ refuses 1 "no such encoding: 's17'" in.wav ir.wav out.wav --encoding s17
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
 refuses 1 "names no known format" in.wav ir.wav out.xyz
 
+# An encoding that the container says it holds and does not: the nearest one is taken, and a line says so.
+if "$GPUCONV" -b cpu in.wav ir.wav in.mp3 2>"$work/log/err"; then
+    runs -b cpu in.mp3 ir.wav out.wav
+    one_line "out.wav: WAV cannot hold MPEG Layer III; written as 32 bit float"
+    cp out.wav want.float.wav
+    cat in.mp3 | "$GPUCONV" -b cpu - ir.wav - >out.wav 2>"$work/log/err" || fail "MP3 by a pipe: $(cat "$work/log/err")"
+    one_line "WAV cannot hold MPEG Layer III"
+    "$TOOLS/look_audio" near out.wav want.float.wav 0 || fail "MP3 by a pipe: other samples"
+    printf 'input,response,output\nin.mp3,ir.wav,out.wav\n' >mp3.csv
+    runs batch mp3.csv --out mp3 -q
+    grep -q '"note":"WAV cannot hold MPEG Layer III' mp3/results.jsonl || fail "batch: $(cat mp3/results.jsonl)"
+    runs -b cpu in.mp3 ir.wav again.mp3
+    [ -s "$work/log/err" ] && fail "MP3 stays MP3, yet: $(cat "$work/log/err")"
+    rm out.wav
+    refuses 1 "cannot hold 2 channels at 44100 Hz as mp3" -b cpu in.mp3 ir.wav out.wav --encoding mp3
+fi
+runs -b cpu in.wav ir.wav in.ogg
+runs -b cpu in.ogg ir.wav out.flac
+one_line "out.flac: FLAC cannot hold Vorbis; written as Signed 24 bit PCM"
+make_audio noise mono.wav wav-16 1 8000 16000 0.2
+for encoding in vox dwvw12; do
+    refuses 1 "cannot hold 1 channels at 8000 Hz as $encoding" -b cpu -q mono.wav ir.wav out.bin --format aiff --encoding $encoding
+done
+# A WAV of unknown length becomes RF64 only where that holds the encoding.
+runs -b cpu mono.wav ir.wav gsm.wav --encoding gsm610 -q
+runs -b cpu gsm.wav ir.wav out.wav --tail auto -q
+head -c 4 out.wav | grep -q RIFF || fail "GSM of unknown length: $(head -c 4 out.wav)"
+"$TOOLS/look_audio" about out.wav | grep -q ' 1 8000 wav other$' || fail "GSM: $("$TOOLS/look_audio" about out.wav)"
+rm out.wav
+
 # Pipes: what comes through is what a file would have held, byte for byte, header included.
 "$GPUCONV" -b cpu in.wav ir.wav - >piped.wav 2>"$work/log/err" || fail "to a pipe: $(cat "$work/log/err")"
 cmp piped.wav want.wav || fail "standard output is a file, and another one"

@@ -42,14 +42,40 @@ one_line "out.wav: 1 sample clipped; --gain -0.1 would avoid it"
 runs -b cpu lowest.wav one.wav out.wav
 [ -s "$work/log/err" ] && fail "-1.0 fits, yet: $(cat "$work/log/err")"
 
-# Samples that are no numbers have no gain that helps.
+# Samples that are no numbers are taken as silence, counted and said; nothing of them reaches the output.
 make_audio taps hole.wav 1 44100 0.5 nan 0.5 0.25
-runs -b cpu hole.wav one.wav out.flac
-one_line "1 sample not a number"
-make_audio taps endless.wav 1 44100 0.5 inf 0.5 0.25
-runs -b cpu -a direct endless.wav one.wav out.flac
-one_line "1 sample clipped"
-grep -q -- --gain "$work/log/err" && fail "advice against infinity: $(cat "$work/log/err")"
+make_audio taps quiet.wav 1 44100 0.5 0 0.5 0.25
+for out in out.wav out.flac; do
+    runs -b cpu quiet.wav one.wav want.${out#*.}
+    runs -b cpu hole.wav one.wav $out
+    one_line "hole.wav: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame 1"
+    "$TOOLS/look_audio" near $out want.${out#*.} 0 || fail "a NaN left something behind"
+done
+make_audio taps endless.wav 2 44100 0.5 0.5 inf 0.5 0.5 -inf nan 0.25
+make_audio taps quiet.wav 2 44100 0.5 0.5 0 0.5 0.5 0 0 0.25
+for algorithm in direct overlap-save partitioned; do
+    runs -b cpu -a $algorithm quiet.wav ir48.wav want.wav -q
+    runs -b cpu -a $algorithm endless.wav ir48.wav out.wav
+    grep -qF "endless.wav: 3 samples are not finite (NaN or infinity) and were taken as silence; the first is at frame 1" "$work/log/err" ||
+        fail "not said: $(cat "$work/log/err")"
+    "$TOOLS/look_audio" near out.wav want.wav 0 || fail "$algorithm: infinities left something behind"
+done
+# shellcheck disable=SC2002 # a pipe is meant
+cat endless.wav | "$GPUCONV" -b cpu - ir48.wav out.wav 2>"$work/log/err" || fail "by a pipe: $(cat "$work/log/err")"
+grep -q "standard input: 3 samples\|-: 3 samples" "$work/log/err" || fail "by a pipe: $(cat "$work/log/err")"
+runs -b cpu endless.wav ir48.wav out.wav --report json
+grep -q '"input samples not finite": *3' "$work/log/out" || fail "the report does not count them: $(cat "$work/log/out")"
+# A batch says so for each file, one that fits its buffers and one that is streamed.
+printf 'input,response,output\nendless.wav,ir48.wav,a.wav\nlong.wav,ir48.wav,b.wav\nin.wav,ir48.wav,c.wav\n' >list.csv
+make_audio noise long.wav wav-float 1 44100 2000000 0.5
+printf '\0\0\300\177' | dd of=long.wav bs=1 seek=4000000 conv=notrunc 2>/dev/null
+runs batch list.csv --out bulk -q
+for line in 'a.wav.*"not_finite":3' 'b.wav.*"not_finite":1' 'c.wav.*"not_finite":0'; do
+    grep -q "$line" bulk/results.jsonl || fail "no $line: $(cat bulk/results.jsonl)"
+done
+"$TOOLS/look_audio" near bulk/a.wav want.wav 1e-6 || fail "a batch lets infinities through"
+# A response with such samples is refused.
+refuses 1 "hole.wav: the response is not finite at frame 1 of channel 1" -b cpu in.wav hole.wav out.wav
 
 # Floats hold what integers cannot: nothing to tell.
 make_audio noise float.wav wav-float 1 44100 20000 1

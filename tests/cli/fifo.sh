@@ -1,0 +1,72 @@
+#!/bin/sh
+# Named pipes and blocked pipes: nothing is lost in silence, nothing hangs, and a signal ends the wait.
+# shellcheck disable=SC2002 # a pipe is meant
+. "$(dirname "$0")/lib.sh"
+
+make_audio noise in.wav wav-16 2 44100 200000 0.2
+make_audio noise ir.wav wav-16 1 44100 3000 0.02
+runs -b cpu in.wav ir.wav want.wav
+mkfifo out.fifo in.fifo
+
+# begins COMMAND...: starts it in the background as $job; a hang becomes a failure. A signal to $job is passed on, once.
+begins() {
+    timeout --foreground -s KILL 60 "$@" 2>"$work/log/err" &
+    job=$!
+}
+
+# ends STATUS WHAT: waits for $job
+ends() {
+    wait $job
+    status=$?
+    [ "$status" -eq "$1" ] || fail "$2: exit $status instead of $1: $(cat "$work/log/err")"
+}
+
+# A pipe with a reader gets the bytes of a file; one without is waited for.
+begins cat out.fifo >got.wav
+reader=$job
+timeout 60 "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo 2>"$work/log/err" || fail "into a named pipe: $(cat "$work/log/err")"
+job=$reader
+ends 0 "cat"
+cmp got.wav want.wav || fail "a named pipe gets other bytes"
+begins "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo
+sleep 0.3
+timeout 60 cat out.fifo >got.wav
+ends 0 "a reader that comes late"
+cmp got.wav want.wav || fail "a reader that comes late gets other bytes"
+for signal in INT TERM; do
+    begins "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo
+    sleep 0.3
+    kill -s $signal $job
+    ends 130 "waiting for a reader, SIG$signal"
+    one_line "out.fifo: interrupted"
+done
+
+# A reader that leaves early is a failure with a reason.
+timeout 60 head -c 1000 out.fifo >"$work/log/head" &
+begins "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo
+ends 1 "a reader that leaves early"
+one_line "out.fifo: Broken pipe"
+
+# A reader that takes nothing, by name and on standard output.
+exec 3<>in.fifo # held open by this script, which neither reads nor writes it
+for out in in.fifo -; do
+    begins "$GPUCONV" -b cpu --format wav --format wav in.wav ir.wav $out >in.fifo
+    sleep 0.5
+    kill -s TERM $job
+    ends 130 "a reader that takes nothing, $out"
+    one_line "interrupted"
+    dd <&3 bs=65536 count=1 >"$work/log/drained" 2>&1 # what it wrote before
+done
+exec 3<&-
+
+# What is read again cannot come from a pipe.
+mkfifo again.wav
+refuses 1 "they want files" --plot x.svg again.wav ir.wav out.wav
+refuses 1 "they want files" --compare again.wav ir.wav out.wav
+
+# Standard output that is appended to keeps what it has.
+echo "before" >list
+"$GPUCONV" -b cpu in.wav ir.wav - >>list 2>"$work/log/err" || fail "appending: $(cat "$work/log/err")"
+"$GPUCONV" -b cpu in.wav ir.wav - >>list 2>"$work/log/err" || fail "appending: $(cat "$work/log/err")"
+{ echo "before" && cat want.wav want.wav; } | cmp - list || fail "appending to a file changes what it had"
+exit 0

@@ -1,0 +1,124 @@
+#!/bin/sh
+# Streams whose headers lie, are cut or know no length; and streams that stop coming. No number from a header may move a
+# pointer or bound a loop without being checked against what was really read.
+# shellcheck disable=SC2002 # a pipe is meant
+. "$(dirname "$0")/lib.sh"
+
+make_audio noise in.wav wav-16 2 44100 20000 0.2
+make_audio noise ir.wav wav-float 1 44100 500 0.02
+runs -b cpu in.wav ir.wav want.wav
+
+# through FILE OUT [OPTION...]: the file by a pipe; a hang is a failure
+through() {
+    from=$1 to=$2
+    shift 2
+    cat "$from" | timeout 60 "$GPUCONV" -b cpu - ir.wav "$to" "$@" 2>"$work/log/err"
+    status=$?
+}
+
+# refused TEXT FILE: by a pipe, with exit 1 and nothing left
+refused() {
+    through "$2" out.wav
+    [ "$status" -eq 1 ] || fail "$2: exit $status instead of 1: $(cat "$work/log/err")"
+    one_line "$1"
+    [ ! -e out.wav ] || fail "$2: an output is left"
+}
+
+# put FILE OFFSET BYTES: over what is there
+put() {
+    # shellcheck disable=SC2059 # the bytes are escapes
+    printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$work/log/dd"
+}
+
+# RF64 that promises 2^63, 2^64 - 4096 and 2^62 bytes, none, and what there is: each is read to its end.
+runs -b cpu in.wav ir.wav wide.wav --format rf64
+runs -b cpu wide.wav ir.wav want64.wav
+for size in '\0\0\0\0\0\0\0\200' '\0\360\377\377\377\377\377\377' '\0\0\0\0\0\0\0\100' '\377\377\377\377\377\377\377\377'; do
+    cp wide.wav lies.wav
+    put lies.wav 28 "$size"
+    through lies.wav out.wav
+    [ "$status" -eq 0 ] || fail "RF64 of $size bytes: exit $status: $(cat "$work/log/err")"
+    "$TOOLS/look_audio" near out.wav want64.wav 0 || fail "RF64 of $size bytes: other samples"
+done
+through wide.wav out.wav
+[ "$status" -eq 0 ] || fail "RF64: $(cat "$work/log/err")"
+"$TOOLS/look_audio" near out.wav want64.wav 0 || fail "RF64: other samples"
+cp wide.wav lies.wav
+put lies.wav 20 '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' # as a program writes it that cannot go back
+through lies.wav out.wav
+[ "$status" -eq 0 ] || fail "RF64 of unknown length: $(cat "$work/log/err")"
+"$TOOLS/look_audio" near out.wav want64.wav 0 || fail "RF64 of unknown length: other samples"
+rm out.wav
+
+# Headers that end too early, in every place, and chunks that reach behind the end.
+printf 'RIFF\226\006\0\0WAVEfmt \020\0\0\0\001\0\001\0\200\076\001\0\056\0\0\345\0\0\047\0LIST\052\0' >cut.wav
+refused "standard input: " cut.wav
+for bytes in 1 3 4 11 12 16 20 36 40 43 44; do
+    head -c "$bytes" in.wav >cut.wav
+    refused "standard input: " cut.wav
+done
+head -c 46 in.wav >short.wav # half a frame
+refused "nothing is left to write" short.wav
+head -c 36 in.wav >lies.wav
+printf 'junk\377\377\377\377' >>lies.wav
+tail -c +37 in.wav >>lies.wav
+refused "standard input: " lies.wav
+
+# Lengths that are not known, as ffmpeg, SoX and a broken program write them.
+for size in '\377\377\377\377' '\0\360\377\177' '\0\0\0\0'; do
+    cp in.wav unknown.wav
+    put unknown.wav 4 "$size"
+    put unknown.wav 40 "$size"
+    through unknown.wav out.wav
+    [ "$status" -eq 0 ] || fail "unknown length $size: $(cat "$work/log/err")"
+    "$TOOLS/look_audio" near out.wav want.wav 0 || fail "unknown length $size: other samples"
+    rm out.wav
+done
+
+# Encodings in blocks end where their bytes end, also when the header knows no length.
+make_audio noise mono.wav wav-16 1 8000 16000 0.2
+for encoding in gsm610 ima-adpcm ms-adpcm; do
+    runs -b cpu mono.wav ir.wav block.wav --encoding $encoding -q
+    put block.wav 4 '\377\377\377\377'
+    at=$(grep -abo data block.wav | head -n 1 | cut -d: -f1)
+    put block.wav $((at + 4)) '\377\377\377\377'
+    through block.wav out.wav -q
+    [ "$status" -eq 0 ] || fail "$encoding of unknown length: exit $status: $(cat "$work/log/err")"
+    frames=$("$TOOLS/look_audio" about out.wav)
+    [ "${frames%% *}" -lt 30000 ] || fail "$encoding of unknown length: $frames"
+    cat block.wav | timeout 60 "$GPUCONV" -b cpu - ir.wav - -q 2>"$work/log/err" | head -c 1000000 >piped.wav
+    [ "$(wc -c <piped.wav)" -lt 100000 ] || fail "$encoding of unknown length to a pipe does not end"
+    through piped.wav out.wav -q
+    [ "$status" -eq 0 ] || fail "what $encoding became on a pipe is not readable: $(cat "$work/log/err")"
+    rm out.wav
+done
+
+# A rate that no audio has is refused at once.
+cp in.wav fast.wav
+put fast.wav 24 '\377\377\377\177'
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu fast.wav ir.wav out.wav
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu in.wav fast.wav out.wav
+
+# A stream that stops coming, before its header, in it and behind it, as the input and as the response: a signal ends it.
+mkfifo idle.wav
+exec 3<>idle.wav
+for bytes in 0 20 44 5000; do
+    for signal in TERM INT; do
+        for what in "- ir.wav" "in.wav -" "idle.wav ir.wav" "in.wav idle.wav"; do
+            head -c $bytes in.wav >&3
+            # shellcheck disable=SC2086 # two words
+            timeout --foreground -s KILL 60 "$GPUCONV" -b cpu $what out.wav <idle.wav 2>"$work/log/err" &
+            job=$!
+            sleep 0.25
+            kill -s $signal $job
+            wait $job
+            status=$?
+            [ "$status" -eq 130 ] || fail "$what stops after $bytes bytes, SIG$signal: exit $status: $(cat "$work/log/err")"
+            one_line "interrupted"
+            dd <&3 bs=65536 count=1 iflag=nonblock >"$work/log/drained" 2>&1
+        done
+    done
+done
+exec 3<&-
+[ ! -e out.wav ] || fail "an interrupted job leaves an output"
+exit 0
