@@ -173,6 +173,8 @@ typedef struct lanes {
     int most;  /* files in one: a core does one at a time, while it is in the cache */
     void *raw; /* a file's samples as it stores them */
     int64_t raw_bytes;
+    float **rows; /* where each channel of a file begins; as many as any file so far has had */
+    int rows_room;
 } lanes;
 
 static bool for_lane(const lanes *s, const open_file *f) {
@@ -242,6 +244,17 @@ static bool raw_room(lanes *s, int64_t bytes) {
     return s->raw != NULL;
 }
 
+/* Makes s->rows large enough for `channels` of an input or output, which may be more than a lane has items: a matrix
+ * can take a few of many inputs. */
+static bool rows_room(lanes *s, int channels) {
+    if (channels > s->rows_room) {
+        free((void *)s->rows);
+        s->rows = gc_calloc(channels, sizeof *s->rows);
+        s->rows_room = s->rows ? channels : 0;
+    }
+    return s->rows != NULL;
+}
+
 /* Reads a file into the lane, behind what is there. */
 static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     lane *l = &s->lane[s->filling];
@@ -252,7 +265,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     char *in = (char *)b->in(l->lane) + l->in_used;
     int64_t got, taps_at;
     const float *planes;
-    if (!as_is && !raw_room(s, f->frames * channels * gc_pcm_bytes(f->info.pcm)))
+    if (!as_is && (!raw_room(s, f->frames * channels * gc_pcm_bytes(f->info.pcm)) || !rows_room(s, channels)))
         return gc_fail_memory(error, f->path);
     gpuconv_status status = gc_reader_read(f->reader, as_is ? in : s->raw, f->frames, &got, error);
     if (status)
@@ -261,10 +274,9 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
                        s->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
     if (!as_is) {
-        float *planar[LANE_ITEMS];
         for (int c = 0; c < channels; c++)
-            planar[c] = (float *)(void *)(in + c * f->in_row);
-        gc_pcm_unpack(gc_simd_best(), f->info.pcm, s->raw, channels, f->frames, planar, 0);
+            s->rows[c] = (float *)(void *)(in + c * f->in_row);
+        gc_pcm_unpack(gc_simd_best(), f->info.pcm, s->raw, channels, f->frames, s->rows, 0);
     }
     f->in_at = l->in_used;
     f->out_at = l->out_used;
@@ -307,7 +319,7 @@ static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const
 
 static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
+    char *out = (char *)s->w->backend->out(l->lane) + f->out_at; /* read only */
     int64_t frames = f->frames + ir->frames - 1;
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
@@ -317,13 +329,13 @@ static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t
             overs.clipped += l->item[f->item + r].clipped;
         status = write_samples(s->w, writer, out, frames, error);
     } else if (!status) {
-        const float *planar[LANE_ITEMS];
-        for (int c = 0; c < ir->outputs; c++)
-            planar[c] = (const float *)(const void *)(out + c * f->out_row);
-        if (!raw_room(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
+        if (!raw_room(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))) || !rows_room(s, ir->outputs))
             status = gc_fail_memory(error, f->path);
+        for (int c = 0; c < ir->outputs && !status; c++)
+            s->rows[c] = (float *)(void *)(out + c * f->out_row);
         if (!status) {
-            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, s->raw, &overs);
+            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), (const float *const *)s->rows, 0, ir->outputs, frames,
+                        s->raw, &overs);
             status = write_samples(s->w, writer, s->raw, frames, error);
         }
     }
@@ -438,6 +450,7 @@ gpuconv_status gc_work(const gc_worker *w, bool *began, gpuconv_error *error) {
             close_file(w, &s->lane[i].file[k]);
         w->backend->free(s->lane[i].lane);
     }
+    free((void *)s->rows);
     free(s->raw);
     free(s);
     return status;
