@@ -172,7 +172,7 @@ find cut -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
 [ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
 [ "$(sed 's/.*"output":"//; s/".*//' cut/results.jsonl | sort | uniq -d | wc -l)" -eq 0 ] || fail "results told twice"
 batch 0 tiny.csv --out cut --resume
-says "$work/log/err" "$many were there before"
+says "$work/log/err" "$many done before"
 
 # Few files or many: the same memory, and no descriptor stays open.
 case $SANITIZE in
