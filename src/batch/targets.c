@@ -276,8 +276,8 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     s.with = gc_calloc(m->entries, sizeof *s.with);
     s.looked_up = gc_calloc(gc_min(STEP, m->entries), sizeof *s.looked_up);
     gc_pool *pool = gc_pool_new(m->entries < 64 ? 1 : threads);
-    bool good = s.conflict && s.with && s.looked_up && pool && pass(&s, pool, true) &&
-                pass(&s, pool, false) && refuse(&s);
+    bool good =
+        s.conflict && s.with && s.looked_up && pool && pass(&s, pool, true) && pass(&s, pool, false) && refuse(&s);
     gc_pool_free(pool);
     free(s.by_path.slot);
     free(s.by_inode.slot);

@@ -16,6 +16,7 @@
 #include "../dsp/simd.h"
 #include "../pipeline/transfer.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ typedef struct open_file {
     bool stored; /* the output as the file will store it */
     int item;    /* its first one there */
     double began;
+    gc_state input_was, output_is;
+    bool in_place; /* the output is the input or the response */
     char *path;
     gc_audio_info info;
 } open_file;
@@ -70,6 +73,10 @@ static gpuconv_status choose_part(const gc_entry *e, open_file *f, gpuconv_error
     return GPUCONV_OK;
 }
 
+static bool same_file(const gc_state *a, const gc_state *b) {
+    return a->size >= 0 && b->size >= 0 && a->device == b->device && a->inode == b->inode;
+}
+
 static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *f, gpuconv_error *error) {
     const gc_entry *e = &w->manifest->entry[number];
     *f = (open_file){.entry = number, .began = gc_now()};
@@ -80,6 +87,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     if (!f->path)
         return gc_fail_memory(error, e->output);
     (void)snprintf(f->path, room, "%s/%s", w->folder, e->output);
+    f->input_was = gc_state_of_path(e->input);
     gpuconv_status status = gc_reader_new(e->input, &f->reader, error);
     if (status)
         return status;
@@ -88,7 +96,12 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     if (status)
         return status;
     gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels, e->shared};
-    return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
+    status = gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
+    if (!status) {
+        gc_state there = gc_state_of_path(f->path);
+        f->in_place = same_file(&there, &f->input_was) || same_file(&there, &f->response->was);
+    }
+    return status;
 }
 
 static gpuconv_status open_output(const open_file *f, gc_writer **writer, gpuconv_error *error) {
@@ -98,14 +111,54 @@ static gpuconv_status open_output(const open_file *f, gc_writer **writer, gpucon
     return status ? status : gc_writer_new(f->path, NULL, &f->info, ir->outputs, frames, writer, error);
 }
 
+static gc_outcome outcome_of(const open_file *f, const char *where, int64_t clipped) {
+    return (gc_outcome){.where = where,
+                        .seconds = gc_now() - f->began,
+                        .audio = (double)f->frames / f->info.rate,
+                        .clipped = clipped,
+                        .input = f->input_was,
+                        .response = f->response->was,
+                        .output = f->output_is,
+                        .in_place = f->in_place};
+}
+
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
                  const char *where, int64_t clipped) {
     gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - f->began, .clipped = clipped};
     if (status)
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
     else
-        o.audio = (double)f->frames / f->info.rate;
+        o = outcome_of(f, where, clipped);
     w->tell(w->context, f->entry, &o);
+}
+
+typedef struct written {
+    const gc_worker *w;
+    open_file *f;
+    const char *where;
+    int64_t clipped;
+} written;
+
+/* Notes what the output is. One that replaces its own input or response is told before it does: see history.h. */
+static gpuconv_status is_whole(void *context, int fd, gpuconv_error *error) {
+    const written *o = context;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->f->path, strerror(errno));
+    o->f->output_is = gc_state_of(&st);
+    if (!o->f->in_place)
+        return GPUCONV_OK;
+    if (!gc_state_digest(fd, &o->f->output_is))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->f->path, strerror(errno));
+    gc_outcome outcome = outcome_of(o->f, o->where, o->clipped);
+    outcome.replacing = true;
+    return o->w->replace(o->w->context, o->f->entry, &outcome, error);
+}
+
+static gpuconv_status commit(const gc_worker *w, open_file *f, gc_writer *writer, const char *where, int64_t clipped,
+                             gpuconv_error *error) {
+    written o = {w, f, where, clipped};
+    return gc_writer_commit_after(writer, is_whole, &o, error);
 }
 
 /* ---- Streamed ---------------------------------------------------------------------------------------------------- */
@@ -130,13 +183,12 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
-    if (!status)
-        status = gc_writer_commit(t.writer, error);
     if (!status) {
         gc_measurement m;
         gc_engine_measure(t.engine, &m);
         *clipped = t.convert ? t.overs.clipped : m.overs.clipped;
         f->frames = t.read;
+        status = commit(w, f, t.writer, "cpu", *clipped, error);
     }
     gpuconv_engine_free(t.engine);
     gc_writer_free(t.writer);
@@ -317,7 +369,7 @@ static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const
     return status;
 }
 
-static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t *clipped, gpuconv_error *error) {
+static gpuconv_status store(lanes *s, const lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
     char *out = (char *)s->w->backend->out(l->lane) + f->out_at; /* read only */
     int64_t frames = f->frames + ir->frames - 1;
@@ -340,7 +392,7 @@ static gpuconv_status store(lanes *s, const lane *l, const open_file *f, int64_t
         }
     }
     if (!status)
-        status = gc_writer_commit(writer, error);
+        status = commit(s->w, f, writer, s->where, overs.clipped, error);
     gc_writer_free(writer);
     *clipped = overs.clipped;
     return status;

@@ -1,6 +1,7 @@
 /* From a response file to what a plan takes: every step that was wished for, in the order of gpuconv_preparation. */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "pipeline.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@ gpuconv_preparation gpuconv_preparation_default(void) {
     return (gpuconv_preparation){.dry = -HUGE_VAL};
 }
 
-static bool is_matrix(const char *path) {
+bool gc_is_matrix(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && (strcasecmp(dot, ".conf") == 0 || strcasecmp(dot, ".txt") == 0 || strcasecmp(dot, ".matrix") == 0);
 }
@@ -19,7 +20,7 @@ static bool is_matrix(const char *path) {
 static gpuconv_status load(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
-        is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gpuconv_ir_load(path, ir, error);
+        gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gpuconv_ir_load(path, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;
