@@ -50,7 +50,9 @@ static int noise(char **a) {
     if (!file)
         return fail(a[0], "cannot be made in this format");
     unsigned long long state = 88172645463325252ull + (unsigned long long)frames;
-    double frame[256];
+    double frame[1024]; /* as many channels as the library's files have */
+    if (info.channels > 1024)
+        return fail(a[0], "more than 1024 channels");
     for (long long i = 0; i < frames; i++) {
         for (int c = 0; c < info.channels; c++) {
             state ^= state << 13; /* xorshift (Marsaglia 2003) */

@@ -107,6 +107,12 @@ gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frame
 /* Closes the file and gives it its name, replacing an older one. FILE. The writer must still be freed. */
 gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 
+/* Does the same, and calls `whole` (may be NULL) in between: the file behind `fd` is whole and has no name yet. A
+ * status that `whole` returns is returned, and the file gets no name. */
+gpuconv_status gc_writer_commit_after(gc_writer *writer,
+                                      gpuconv_status (*whole)(void *context, int fd, gpuconv_error *error),
+                                      void *context, gpuconv_error *error);
+
 /* Without a commit before, removes what was written. */
 void gc_writer_free(gc_writer *writer);
 

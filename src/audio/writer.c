@@ -310,11 +310,20 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
 }
 
 gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
+    return gc_writer_commit_after(w, NULL, NULL, error);
+}
+
+gpuconv_status gc_writer_commit_after(gc_writer *w,
+                                      gpuconv_status (*whole)(void *context, int fd, gpuconv_error *error),
+                                      void *context, gpuconv_error *error) {
     int failed = sf_error(w->file);
     int closed = sf_close(w->file);
     w->file = NULL;
     if (failed || closed || failure_of(w))
         return fail_writing(error, w, sf_error_number(failed ? failed : closed));
+    gpuconv_status refused = whole ? whole(context, w->fd, error) : GPUCONV_OK;
+    if (refused)
+        return refused;
     int fd = w->fd;
     w->fd = -1;
     if (w->output)

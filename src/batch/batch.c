@@ -10,6 +10,8 @@
 #include "../core/memory.h"
 #include "../core/pool.h"
 #include "../core/subnormal.h"
+#include "history.h"
+#include "targets.h"
 #include "work.h"
 
 #include <errno.h>
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const int64_t responses_kept = INT64_C(256) << 20; /* bytes */
 /* Entries a core, when nobody says where: from so many of a few seconds each on, a GPU that must first wake is done
@@ -96,18 +97,33 @@ static int take(run *r, int64_t *entries, int most) {
     return n;
 }
 
-/* For another rank: few enough that nobody waits long for the last ones. */
+static void tell_from(run *r, int device, int64_t entry, const gc_outcome *o);
+
+static void tell_refused(run *r, int64_t entry) {
+    const gc_entry *e = &r->batch->manifest->entry[entry];
+    gc_outcome o = {.status = GPUCONV_ERROR_ARGUMENT, .where = ""};
+    (void)snprintf(o.reason, sizeof o.reason, "line %lld: %s", (long long)e->line, e->wrong);
+    tell_from(r, 0, entry, &o);
+}
+
+/* Takes entries for another rank, few enough that no rank waits long for the last ones. Rank 0 alone knows which
+ * entries it has refused, so it tells these itself. */
 static int take_for_rank(void *context, int64_t *entries) {
     run *r = context;
+    int n = 0;
     pthread_mutex_lock(&r->lock);
     int64_t fair = (r->count - r->at) / (8 * (int64_t)r->batch->ranks->size);
     pthread_mutex_unlock(&r->lock);
-    return take(r, entries, (int)gc_max(1, gc_min(GC_RANKS_ENTRIES, fair)));
+    for (fair = gc_max(1, gc_min(GC_RANKS_ENTRIES, fair)); n < fair && take(r, &entries[n], 1);)
+        if (r->batch->manifest->entry[entries[n]].wrong)
+            tell_refused(r, entries[n]);
+        else
+            n++;
+    return n;
 }
 
-/* Another rank's list is what rank 0 gave it last. */
-static bool ask_for_more(run *r, bool leaving) {
-    int64_t entries[GC_RANKS_ENTRIES];
+/* Sends this rank's news to rank 0. @return what the answer counts; -1: no answer */
+static int send_news(run *r, bool leaving, bool telling, int64_t *entries) {
     pthread_mutex_lock(&r->lock);
     gc_ranks_news news = r->news;
     char *lines = r->lines;
@@ -117,12 +133,20 @@ static bool ask_for_more(run *r, bool leaving) {
     pthread_mutex_unlock(&r->lock);
     news.lines = lines;
     news.leaving = leaving;
+    news.telling = telling;
     int n = r->batch->ranks->ask(&news, entries);
     free(lines);
     if (n < 0) {
         gpuconv_error lost = {.status = GPUCONV_ERROR_STATE, .message = "the first rank does not answer"};
         give_up(r, GPUCONV_ERROR_STATE, &lost);
     }
+    return n;
+}
+
+/* Another rank's list is what rank 0 gave it last. */
+static bool ask_for_more(run *r, bool leaving) {
+    int64_t entries[GC_RANKS_ENTRIES];
+    int n = send_news(r, leaving, false, entries);
     if (n <= 0)
         return false;
     pthread_mutex_lock(&r->lock);
@@ -200,12 +224,35 @@ static void tell(void *context, int64_t entry, const gc_outcome *o) {
     tell_from(h->r, h->device, entry, o);
 }
 
+/* Keeps the line that says what is about to replace an input, before it does. Another rank waits until rank 0 has it.
+ */
+static gpuconv_status replace(void *context, int64_t entry, const gc_outcome *o, gpuconv_error *error) {
+    run *r = ((hand *)context)->r;
+    int64_t unused[GC_RANKS_ENTRIES];
+    char *line = gc_result_line(&r->batch->manifest->entry[entry], o);
+    if (!line)
+        return gc_fail_memory(error, "results");
+    if (!first_rank(r))
+        pthread_mutex_lock(&r->asking);
+    pthread_mutex_lock(&r->lock);
+    gpuconv_status status = keep_lines(r, line, strlen(line), error);
+    pthread_mutex_unlock(&r->lock);
+    if (!first_rank(r)) {
+        if (!status && send_news(r, false, true, unused) != 1)
+            status = gc_fail(error, GPUCONV_ERROR_STATE, "%s: the first rank could not write results.jsonl",
+                             r->batch->manifest->entry[entry].output);
+        pthread_mutex_unlock(&r->asking);
+    }
+    free(line);
+    return status;
+}
+
 static bool next_of_hand(void *context, int64_t *entry) {
     return next(((hand *)context)->r, entry);
 }
 
 /* What another rank brings. */
-static void accept_news(void *context, const gc_ranks_news *news) {
+static bool accept_news(void *context, const gc_ranks_news *news) {
     run *r = context;
     gpuconv_error error = {0};
     pthread_mutex_lock(&r->lock);
@@ -214,6 +261,7 @@ static void accept_news(void *context, const gc_ranks_news *news) {
     pthread_mutex_unlock(&r->lock);
     if (status)
         give_up(r, status, &error);
+    return status == GPUCONV_OK;
 }
 
 /* ---- Threads ----------------------------------------------------------------------------------------------------- */
@@ -258,6 +306,7 @@ static void *work(void *argument) {
                    .copying = &r->copying,
                    .next = next_of_hand,
                    .tell = tell,
+                   .replace = replace,
                    .context = h};
     bool began;
     gc_flush_subnormals();
@@ -396,28 +445,65 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* What is to do: everything, or on --resume what has no output. An output that is there is whole: it got its name only
- * when it was. */
-static gpuconv_status list_entries(run *r, gpuconv_error *error) {
-    const gc_manifest *m = r->batch->manifest;
-    r->seen.total = m->entries;
-    r->todo = gc_calloc(gc_max(m->entries, GC_RANKS_ENTRIES), sizeof *r->todo);
-    if (!r->todo)
+/* Writes the "done" line of an entry that an earlier run finished but could not tell. */
+static gpuconv_status tell_late(run *r, const gc_entry *e, const gc_past *p, gpuconv_error *error) {
+    gc_outcome o = {.where = p->where,
+                    .seconds = p->seconds,
+                    .audio = p->audio,
+                    .clipped = p->clipped,
+                    .input = p->input,
+                    .response = p->response,
+                    .output = p->output,
+                    .in_place = p->in_place};
+    char *line = gc_result_line(e, &o);
+    gpuconv_status status =
+        line ? gc_results_write(r->results, line, strlen(line), error) : gc_fail_memory(error, "results");
+    free(line);
+    return status;
+}
+
+/* Skips an entry that is done, refuses one whose input is lost, and lists any other. */
+static gpuconv_status list_entry(run *r, int64_t i, gc_verdict verdict, const gc_past *past, gpuconv_error *error) {
+    gc_entry *e = &r->batch->manifest->entry[i];
+    if (verdict == GC_VERDICT_DONE || verdict == GC_VERDICT_UNTOLD)
+        r->seen.skipped++;
+    else
+        r->todo[r->count++] = i;
+    if (verdict == GC_VERDICT_UNTOLD)
+        return tell_late(r, e, past, error);
+    if (verdict == GC_VERDICT_LOST &&
+        !gc_entry_refuse(e,
+                         "an earlier run with other settings, response or input replaced its input; bring the input "
+                         "back, or take this line out:",
+                         e->output))
         return gc_fail_memory(error, "a list of entries");
-    for (int64_t i = 0; i < m->entries && first_rank(r); i++) {
-        struct stat st;
-        char path[8192];
-        bool there = false;
-        if (r->batch->resume && !m->entry[i].wrong) {
-            int n = snprintf(path, sizeof path, "%s/%s", r->batch->folder, m->entry[i].output);
-            there = n < (int)sizeof path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-        }
-        if (there)
-            r->seen.skipped++;
-        else
-            r->todo[r->count++] = i;
-    }
     return GPUCONV_OK;
+}
+
+/* Opens the list of results and lists what is to do: everything, or on --resume what is not done. */
+static gpuconv_status list_entries(run *r, const char *results, gpuconv_error *error) {
+    const gc_manifest *m = r->batch->manifest;
+    gc_history *history = NULL;
+    unsigned char *verdict = gc_calloc(gc_max(1, m->entries), 1);
+    int64_t whole = 0;
+    bool newline = false;
+    gpuconv_status status = verdict ? GPUCONV_OK : gc_fail_memory(error, "a list of entries");
+    if (!status && r->batch->resume) {
+        history = gc_history_new(m);
+        status = history ? gc_history_read(history, results, &whole, &newline, error)
+                         : gc_fail_memory(error, "a list of entries");
+        if (!status)
+            status = gc_history_judge(history, r->batch->folder, r->workers, verdict, error);
+    }
+    if (!status)
+        status = gc_results_open(results, r->batch->resume, &r->results, error);
+    if (!status && r->batch->resume)
+        status = gc_results_mend(r->results, whole, newline, error);
+    for (int64_t i = 0; i < m->entries && !status; i++)
+        status = list_entry(r, i, verdict[i], history ? gc_history_of(history, i) : NULL, error);
+    gc_history_free(history);
+    free(verdict);
+    return status;
 }
 
 static gpuconv_status begin(run *r, gpuconv_error *error) {
@@ -427,10 +513,14 @@ static gpuconv_status begin(run *r, gpuconv_error *error) {
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%.200s...: too long a name", r->batch->folder);
     if (!status)
         status = gc_make_folders(path, error);
-    if (!status)
-        status = list_entries(r, error);
+    r->seen.total = r->batch->manifest->entries;
+    r->todo = gc_calloc(gc_max(r->seen.total, GC_RANKS_ENTRIES), sizeof *r->todo);
+    if (!status && !r->todo)
+        status = gc_fail_memory(error, "a list of entries");
     if (!status && first_rank(r))
-        status = gc_results_open(path, r->batch->resume, &r->results, error);
+        status = gc_refuse_conflicts(r->batch->manifest, r->batch->folder, r->workers, error);
+    if (!status && first_rank(r))
+        status = list_entries(r, path, error);
     r->responses = status ? NULL : gc_responses_new(responses_kept, r->backend->forget);
     if (!status && !r->responses)
         status = gc_fail_memory(error, "a table of responses");

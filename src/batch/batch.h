@@ -9,7 +9,7 @@ enum { GC_BATCH_LANES = 256 };
 
 /* What has been done so far, by all ranks; `lane` are this rank's devices. */
 typedef struct gc_batch_progress {
-    int64_t total, done, failed, skipped, clipped; /* skipped: done before, on --resume */
+    int64_t total, done, failed, skipped, clipped; /* skipped: done by earlier runs, on --resume */
     double seconds, audio;                         /* since the beginning; of input, in seconds */
     int devices;                                   /* of this rank; 0: its cores */
     int device[64];
@@ -17,7 +17,7 @@ typedef struct gc_batch_progress {
 } gc_batch_progress;
 
 typedef struct gc_batch {
-    const gc_manifest *manifest;
+    gc_manifest *manifest; /* entries that cannot be done are marked so */
     const char *folder;
     gpuconv_backend backend;
     int workers;       /* threads, 0: one a core */

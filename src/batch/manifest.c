@@ -5,11 +5,13 @@
 #include "../core/folder.h"
 #include "../core/memory.h"
 #include "../core/output_file.h"
+#include "patterns.h"
+#include "targets.h"
+#include "text.h"
 #include "twins.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <glob.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,10 +61,11 @@ static gc_entry *add(gc_manifest *m, int64_t *room, int64_t line) {
 }
 
 bool gc_entry_refuse(gc_entry *e, const char *what, const char *value) {
-    char text[300];
+    char text[400], shown[201];
     if (e->wrong)
         return true;
-    (void)snprintf(text, sizeof text, "%s%s%.200s%s", what, value ? " '" : "", value ? value : "", value ? "'" : "");
+    gc_text_shorten(value ? value : "", sizeof shown - 1, shown);
+    (void)snprintf(text, sizeof text, "%.190s%s%s%s", what, value ? " '" : "", shown, value ? "'" : "");
     e->wrong = strdup(text);
     return e->wrong != NULL;
 }
@@ -119,7 +122,9 @@ static bool stays_inside(const char *path) {
             return false;
     }
     size_t length = strlen(path);
-    return length > 0 && path[length - 1] != '/';
+    bool folder = length > 0 && (path[length - 1] == '/' || strcmp(path, ".") == 0 ||
+                                 (length > 1 && strcmp(path + length - 2, "/.") == 0));
+    return length > 0 && !folder;
 }
 
 /* The name without folders and extension. */
@@ -147,6 +152,7 @@ static bool complete(gc_entry *e) {
     }
     if (!stays_inside(e->output))
         return gc_entry_refuse(e, "an output lies below the batch's folder, unlike", e->output);
+    gc_path_normalise(e->output);
     if (e->somewhere && e->length < 0)
         return gc_entry_refuse(e, "a random offset wants a length", NULL);
     return true;
@@ -281,7 +287,7 @@ static gpuconv_status read_json(const char *path, char *text, gc_manifest *m, gp
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
-static char *read_text(const char *path, gpuconv_error *error) {
+static char *read_text(const char *path, size_t *length, gpuconv_error *error) {
     FILE *f = fopen(path, "r");
     size_t room = 1 << 16, used = 0;
     char *text = f ? malloc(room) : NULL;
@@ -304,9 +310,8 @@ static char *read_text(const char *path, gpuconv_error *error) {
         gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be read", path);
         free(text);
         text = NULL;
-    } else {
-        text[used] = '\0';
     }
+    *length = used;
     (void)fclose(f); /* only read */
     return text;
 }
@@ -316,16 +321,20 @@ static bool ends_in(const char *path, const char *end) {
     return p >= e && strcmp(path + p - e, end) == 0;
 }
 
-gpuconv_status gc_manifest_read(const char *path, gc_manifest *m, gpuconv_error *error) {
+gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, gc_manifest *m, gpuconv_error *error) {
     *m = (gc_manifest){0};
-    char *text = read_text(path, error);
-    if (!text)
-        return error->status;
-    bool json = ends_in(path, ".jsonl") || ends_in(path, ".ndjson") || ends_in(path, ".json");
-    gpuconv_status status = json ? read_json(path, text, m, error) : read_csv(path, text, m, error);
-    free(text);
+    const char *nul = memchr(text, '\0', length);
+    text[length] = '\0';
+    if (nul) {
+        long long line = 1;
+        for (const char *at = text; at < nul; at++)
+            line += *at == '\n';
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: line %lld holds a NUL; a manifest is text", name, line);
+    }
+    bool json = ends_in(name, ".jsonl") || ends_in(name, ".ndjson") || ends_in(name, ".json");
+    gpuconv_status status = json ? read_json(name, text, m, error) : read_csv(name, text, m, error);
     if (!status && m->entries == 0)
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: names nothing to do", path);
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: names nothing to do", name);
     if (!status)
         status = gc_find_twins(m, error);
     if (status)
@@ -333,62 +342,54 @@ gpuconv_status gc_manifest_read(const char *path, gc_manifest *m, gpuconv_error 
     return status;
 }
 
-static gpuconv_status find(const char *pattern, glob_t *found, gpuconv_error *error) {
-    int failed = glob(pattern, GLOB_BRACE | GLOB_TILDE, NULL, found); /* sorted by the bytes of their names in "C" */
-    if (failed == GLOB_NOSPACE)
-        return gc_fail_memory(error, "file names");
-    if (failed || found->gl_pathc == 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: no file of that name", pattern);
-    return GPUCONV_OK;
-}
-
-/* Where the part of a pattern begins in which names may differ: behind its last folder without a wildcard. */
-static size_t fixed_part(const char *pattern) {
-    size_t wild = strcspn(pattern, "*?[{"), slash = 0;
-    for (size_t i = 0; i < wild; i++)
-        if (pattern[i] == '/')
-            slash = i + 1;
-    return slash;
+gpuconv_status gc_manifest_read(const char *path, gc_manifest *m, gpuconv_error *error) {
+    size_t length;
+    *m = (gc_manifest){0};
+    char *text = read_text(path, &length, error);
+    if (!text)
+        return error->status;
+    gpuconv_status status = gc_manifest_parse(path, text, length, m, error);
+    free(text);
+    return status;
 }
 
 /* The output keeps the folders in which the pattern found the input. */
-static gpuconv_status pair(gc_manifest *m, int64_t *room, const char *input, size_t fixed, const char *response,
-                           bool both, gpuconv_error *error) {
+static gpuconv_status pair(gc_manifest *m, int64_t *room, const gc_match *input, const char *response, bool both,
+                           gpuconv_error *error) {
     gc_entry *e = add(m, room, m->entries + 2); /* as it will stand behind the first line */
-    if (!e || !set(e, INPUT, input) || !set(e, RESPONSE, response))
+    if (!e || !set(e, INPUT, input->path) || !set(e, RESPONSE, response))
         return gc_fail_memory(error, "the manifest");
     const char *x, *h;
     int xs, hs;
-    stem_of(input, &x, &xs);
+    stem_of(input->path, &x, &xs);
     stem_of(response, &h, &hs);
-    const char *below = strlen(input) > fixed ? input + fixed : x;
-    int folders = below < x ? (int)(x - below) : 0;
+    int folders = input->kept < x ? (int)(x - input->kept) : 0;
     size_t length = (size_t)folders + (size_t)xs + (size_t)hs + sizeof "-.wav";
     if (!(e->output = gc_calloc((int64_t)length, 1)))
         return gc_fail_memory(error, "the manifest");
-    (void)snprintf(e->output, length, "%.*s%.*s%s%.*s.wav", folders, below, xs, x, both ? "-" : "", both ? hs : 0, h);
+    (void)snprintf(e->output, length, "%.*s%.*s%s%.*s.wav", folders, input->kept, xs, x, both ? "-" : "", both ? hs : 0,
+                   h);
     return complete(e) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }
 
 gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pick pick, uint64_t seed, gc_manifest *m,
                                 gpuconv_error *error) {
-    glob_t x = {0}, h = {0};
+    gc_matches x = {0}, h = {0};
     int64_t room = 0;
-    size_t fixed = fixed_part(inputs);
     *m = (gc_manifest){0};
-    gpuconv_status status = find(inputs, &x, error);
+    gpuconv_status status = gc_match_files(inputs, &x, error);
     if (!status)
-        status = find(responses, &h, error);
-    for (size_t i = 0; i < x.gl_pathc && !status; i++) {
-        size_t first = pick == GC_PICK_RANDOM  ? gc_random(&seed) % h.gl_pathc
-                       : pick == GC_PICK_CYCLE ? i % h.gl_pathc
-                                               : 0;
-        size_t count = pick == GC_PICK_ALL ? h.gl_pathc : 1;
-        for (size_t k = 0; k < count && !status; k++)
-            status = pair(m, &room, x.gl_pathv[i], fixed, h.gl_pathv[first + k], pick == GC_PICK_ALL, error);
+        status = gc_match_files(responses, &h, error);
+    for (int64_t i = 0; i < x.count && !status; i++) {
+        int64_t first = pick == GC_PICK_RANDOM  ? (int64_t)(gc_random(&seed) % (uint64_t)h.count)
+                        : pick == GC_PICK_CYCLE ? i % h.count
+                                                : 0;
+        int64_t count = pick == GC_PICK_ALL ? h.count : 1;
+        for (int64_t k = 0; k < count && !status; k++)
+            status = pair(m, &room, &x.match[i], h.match[first + k].path, pick == GC_PICK_ALL, error);
     }
-    globfree(&x);
-    globfree(&h);
+    gc_matches_free(&x);
+    gc_matches_free(&h);
     if (!status)
         status = gc_find_twins(m, error);
     if (status)
@@ -437,7 +438,7 @@ static bool write_entry(const gc_entry *e, FILE *f) {
     return good;
 }
 
-static bool write_entries(const gc_manifest *m, FILE *f) {
+bool gc_manifest_print(const gc_manifest *m, FILE *f) {
     static const char head[] = "input,response,output,gain,wet,dry,offset,length,seed\n";
     bool good = fwrite(head, 1, sizeof head - 1, f) == sizeof head - 1;
     for (int64_t i = 0; i < m->entries && good; i++)
@@ -455,7 +456,7 @@ gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv
         return status;
     int fd = dup(gc_output_file_descriptor(file));
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    bool good = f && write_entries(m, f);
+    bool good = f && gc_manifest_print(m, f);
     int reason = errno;
     if (f && fclose(f) != 0 && good) {
         good = false;

@@ -15,6 +15,7 @@ typedef struct gc_ranks_news {
     int64_t done, failed, clipped;
     double audio;
     int leaving; /* it will not ask again */
+    int telling; /* it wants no entries now, but to know that the lines are kept */
     const char *lines;
     size_t bytes;
 } gc_ranks_news;
@@ -23,12 +24,13 @@ typedef struct gc_ranks {
     int rank, size;
 
     /* Rank 0, from one thread: answers until every other rank has left. take fills in entries and gives their number,
-     * 0 when there are no more; accept takes what a rank has done. False: a message failed. */
+     * 0 when there are no more; accept takes what a rank has done and returns whether its lines are kept. False: a
+     * message failed. */
     bool (*serve)(int (*take)(void *context, int64_t *entries),
-                  void (*accept)(void *context, const gc_ranks_news *news), void *context);
+                  bool (*accept)(void *context, const gc_ranks_news *news), void *context);
 
     /* Another rank, one thread at a time: the number of entries that it is to do, 0 when there are no more, -1 when a
-     * message failed. */
+     * message failed. With news->telling: 1 if the lines are kept, else 0; `entries` has no meaning. */
     int (*ask)(const gc_ranks_news *news, int64_t *entries);
 
     void (*end)(void);

@@ -121,6 +121,7 @@ static gpuconv_status take_alone(const gc_response_wish *w, gc_response **respon
     gc_response *one = gc_calloc(1, sizeof *one);
     if (!one)
         return gc_fail_memory(error, w->path);
+    one->was = gc_state_of_response(w->path);
     gpuconv_status status = prepare(w, &one->ir, error);
     if (status) {
         free(one);
@@ -179,9 +180,11 @@ gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_
     *chain = one;
     pthread_mutex_unlock(&r->lock);
     gpuconv_ir *ir = NULL;
+    gc_state was = gc_state_of_response(w->path);
     gpuconv_status status = prepare(w, &ir, error);
     pthread_mutex_lock(&r->lock);
     one->ir = ir;
+    one->was = was;
     one->ready = true;
     one->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
     r->bytes += one->bytes;

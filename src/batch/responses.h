@@ -4,11 +4,13 @@
 #define GC_BATCH_RESPONSES_H
 
 #include "../gpuconv.h"
+#include "state.h"
 
 enum { GC_BATCH_DEVICES = 64 };
 
 typedef struct gc_response {
     gpuconv_ir *ir;                  /* resampled, mixed, routed */
+    gc_state was;                    /* of the file, before it was read */
     float *planes[GC_BATCH_DEVICES]; /* its planes on a device, once somebody wanted them there */
     /* inside: */
     char *key; /* NULL: not in the table */

@@ -16,6 +16,7 @@
 #include "../dsp/simd.h"
 #include "../pipeline/transfer.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ typedef struct open_file {
     bool stored; /* the output as the file will store it */
     int item;    /* its first one there */
     double began;
+    gc_state input_was, output_is;
+    bool in_place; /* the output is the input or the response */
     char *path;
     gc_audio_info info;
     char note[256];     /* of the writer */
@@ -72,6 +75,10 @@ static gpuconv_status choose_part(const gc_entry *e, open_file *f, gpuconv_error
     return GPUCONV_OK;
 }
 
+static bool same_file(const gc_state *a, const gc_state *b) {
+    return a->size >= 0 && b->size >= 0 && a->device == b->device && a->inode == b->inode;
+}
+
 static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *f, gpuconv_error *error) {
     const gc_entry *e = &w->manifest->entry[number];
     *f = (open_file){.entry = number, .began = gc_now()};
@@ -82,6 +89,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     if (!f->path)
         return gc_fail_memory(error, e->output);
     (void)snprintf(f->path, room, "%s/%s", w->folder, e->output);
+    f->input_was = gc_state_of_path(e->input);
     gpuconv_status status = gc_reader_new(e->input, &f->reader, error);
     if (status)
         return status;
@@ -90,7 +98,12 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
     if (status)
         return status;
     gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels, e->shared};
-    return gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
+    status = gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
+    if (!status) {
+        gc_state there = gc_state_of_path(f->path);
+        f->in_place = same_file(&there, &f->input_was) || same_file(&there, &f->response->was);
+    }
+    return status;
 }
 
 static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
@@ -105,16 +118,56 @@ static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **
     return status;
 }
 
+static gc_outcome outcome_of(const open_file *f, const char *where, int64_t clipped) {
+    return (gc_outcome){.where = where,
+                        .seconds = gc_now() - f->began,
+                        .audio = (double)f->frames / f->info.rate,
+                        .clipped = clipped,
+                        .input = f->input_was,
+                        .response = f->response->was,
+                        .output = f->output_is,
+                        .in_place = f->in_place};
+}
+
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
                  const char *where, int64_t clipped) {
     gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - f->began, .clipped = clipped};
     if (status)
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
     else
-        o.audio = (double)f->frames / f->info.rate;
+        o = outcome_of(f, where, clipped);
     (void)snprintf(o.note, sizeof o.note, "%s", f->note);
     o.not_finite = f->reader ? gc_reader_not_finite(f->reader, NULL) : f->not_finite;
     w->tell(w->context, f->entry, &o);
+}
+
+typedef struct written {
+    const gc_worker *w;
+    open_file *f;
+    const char *where;
+    int64_t clipped;
+} written;
+
+/* Notes what the output is. One that replaces its own input or response is told before it does: see history.h. */
+static gpuconv_status is_whole(void *context, int fd, gpuconv_error *error) {
+    const written *o = context;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->f->path, strerror(errno));
+    o->f->output_is = gc_state_of(&st);
+    if (!o->f->in_place)
+        return GPUCONV_OK;
+    if (!gc_state_digest(fd, &o->f->output_is))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->f->path, strerror(errno));
+    gc_outcome outcome = outcome_of(o->f, o->where, o->clipped);
+    outcome.replacing = true;
+    return o->w->replace(o->w->context, o->f->entry, &outcome, error);
+}
+
+static gpuconv_status commit(const gc_worker *w, open_file *f, gc_writer *writer, const char *where, int64_t clipped,
+                             gpuconv_error *error) {
+    written o = {w, f, where, clipped};
+    return gc_writer_commit_after(writer, is_whole, &o, error);
 }
 
 /* ---- Streamed ---------------------------------------------------------------------------------------------------- */
@@ -139,13 +192,12 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
-    if (!status)
-        status = gc_writer_commit(t.writer, error);
     if (!status) {
         gc_measurement m;
         gc_engine_measure(t.engine, &m);
         *clipped = t.convert ? t.overs.clipped : m.overs.clipped;
         f->frames = t.read;
+        status = commit(w, f, t.writer, "cpu", *clipped, error);
     }
     gpuconv_engine_free(t.engine);
     gc_writer_free(t.writer);
@@ -182,6 +234,8 @@ typedef struct lanes {
     int most;  /* files in one: a core does one at a time, while it is in the cache */
     void *raw; /* a file's samples as it stores them */
     int64_t raw_bytes;
+    float **rows; /* where each channel of a file begins; as many as any file so far has had */
+    int rows_room;
 } lanes;
 
 static bool for_lane(const lanes *s, const open_file *f) {
@@ -251,6 +305,17 @@ static bool raw_room(lanes *s, int64_t bytes) {
     return s->raw != NULL;
 }
 
+/* Makes s->rows large enough for `channels` of an input or output, which may be more than a lane has items: a matrix
+ * can take a few of many inputs. */
+static bool rows_room(lanes *s, int channels) {
+    if (channels > s->rows_room) {
+        free((void *)s->rows);
+        s->rows = gc_calloc(channels, sizeof *s->rows);
+        s->rows_room = s->rows ? channels : 0;
+    }
+    return s->rows != NULL;
+}
+
 /* Reads a file into the lane, behind what is there. */
 static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     lane *l = &s->lane[s->filling];
@@ -261,7 +326,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     char *in = (char *)b->in(l->lane) + l->in_used;
     int64_t got, taps_at;
     const float *planes;
-    if (!as_is && !raw_room(s, f->frames * channels * gc_pcm_bytes(f->info.pcm)))
+    if (!as_is && (!raw_room(s, f->frames * channels * gc_pcm_bytes(f->info.pcm)) || !rows_room(s, channels)))
         return gc_fail_memory(error, f->path);
     gpuconv_status status = gc_reader_read(f->reader, as_is ? in : s->raw, f->frames, &got, error);
     if (status)
@@ -270,10 +335,9 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
                        s->w->manifest->entry[f->entry].input, (long long)got, (long long)f->frames);
     if (!as_is) {
-        float *planar[LANE_ITEMS];
         for (int c = 0; c < channels; c++)
-            planar[c] = (float *)(void *)(in + c * f->in_row);
-        gc_pcm_unpack(gc_simd_best(), f->info.pcm, s->raw, channels, f->frames, planar, 0);
+            s->rows[c] = (float *)(void *)(in + c * f->in_row);
+        gc_pcm_unpack(gc_simd_best(), f->info.pcm, s->raw, channels, f->frames, s->rows, 0);
     }
     f->in_at = l->in_used;
     f->out_at = l->out_used;
@@ -317,7 +381,7 @@ static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const
 
 static gpuconv_status store(lanes *s, const lane *l, open_file *f, int64_t *clipped, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    const char *out = (const char *)s->w->backend->out(l->lane) + f->out_at;
+    char *out = (char *)s->w->backend->out(l->lane) + f->out_at; /* read only */
     int64_t frames = f->frames + ir->frames - 1;
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
@@ -327,18 +391,18 @@ static gpuconv_status store(lanes *s, const lane *l, open_file *f, int64_t *clip
             overs.clipped += l->item[f->item + r].clipped;
         status = write_samples(s->w, writer, out, frames, error);
     } else if (!status) {
-        const float *planar[LANE_ITEMS];
-        for (int c = 0; c < ir->outputs; c++)
-            planar[c] = (const float *)(const void *)(out + c * f->out_row);
-        if (!raw_room(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))))
+        if (!raw_room(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))) || !rows_room(s, ir->outputs))
             status = gc_fail_memory(error, f->path);
+        for (int c = 0; c < ir->outputs && !status; c++)
+            s->rows[c] = (float *)(void *)(out + c * f->out_row);
         if (!status) {
-            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), planar, 0, ir->outputs, frames, s->raw, &overs);
+            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), (const float *const *)s->rows, 0, ir->outputs, frames,
+                        s->raw, &overs);
             status = write_samples(s->w, writer, s->raw, frames, error);
         }
     }
     if (!status)
-        status = gc_writer_commit(writer, error);
+        status = commit(s->w, f, writer, s->where, overs.clipped, error);
     gc_writer_free(writer);
     *clipped = overs.clipped;
     return status;
@@ -448,6 +512,7 @@ gpuconv_status gc_work(const gc_worker *w, bool *began, gpuconv_error *error) {
             close_file(w, &s->lane[i].file[k]);
         w->backend->free(s->lane[i].lane);
     }
+    free((void *)s->rows);
     free(s->raw);
     free(s);
     return status;

@@ -21,6 +21,9 @@ typedef struct gc_worker {
     /* The next entry to do; false: no more. */
     bool (*next)(void *context, int64_t *entry);
     void (*tell)(void *context, int64_t entry, const gc_outcome *outcome);
+
+    /* Called before an output takes the name of its own input or response; the output keeps no name if it fails. */
+    gpuconv_status (*replace)(void *context, int64_t entry, const gc_outcome *outcome, gpuconv_error *error);
     void *context;
 } gc_worker;
 

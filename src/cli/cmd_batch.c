@@ -89,7 +89,7 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
         fprintf(stderr, "gpuconv: ");
         print_progress(p);
         if (p->skipped)
-            fprintf(stderr, "; %lld were there before", (long long)p->skipped);
+            fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
             fprintf(stderr, "; %lld samples clipped", (long long)p->clipped);
         fprintf(stderr, "; %s/results.jsonl has each\n", o->out);
@@ -103,8 +103,8 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
 static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
     int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    if (!o->out)
-        return gc_exit(GC_EXIT_USAGE, "--out names the folder for the results; try --help");
+    if (!o->out || !*o->out)
+        return gc_exit(GC_EXIT_USAGE, "--out must name the folder for the results; try --help");
     if (!path == (!o->inputs || !o->irs) || (path && (o->inputs || o->irs)))
         return gc_exit(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
     if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
@@ -165,7 +165,8 @@ static struct poptOption table[] = {
      "PATTERN"},
     {"pick", 'p', POPT_ARG_STRING, &given.pick, 0, "of the responses, for each input (default: random)", words_pick},
     {"seed", 's', POPT_ARG_LONGLONG, &given.seed, 0, "for random picks (default: 0)", "NUMBER"},
-    {"resume", 'R', POPT_ARG_NONE, &given.resume, 0, "leave alone what has its output already", NULL},
+    {"resume", 'R', POPT_ARG_NONE, &given.resume, 0,
+     "skip entries that FOLDER/results.jsonl records as done and whose files have not changed since", NULL},
     {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
@@ -177,7 +178,6 @@ static struct poptOption table[] = {
 
 const gc_command gc_command_batch = {
     "gpuconv batch", "[MANIFEST] --out FOLDER",
-    "[MANIFEST] --out FOLDER [OPTIONS]\n"
     "Convolves many files with many responses. MANIFEST is CSV with a first line that names its columns, or JSON\n"
     "Lines (.jsonl): input, response, output (below FOLDER; default: the input's name as WAV), gain, wet and dry in\n"
     "decibels (dry: none by default), offset and length of the input in seconds (offset may be 'random', drawn by\n"

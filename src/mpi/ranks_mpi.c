@@ -14,7 +14,7 @@
 enum { HEAD = 1, LINES, ANSWER }; /* tags */
 
 typedef struct head {
-    int64_t done, failed, clipped, bytes, leaving;
+    int64_t done, failed, clipped, bytes, leaving, telling;
     double audio;
 } head;
 
@@ -49,11 +49,11 @@ static bool send_to(const void *from, int bytes, int to, int tag) {
 }
 
 static bool serve(int (*take)(void *context, int64_t *entries),
-                  void (*accept)(void *context, const gc_ranks_news *news), void *context) {
+                  bool (*accept)(void *context, const gc_ranks_news *news), void *context) {
     for (int here = members - 1; here > 0;) {
         head h;
         MPI_Status status;
-        int64_t entries[GC_RANKS_ENTRIES];
+        int64_t entries[GC_RANKS_ENTRIES] = {0};
         if (!receive(&h, sizeof h, MPI_ANY_SOURCE, HEAD, &status))
             return false;
         char *lines = malloc((size_t)h.bytes + 1);
@@ -61,10 +61,11 @@ static bool serve(int (*take)(void *context, int64_t *entries),
             free(lines);
             return false;
         }
-        gc_ranks_news news = {h.done, h.failed, h.clipped, h.audio, (int)h.leaving, lines, (size_t)h.bytes};
-        accept(context, &news);
+        gc_ranks_news news = {h.done,         h.failed,       h.clipped, h.audio,
+                              (int)h.leaving, (int)h.telling, lines,     (size_t)h.bytes};
+        bool kept = accept(context, &news);
         free(lines);
-        int n = h.leaving ? 0 : take(context, entries);
+        int n = h.leaving ? 0 : h.telling ? kept : take(context, entries);
         here -= h.leaving != 0;
         if (!h.leaving && !send_to(entries, n * (int)sizeof *entries, status.MPI_SOURCE, ANSWER))
             return false;
@@ -73,7 +74,7 @@ static bool serve(int (*take)(void *context, int64_t *entries),
 }
 
 static int ask(const gc_ranks_news *news, int64_t *entries) {
-    head h = {news->done, news->failed, news->clipped, (int64_t)news->bytes, news->leaving, news->audio};
+    head h = {news->done, news->failed, news->clipped, (int64_t)news->bytes, news->leaving, news->telling, news->audio};
     MPI_Status status;
     int bytes = 0;
     if (!send_to(&h, sizeof h, 0, HEAD) || (h.bytes > 0 && !send_to(news->lines, (int)h.bytes, 0, LINES)))

@@ -12,7 +12,7 @@ gpuconv_preparation gpuconv_preparation_default(void) {
     return (gpuconv_preparation){.dry = -HUGE_VAL};
 }
 
-static bool is_matrix(const char *path) {
+bool gc_is_matrix(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && (strcasecmp(dot, ".conf") == 0 || strcasecmp(dot, ".txt") == 0 || strcasecmp(dot, ".matrix") == 0);
 }
@@ -22,7 +22,7 @@ static gpuconv_status load(const char *path, double rate, const volatile int *ca
                            gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
-        is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gc_ir_load(path, cancel, ir, error);
+        gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gc_ir_load(path, cancel, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;

@@ -11,6 +11,7 @@
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../core/subnormal.h"
+#include "../dsp/ir.h"
 #include "convolver.h"
 #include "remote.h"
 
@@ -58,7 +59,7 @@ struct gpuconv_realtime {
     int sounding;
     int64_t fade, faded; /* of an exchange: its frames, and how many have passed */
     float *scratch;      /* (inputs + outputs) x CHUNK */
-    float *from[1024], *to[1024];
+    float *from[GC_CHANNELS_MOST], *to[GC_CHANNELS_MOST];
 };
 
 static gpuconv_status exchange(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error);
@@ -202,7 +203,7 @@ static const float *const *input_for(gpuconv_realtime *r, const voice *v, bool s
 
 /* A voice that must go, its output fading away. */
 static int64_t hush(gpuconv_realtime *r, voice *v, float *const *out, int64_t n, const float *const *in) {
-    float *alone[1024];
+    float *alone[GC_CHANNELS_MOST];
     for (int c = 0; c < r->outputs; c++) {
         alone[c] = r->scratch + (int64_t)(r->inputs + c) * CHUNK;
         memset(alone[c], 0, (size_t)n * sizeof(float));
@@ -247,7 +248,7 @@ static int64_t play(gpuconv_realtime *r, float *const *out, int64_t n) {
 void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float *const *out, int64_t frames) {
     uint64_t before = gc_hold_subnormals();
     int64_t missed = 0;
-    float *to[1024];
+    float *to[GC_CHANNELS_MOST];
     for (int64_t at = 0; at < frames; at += CHUNK) {
         int64_t n = gc_min(CHUNK, frames - at);
         /* in may be out: what is played next is copied away first. */

@@ -43,10 +43,44 @@ done
 victim=$(pgrep -f "gpuconv batch -b cpu -q -w 1 list.csv --out killed" | tail -n 1)
 kill -9 "$victim" 2>"$work/log/kill"
 wait $pid
-find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
+told_done killed >"$work/log/before"
 echo "$(wc -l <"$work/log/before") of 600 done when a rank was killed"
 quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "resuming: $(cat "$work/log/err")"
 rm -f one/results.jsonl
 diff -rq -x results.jsonl one killed || fail "resumed: other bytes"
-find killed -name 't*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
+told_done killed >"$work/log/after"
 [ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
+
+# In place, a rank killed again and again: nothing stays dry, nothing is convolved twice, and an entry that shares its output
+# is refused by the first rank.
+rm -rf killed one r2 r4 r8
+mkdir dry
+n=0
+while [ $n -lt 60 ]; do
+    make_audio noise dry/x$n.wav wav-16 1 16000 $((400 + 137 * n)) 0.1
+    n=$((n + 1))
+done
+quietly "$GPUCONV" batch -b cpu --inputs 'dry/*.wav' --irs ir.wav --out want || fail "alone: $(cat "$work/log/err")"
+cp -r dry c
+{
+    echo "input,response,output"
+    n=0
+    while [ $n -lt 60 ]; do
+        echo "c/x$n.wav,ir.wav,x$n.wav"
+        n=$((n + 1))
+    done
+    echo "in.wav,ir.wav,link/x3.wav"
+} >in_place.csv
+ln -s . c/link
+for pause in 0.3 0.35 0.4 0.5; do
+    quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 in_place.csv --out c --resume &
+    pid=$!
+    sleep $pause
+    victim=$(pgrep -f "gpuconv batch -b cpu -q -w 1 in_place.csv --out c --resume" | tail -n 1)
+    [ -z "$victim" ] || kill -9 "$victim" 2>"$work/log/kill"
+    wait $pid
+done
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 in_place.csv --out c --resume && fail "two entries with one output: exit 0"
+grep -q 'same file as the output of line 5' c/results.jsonl || fail "not refused: $(tail -n 3 c/results.jsonl)"
+rm c/link
+diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' want c || fail "in place: other bytes"

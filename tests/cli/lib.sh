@@ -80,3 +80,9 @@ refuses() {
     done
     echo "exit $want: $(cat "$work/log/err")"
 }
+
+# told_done FOLDER: the outputs that a batch's results call done, with inode and time, sorted
+told_done() {
+    sed -n 's/.*"output":"\([^"]*\)","status":"done".*/\1/p' "$1/results.jsonl" | sort -u |
+        while read -r name; do stat -c '%n %i %y' "$1/$name"; done | sort
+}

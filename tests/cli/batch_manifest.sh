@@ -1,0 +1,47 @@
+#!/bin/sh
+# What a batch is told to do: manifests with a NUL are refused, patterns keep folders below the output folder.
+. "$(dirname "$0")/lib.sh"
+
+batch() {
+    want=$1
+    shift
+    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
+}
+
+make_audio noise a.wav wav-16 1 16000 900 0.1
+make_audio noise b.wav wav-16 1 16000 800 0.1
+make_audio noise ir.wav wav-float 1 16000 61 0.2
+printf 'input,response\na.wav,ir.wav\n' >one.csv
+
+# A NUL in a manifest; an empty folder name.
+printf 'input,response,output\na.wav,ir.wav,x.wav\nb.wav,ir.wav,\000y.wav\nb.wav,ir.wav,z.wav\n' >nul.csv
+refuses 1 "nul.csv: line 3 holds a NUL" batch nul.csv --out nul
+printf '{"input":"a.wav","response":"ir.wav"}\n\000\n' >nul.jsonl
+refuses 1 "nul.jsonl: line 2 holds a NUL" batch nul.jsonl --out nul
+refuses 2 "--out" batch one.csv --out ""
+
+# there PATH...: each is a file
+there() {
+    for path; do
+        [ -f "$path" ] || fail "$path is not there: $(find "${path%%/*}")"
+    done
+}
+
+# Patterns: ~ and absolute alternatives.
+mkdir -p home/in/k d/x e/x
+cp a.wav home/in/k/1.wav
+cp a.wav d/x/2.wav
+cp b.wav e/x/3.wav
+# shellcheck disable=SC2088 # the command expands it
+(export HOME="$PWD/home" && batch 0 --inputs '~/in/*/*.wav' --irs ir.wav --out tilde) || exit 1
+there tilde/k/1.wav
+batch 0 --inputs "{$PWD/d,$PWD/e}/x/*.wav" --irs 'ir.{wav,flac}' --out braces
+there "braces$PWD/d/x/2.wav" "braces$PWD/e/x/3.wav"
+batch 0 --inputs '{d,e}/*/*.wav' --irs ir.wav --out kept
+there kept/d/x/2.wav kept/e/x/3.wav
+batch 0 --inputs '{../files/d,./e}/*/*.wav' --irs ir.wav --out dots
+there dots/files/d/x/2.wav dots/e/x/3.wav
+timeout 10 "$GPUCONV" batch --help | grep -qxF '[MANIFEST] --out FOLDER [OPTIONS]' && fail "--help has its usage twice"
+exit 0

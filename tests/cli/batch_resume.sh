@@ -1,0 +1,161 @@
+#!/bin/sh
+# --resume does what is not done and nothing else: done is what results.jsonl says, with the same settings and with files
+# that have not changed. In place - an output that is its own input - nothing stays dry and nothing is convolved twice,
+# at whatever moment the batch was killed. Its argument: how many rounds.
+. "$(dirname "$0")/lib.sh"
+rounds=${1:-30}
+
+# batch STATUS ARGUMENT...
+batch() {
+    want=$1
+    shift
+    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
+}
+# before FOLDER; redone FOLDER NAME...: just these outputs were written since
+before() {
+    find "$1" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
+}
+redone() {
+    folder=$1
+    shift
+    find "$folder" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
+    comm -13 "$work/log/before" "$work/log/after" | sed "s,^$folder/\([^ ]*\) .*,\1," | tr '\n' ' ' >"$work/log/redone"
+    [ "$(cat "$work/log/redone")" = "$*${*:+ }" ] || fail "written again: '$(cat "$work/log/redone")' and not '$*'"
+}
+same() {
+    diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
+}
+
+# What is done again: outputs that are gone or cut, inputs, responses and settings that have changed, what has no line.
+for n in 0 1 2 3 4 5 6 7; do
+    make_audio noise "x$n.wav" wav-16 1 16000 $((900 + 100 * n)) 0.1
+done
+make_audio noise ir.wav wav-float 1 16000 61 0.2
+make_audio noise other.wav wav-float 1 16000 62 0.2
+make_audio noise tap.wav wav-float 1 16000 50 0.2
+echo "1 1 tap.wav" >matrix.txt
+manifest() {
+    echo "input,response,output,gain"
+    echo "x0.wav,ir.wav,0.wav,"
+    echo "x1.wav,ir.wav,1.wav,"
+    echo "x2.wav,ir.wav,2.wav,$1"
+    echo "x3.wav,ir.wav,3.wav,"
+    echo "x4.wav,other.wav,4.wav,"
+    echo "x5.wav,$2,5.wav,"
+    echo "x6.wav,matrix.txt,6.wav,"
+    echo "$3,ir.wav,7.wav,"
+}
+manifest "" ir.wav x7.wav >list.csv
+batch 0 list.csv --out wet
+before wet
+batch 0 list.csv --out wet --resume
+redone wet
+grep -q '8 done before' "$work/log/err" || fail "not said: $(cat "$work/log/err")"
+rm wet/0.wav
+truncate -s -2 wet/1.wav
+batch 0 list.csv --out wet --resume
+redone wet 0.wav 1.wav
+before wet
+manifest -3 ir.wav x7.wav >list.csv
+batch 0 list.csv --out wet --resume
+redone wet 2.wav
+before wet
+touch x3.wav
+make_audio noise other.wav wav-float 1 16000 63 0.2
+batch 0 list.csv --out wet --resume
+redone wet 3.wav 4.wav
+before wet
+manifest -3 tap.wav x0.wav >list.csv
+batch 0 list.csv --out wet --resume
+redone wet 5.wav 7.wav
+before wet
+make_audio noise tap.wav wav-float 1 16000 51 0.2 # also a file that a matrix names
+batch 0 list.csv --out wet --resume
+redone wet 5.wav 6.wav
+before wet
+sed -i '/"output":"0.wav"/d' wet/results.jsonl
+batch 0 list.csv --out wet --resume
+redone wet 0.wav
+batch 0 list.csv --out fresh
+same fresh wet
+before wet
+rm wet/results.jsonl
+batch 0 list.csv --out wet --resume
+redone wet 0.wav 1.wav 2.wav 3.wav 4.wav 5.wav 6.wav 7.wav
+
+eight_lines() {
+    [ "$(wc -l <wet/results.jsonl)" -eq 8 ] || fail "not eight lines: $(cat wet/results.jsonl)"
+    grep -v '^{.*}$' wet/results.jsonl && fail "a line is not whole"
+}
+# A last line that was cut is removed, one without its end is completed.
+before wet
+printf '{"line":2,"input":"x0.wav","respo' >>wet/results.jsonl
+batch 0 list.csv --out wet --resume
+eight_lines
+truncate -s -1 wet/results.jsonl
+batch 0 list.csv --out wet --resume
+eight_lines
+redone wet
+mkdir pipe && mkfifo pipe/results.jsonl
+batch 1 list.csv --out pipe --resume
+grep -q 'no regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
+
+# In place: killed at random moments, again and again, then brought to an end.
+mkdir dry
+n=0
+while [ $n -lt 120 ]; do
+    make_audio noise dry/x$n.wav wav-16 1 16000 $((400 + 37 * n)) 0.1
+    n=$((n + 1))
+done
+batch 0 --inputs 'dry/*.wav' --irs ir.wav --out want
+round=0
+while [ "$round" -lt "$rounds" ]; do
+    round=$((round + 1))
+    rm -rf c && cp -r dry c
+    for delay in 0.002 0.011; do
+        "$GPUCONV" batch -b cpu -q --inputs 'c/*.wav' --irs ir.wav --out c --resume -w $((1 + round % 3)) 2>"$work/log/err" &
+        pid=$!
+        sleep "$(awk -v s=$round -v d=$delay 'BEGIN { srand(s); print d + rand() * 0.02 }')"
+        kill -9 $pid 2>"$work/log/kill"
+        wait $pid 2>"$work/log/wait"
+    done
+    batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+    same want c
+    [ "$(grep -c '"status":"done"' c/results.jsonl)" -eq 120 ] || fail "round $round: not 120 lines say done"
+done
+before c
+batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+redone c
+
+# Between the line that announces a replacement and the one that says it is done: by results.jsonl, and by the files.
+grep -v '"output":"x5.wav","status":"done"' c/results.jsonl >some && cp some c/results.jsonl
+batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+redone c
+grep -q '"output":"x5.wav","status":"done"' c/results.jsonl || fail "what was finished is not told"
+cp some c/results.jsonl && cp dry/x5.wav c/x5.wav
+batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+redone c x5.wav
+same want c
+# A copy of the folder, with other inodes and times, is known by its content; what a user brings back is an input.
+cp -r c moved && cp dry/x7.wav moved/x7.wav
+before moved
+batch 0 --inputs 'moved/*.wav' --irs ir.wav --out moved --resume
+redone moved x7.wav
+same want moved
+# Other settings cannot be applied to what is gone.
+before c
+batch 1 --inputs 'c/*.wav' --irs other.wav --out c --resume
+redone c
+grep -q 'replaced its input' c/results.jsonl || fail "not said: $(tail -n 1 c/results.jsonl)"
+batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+redone c
+# The response in place.
+cp ir.wav mine.wav
+printf 'input,response,output\nx0.wav,mine.wav,mine.wav\n' >mine.csv
+batch 0 mine.csv --out .
+cp mine.wav once.wav
+sed -i '/"status":"done"/d' results.jsonl
+batch 0 mine.csv --out . --resume
+cmp mine.wav once.wav || fail "the response was convolved twice"
