@@ -51,7 +51,7 @@ typedef enum gpuconv_status {
 /** Why a call failed, in words. */
 typedef struct gpuconv_error {
     gpuconv_status status; /**< as the call gave it back */
-    char message[512];     /**< one sentence without a full stop */
+    char message[512];     /**< one line of UTF-8 without a full stop; a long path is shortened in the middle */
 } gpuconv_error;
 
 /** A short text for a status, static. Unknown values give "unknown status". */

@@ -64,7 +64,7 @@ gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error 
         status =
             gpuconv_ir_new((const float *const *)planes, channels, frames, gc_reader_info(reader)->rate, ir, &inner);
         if (status)
-            gc_fail(error, status, "%s: %.400s", path, inner.message);
+            gc_fail(error, status, "%s: %s", path, inner.message);
     }
     for (int c = 0; planes && c < channels; c++)
         free(planes[c]);

@@ -77,8 +77,7 @@ static gpuconv_status spool(gc_source *s, const char *name, gpuconv_error *error
             unlink(path);
     }
     if (fd < 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: no room to keep it in %.200s: %s", name, folder,
-                       strerror(errno));
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: no room to keep it in %s: %s", name, folder, strerror(errno));
     int64_t got = s->kept;
     bool good = true;
     while (good && got > 0) {
@@ -91,7 +90,7 @@ static gpuconv_status spool(gc_source *s, const char *name, gpuconv_error *error
     s->fd = fd;
     s->spooled = true;
     if (!good || lseek(fd, 0, SEEK_SET) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: keeping it in %.200s: %s", name, folder, strerror(s->failure));
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: keeping it in %s: %s", name, folder, strerror(s->failure));
     return GPUCONV_OK;
 }
 

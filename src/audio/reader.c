@@ -85,7 +85,7 @@ static gpuconv_status open_library(gc_reader *r, int fd, const struct stat *st, 
     if (raw && !gc_format_raw(raw, &info)) {
         close(fd);
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "'%.60s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
+                       "'%s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
     }
     if (S_ISREG(st->st_mode)) {
         gc_paged_begin(&r->disk, fd, st->st_size);

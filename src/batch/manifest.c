@@ -4,6 +4,7 @@
 #include "../core/error.h"
 #include "../core/folder.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 #include "twins.h"
 
 #include <ctype.h>
@@ -57,10 +58,11 @@ static gc_entry *add(gc_manifest *m, int64_t *room, int64_t line) {
 }
 
 bool gc_entry_refuse(gc_entry *e, const char *what, const char *value) {
-    char text[300];
+    char text[300], shown[200];
     if (e->wrong)
         return true;
-    (void)snprintf(text, sizeof text, "%s%s%.200s%s", what, value ? " '" : "", value ? value : "", value ? "'" : "");
+    gc_visible(shown, sizeof shown, value ? value : "");
+    (void)snprintf(text, sizeof text, "%s%s%s%s", what, value ? " '" : "", shown, value ? "'" : "");
     e->wrong = strdup(text);
     return e->wrong != NULL;
 }
@@ -195,7 +197,7 @@ static gpuconv_status read_csv(const char *path, char *text, gc_manifest *m, gpu
             c++;
         if (c == COLUMNS || named[c] || count == MOST)
             return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                           "%s: '%.60s' is no column, or stands twice; they are input, response, output, gain, wet, "
+                           "%s: '%s' is no column, or stands twice; they are input, response, output, gain, wet, "
                            "dry, offset, length, seed",
                            path, name);
         named[c] = true;

@@ -61,8 +61,8 @@ static int run_measure(const char **arguments, int count) {
         return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s",
                        error.message);
     if (count == 3 && !measure.quiet)
-        fprintf(stderr, "gpuconv: %s: direct sound after %.2f ms; gpuconv ir info tells more\n", arguments[2],
-                1e3 * delay);
+        return gc_exit(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info tells more", arguments[2],
+                       1e3 * delay);
     return GC_EXIT_DONE;
 }
 

@@ -1,4 +1,5 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
+#include "../core/visible.h"
 #include "cli.h"
 
 #include <signal.h>
@@ -9,12 +10,12 @@
 static volatile int interrupted;
 
 int gc_exit(int status, const char *format, ...) {
+    char text[1024];
     va_list args;
     va_start(args, format);
-    fputs("gpuconv: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    gc_visible_print(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "gpuconv: %s\n", text);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 #include "../report/plot.h"
 #include "../report/report.h"
 #include "pipeline.h"
@@ -35,9 +36,9 @@ static void note(const gpuconv_job *job, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
-    if (vsnprintf(text, sizeof text, format, args) >= 0)
-        job->note(job->context, text);
+    gc_visible_print(text, sizeof text, format, args);
     va_end(args);
+    job->note(job->context, text);
 }
 
 static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
@@ -158,7 +159,7 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     if (!status)
         status = gpuconv_ir_gain(mixed ? mixed : *shaped, job->gain, ir, &inner);
     gpuconv_ir_free(mixed);
-    return status ? gc_fail(error, status, "%s: %.400s", job->response, inner.message) : GPUCONV_OK;
+    return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
 }
 
 /* Which frames of the result are written. */
