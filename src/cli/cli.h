@@ -56,6 +56,10 @@ const volatile int *gc_catch_signals(void);
 /* The exit status that stands for a status of the library. */
 int gc_exit_of(gpuconv_status status);
 
+/* Checks before a job begins that standard output can take its report; else says so. @return GC_EXIT_DONE or
+ * GC_EXIT_FAILED */
+int gc_check_report(void);
+
 /* Writes the report, or says that it cannot, and frees it; a NULL report is none. */
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format);
 

@@ -1,6 +1,7 @@
 /* gpuconv ir: what a response is like, how one is measured, and how one is made. */
 #include "../measure/describe.h"
 #include "../measure/sweep.h"
+#include "../report/report.h"
 #include "../synth/make.h"
 #include "cli.h"
 
@@ -24,7 +25,10 @@ static int run_info(const char **arguments, int count) {
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
-    gpuconv_report_free(report);
+    if (gc_report_has(report, "acoustics")) /* only the drawing failed */
+        (void)gc_print_report(report, (gpuconv_report_format)format);
+    else
+        gpuconv_report_free(report);
     return gc_exit(GC_EXIT_FAILED, "%s", error.message);
 }
 

@@ -2,10 +2,12 @@
 #include "../core/visible.h"
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile int interrupted;
 
@@ -21,6 +23,13 @@ int gc_exit(int status, const char *format, ...) {
 
 int gc_exit_of(gpuconv_status status) {
     return !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+}
+
+int gc_check_report(void) {
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    return flags < 0 || (flags & O_ACCMODE) == O_RDONLY
+               ? gc_exit(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
+               : GC_EXIT_DONE;
 }
 
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Silence before a response is what lies this far under its peak; so much of it is worth a word. */
 static const double onset_level = -60, onset_told = 0.005;
@@ -255,6 +256,22 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     return status;
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+                                 first.st_ino == second.st_ino);
+}
+
+/* Refuses before the job what its drawing would fail at, or overwrite. */
+static gpuconv_status check_plot(const gpuconv_job *job, gpuconv_error *error) {
+    const char *const files[] = {job->input, job->response, job->output};
+    for (int i = 0; i < 3; i++)
+        if (is_same_file(job->plot, files[i]))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "%s: the drawing would overwrite a file of the job; give it another name", job->plot);
+    return gc_plot_check(job->plot, error);
+}
+
 static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               bool announce, gpuconv_error *error) {
     task t = {.job = job, .announce = announce, .began = gc_now()};
@@ -284,7 +301,7 @@ gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_confi
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "comparisons and drawings read a job's files again: they want files, a comparison one with a "
                        "header");
-    gpuconv_status status = job->plot ? gc_plot_check(job->plot, error) : GPUCONV_OK;
+    gpuconv_status status = job->plot ? check_plot(job, error) : GPUCONV_OK;
     if (!status)
         status = attempt(job, config, report, true, error);
     if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once &&

@@ -210,7 +210,7 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .label = {"level", "energy still to come"},
                               .x = d->time,
                               .y = {d->level, d->left}}};
-        status = gc_plot_panels(panels, 6, 2, job->plot, error);
+        status = gc_plot_panels(panels, 6, 2, job->plot, job->cancel, error);
     }
     free(before);
     free(after);

@@ -82,6 +82,10 @@ void gc_report_text(gpuconv_report *r, const char *section, const char *name, co
         set(r, section, name, text_of(value));
 }
 
+bool gc_report_has(const gpuconv_report *r, const char *title) {
+    return r && json_object_get(r->root, title);
+}
+
 void gc_report_count(gpuconv_report *r, const char *section, const char *name, int64_t value) {
     if (r)
         set(r, section, name, json_integer(value));
