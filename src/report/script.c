@@ -48,7 +48,7 @@ void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
     set_text(to, "xlabel", p->x_label);
     set_text(to, "ylabel", p->y_label);
     fputs("set logscale x 2\nset logscale y 10\nset format x '2^{%L}'\nset grid\n"
-          "set key bmargin center horizontal Left reverse\n",
+          "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
           to);
     plot_series(to, p->label, p->series, p->points, "linespoints lw 2 pt 7 ps 0.5");
     for (int s = 0; s < p->series; s++) {
@@ -108,7 +108,7 @@ void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, F
     begin(to, svg, 600 * columns, 300 * rows);
     fprintf(to,
             "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\n"
-            "set key bmargin center horizontal Left reverse\n"
+            "set key bmargin center horizontal Left reverse samplen 2 width 1\n"
             "unset colorbox\nset style fill solid 1 noborder\n"
             "set palette defined (0 '#ffffff', 0.25 '#d6e6f4', 0.5 '#6aaed6', 0.75 '#1764ab', 1 '#08204a')\n",
             rows, columns);

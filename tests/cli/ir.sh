@@ -40,6 +40,12 @@ runs ir info "$impulses/small-room.flac" --report json
 for word in '"length"' '"rate"' '"direct sound after"' '"acoustics"' '"T30 s"' '"C80 dB"' '"D50 %"' '"noise dB"'; do
     grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
 done
+# Numbers are readable, and figures that do not exist are -.
+make_audio noise short.wav wav-16 1 44100 2000 0.05
+runs ir info short.wav
+grep -q '^  rate *44100 Hz$' "$work/log/out" || fail "rate: $(cat "$work/log/out")"
+awk '/^acoustics/ { on = 1; next } on && $(NF - 3) != "-" { exit 1 }' "$work/log/out" ||
+    fail "C80 of a response of 45 ms: $(cat "$work/log/out")"
 if command -v gnuplot >"$work/log/which"; then
     runs ir info "$impulses/hall.flac" --plot sheet.svg
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"

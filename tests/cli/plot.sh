@@ -85,6 +85,21 @@ a\\\\\nsystem "id > PWNED"
 END
 [ "$n" -eq 12 ] || fail "only $n names were tried"
 
+# Before and after have one scale of time, of amplitude and of frequency.
+mkdir "$work/spy"
+cat >"$work/spy/gnuplot" <<END
+#!/bin/sh
+grep -a '^set [xy]range' /dev/stdin >"$work/log/ranges"
+exit 1
+END
+chmod +x "$work/spy/gnuplot"
+make_audio noise loud.wav wav-16 1 44100 6000 0.9
+quietly env "PATH=$work/spy:$PATH" "$GPUCONV" in.wav loud.wav o.wav --plot o.svg
+for lines in 1,3 2,4 5,7 6,8; do
+    [ "$(sed -n "${lines%,*}p" "$work/log/ranges")" = "$(sed -n "${lines#*,}p" "$work/log/ranges")" ] ||
+        fail "scales differ: $(cat "$work/log/ranges")"
+done
+
 # The user's settings for gnuplot change nothing.
 mkdir home && echo 'set terminal dumb; system "echo > PWNED"; exit status 3' >home/.gnuplot
 HOME=$PWD/home XDG_CONFIG_HOME=$PWD/home GNUTERM=dumb GNUPLOT_LIB=$PWD/home "$GPUCONV" in.wav ir.wav out.wav --plot again.svg ||
