@@ -54,19 +54,22 @@ static struct {
 static int run_measure(const char **arguments, int count) {
     gpuconv_error error = {0};
     gpuconv_status status;
-    double delay = 0;
+    gc_sweep_found found = {0};
     if (count != 1 && count != 3)
         return gc_exit(GC_EXIT_USAGE, "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR; try --help");
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
-        status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &delay, &error);
+        status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &found, &error);
     if (status)
         return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s",
                        error.message);
+    if (count == 3 && !measure.quiet && found.without)
+        (void)gc_exit(GC_EXIT_DONE, "%s: %d of %d channels do not hold the sweep, the first is channel %d",
+                      arguments[0], found.without, found.channels, found.first_without);
     if (count == 3 && !measure.quiet)
         return gc_exit(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info tells more", arguments[2],
-                       1e3 * delay);
+                       1e3 * found.delay);
     return GC_EXIT_DONE;
 }
 

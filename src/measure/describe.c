@@ -117,6 +117,8 @@ gpuconv_status gc_describe(const char *path, const char *plot, gpuconv_report *r
     gc_report_count(report, "response", "frames", ir->frames);
     gc_report_measure(report, "response", "rate", ir->rate, "Hz", 1, 0);
     gc_report_count(report, "response", "channels", ir->planes);
+    if (peak == 0)
+        gc_report_text(report, "response", "note", "the response is silent");
     gc_report_measure(report, "response", "peak", 20 * log10(peak), "dBFS", 1, 0);
     gc_report_measure(report, "response", "peak at", 1e3 * (double)at / ir->rate, "ms", 1, 0);
     gc_report_measure(report, "response", "direct sound after", 1e3 * (double)gpuconv_ir_onset(ir, -20) / ir->rate,

@@ -124,10 +124,12 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement 
 
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
 static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan) {
-    double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped);
+    double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped), peak;
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
-    if (silence >= onset_told && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
+    if (gpuconv_ir_peak(shaped, &peak), peak == 0)
+        note(job, "%s: the response is silent", job->response);
+    else if (silence >= onset_told && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
