@@ -1,14 +1,19 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
+#include "core/visible.h"
 #include "lab/about.h"
 #include "lab/html.h"
 #include "lab/ptx.h"
 #include "lab/run.h"
+#include "lab/saved.h"
 #include "lab/sweep.h"
 #include "lab/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <popt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -19,8 +24,10 @@ typedef struct options {
     int json, markdown, quick, clean, no_effects, counts, quiet;
 } options;
 
+/* Prints "gpulab: WHATNAME" as one line. @return `status` */
 static int fail(int status, const char *what, const char *name) {
-    fprintf(stderr, "gpulab: %s%s\n", what, name ? name : "");
+    char shown[512];
+    fprintf(stderr, "gpulab: %s%s\n", what, gc_visible(shown, sizeof shown, name ? name : ""));
     return status;
 }
 
@@ -245,88 +252,202 @@ static int amdahl(const options *o, const char **names) {
     return failures ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Tables, or with --html a page, of a saved run or, without --from, of one made now. */
-static int report(const options *o, const char **names) {
-    int status = EXIT_DONE;
-    json_error_t error;
-    json_t *saved = o->from ? json_load_file(o->from, 0, &error) : time_modules(o, names, false, &status);
-    if (!saved && !o->from)
-        return status;
-    if (!json_is_object(saved)) {
-        json_decref(saved);
-        fprintf(stderr, "gpulab: %s: %s\n", o->from, saved ? "no report" : error.text);
-        return EXIT_FAILED;
-    }
-    if (!o->html) {
-        gc_lab_tables(saved, stdout);
-    } else {
-        FILE *to = fopen(o->html, "w");
-        if (to)
-            gc_lab_page(saved, to);
-        bool bad = !to || ferror(to);
-        if ((to && fclose(to) != 0) || bad) {
-            perror(o->html);
-            status = EXIT_FAILED;
+/* The file that a page is written to: a new one beside its target, or the target where that is no regular file, such as
+ * a pipe. */
+typedef struct page {
+    FILE *to;
+    char *target, *temporary; /* behind symbolic links; NULL when written in place */
+} page;
+
+static int fail_page(const char *path) {
+    char reason[256];
+    (void)snprintf(reason, sizeof reason, "the page cannot be written: %.100s: ", strerror(errno));
+    return fail(EXIT_FAILED, reason, path);
+}
+
+static void close_page(page *p) {
+    if (p->to)
+        (void)fclose(p->to);
+    if (p->temporary)
+        (void)unlink(p->temporary);
+    free(p->target);
+    free(p->temporary);
+    *p = (page){0};
+}
+
+static int open_page(const char *path, page *p) {
+    struct stat st;
+    int fd = -1;
+    mode_t mask = umask(0);
+    (void)umask(mask);
+    *p = (page){.target = realpath(path, NULL)};
+    if (!p->target)
+        p->target = strdup(path);
+    if (p->target && stat(p->target, &st) == 0 && !S_ISREG(st.st_mode)) {
+        fd = open(p->target, O_WRONLY | O_CLOEXEC);
+    } else if (p->target && asprintf(&p->temporary, "%s.XXXXXX", p->target) >= 0) {
+        fd = mkostemp(p->temporary, O_CLOEXEC);
+        if (fd < 0) {
+            free(p->temporary);
+            p->temporary = NULL;
         }
     }
+    if (fd >= 0 && (!p->temporary || fchmod(fd, 0666 & ~mask) == 0) && (p->to = fdopen(fd, "w")) != NULL)
+        return EXIT_DONE;
+    (void)fail_page(path);
+    if (fd >= 0)
+        close(fd);
+    close_page(p);
+    return EXIT_FAILED;
+}
+
+/* Writes the page and gives the file its name once it is whole. */
+static int write_page(const json_t *saved, page *p, const char *path) {
+    gc_lab_page(saved, p->to);
+    bool bad = ferror(p->to) != 0;
+    bad = fclose(p->to) != 0 || bad;
+    p->to = NULL;
+    if (bad || (p->temporary && rename(p->temporary, p->target) != 0))
+        return fail_page(path);
+    free(p->temporary);
+    p->temporary = NULL;
+    return EXIT_DONE;
+}
+
+/* Prints tables, or writes a page with --html, of a saved run or, without --from, of one made now. */
+static int report(const options *o, const char **names) {
+    page p = {0};
+    gpuconv_error error = {0};
+    int status = EXIT_DONE;
+    json_t *saved = NULL;
+    if (o->from && names && names[0])
+        return fail(EXIT_USAGE, "report --from takes no modules, but was given ", names[0]);
+    if (o->from && gc_lab_saved_load(o->from, &saved, &error) != GPUCONV_OK)
+        return fail(EXIT_FAILED, error.message, NULL);
+    if (o->html && open_page(o->html, &p) != EXIT_DONE) { /* before a run of minutes */
+        json_decref(saved);
+        return EXIT_FAILED;
+    }
+    if (!saved)
+        saved = time_modules(o, names, false, &status);
+    if (saved && !o->html)
+        gc_lab_tables(saved, stdout);
+    else if (saved && write_page(saved, &p, o->html) != EXIT_DONE)
+        status = EXIT_FAILED;
+    close_page(&p);
     json_decref(saved);
     return status;
 }
 
+/* A command, the letters of the options that it reads, and how many arguments it takes at most. */
 static const struct command {
     const char *name;
     int (*call)(const options *o, const char **arguments);
-} commands[] = {{"list", list},    {"show", show},     {"ptx", ptx},     {"run", run},      {"check", check},
-                {"device", about}, {"report", report}, {"sweep", sweep}, {"amdahl", amdahl}};
+    const char *options;
+    int arguments;
+} commands[] = {{"list", list, "", 0},
+                {"show", show, "m", 64},
+                {"ptx", ptx, "C", 64},
+                {"run", run, "sjQcq", 64},
+                {"check", check, "sjQcnq", 64},
+                {"device", about, "trS", 0},
+                {"report", report, "sQcfHq", 64},
+                {"sweep", sweep, "jq", 2},
+                {"amdahl", amdahl, "q", 0}};
+
+static const struct command *find_command(const char *name) {
+    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* Refuses options that the command would ignore, and arguments that are too many. */
+static int check_use(const struct command *command, const struct poptOption *table, const char *letters,
+                     const char **arguments) {
+    int count = 0;
+    for (const char *c = letters; *c; c++)
+        for (const struct poptOption *o = table; o->longName; o++)
+            if (o->shortName == *c && !strchr(command->options, *c)) {
+                fprintf(stderr, "gpulab: --%s does not go with %s; try --help\n", o->longName, command->name);
+                return EXIT_USAGE;
+            }
+    while (arguments && arguments[count])
+        count++;
+    if (count <= command->arguments)
+        return EXIT_DONE;
+    fprintf(stderr, "gpulab: %s takes %d argument%s at most, not %d; try --help\n", command->name, command->arguments,
+            command->arguments == 1 ? "" : "s", count);
+    return EXIT_USAGE;
+}
+
+static const char usage[] =
+    "COMMAND [ARGUMENT...]\n"
+    "The kernels of CUDA courses, measured on this machine.\n\n"
+    "  list                 the modules\n"
+    "  show MODULE...       the idea, the ladder, the source's place\n"
+    "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
+    "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
+    "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
+    "  device               what the GPU has, and the occupancy of a launch\n"
+    "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
+    "  amdahl               what the measured share of vector-add promises at the most\n"
+    "  report               a run as tables, or with --html as a page\n"
+    "\nOptions:";
+
+/* Reads the options and runs the command. */
+static int serve(poptContext context, const struct poptOption *table, options *o, const long long *shared) {
+    char letters[64] = "", shown[200];
+    int letter;
+    while ((letter = poptGetNextOpt(context)) > 0)
+        if (!strchr(letters, letter) && strlen(letters) + 1 < sizeof letters)
+            letters[strlen(letters)] = (char)letter;
+    o->shape.shared = *shared;
+    const char *name = poptGetArg(context);
+    const struct command *command = find_command(name);
+    if (letter < -1) {
+        fprintf(stderr, "gpulab: %s: %s; try --help\n", gc_visible(shown, sizeof shown, poptBadOption(context, 0)),
+                poptStrerror(letter));
+        return EXIT_USAGE;
+    }
+    if (!name) {
+        poptPrintHelp(context, stderr, 0);
+        return EXIT_USAGE;
+    }
+    if (!command) {
+        fprintf(stderr, "gpulab: %s: no such command; try --help\n", gc_visible(shown, sizeof shown, name));
+        return EXIT_USAGE;
+    }
+    const char **arguments = poptGetArgs(context);
+    int status = check_use(command, table, letters, arguments);
+    return status ? status : command->call(o, arguments);
+}
 
 int main(int argc, const char **argv) {
     options o = {.shape = {.threads = 256, .registers = 32}};
     long long shared = 0;
     struct poptOption table[] = {
-        {"size", 's', POPT_ARG_STRING, &o.size, 0, "run: at this size, such as 4096x4096x4096", "SIZE"},
-        {"json", 'j', POPT_ARG_NONE, &o.json, 0, "print JSON instead of tables", NULL},
-        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 0, "show: as a chapter in Markdown", NULL},
-        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 0, "check: small sizes only, no effects", NULL},
-        {"clean", 'c', POPT_ARG_NONE, &o.clean, 0,
+        {"size", 's', POPT_ARG_STRING, &o.size, 's', "run, check, report: at this size, such as 4096x4096x4096",
+         "SIZE"},
+        {"json", 'j', POPT_ARG_NONE, &o.json, 'j', "print JSON instead of tables", NULL},
+        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 'm', "show: as a chapter in Markdown", NULL},
+        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 'Q', "check: small sizes only, no effects", NULL},
+        {"clean", 'c', POPT_ARG_NONE, &o.clean, 'c',
          "check: without races that are the lesson and without other people's kernels", NULL},
-        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 0, "check: compare only, time nothing", NULL},
-        {"counts", 'C', POPT_ARG_NONE, &o.counts, 0, "ptx: the table only", NULL},
-        {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
-        {"html", 'H', POPT_ARG_STRING, &o.html, 0, "report: as a page of its own", "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 0, "device: threads a block (256)", "COUNT"},
-        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 0, "device: registers a thread (32)", "COUNT"},
-        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 0, "device: bytes of shared memory a block (0)", "BYTES"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "no progress", NULL},
+        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 'n', "check: compare only, time nothing", NULL},
+        {"counts", 'C', POPT_ARG_NONE, &o.counts, 'C', "ptx: the table only", NULL},
+        {"from", 'f', POPT_ARG_STRING, &o.from, 'f', "report: of what run --json wrote, instead of a run now", "FILE"},
+        {"html", 'H', POPT_ARG_STRING, &o.html, 'H', "report: as a page of its own", "FILE"},
+        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 't', "device: threads a block (256)", "COUNT"},
+        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 'r', "device: registers a thread (32)", "COUNT"},
+        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 'S', "device: bytes of shared memory a block (0)", "BYTES"},
+        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 'q', "no progress", NULL},
         POPT_AUTOHELP POPT_TABLEEND};
     poptContext context = poptGetContext("gpulab", argc, argv, table, 0);
     if (!context)
         return fail(EXIT_FAILED, "out of memory", NULL);
-    poptSetOtherOptionHelp(
-        context, "COMMAND [ARGUMENT...]\n"
-                 "The kernels of CUDA courses, measured on this machine.\n\n"
-                 "  list                 the modules\n"
-                 "  show MODULE...       the idea, the ladder, the source's place\n"
-                 "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
-                 "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
-                 "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
-                 "  device               what the GPU has, and the occupancy of a launch\n"
-                 "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
-                 "  amdahl               what the measured share of vector-add promises at the most\n"
-                 "  report               a run as tables, or with --html as a page\n"
-                 "\nOptions:");
-    int status = EXIT_USAGE, bad = poptGetNextOpt(context);
-    o.shape.shared = shared;
-    const char *name = poptGetArg(context);
-    const struct command *command = NULL;
-    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            command = &commands[i];
-    if (bad < -1)
-        fprintf(stderr, "gpulab: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-    else if (!command)
-        fprintf(stderr, "gpulab: %s: no such command; try --help\n", name ? name : "nothing");
-    else
-        status = command->call(&o, poptGetArgs(context));
+    poptSetOtherOptionHelp(context, usage);
+    int status = serve(context, table, &o, &shared);
     poptFreeContext(context);
     free(o.size);
     free(o.from);

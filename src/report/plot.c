@@ -192,9 +192,24 @@ static bool copy_bytes(int from, int to) {
     return got == 0;
 }
 
+/* Writes the drawing into what is there and no regular file, such as a pipe. */
+static gpuconv_status save_in_place(int drawing, const char *path, gpuconv_error *error) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC), reason;
+    bool good = fd >= 0 && copy_bytes(drawing, fd);
+    reason = errno;
+    if (fd >= 0 && close(fd) != 0 && good) {
+        good = false;
+        reason = errno;
+    }
+    return good ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(reason));
+}
+
 /* Copies the drawing to `path`, which it replaces at one stroke: a file under a temporary name in the same folder takes
  * the name once it is whole. */
 static gpuconv_status save(int drawing, const char *path, gpuconv_error *error) {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return save_in_place(drawing, path, error);
     unsigned random[2] = {(unsigned)getpid(), (unsigned)time(NULL)};
     char temporary[PATH_ROOM], *target = realpath(path, NULL), *folder = folder_of(target ? target : path);
     if (getrandom(random, sizeof random, GRND_NONBLOCK) < 0)
