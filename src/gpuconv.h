@@ -51,7 +51,7 @@ typedef enum gpuconv_status {
 /** Why a call failed, in words. */
 typedef struct gpuconv_error {
     gpuconv_status status; /**< as the call gave it back */
-    char message[512];     /**< one sentence without a full stop */
+    char message[512];     /**< one line of UTF-8 without a full stop; a long path is shortened in the middle */
 } gpuconv_error;
 
 /** A short text for a status, static. Unknown values give "unknown status". */
@@ -442,7 +442,9 @@ GPUCONV_API gpuconv_job gpuconv_job_default(void);
 /** Convolves input with response into output, in constant memory. The output takes its container from its extension
  * and its sample format from the input where the job does not say else, carries the input's strings, cue points and
  * broadcast chunk, and appears under its name only when it is whole; on any failure nothing is left and an older file
- * is untouched. `report` may be NULL. Errors as above, CANCELLED when *cancel was raised. */
+ * is untouched. Comparison and drawing come after the output: what the drawing needs is checked before the job begins,
+ * and where one of them fails all the same, the output stays and the report holds what was measured. `report` may be
+ * NULL. Errors as above, CANCELLED when *cancel was raised. */
 GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config,
                                                  gpuconv_report *report, gpuconv_error *error);
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/ring.h"
+#include "core/visible.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,6 +64,19 @@ static void every_status_has_a_text_of_its_own(void **state) {
     assert_string_equal(gpuconv_status_text((gpuconv_status)-1), "unknown status");
 }
 
+/* As iconv and every strict decoder take it. */
+static bool is_utf8(const char *text) {
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        int more = *s < 0x80 ? 0 : (*s & 0xe0) == 0xc0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : (*s & 0xf8) == 0xf0 ? 3 : -1;
+        if (more < 0)
+            return false;
+        for (s++; more > 0; more--, s++)
+            if ((*s & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
 static void a_long_message_is_cut_not_overrun(void **state) {
     (void)state;
     struct {
@@ -76,10 +90,66 @@ static void a_long_message_is_cut_not_overrun(void **state) {
     assert_int_equal(gc_fail(&e.error, GPUCONV_ERROR_FILE, "%s: gone", name), GPUCONV_ERROR_FILE);
     assert_int_equal(e.error.status, GPUCONV_ERROR_FILE);
     assert_int_equal(strlen(e.error.message), sizeof e.error.message - 1);
+    assert_non_null(strstr(e.error.message, "n...n"));
+    assert_string_equal(strrchr(e.error.message, ':'), ": gone"); /* the reason is kept */
     assert_int_equal(e.behind[0], 'x');
+    char wide[2 * 5000 + 1];
+    for (int i = 0; i < 5000; i++)
+        memcpy(wide + 2 * i, "\xc3\xa9", 3);
+    for (int shift = 0; shift < 4; shift++) { /* no character is cut */
+        gc_fail(&e.error, GPUCONV_ERROR_FILE, "%.*s%s: gone", shift, "abc", wide);
+        CHECK(is_utf8(e.error.message), "shift %d is no UTF-8: %s", shift, e.error.message);
+        assert_null(strstr(e.error.message, "\\x"));
+        assert_string_equal(strrchr(e.error.message, ':'), ": gone");
+    }
+    gc_fail(&e.error, GPUCONV_ERROR_FILE, "%s: gone", "a\nb\033[31m\377");
+    assert_string_equal(e.error.message, "a\\nb\\x1b[31m\\xff: gone");
     assert_int_equal(gc_fail(NULL, GPUCONV_ERROR_STATE, "nobody reads this"), GPUCONV_ERROR_STATE);
     assert_int_equal(gc_fail_memory(&e.error, "the test"), GPUCONV_ERROR_MEMORY);
     assert_string_equal(e.error.message, "out of memory for the test");
+}
+
+/* ---- Visible text --------------------------------------------------------------------------------------------------
+ */
+
+static void control_characters_become_escapes(void **state) {
+    (void)state;
+    static const struct {
+        const char *from, *to;
+    } cases[] = {{"", ""},
+                 {"plain 'text' \"with\" \\ and {@$`%", "plain 'text' \"with\" \\ and {@$`%"},
+                 {"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\xb5", "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\xb5"},
+                 {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
+                 {"\x01\x07\x1b\x7f", "\\x01\\x07\\x1b\\x7f"},
+                 {"\xc2\x85\xc2\x9b", "\\u0085\\u009b"},                 /* C1, of which U+009B is a CSI */
+                 {"\xe2\x80\xae.exe\xe2\x81\xa6", "\\u202e.exe\\u2066"}, /* writing direction */
+                 {"\xe2\x80\xa8", "\\u2028"},
+                 {"\xef\xbf\xbf\xf4\x8f\xbf\xbf", "\\uffff\\U10ffff"},
+                 {"\xff\x80", "\\xff\\x80"},
+                 {"\xc3", "\\xc3"},
+                 {"\xc3(", "\\xc3("},
+                 {"\xe2\x82", "\\xe2\\x82"},
+                 {"\xc0\x8a", "\\xc0\\x8a"},                    /* overlong newline */
+                 {"\xe0\x80\x8a", "\\xe0\\x80\\x8a"},           /* again */
+                 {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           /* surrogate */
+                 {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}}; /* above U+10FFFF */
+    char to[100];
+    for (int i = 0; i < COUNT(cases); i++)
+        assert_string_equal(gc_visible(to, sizeof to, cases[i].from), cases[i].to);
+}
+
+static void a_text_is_shortened_in_the_middle(void **state) {
+    (void)state;
+    char to[32];
+    assert_string_equal(gc_visible(to, 11, "0123456789"), "0123456789");
+    assert_string_equal(gc_visible(to, 11, "0123456789a"), "012...789a");
+    assert_string_equal(gc_visible(to, 11, "\n\n\n\n\n\n"), "\\n...\\n\\n");
+    for (size_t room = 0; room <= sizeof to; room++) { /* whatever fits */
+        memset(to, 'x', sizeof to);
+        gc_visible(to, room, "h\xc3\xa9\xe2\x82\xac\n\xff\xf0\x9f\x8e\xb5 and a text that is longer than all of them");
+        CHECK(room == 0 || (memchr(to, 0, room) && is_utf8(to)), "room %zu", room);
+        CHECK(room == sizeof to || to[room] == 'x', "room %zu: written behind it", room);
+    }
 }
 
 /* ---- The ring --------------------------------------------------------------------------------------------------- */
@@ -202,6 +272,8 @@ int main(void) {
         cmocka_unit_test(rounding_helpers_hold_at_their_edges),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test(a_long_message_is_cut_not_overrun),
+        cmocka_unit_test(control_characters_become_escapes),
+        cmocka_unit_test(a_text_is_shortened_in_the_middle),
         cmocka_unit_test(a_ring_passes_every_slot_on_in_order),
         cmocka_unit_test(stopping_a_ring_wakes_everybody),
         cmocka_unit_test(a_closed_ring_gives_what_it_holds_before_it_ends),

@@ -1,5 +1,6 @@
 /* ISO 3382's figures of decays that were constructed to have them, with and without noise behind them. */
 #include "check.h"
+#include "dsp/bands.h"
 #include "measure/acoustics.h"
 #include "oracle.h"
 
@@ -46,6 +47,60 @@ static void figures_of_constructed_decays_are_within_a_hundredth(void **state) {
             CHECK(a.noise < -60, "noise of %g dB where there is none", a.noise);
             free(taps);
         }
+}
+
+static void figures_that_do_not_exist_are_nan(void **state) {
+    (void)state;
+    const double rate = 44100;
+    static const double ends[] = {0, 0.01, 0.045, 0.0799};
+    float *taps = calloc(44100, sizeof *taps);
+    gc_acoustics a;
+    assert_non_null(taps);
+    assert_true(gc_acoustics_of(taps, 44100, rate, 0, &a, NULL)); /* silence */
+    CHECK(isnan(a.edt) && isnan(a.t30) && isnan(a.c80) && isnan(a.d50) && isnan(a.centre), "figures of silence");
+    for (int e = 0; e < COUNT(ends); e++) /* what ends within 80 ms has no energy behind them */
+        for (int whole = 0; whole < 2; whole++) {
+            oracle_random random = {.state = 5};
+            int64_t sounding = 1 + (int64_t)(ends[e] * rate);
+            for (int64_t i = 0; i < 44100; i++)
+                taps[i] = i < sounding ? (i ? oracle_uniform(&random) : 1) : 0;
+            assert_true(gc_acoustics_of(taps, whole ? 44100 : sounding, rate, 0, &a, NULL));
+            CHECK(isnan(a.c80), "C80 of %g dB for a response of %g s", a.c80, ends[e]);
+            CHECK(a.d50 >= 0 && a.d50 <= 1 && !(a.centre < 0), "D50 %g, centre %g", a.d50, a.centre);
+            for (double band = 125; band <= 8000; band *= 2) {
+                assert_true(gc_acoustics_of(taps, whole ? 44100 : sounding, rate, band, &a, NULL));
+                CHECK(isnan(a.c80) || a.c80 <= 150, "C80 of %g dB at %g Hz for %g s", a.c80, band, ends[e]);
+            }
+        }
+    free(taps);
+}
+
+static void bands_hold_a_bin_each(void **state) {
+    (void)state;
+    enum { BANDS = 150 };
+    static const double rates[] = {100, 8000, 44100, 48000, 96000, 192000, 768000};
+    double hz[BANDS], level[BANDS];
+    for (int r = 0; r < COUNT(rates); r++) {
+        int64_t points = gc_bands_points(1, rates[r]);
+        double *power = calloc((size_t)points / 2, sizeof *power);
+        assert_non_null(power);
+        for (int64_t k = 0; k < points / 2; k++)
+            power[k] = 0.01;
+        gc_bands(power, points, rates[r], BANDS, hz, level);
+        for (int b = 0; b < BANDS; b++) {
+            CHECK(hz[b] > (b ? hz[b - 1] : gc_bands_lowest(rates[r])) && hz[b] < rates[r] / 2, "%g Hz", hz[b]);
+            CHECK(fabs(level[b] + 20) < 1e-9, "band %d at %g Hz of %g: %g dB", b, hz[b], rates[r], level[b]);
+        }
+        /* A single line stands in one band: none is counted twice. */
+        memset(power, 0, (size_t)points / 2 * sizeof *power);
+        power[points / 8] = 1;
+        gc_bands(power, points, rates[r], BANDS, hz, level);
+        int seen = 0;
+        for (int b = 0; b < BANDS; b++)
+            seen += !isnan(level[b]);
+        assert_int_equal(seen, 1);
+        free(power);
+    }
 }
 
 static void noise_behind_a_decay_is_found_and_left_out(void **state) {
@@ -117,6 +172,8 @@ static void the_curve_falls_as_the_decay_does(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_of_constructed_decays_are_within_a_hundredth),
+        cmocka_unit_test(figures_that_do_not_exist_are_nan),
+        cmocka_unit_test(bands_hold_a_bin_each),
         cmocka_unit_test(noise_behind_a_decay_is_found_and_left_out),
         cmocka_unit_test(too_much_noise_gives_no_figure_instead_of_a_wrong_one),
         cmocka_unit_test(octaves_are_told_apart),

@@ -3,6 +3,7 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 
 #include <fcntl.h>
 #include <portaudio.h>
@@ -53,10 +54,13 @@ static char *sound_list(gpuconv_error *error) {
     for (int i = 0; text && i < count; i++) {
         const PaDeviceInfo *d = Pa_GetDeviceInfo(i);
         const PaHostApiInfo *host = Pa_GetHostApiInfo(d->hostApi);
-        used += (size_t)snprintf(text + used, LINE, "%3d %s %.200s (%.60s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
-                                 i == Pa_GetDefaultOutputDevice() ? "*" : " ", d->name, host ? host->name : "",
-                                 d->maxInputChannels, d->maxOutputChannels, d->defaultSampleRate,
-                                 1e3 * d->defaultLowOutputLatency, i == Pa_GetDefaultOutputDevice() ? ", default" : "",
+        char name[200], system[60];
+        gc_visible(name, sizeof name, d->name);
+        gc_visible(system, sizeof system, host ? host->name : "");
+        used += (size_t)snprintf(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
+                                 i == Pa_GetDefaultOutputDevice() ? "*" : " ", name, system, d->maxInputChannels,
+                                 d->maxOutputChannels, d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
+                                 i == Pa_GetDefaultOutputDevice() ? ", default" : "",
                                  i == Pa_GetDefaultInputDevice() ? ", default input" : "");
     }
     if (text && used == 0)

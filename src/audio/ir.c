@@ -65,7 +65,7 @@ gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_
         status =
             gpuconv_ir_new((const float *const *)planes, channels, frames, gc_reader_info(reader)->rate, ir, &inner);
         if (status)
-            gc_fail(error, status, "%s: %.400s", path, inner.message);
+            gc_fail(error, status, "%s: %s", path, inner.message);
     }
     for (int c = 0; planes && c < channels; c++)
         free(planes[c]);

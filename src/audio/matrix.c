@@ -5,6 +5,7 @@
  */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 #include "../dsp/ir.h"
 
 #include <errno.h>
@@ -50,9 +51,9 @@ static gpuconv_status wrong(const matrix *m, gpuconv_error *error, const char *f
     char text[384];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
+    gc_visible_print(text, sizeof text, format, args);
     va_end(args);
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%.100s, line %d: %s", m->path, m->line, text);
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: %s", m->path, m->line, text);
 }
 
 /* Cuts a line into words in place; "..." is one word; # begins a comment. -1: too many, or a quote without its end. */
@@ -144,7 +145,7 @@ static gpuconv_status find_file(matrix *m, const char *name, int *number_of_it, 
         free(path);
         if (status == GPUCONV_ERROR_MEMORY)
             return gc_fail_memory(error, m->path);
-        gc_fail(error, status, "%.100s, line %d: %.350s", m->path, m->line,
+        gc_fail(error, status, "%s, line %d: %s", m->path, m->line,
                 *inner.message ? inner.message : "more than 4096 files");
         return status;
     }
@@ -175,13 +176,13 @@ static gpuconv_status read_line(matrix *m, char **word, int words, gpuconv_error
     if (!channel_of(word[0], &e.input) || !channel_of(word[1], &e.output))
         return wrong(m, error, "inputs and outputs are numbers from 1 to %d", GC_CHANNELS_MOST);
     if (words > 3 && !channel_of(word[3], &e.channel))
-        return wrong(m, error, "'%.40s' is no channel: they are numbered from 1", word[3]);
+        return wrong(m, error, "'%s' is no channel: they are numbered from 1", word[3]);
     if (words > 4 && !(number(word[4], &gain) && gain >= -200 && gain <= 200))
-        return wrong(m, error, "'%.40s' is no gain in decibels within -200 and 200", word[4]);
+        return wrong(m, error, "'%s' is no gain in decibels within -200 and 200", word[4]);
     double *const times[] = {&e.delay, &e.offset, &e.length};
     for (int i = 5; i < words; i++)
         if (!time_of(word[i], times[i - 5]))
-            return wrong(m, error, "'%.40s' is no time in seconds", word[i]);
+            return wrong(m, error, "'%s' is no time in seconds", word[i]);
     e.factor = pow(10, gain / 20);
     m->inputs = e.input >= m->inputs ? e.input + 1 : m->inputs;
     m->outputs = e.output >= m->outputs ? e.output + 1 : m->outputs;
@@ -196,7 +197,7 @@ static gpuconv_status route_of(const matrix *m, char **word, entry *e, gpuconv_e
         return wrong(m, error, "/convolver/new must come first");
     if (!channel_of(word[0], &e->input) || !channel_of(word[1], &e->output) || e->input >= m->inputs ||
         e->output >= m->outputs)
-        return wrong(m, error, "%.20s to %.20s is no route of %d inputs and %d outputs", word[0], word[1], m->inputs,
+        return wrong(m, error, "%s to %s is no route of %d inputs and %d outputs", word[0], word[1], m->inputs,
                      m->outputs);
     return GPUCONV_OK;
 }
@@ -285,7 +286,7 @@ static gpuconv_status conf_line(matrix *m, char **word, int words, gpuconv_error
     if (strcmp(word[0], "/input/name") == 0 || strcmp(word[0], "/output/name") == 0)
         return GPUCONV_OK; /* of JACK's ports: there are none here */
     return wrong(m, error,
-                 "'%.60s' is not known; /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy are",
+                 "'%s' is not known; /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy are",
                  word[0]);
 }
 
@@ -309,11 +310,11 @@ static gpuconv_status place_of(matrix *m, const entry *e, place *p, gpuconv_erro
     }
     const gpuconv_ir *ir = m->file[e->file].ir;
     if (e->channel >= ir->planes)
-        return wrong(m, error, "%.200s has %d channel%s, not %d", m->file[e->file].path, ir->planes,
+        return wrong(m, error, "%s has %d channel%s, not %d", m->file[e->file].path, ir->planes,
                      ir->planes == 1 ? "" : "s", e->channel + 1);
     if (p->from >= ir->frames)
-        return wrong(m, error, "%.200s has %lld frames and none from %lld on", m->file[e->file].path,
-                     (long long)ir->frames, (long long)p->from);
+        return wrong(m, error, "%s has %lld frames and none from %lld on", m->file[e->file].path, (long long)ir->frames,
+                     (long long)p->from);
     int64_t left = ir->frames - p->from;
     p->frames = p->frames ? gc_min(p->frames, left) : left;
     p->at -= ir->lead;

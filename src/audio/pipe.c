@@ -63,7 +63,7 @@ static bool keep_until(gc_source *s, int64_t count) {
 static gpuconv_status fail(const gc_source *s, const char *what, const char *folder, gpuconv_error *error) {
     if (s->failure == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", s->name);
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%.200s%s%s", s->name, what, folder, *what ? ": " : "",
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%s%s%s", s->name, what, folder, *what ? ": " : "",
                    strerror(s->failure));
 }
 

@@ -168,7 +168,7 @@ static gpuconv_status open_library(gc_reader *r, int fd, bool regular, int64_t s
     if (raw && !gc_format_raw(raw, &info)) {
         close(fd);
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "'%.60s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
+                       "'%s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
     }
     gpuconv_status status = regular ? open_disk(r, fd, size, &info, error) : open_pipe(r, fd, &info, error);
     return status ? status : take_over(r, &info, error);

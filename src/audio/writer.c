@@ -167,7 +167,7 @@ static gpuconv_status choose_format(const char *path, const gc_output_wish *wish
     int container = named ? gc_format_container_named(named) : standard ? SF_FORMAT_WAV : gc_format_container(path);
     if (!container && named)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "no such format: '%.40s'; such as wav, flac, aiff, w64, rf64, caf, "
+                       "no such format: '%s'; such as wav, flac, aiff, w64, rf64, caf, "
                        "au, ogg, opus, mp3 and raw are",
                        named);
     if (!container)
@@ -178,7 +178,7 @@ static gpuconv_status choose_format(const char *path, const gc_output_wish *wish
     int encoding = wish && wish->encoding ? gc_format_encoding_named(wish->encoding) : 0;
     if (wish && wish->encoding && !encoding)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "no such encoding: '%.40s'; such as u8, s16, s24, s32, float, double, ulaw, alaw and vorbis are",
+                       "no such encoding: '%s'; such as u8, s16, s24, s32, float, double, ulaw, alaw and vorbis are",
                        wish->encoding);
     *format = encoding ? gc_format_exactly(container, encoding, channels, like->rate)
                        : gc_format_for(container, like->file_format, channels, like->rate);

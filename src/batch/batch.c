@@ -510,7 +510,7 @@ static gpuconv_status begin(run *r, gpuconv_error *error) {
     char path[8192];
     gpuconv_status status = choose_processors(r, error);
     if (!status && snprintf(path, sizeof path, "%s/results.jsonl", r->batch->folder) >= (int)sizeof path)
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%.200s...: too long a name", r->batch->folder);
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: too long a name", r->batch->folder);
     if (!status)
         status = gc_make_folders(path, error);
     r->seen.total = r->batch->manifest->entries;

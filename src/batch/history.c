@@ -18,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Longer than any line that a batch writes: three names of 4096 bytes, each byte as six characters and as two digits. */
+/* Longer than any line that a batch writes: three names of 4096 bytes, each byte as six characters and as two digits.
+ */
 enum { LINE_MOST = 128 * 1024 };
 
 /* The state of a response that several entries share. */
@@ -276,9 +277,8 @@ static void judge_entry(void *context, int64_t i, int worker) {
     char path[8192];
     (void)worker;
     h->verdict[i] = GC_VERDICT_DO;
-    if (!e->wrong && p->known &&
-        snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path && stat(path, &st) == 0 &&
-        S_ISREG(st.st_mode))
+    if (!e->wrong && p->known && snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path &&
+        stat(path, &st) == 0 && S_ISREG(st.st_mode))
         h->verdict[i] = (unsigned char)judge_file(h, p, e, path, &st);
 }
 

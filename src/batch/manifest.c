@@ -5,6 +5,7 @@
 #include "../core/folder.h"
 #include "../core/memory.h"
 #include "../core/output_file.h"
+#include "../core/visible.h"
 #include "patterns.h"
 #include "targets.h"
 #include "text.h"
@@ -64,7 +65,7 @@ bool gc_entry_refuse(gc_entry *e, const char *what, const char *value) {
     char text[400], shown[201];
     if (e->wrong)
         return true;
-    gc_text_shorten(value ? value : "", sizeof shown - 1, shown);
+    gc_visible(shown, sizeof shown, value ? value : "");
     (void)snprintf(text, sizeof text, "%.190s%s%s%s", what, value ? " '" : "", shown, value ? "'" : "");
     e->wrong = strdup(text);
     return e->wrong != NULL;
@@ -203,7 +204,7 @@ static gpuconv_status read_csv(const char *path, char *text, gc_manifest *m, gpu
             c++;
         if (c == COLUMNS || named[c] || count == MOST)
             return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                           "%s: '%.60s' is no column, or stands twice; they are input, response, output, gain, wet, "
+                           "%s: '%s' is no column, or stands twice; they are input, response, output, gain, wet, "
                            "dry, offset, length, seed",
                            path, name);
         named[c] = true;

@@ -39,25 +39,6 @@ char *gc_text_utf8(const char *text, bool *changed) {
     return made;
 }
 
-static bool continues(char c) {
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-void gc_text_shorten(const char *text, size_t most, char *to) {
-    size_t length = strlen(text), head = (most - 3) / 2, tail = most - 3 - head;
-    if (length <= most) {
-        memcpy(to, text, length + 1);
-        return;
-    }
-    for (int back = 0; back < 3 && head > 0 && continues(text[head]); back++)
-        head--;
-    for (int on = 0; on < 3 && tail > 0 && continues(text[length - tail]); on++)
-        tail--;
-    memcpy(to, text, head);
-    memcpy(to + head, "...", 3);
-    memcpy(to + head + 3, text + length - tail, tail + 1);
-}
-
 char *gc_text_hex(const char *text) {
     size_t length = strlen(text);
     char *made = gc_calloc(2 * (int64_t)length + 1, 1);

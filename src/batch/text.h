@@ -11,10 +11,6 @@ size_t gc_text_character(const char *text);
 /* Returns a copy, to be freed, in which every byte that belongs to no UTF-8 character is U+FFFD. NULL: no memory. */
 char *gc_text_utf8(const char *text, bool *changed);
 
-/* Writes the text with its middle left out, as "begin...end", if it is longer than `most` >= 16 bytes. Characters are
- * not cut. `to` has room for most + 1 bytes. */
-void gc_text_shorten(const char *text, size_t most, char *to);
-
 /* Returns the bytes as hexadecimal digits, to be freed. NULL: no memory. */
 char *gc_text_hex(const char *text);
 

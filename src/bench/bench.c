@@ -198,7 +198,7 @@ gpuconv_status gc_bench_draw_roofline(const gc_bench *b, const char *path, gpuco
             p.series++;
         }
     }
-    return gc_plot_write(&p, path, error);
+    return gc_plot_write(&p, path, b->cancel, error);
 }
 
 static void tell(const gc_bench *b, const gc_bench_case *what, const outcome *o, double operations, bool chosen,
@@ -421,5 +421,5 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = y[i][a];
         }
-    return gc_plot_write(&p, plot, error);
+    return gc_plot_write(&p, plot, b->cancel, error);
 }

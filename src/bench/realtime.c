@@ -291,7 +291,7 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
                  .points = {false, true},
                  .x = x,
                  .y = {y, deadline}};
-    return gc_plot_write(&p, s->what->plot, error);
+    return gc_plot_write(&p, s->what->plot, b->cancel, error);
 }
 
 /* What a run came to; `ran` is false where memory ended before. */

@@ -38,7 +38,8 @@ extern const gc_command *const gc_commands[]; /* NULL at the end */
 /* Sets the options by the arguments, argv[0] being the command's name, and runs it. Gives the exit status. */
 int gc_command_run(const gc_command *command, int argc, const char **argv);
 
-/* "gpuconv: TEXT" on standard error; gives back `status`. */
+/* Prints "gpuconv: TEXT" on standard error as one line: control characters of file names become escapes, and a text of
+ * more than 1023 bytes is shortened in the middle. @return `status` */
 int gc_exit(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* What an option's words are; the tables and gc_choose read the same text. */
@@ -54,6 +55,10 @@ const volatile int *gc_catch_signals(void);
 
 /* The exit status that stands for a status of the library. */
 int gc_exit_of(gpuconv_status status);
+
+/* Checks before a job begins that standard output can take its report; else says so. @return GC_EXIT_DONE or
+ * GC_EXIT_FAILED */
+int gc_check_report(void);
 
 /* Writes the report, or says that it cannot, and frees it; a NULL report is none. */
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format);

@@ -1,5 +1,6 @@
 /* gpuconv batch: a whole corpus, by manifest or by patterns. */
 #include "../batch/batch.h"
+#include "../core/visible.h"
 #include "cli.h"
 #include "progress.h"
 
@@ -82,6 +83,7 @@ static gpuconv_status read_manifest(const options *o, const char *path, gc_manif
 
 static int finish(options *o, gpuconv_status status, const gc_batch_progress *p, const gpuconv_error *error,
                   bool first) {
+    char folder[512];
     gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
@@ -92,7 +94,7 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
             fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
             fprintf(stderr, "; %lld samples clipped", (long long)p->clipped);
-        fprintf(stderr, "; %s/results.jsonl has each\n", o->out);
+        fprintf(stderr, "; %s/results.jsonl has each\n", gc_visible(folder, sizeof folder, o->out));
     }
     return status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED
            : status || (first && p->failed)

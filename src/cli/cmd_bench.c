@@ -1,6 +1,8 @@
 /* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
 #include "../bench/bench.h"
 #include "../bench/processes.h"
+#include "../report/plot.h"
+#include "../report/report.h"
 #include "cli.h"
 
 #include <stdio.h>
@@ -115,7 +117,11 @@ static int run(const options *o) {
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
     b.roofline = &roofline;
-    gpuconv_status status = o->processes ? GPUCONV_OK : gc_bench_ceilings(&b, &error);
+    gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
+    if (!status && o->roofline)
+        status = gc_plot_check(o->roofline, &error);
+    if (!status && !o->processes)
+        status = gc_bench_ceilings(&b, &error);
     if (!status && o->sweep) {
         char title[96];
         gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
@@ -133,9 +139,11 @@ static int run(const options *o) {
     if (!status && o->roofline)
         status = gc_bench_draw_roofline(&b, o->roofline, &error);
     int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+    bool measured =
+        !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, o->sweep ? "sweep" : "convolutions"));
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
-    else if (gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
+    if (measured && gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
         result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
     gpuconv_report_free(b.report);
     return result;

@@ -1,5 +1,7 @@
 /* gpuconv bench rt: what this machine plays through without a gap. */
 #include "../bench/realtime.h"
+#include "../report/plot.h"
+#include "../report/report.h"
 #include "cli.h"
 
 #include <stdio.h>
@@ -44,11 +46,14 @@ static int run(const options *o) {
                                    .threads = o->threads,
                                    .search = o->search,
                                    .plot = o->plot};
-    gpuconv_status status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
+    gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
+    if (!status)
+        status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
     int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+    bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error.message);
-    else if (gpuconv_report_write(b.report, (gpuconv_report_format)format, stdout) != GPUCONV_OK)
+    if (measured && gpuconv_report_write(b.report, (gpuconv_report_format)format, stdout) != GPUCONV_OK)
         result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
     gpuconv_report_free(b.report);
     return result;

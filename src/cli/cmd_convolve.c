@@ -1,4 +1,5 @@
 /* gpuconv IN IR OUT: one file through one response. */
+#include "../report/report.h"
 #include "cli.h"
 #include "progress.h"
 #include "response_options.h"
@@ -119,6 +120,8 @@ static int run(options *o, const char *in, const char *response, const char *out
     gpuconv_report *report = NULL;
     if (piped && (o->report || o->compare))
         return gc_exit(GC_EXIT_USAGE, "a report has no place beside a sound on standard output; try --help");
+    if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
+        return GC_EXIT_FAILED;
     if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
@@ -131,7 +134,11 @@ static int run(options *o, const char *in, const char *response, const char *out
     gc_meter_clear(&o->meter);
     if (!failed)
         return gc_print_report(report, format);
-    gpuconv_report_free(report);
+    /* The output is there and only what followed, such as the drawing, failed. */
+    if (failed != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
+        (void)gc_print_report(report, format);
+    else
+        gpuconv_report_free(report);
     return gc_exit(gc_exit_of(failed), "%s", error.message);
 }
 

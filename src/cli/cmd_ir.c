@@ -1,6 +1,7 @@
 /* gpuconv ir: what a response is like, how one is measured, and how one is made. */
 #include "../measure/describe.h"
 #include "../measure/sweep.h"
+#include "../report/report.h"
 #include "../synth/make.h"
 #include "cli.h"
 
@@ -24,7 +25,10 @@ static int run_info(const char **arguments, int count) {
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
-    gpuconv_report_free(report);
+    if (gc_report_has(report, "acoustics")) /* only the drawing failed */
+        (void)gc_print_report(report, (gpuconv_report_format)format);
+    else
+        gpuconv_report_free(report);
     return gc_exit(GC_EXIT_FAILED, "%s", error.message);
 }
 
@@ -50,19 +54,22 @@ static struct {
 static int run_measure(const char **arguments, int count) {
     gpuconv_error error = {0};
     gpuconv_status status;
-    double delay = 0;
+    gc_sweep_found found = {0};
     if (count != 1 && count != 3)
         return gc_exit(GC_EXIT_USAGE, "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR; try --help");
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
-        status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &delay, &error);
+        status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &found, &error);
     if (status)
         return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s",
                        error.message);
+    if (count == 3 && !measure.quiet && found.without)
+        (void)gc_exit(GC_EXIT_DONE, "%s: %d of %d channels do not hold the sweep, the first is channel %d",
+                      arguments[0], found.without, found.channels, found.first_without);
     if (count == 3 && !measure.quiet)
-        fprintf(stderr, "gpuconv: %s: direct sound after %.2f ms; gpuconv ir info tells more\n", arguments[2],
-                1e3 * delay);
+        return gc_exit(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info tells more", arguments[2],
+                       1e3 * found.delay);
     return GC_EXIT_DONE;
 }
 

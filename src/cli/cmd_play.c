@@ -1,5 +1,6 @@
 /* gpuconv play and gpuconv live: through a response, and heard at once. */
 #include "../audio/device.h"
+#include "../core/visible.h"
 #include "../play/player.h"
 #include "cli.h"
 #include "progress.h"
@@ -80,7 +81,8 @@ static void print_view(const gc_player_view *v, const char *name) {
     if (v->missed || v->gaps || v->starved)
         fprintf(stderr, ", missed %lld, late %lld, starved %lld", (long long)v->missed, (long long)v->gaps,
                 (long long)v->starved);
-    fprintf(stderr, " %s%s", name, v->bypassed ? " (bypassed)" : "");
+    char shown[64];
+    fprintf(stderr, " %s%s", gc_visible(shown, sizeof shown, name), v->bypassed ? " (bypassed)" : "");
 }
 
 /* What a key does; false: quit. */

@@ -1,25 +1,35 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
+#include "../core/visible.h"
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile int interrupted;
 
 int gc_exit(int status, const char *format, ...) {
+    char text[1024];
     va_list args;
     va_start(args, format);
-    fputs("gpuconv: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    gc_visible_print(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "gpuconv: %s\n", text);
     return status;
 }
 
 int gc_exit_of(gpuconv_status status) {
     return !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+}
+
+int gc_check_report(void) {
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    return flags < 0 || (flags & O_ACCMODE) == O_RDONLY
+               ? gc_exit(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
+               : GC_EXIT_DONE;
 }
 
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {

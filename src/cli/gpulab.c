@@ -1,13 +1,17 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
 #include "core/error.h"
 #include "core/output_file.h"
+#include "core/visible.h"
 #include "lab/about.h"
 #include "lab/html.h"
 #include "lab/ptx.h"
 #include "lab/run.h"
+#include "lab/saved.h"
 #include "lab/sweep.h"
 #include "lab/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <popt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +25,10 @@ typedef struct options {
     int json, markdown, quick, clean, no_effects, counts, quiet;
 } options;
 
+/* Prints "gpulab: WHATNAME" as one line. @return `status` */
 static int fail(int status, const char *what, const char *name) {
-    fprintf(stderr, "gpulab: %s%s\n", what, name ? name : "");
+    char shown[512];
+    fprintf(stderr, "gpulab: %s%s\n", what, gc_visible(shown, sizeof shown, name ? name : ""));
     return status;
 }
 
@@ -247,100 +253,154 @@ static int amdahl(const options *o, const char **names) {
     return failures ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Writes the page whole, or says why not. */
-static bool write_page(const json_t *saved, const char *path) {
-    char *text = NULL;
-    size_t bytes = 0;
-    gpuconv_error error = {0};
-    FILE *to = open_memstream(&text, &bytes);
+/* Writes the page into the file and gives the file its name. */
+static gpuconv_status write_page(const json_t *saved, gc_output_file *file, const char *path, gpuconv_error *error) {
+    int fd = fcntl(gc_output_file_descriptor(file), F_DUPFD_CLOEXEC, 3);
+    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
     if (to)
         gc_lab_page(saved, to);
     bool bad = !to || ferror(to);
-    if ((to && fclose(to) != 0) || bad)
-        gc_fail_memory(&error, path);
-    else
-        gc_output_file_write(path, GC_OUTPUT_GIVEN, text, bytes, &error);
-    free(text);
-    if (error.status)
-        fprintf(stderr, "gpulab: %s\n", error.message);
-    return !error.status;
+    bad = (to && fclose(to) != 0) || bad;
+    if (!to && fd >= 0)
+        close(fd);
+    return bad ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: the page cannot be written: %s", path, strerror(errno))
+               : gc_output_file_commit(file, error);
 }
 
-/* Tables, or with --html a page, of a saved run or, without --from, of one made now. */
+/* Prints tables, or writes a page with --html, of a saved run or, without --from, of one made now. */
 static int report(const options *o, const char **names) {
+    gc_output_file *page = NULL;
+    gpuconv_error error = {0};
     int status = EXIT_DONE;
-    json_error_t error;
-    json_t *saved = o->from ? json_load_file(o->from, 0, &error) : time_modules(o, names, false, &status);
-    if (!saved && !o->from)
-        return status;
-    if (!json_is_object(saved)) {
-        json_decref(saved);
-        fprintf(stderr, "gpulab: %s: %s\n", o->from, saved ? "no report" : error.text);
-        return EXIT_FAILED;
+    json_t *saved = NULL;
+    if (o->from && names && names[0])
+        return fail(EXIT_USAGE, "report --from takes no modules, but was given ", names[0]);
+    if (o->from && gc_lab_saved_load(o->from, &saved, &error) != GPUCONV_OK)
+        return fail(EXIT_FAILED, error.message, NULL);
+    if (o->html && gc_output_file_new(o->html, GC_OUTPUT_GIVEN, NULL, &page, &error) != GPUCONV_OK) {
+        json_decref(saved); /* refused before a run of minutes */
+        return fail(EXIT_FAILED, error.message, NULL);
     }
-    if (!o->html) {
+    if (!saved)
+        saved = time_modules(o, names, false, &status);
+    if (saved && !o->html)
         gc_lab_tables(saved, stdout);
-    } else {
-        status = write_page(saved, o->html) ? status : EXIT_FAILED;
-    }
+    else if (saved && write_page(saved, page, o->html, &error) != GPUCONV_OK)
+        status = fail(EXIT_FAILED, error.message, NULL);
+    gc_output_file_free(page);
     json_decref(saved);
     return status;
 }
 
+/* A command, the letters of the options that it reads, and how many arguments it takes at most. */
 static const struct command {
     const char *name;
     int (*call)(const options *o, const char **arguments);
-} commands[] = {{"list", list},    {"show", show},     {"ptx", ptx},     {"run", run},      {"check", check},
-                {"device", about}, {"report", report}, {"sweep", sweep}, {"amdahl", amdahl}};
+    const char *options;
+    int arguments;
+} commands[] = {{"list", list, "", 0},
+                {"show", show, "m", 64},
+                {"ptx", ptx, "C", 64},
+                {"run", run, "sjQcq", 64},
+                {"check", check, "sjQcnq", 64},
+                {"device", about, "trS", 0},
+                {"report", report, "sQcfHq", 64},
+                {"sweep", sweep, "jq", 2},
+                {"amdahl", amdahl, "q", 0}};
+
+static const struct command *find_command(const char *name) {
+    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* Refuses options that the command would ignore, and arguments that are too many. */
+static int check_use(const struct command *command, const struct poptOption *table, const char *letters,
+                     const char **arguments) {
+    int count = 0;
+    for (const char *c = letters; *c; c++)
+        for (const struct poptOption *o = table; o->longName; o++)
+            if (o->shortName == *c && !strchr(command->options, *c)) {
+                fprintf(stderr, "gpulab: --%s does not go with %s; try --help\n", o->longName, command->name);
+                return EXIT_USAGE;
+            }
+    while (arguments && arguments[count])
+        count++;
+    if (count <= command->arguments)
+        return EXIT_DONE;
+    fprintf(stderr, "gpulab: %s takes %d argument%s at most, not %d; try --help\n", command->name, command->arguments,
+            command->arguments == 1 ? "" : "s", count);
+    return EXIT_USAGE;
+}
+
+static const char usage[] =
+    "COMMAND [ARGUMENT...]\n"
+    "The kernels of CUDA courses, measured on this machine.\n\n"
+    "  list                 the modules\n"
+    "  show MODULE...       the idea, the ladder, the source's place\n"
+    "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
+    "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
+    "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
+    "  device               what the GPU has, and the occupancy of a launch\n"
+    "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
+    "  amdahl               what the measured share of vector-add promises at the most\n"
+    "  report               a run as tables, or with --html as a page\n"
+    "\nOptions:";
+
+/* Reads the options and runs the command. */
+static int serve(poptContext context, const struct poptOption *table, options *o, const long long *shared) {
+    char letters[64] = "", shown[200];
+    int letter;
+    while ((letter = poptGetNextOpt(context)) > 0)
+        if (!strchr(letters, letter) && strlen(letters) + 1 < sizeof letters)
+            letters[strlen(letters)] = (char)letter;
+    o->shape.shared = *shared;
+    const char *name = poptGetArg(context);
+    const struct command *command = find_command(name);
+    if (letter < -1) {
+        fprintf(stderr, "gpulab: %s: %s; try --help\n", gc_visible(shown, sizeof shown, poptBadOption(context, 0)),
+                poptStrerror(letter));
+        return EXIT_USAGE;
+    }
+    if (!name) {
+        poptPrintHelp(context, stderr, 0);
+        return EXIT_USAGE;
+    }
+    if (!command) {
+        fprintf(stderr, "gpulab: %s: no such command; try --help\n", gc_visible(shown, sizeof shown, name));
+        return EXIT_USAGE;
+    }
+    const char **arguments = poptGetArgs(context);
+    int status = check_use(command, table, letters, arguments);
+    return status ? status : command->call(o, arguments);
+}
 
 int main(int argc, const char **argv) {
     options o = {.shape = {.threads = 256, .registers = 32}};
     long long shared = 0;
     struct poptOption table[] = {
-        {"size", 's', POPT_ARG_STRING, &o.size, 0, "run: at this size, such as 4096x4096x4096", "SIZE"},
-        {"json", 'j', POPT_ARG_NONE, &o.json, 0, "print JSON instead of tables", NULL},
-        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 0, "show: as a chapter in Markdown", NULL},
-        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 0, "check: small sizes only, no effects", NULL},
-        {"clean", 'c', POPT_ARG_NONE, &o.clean, 0,
+        {"size", 's', POPT_ARG_STRING, &o.size, 's', "run, check, report: at this size, such as 4096x4096x4096",
+         "SIZE"},
+        {"json", 'j', POPT_ARG_NONE, &o.json, 'j', "print JSON instead of tables", NULL},
+        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 'm', "show: as a chapter in Markdown", NULL},
+        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 'Q', "check: small sizes only, no effects", NULL},
+        {"clean", 'c', POPT_ARG_NONE, &o.clean, 'c',
          "check: without races that are the lesson and without other people's kernels", NULL},
-        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 0, "check: compare only, time nothing", NULL},
-        {"counts", 'C', POPT_ARG_NONE, &o.counts, 0, "ptx: the table only", NULL},
-        {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
-        {"html", 'H', POPT_ARG_STRING, &o.html, 0, "report: as a page of its own", "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 0, "device: threads a block (256)", "COUNT"},
-        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 0, "device: registers a thread (32)", "COUNT"},
-        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 0, "device: bytes of shared memory a block (0)", "BYTES"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "no progress", NULL},
+        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 'n', "check: compare only, time nothing", NULL},
+        {"counts", 'C', POPT_ARG_NONE, &o.counts, 'C', "ptx: the table only", NULL},
+        {"from", 'f', POPT_ARG_STRING, &o.from, 'f', "report: of what run --json wrote, instead of a run now", "FILE"},
+        {"html", 'H', POPT_ARG_STRING, &o.html, 'H', "report: as a page of its own", "FILE"},
+        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 't', "device: threads a block (256)", "COUNT"},
+        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 'r', "device: registers a thread (32)", "COUNT"},
+        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 'S', "device: bytes of shared memory a block (0)", "BYTES"},
+        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 'q', "no progress", NULL},
         POPT_AUTOHELP POPT_TABLEEND};
     poptContext context = poptGetContext("gpulab", argc, argv, table, 0);
     if (!context)
         return fail(EXIT_FAILED, "out of memory", NULL);
-    poptSetOtherOptionHelp(
-        context, "COMMAND [ARGUMENT...]\n"
-                 "The kernels of CUDA courses, measured on this machine.\n\n"
-                 "  list                 the modules\n"
-                 "  show MODULE...       the idea, the ladder, the source's place\n"
-                 "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
-                 "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
-                 "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
-                 "  device               what the GPU has, and the occupancy of a launch\n"
-                 "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
-                 "  amdahl               what the measured share of vector-add promises at the most\n"
-                 "  report               a run as tables, or with --html as a page\n"
-                 "\nOptions:");
-    int status = EXIT_USAGE, bad = poptGetNextOpt(context);
-    o.shape.shared = shared;
-    const char *name = poptGetArg(context);
-    const struct command *command = NULL;
-    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            command = &commands[i];
-    if (bad < -1)
-        fprintf(stderr, "gpulab: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-    else if (!command)
-        fprintf(stderr, "gpulab: %s: no such command; try --help\n", name ? name : "nothing");
-    else
-        status = command->call(&o, poptGetArgs(context));
+    poptSetOtherOptionHelp(context, usage);
+    int status = serve(context, table, &o, &shared);
     poptFreeContext(context);
     free(o.size);
     free(o.from);

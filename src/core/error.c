@@ -1,6 +1,8 @@
 /* Statuses and their texts. */
 #include "error.h"
 
+#include "visible.h"
+
 #include <stdarg.h>
 
 const char *gpuconv_status_text(gpuconv_status status) {
@@ -38,8 +40,7 @@ gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *
         va_list args;
         va_start(args, format);
         error->status = status;
-        if (vsnprintf(error->message, sizeof error->message, format, args) < 0)
-            error->message[0] = '\0';
+        gc_visible_print(error->message, sizeof error->message, format, args);
         va_end(args);
     }
     return status;

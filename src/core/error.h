@@ -4,7 +4,9 @@
 
 #include "../gpuconv.h"
 
-/* Stores status and message in *error (NULL is legal) and returns the status. */
+/* Stores status and message in *error (NULL is legal) and returns the status. The message is one line of valid UTF-8:
+ * control characters and invalid bytes of file names become escapes, and a text that is too long is shortened in the
+ * middle (visible.h), so that the reason at its end is kept. */
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

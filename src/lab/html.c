@@ -1,9 +1,11 @@
 /* The page. Widths are relative, so that it reads on a phone, and nothing is fetched from anywhere. */
 #include "html.h"
 
+#include "../core/visible.h"
 #include "run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDE = 720, HIGH = 320, LEFT = 64, RIGHT = 12, TOP = 12, BOTTOM = 44 };
@@ -19,39 +21,45 @@ static double number_of(const json_t *row, const char *name) {
     return json_number_value(json_object_get(row, name));
 }
 
+/* Writes a text so that it is neither markup nor the end of an attribute, control characters as escapes. Every text
+ * goes through here. Lines stay lines; one of more than 4095 bytes is shortened in the middle. NULL is an empty text.
+ */
 static void put(FILE *to, const char *text) {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            fputc(*text, to);
+    char line[4096], shown[4096];
+    while (text && *text) {
+        size_t length = strcspn(text, "\n"), taken = length < sizeof line ? length : sizeof line - 1;
+        memcpy(line, text, taken);
+        line[taken] = '\0';
+        for (const char *c = gc_visible(shown, sizeof shown, line); *c; c++) {
+            const char *entity = *c == '<'    ? "&lt;"
+                                 : *c == '>'  ? "&gt;"
+                                 : *c == '&'  ? "&amp;"
+                                 : *c == '"'  ? "&quot;"
+                                 : *c == '\'' ? "&#39;"
+                                              : NULL;
+            if (entity)
+                fputs(entity, to);
+            else
+                fputc(*c, to);
+        }
+        text += length;
+        if (*text) {
+            fputc('\n', to);
+            text++;
         }
     }
 }
 
-/* Paragraphs parted by empty lines. */
+/* Writes paragraphs, which empty lines separate. */
 static void paragraphs(FILE *to, const char *text) {
     fputs("<p>", to);
-    for (; *text; text++) {
-        char one[2] = {*text, '\0'};
-        if (text[0] == '\n' && text[1] == '\n') {
-            fputs("</p>\n<p>", to);
-            text++;
-        } else {
-            put(to, one);
-        }
+    for (const char *end; (end = strstr(text, "\n\n")) != NULL; text = end + 2) {
+        char *part = strndup(text, (size_t)(end - text));
+        put(to, part);
+        free(part);
+        fputs("</p>\n<p>", to);
     }
+    put(to, text);
     fputs("</p>\n", to);
 }
 
@@ -95,19 +103,24 @@ static void grid_line(FILE *to, const axis *x, const axis *y, double v, int acro
             place(x, v), place(x, v), y->from, y->to, place(x, v), y->from + 16, v);
 }
 
+/* Lines for so many steps between the first and the last: at most 40, none for what is no number. */
+static int lines_of(double steps) {
+    return steps >= 0 ? 1 + (int)fmin(steps, 39) : 0;
+}
+
 static void grid(FILE *to, const axis *x, const axis *y) {
     for (int across = 0; across < 2; across++) {
         const axis *a = across ? y : x;
         if (a->logarithmic) {
             double factor = a->high / a->low > 1e5 ? 100 : a->high / a->low > 40 ? 10 : 2;
             double first = pow(factor, ceil(log(a->low) / log(factor) - 1e-9));
-            int lines = 1 + (int)(log(a->high * 1.0001 / first) / log(factor));
+            int lines = lines_of(log(a->high * 1.0001 / first) / log(factor));
             for (int i = 0; i < lines; i++)
                 grid_line(to, x, y, first * pow(factor, i), across);
         } else {
             double step = step_of(a->high - a->low);
             double first = ceil(a->low / step) * step;
-            int lines = 1 + (int)((a->high * 1.0001 - first) / step);
+            int lines = lines_of((a->high - first) / step + 1e-3);
             for (int i = 0; i < lines; i++)
                 grid_line(to, x, y, first + i * step, across);
         }
@@ -135,17 +148,17 @@ static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
     fputs("<section><h3>", to);
     put(to, name);
     fputs("</h3>\n", to);
-    if (count < 2) {
-        fputs("<p>Not measured: ", to);
-        put(to, text_of(sweep, "missing"));
-        fputs("</p></section>\n", to);
-        return;
-    }
     double most = 0, least = HUGE_VAL;
     json_array_foreach(points, i, point) for (size_t c = 1; c < json_array_size(point); c++) {
         double v = json_number_value(json_array_get(point, c));
         most = fmax(most, v);
         least = v > 0 ? fmin(least, v) : least;
+    }
+    if (count < 2 || !(most > 0)) {
+        fputs("<p>Not measured: ", to);
+        put(to, text_of(sweep, "missing"));
+        fputs("</p></section>\n", to);
+        return;
     }
     double first = json_number_value(json_array_get(json_array_get(points, 0), 0)),
            last = json_number_value(json_array_get(json_array_get(points, count - 1), 0));
@@ -158,11 +171,11 @@ static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
         fprintf(to, "<polyline fill='none' stroke='%s' stroke-width='2' points='", inks[c - 1]);
         json_array_foreach(points, i, point) {
             const json_t *v = json_array_get(point, c);
-            if (json_is_number(v))
+            if (json_is_number(v) && (!logarithmic || json_number_value(v) > 0))
                 fprintf(to, "%.1f,%.1f ", place(&x, json_number_value(json_array_get(point, 0))),
                         place(&y, json_number_value(v)));
         }
-        fprintf(to, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + 10, TOP + 16 * (int)c, inks[c - 1]);
+        fprintf(to, "'/>\n<text x='%d' y='%d' style='fill:%s'>", LEFT + 10, TOP + 16 * (int)c, inks[c - 1]);
         put(to, json_string_value(json_array_get(columns, c - 1)));
         fputs("</text>\n", to);
     }
@@ -191,7 +204,7 @@ static void draw_roofline(FILE *to, const json_t *report) {
         if (roofs[r] > 0)
             fprintf(to,
                     "<polyline fill='none' stroke='%s' stroke-width='2' points='%.1f,%.1f %.1f,%.1f %.1f,%.1f'/>"
-                    "<text x='%.1f' y='%.1f' class='e' fill='%s'>%s %.0f TFLOP/s</text>\n",
+                    "<text x='%.1f' y='%.1f' class='e' style='fill:%s'>%s %.0f TFLOP/s</text>\n",
                     inks[r], place(&x, x.low), place(&y, x.low * copy * 1e-12), place(&x, knee),
                     place(&y, roofs[r] * 1e-12), place(&x, x.high), place(&y, roofs[r] * 1e-12), x.to - 4,
                     place(&y, roofs[r] * 1e-12) - 5, inks[r], r ? "fp16 through cuBLAS" : "fp32 multiply-add loop",
@@ -218,7 +231,9 @@ static void draw_roofline(FILE *to, const json_t *report) {
 static void ladder_row(FILE *to, const json_t *row, double longest) {
     fputs("<tr><th>", to);
     put(to, text_of(row, "variant"));
-    fprintf(to, "</th><td class='w'>%s</td>", text_of(row, "where"));
+    fputs("</th><td class='w'>", to);
+    put(to, text_of(row, "where"));
+    fputs("</td>", to);
     if (strcmp(text_of(row, "state"), "measured") != 0) {
         fputs("<td colspan='3' class='s'>", to);
         put(to, text_of(row, "state"));
@@ -231,17 +246,21 @@ static void ladder_row(FILE *to, const json_t *row, double longest) {
            share = number_of(row, "share");
     int has_figure = json_object_get(row, "figure") != NULL;
     fputs("<td class='n'>", to);
-    if (has_figure)
-        fprintf(to, "%.4g %s", number_of(row, "figure"), text_of(row, "unit"));
-    else
+    if (has_figure) {
+        fprintf(to, "%.4g ", number_of(row, "figure"));
+        put(to, text_of(row, "unit"));
+    } else {
         put_time(to, median);
-    fprintf(to, "</td><td><span class='bar' style='width:%.1f%%'></span>", 100 * median / longest);
+    }
+    fprintf(to, "</td><td><span class='bar' style='width:%.1f%%'></span>", longest > 0 ? 100 * median / longest : 0);
     if (bytes > 0 && !has_figure)
         fprintf(to, " %.1f GB/s", bytes / median * 1e-9);
     if (work / (bytes > 0 ? bytes : 1) > 1 && !has_figure)
         fprintf(to, " %.2f TFLOP/s", work / median * 1e-12);
-    if (share > 0)
-        fprintf(to, " <b>%.0f %%</b> of %s", 100 * share, text_of(row, "bound"));
+    if (share > 0) {
+        fprintf(to, " <b>%.0f %%</b> of ", 100 * share);
+        put(to, text_of(row, "bound"));
+    }
     fputs("</td><td class='c'>", to);
     put(to, text_of(row, "course"));
     fputs("</td></tr>\n", to);
@@ -330,16 +349,18 @@ void gc_lab_page(const json_t *report, FILE *to) {
           "@media print{nav{display:none}section{break-inside:avoid-page}details>*{display:block}}\n"
           "</style></head><body>\n<h1>The kernels of the courses, measured</h1>\n<p>",
           to);
-    if (number_of(ceilings, "copy") > 0)
+    if (number_of(ceilings, "copy") > 0) {
+        put(to, text_of(device, "name"));
         fprintf(
             to,
-            "%s. Measured in this run: copy %.2f TB/s, multiply-add loop %.1f TFLOP/s, cuBLAS fp16 %.0f and tf32 %.0f "
+            ". Measured in this run: copy %.2f TB/s, multiply-add loop %.1f TFLOP/s, cuBLAS fp16 %.0f and tf32 %.0f "
             "TFLOP/s, an empty launch %.1f µs.",
-            text_of(device, "name"), number_of(ceilings, "copy") * 1e-12, number_of(ceilings, "fp32") * 1e-12,
+            number_of(ceilings, "copy") * 1e-12, number_of(ceilings, "fp32") * 1e-12,
             number_of(ceilings, "fp16") * 1e-12, number_of(ceilings, "tf32") * 1e-12,
             number_of(ceilings, "launch") * 1e6);
-    else
+    } else {
         put(to, "Without a GPU: the variants on the CPU.");
+    }
     fputs("</p>\n<nav>", to);
     for (int i = 0; i < count; i++)
         fprintf(to, "<a href='#%s'>%s</a>", modules[i]->name, modules[i]->name);

@@ -1,6 +1,7 @@
 /* Lists, chapters and tables of the lab. */
 #include "text.h"
 
+#include "../core/visible.h"
 #include "run.h"
 
 #include <string.h>
@@ -123,12 +124,14 @@ static void print_time(FILE *to, double seconds) {
         fprintf(to, "%8.2f us", seconds * 1e6);
 }
 
-static void print_row(const json_t *row, FILE *to) {
-    fprintf(to, "  %-32s %-3s ", text_of(row, "variant"), text_of(row, "where"));
-    if (strcmp(text_of(row, "state"), "measured") != 0) {
-        fprintf(to, "%s: %s\n", text_of(row, "state"), text_of(row, "why"));
-        return;
-    }
+/* Writes a text as one visible line, padded to `width`. Every text of a report goes through here: a report may come
+ * from a file. */
+static void put(FILE *to, const char *text, int width) {
+    char shown[1024];
+    fprintf(to, "%*s", width, gc_visible(shown, sizeof shown, text ? text : ""));
+}
+
+static void print_measured(const json_t *row, FILE *to) {
     double median = number_of(row, "median"), bytes = number_of(row, "bytes"), work = number_of(row, "operations");
     print_time(to, median);
     fprintf(to, " +-%4.1f%%", 100 * number_of(row, "spread") / median);
@@ -140,28 +143,57 @@ static void print_row(const json_t *row, FILE *to) {
         fprintf(to, "  %7.1f GB/s", bytes / median * 1e-9);
     if (work > 0)
         fprintf(to, "  %8.3f TFLOP/s", work / median * 1e-12);
-    if (number_of(row, "share") > 0)
-        fprintf(to, "  %5.1f%% of %s", 100 * number_of(row, "share"), text_of(row, "bound"));
-    if (json_object_get(row, "figure"))
-        fprintf(to, "  %.4g %s", number_of(row, "figure"), text_of(row, "unit"));
+    if (number_of(row, "share") > 0) {
+        fprintf(to, "  %5.1f%% of ", 100 * number_of(row, "share"));
+        put(to, text_of(row, "bound"), 0);
+    }
+    if (json_object_get(row, "figure")) {
+        fprintf(to, "  %.4g ", number_of(row, "figure"));
+        put(to, text_of(row, "unit"), 0);
+    }
     const json_t *facts = json_object_get(row, "facts");
     if (facts)
         fprintf(to, "  %.0f registers, %.0f bytes local, %.0f blocks of %.0f a multiprocessor",
                 number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
                 number_of(facts, "threads"));
-    fprintf(to, "\n");
-    if (json_object_get(row, "said"))
-        fprintf(to, "    seen: %s\n", text_of(row, "said"));
-    if (json_object_get(row, "course"))
-        fprintf(to, "    course: %s\n", text_of(row, "course"));
+}
+
+static void print_row(const json_t *row, FILE *to) {
+    static const char *const more[][2] = {{"said", "seen"}, {"course", "course"}};
+    fputs("  ", to);
+    put(to, text_of(row, "variant"), -32);
+    fputc(' ', to);
+    put(to, text_of(row, "where"), -3);
+    fputc(' ', to);
+    if (strcmp(text_of(row, "state"), "measured") != 0) {
+        put(to, text_of(row, "state"), 0);
+        fputs(": ", to);
+        put(to, text_of(row, "why"), 0);
+        fputc('\n', to);
+        return;
+    }
+    print_measured(row, to);
+    fputc('\n', to);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (json_object_get(row, more[i][0])) {
+            fprintf(to, "    %s: ", more[i][1]);
+            put(to, text_of(row, more[i][0]), 0);
+            fputc('\n', to);
+        }
 }
 
 static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
     size_t i;
     const json_t *point;
-    fprintf(to, "\nsweep %s\n  %12s", name, text_of(sweep, "across"));
+    fputs("\nsweep ", to);
+    put(to, name, 0);
+    fputs("\n  ", to);
+    put(to, text_of(sweep, "across"), 12);
     const json_t *columns = json_object_get(sweep, "columns"), *column;
-    json_array_foreach(columns, i, column) fprintf(to, "  %24s", json_string_value(column));
+    json_array_foreach(columns, i, column) {
+        fputs("  ", to);
+        put(to, json_string_value(column), 24);
+    }
     fprintf(to, "\n");
     json_array_foreach(json_object_get(sweep, "points"), i, point) {
         size_t k;
@@ -178,33 +210,54 @@ static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
     }
 }
 
-void gc_lab_tables(const json_t *report, FILE *to) {
-    const json_t *ceilings = json_object_get(report, "ceilings"), *device = json_object_get(report, "device"), *row;
-    const char *module = "", *size = "";
-    size_t i;
-    if (number_of(ceilings, "copy") > 0)
+static void print_device(const json_t *report, FILE *to) {
+    const json_t *ceilings = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
+    if (number_of(ceilings, "copy") > 0) {
+        put(to, text_of(device, "name"), 0);
         fprintf(to,
-                "%s\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
+                "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
                 "%.1f TFLOP/s, an empty launch %.2f us\n",
-                text_of(device, "name"), number_of(ceilings, "copy") * 1e-9, number_of(ceilings, "fp32") * 1e-12,
+                number_of(ceilings, "copy") * 1e-9, number_of(ceilings, "fp32") * 1e-12,
                 number_of(ceilings, "fp16") * 1e-12, number_of(ceilings, "tf32") * 1e-12,
                 number_of(ceilings, "launch") * 1e6);
-    else if (json_object_get(device, "missing"))
-        fprintf(to, "GPU variants are skipped: %s\n", text_of(device, "missing"));
+    } else if (json_object_get(device, "missing")) {
+        fputs("GPU variants are skipped: ", to);
+        put(to, text_of(device, "missing"), 0);
+        fputc('\n', to);
+    }
+}
+
+static void print_effect(const json_t *row, FILE *to) {
+    fprintf(to, "  %-5s ", json_is_true(json_object_get(row, "holds")) ? "holds" : "FAILS");
+    put(to, text_of(row, "module"), -16);
+    fputc(' ', to);
+    put(to, text_of(row, "what"), 0);
+    fputs(" (", to);
+    put(to, text_of(row, "size"), 0);
+    fprintf(to, "): %.3g, wanted %s %.3g\n", number_of(row, "ratio"),
+            json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
+}
+
+void gc_lab_tables(const json_t *report, FILE *to) {
+    const json_t *row;
+    const char *module = "", *size = "";
+    size_t i;
+    print_device(report, to);
     json_array_foreach(json_object_get(report, "results"), i, row) {
-        if (strcmp(module, text_of(row, "module")) != 0 || strcmp(size, text_of(row, "size")) != 0)
-            fprintf(to, "\n%s, %s\n", text_of(row, "module"), text_of(row, "size"));
+        if (strcmp(module, text_of(row, "module")) != 0 || strcmp(size, text_of(row, "size")) != 0) {
+            fputc('\n', to);
+            put(to, text_of(row, "module"), 0);
+            fputs(", ", to);
+            put(to, text_of(row, "size"), 0);
+            fputc('\n', to);
+        }
         module = text_of(row, "module");
         size = text_of(row, "size");
         print_row(row, to);
     }
     if (json_array_size(json_object_get(report, "effects")))
         fprintf(to, "\neffects\n");
-    json_array_foreach(json_object_get(report, "effects"), i, row)
-        fprintf(to, "  %-5s %-16s %s (%s): %.3g, wanted %s %.3g\n",
-                json_is_true(json_object_get(row, "holds")) ? "holds" : "FAILS", text_of(row, "module"),
-                text_of(row, "what"), text_of(row, "size"), number_of(row, "ratio"),
-                json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
+    json_array_foreach(json_object_get(report, "effects"), i, row) print_effect(row, to);
     const char *name;
     json_t *sweep;
     json_object_foreach(json_object_get(report, "sweeps"), name, sweep) print_sweep(name, sweep, to);

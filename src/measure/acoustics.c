@@ -208,9 +208,15 @@ static bool read_decay(const double *energy, int64_t frames, double rate, gc_aco
         early80 += t < 0.08 ? e : 0;
     }
     double all = left[0];
-    r->centre = moment / all;
-    r->d50 = early50 / all;
-    r->c80 = 10 * log10(early80 / fmax(all - early80, 1e-300));
+    if (all > 0) {
+        /* Taking the noise off can leave less than nothing of a part. A response that ends within 80 ms has no late
+         * energy, and so no clarity; 150 dB under the rest lies what rounding leaves. */
+        int64_t after = (int64_t)ceil(0.08 * rate);
+        double late = after < f.cross ? left[after] : 0;
+        r->centre = fmax(0, moment / all);
+        r->d50 = fmin(fmax(early50 / all, 0), 1);
+        r->c80 = early80 > 0 && late > 1e-15 * all ? 10 * log10(early80 / late) : (double)NAN;
+    }
     /* At most some ten thousand places of the curve: a longer one says no more. */
     int64_t step = gc_max(1, f.cross / 16384), n = f.cross / step;
     double *curve = gc_calloc(n + 1, (int64_t)sizeof *curve);

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Times in seconds, for a fall of 60 dB; NaN where the response does not fall far enough above its noise. */
+/* Times in seconds, for a fall of 60 dB; NaN where the response does not fall far enough above its noise, and where the
+ * figure does not exist. */
 typedef struct gc_acoustics {
     double onset;  /* seconds until the direct sound: 20 dB under the peak */
     double edt;    /* early decay time, 0 to -10 dB */
     double t20;    /* -5 to -25 dB */
     double t30;    /* -5 to -35 dB */
-    double c80;    /* clarity: energy of the first 80 ms against the rest, dB */
+    double c80;    /* clarity: energy of the first 80 ms against the rest, dB; NaN without a rest */
     double d50;    /* definition: share of the first 50 ms, 0..1 */
     double centre; /* centre time, seconds */
     double noise; /* of the floor behind the decay, dB against the peak of energy in 10 ms; -infinity: none was found */

@@ -3,6 +3,7 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/bands.h"
 #include "../dsp/fourier.h"
 #include "../dsp/ir.h"
 #include "../report/plot.h"
@@ -36,9 +37,9 @@ static gpuconv_status describe_channel(const gpuconv_ir *ir, int channel, gpucon
     return GPUCONV_OK;
 }
 
-/* The magnitude spectrum in dB, the mean power of each band. */
+/* The magnitude spectrum in dB, the mean power of each band. False: no memory. */
 static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double *level) {
-    int64_t points = gc_power_of_two(gc_max(ir->frames, 16384));
+    int64_t points = gc_bands_points(ir->frames, ir->rate);
     double *re = gc_calloc(points, 2 * (int64_t)sizeof *re);
     if (!re)
         return false;
@@ -46,16 +47,9 @@ static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double 
     for (int64_t i = 0; i < ir->frames; i++)
         re[i] = (double)gc_ir_plane(ir, channel)[i];
     bool good = gc_fourier(re, im, points, -1);
-    for (int b = 0; b < BANDS; b++) {
-        double from = 20 * pow(ir->rate / 40, (double)b / BANDS), to = 20 * pow(ir->rate / 40, (b + 1.0) / BANDS);
-        double sum = 0;
-        int64_t count = 0;
-        for (int64_t k = (int64_t)(from / ir->rate * (double)points);
-             k <= (int64_t)(to / ir->rate * (double)points) && k < points / 2; k++, count++)
-            sum += re[k] * re[k] + im[k] * im[k];
-        hz[b] = sqrt(from * to);
-        level[b] = count && sum > 0 ? 10 * log10(sum / (double)count) : (double)NAN;
-    }
+    for (int64_t k = 0; k < points / 2; k++)
+        re[k] = re[k] * re[k] + im[k] * im[k];
+    gc_bands(re, points, ir->rate, BANDS, hz, level);
     free(re);
     return good;
 }
@@ -63,7 +57,7 @@ static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double 
 static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *plot, const gc_decay *decay,
                            gpuconv_error *error) {
     int channels = ir->planes < DRAWN ? ir->planes : DRAWN;
-    char label[2 * DRAWN][48];
+    char label[2 * DRAWN][60];
     double *memory = gc_calloc(GC_ACOUSTICS_CURVE + (DRAWN + 1) * BANDS, (int64_t)sizeof *memory);
     if (!memory)
         return gc_fail_memory(error, plot);
@@ -80,7 +74,7 @@ static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *p
                           .x_label = "Hz",
                           .y_label = "dB",
                           .logarithmic = true,
-                          .x_range = {20, ir->rate / 2},
+                          .x_range = {gc_bands_lowest(ir->rate), ir->rate / 2},
                           .series = channels,
                           .steps = BANDS,
                           .x = hz}};
@@ -91,7 +85,7 @@ static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *p
         double *level = hz + (c + 1) * (int64_t)BANDS;
         good = fill_spectrum(ir, c, hz, level);
         (void)snprintf(label[2 * c], sizeof label[0], "channel %d", c + 1);
-        (void)snprintf(label[2 * c + 1], sizeof label[0], "energy still to come");
+        (void)snprintf(label[2 * c + 1], sizeof label[0], "%d: energy still to come", c + 1);
         for (int i = 0; i < 2; i++) {
             panels[0].label[2 * c + i] = label[2 * c + i];
             panels[0].y[2 * c + i] = i ? decay[c].left : decay[c].energy;
@@ -104,7 +98,7 @@ static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *p
     top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
     panels[1].y_range[0] = top - 80;
     panels[1].y_range[1] = top;
-    gpuconv_status status = good ? gc_plot_panels(panels, 2, 1, plot, error) : gc_fail_memory(error, plot);
+    gpuconv_status status = good ? gc_plot_panels(panels, 2, 1, plot, NULL, error) : gc_fail_memory(error, plot);
     free(memory);
     return status;
 }
@@ -123,6 +117,8 @@ gpuconv_status gc_describe(const char *path, const char *plot, gpuconv_report *r
     gc_report_count(report, "response", "frames", ir->frames);
     gc_report_measure(report, "response", "rate", ir->rate, "Hz", 1, 0);
     gc_report_count(report, "response", "channels", ir->planes);
+    if (peak == 0)
+        gc_report_text(report, "response", "note", "the response is silent");
     gc_report_measure(report, "response", "peak", 20 * log10(peak), "dBFS", 1, 0);
     gc_report_measure(report, "response", "peak at", 1e3 * (double)at / ir->rate, "ms", 1, 0);
     gc_report_measure(report, "response", "direct sound after", 1e3 * (double)gpuconv_ir_onset(ir, -20) / ir->rate,

@@ -18,11 +18,19 @@ gc_sweep gc_sweep_default(void);
 /* Writes it as a file of floats. ARGUMENT, FILE, FORMAT, MEMORY. */
 gpuconv_status gc_sweep_write(const gc_sweep *sweep, const char *path, gpuconv_error *error);
 
+/* What a recording was found to hold. */
+typedef struct gc_sweep_found {
+    double delay;      /* seconds until the direct sound */
+    int channels;      /* of the recording */
+    int without;       /* channels that do not hold the sweep */
+    int first_without; /* the first of them, from 1 */
+} gc_sweep_found;
+
 /* Divides a recording, channel by channel, by the file of the sweep that was played, and writes `seconds` of response
  * (0: as long as the recording is longer than the sweep's sound, at least a second) as floats. What the loudspeaker
- * added in harmonics arrives before time zero and is cut away. *delay: seconds until the direct sound. ARGUMENT
- * (different rates), FILE, FORMAT, MEMORY. */
+ * added in harmonics arrives before time zero and is cut away. ARGUMENT (different rates), FORMAT (no channel holds the
+ * sweep, or the files are swapped), FILE, MEMORY. */
 gpuconv_status gc_sweep_read(const char *recording, const char *sweep, double seconds, const char *response,
-                             double *delay, gpuconv_error *error);
+                             gc_sweep_found *found, gpuconv_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 #include "../report/plot.h"
 #include "../report/report.h"
 #include "pipeline.h"
@@ -36,9 +37,9 @@ static void note(const gpuconv_job *job, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
-    if (vsnprintf(text, sizeof text, format, args) >= 0)
-        job->note(job->context, text);
+    gc_visible_print(text, sizeof text, format, args);
     va_end(args);
+    job->note(job->context, text);
 }
 
 static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
@@ -136,10 +137,12 @@ static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
 /* Once the output could be opened, so that a command that only failed tells one thing: why. */
 static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
                              const gc_writer *writer) {
-    double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped);
+    double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped), peak;
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
-    if (silence >= onset_told && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
+    if (gpuconv_ir_peak(shaped, &peak), peak == 0)
+        note(job, "%s: the response is silent", job->response);
+    else if (silence >= onset_told && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
@@ -174,7 +177,7 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     if (!status)
         status = gpuconv_ir_gain(mixed ? mixed : *shaped, job->gain, ir, &inner);
     gpuconv_ir_free(mixed);
-    return status ? gc_fail(error, status, "%s: %.400s", job->response, inner.message) : GPUCONV_OK;
+    return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
 }
 
 /* Which frames of the result are written. */
@@ -271,6 +274,22 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     return status;
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+                                 first.st_ino == second.st_ino);
+}
+
+/* Refuses before the job what its drawing would fail at, or overwrite. */
+static gpuconv_status check_plot(const gpuconv_job *job, gpuconv_error *error) {
+    const char *const files[] = {job->input, job->response, job->output};
+    for (int i = 0; i < 3; i++)
+        if (is_same_file(job->plot, files[i]))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "%s: the drawing would overwrite a file of the job; give it another name", job->plot);
+    return gc_plot_check(job->plot, error);
+}
+
 static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               bool announce, gpuconv_error *error) {
     task t = {.job = job, .announce = announce, .began = gc_now()};
@@ -307,7 +326,7 @@ gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_confi
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "comparisons and drawings read a job's files again: they want files, a comparison one with a "
                        "header");
-    gpuconv_status status = job->plot ? gc_plot_check(job->plot, error) : GPUCONV_OK;
+    gpuconv_status status = job->plot ? check_plot(job, error) : GPUCONV_OK;
     if (!status)
         status = attempt(job, config, report, true, error);
     if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once && !out_once) {

@@ -3,6 +3,7 @@
 #include "../audio/file.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/bands.h"
 #include "../dsp/fourier.h"
 #include "../dsp/ir.h"
 #include "../report/plot.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVES = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, STEPS = 600, BLOCK = 16384 };
+enum { WAVES = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, SPECTRA = 64, STEPS = 600, BLOCK = 16384 };
 
 static const double pi = 3.14159265358979323846;
 static const double range[2] = {-110, -10}; /* dB that a spectrogram shows */
@@ -22,7 +23,6 @@ typedef struct picture {
     double time[WAVES], low[WAVES], high[WAVES]; /* of the waveform */
     float level[COLUMNS * ROWS];                 /* of the spectrogram, dB */
     double hz[BANDS], band[BANDS];               /* of the spectrum, dB */
-    double power[POINTS / 2];
     double seconds, rate;
 } picture;
 
@@ -61,7 +61,6 @@ static bool look_at_column(const float *block, int64_t got, int channels, pictur
         double most = 0;
         for (int k = row * EACH; k < (row + 1) * EACH; k++) {
             double power = (re[k] * re[k] + im[k] * im[k]) * 16 / ((double)POINTS * POINTS);
-            p->power[k] += power / COLUMNS;
             most = fmax(most, power);
         }
         p->level[column * ROWS + row] = (float)(10 * log10(fmax(most, 1e-20)));
@@ -69,18 +68,44 @@ static bool look_at_column(const float *block, int64_t got, int channels, pictur
     return true;
 }
 
-/* Sixths of octaves and wider, each with the mean power of its bins, 3 dB an octave being level. */
-static void sum_bands(picture *p) {
-    for (int b = 0; b < BANDS; b++) {
-        double from = 20 * pow(p->rate / 40, (double)b / BANDS), to = 20 * pow(p->rate / 40, (b + 1.0) / BANDS);
-        int first = (int)(from / p->rate * POINTS), last = (int)(to / p->rate * POINTS);
-        double sum = 0;
-        int count = 0;
-        for (int k = first; k <= last && k < POINTS / 2; k++, count++)
-            sum += p->power[k];
-        p->hz[b] = sqrt(from * to);
-        p->band[b] = count && sum > 0 ? 10 * log10(sum / count) : (double)NAN;
+/* Adds the power of one stretch of `points` frames from frame `at` on; a sine of full scale has power 1 in its bin. A
+ * file that fits into one stretch has no window, which would fade its beginning out. */
+static gpuconv_status add_power(gc_reader *r, int64_t at, int64_t points, double *re, float *block, double *power,
+                                gpuconv_error *error) {
+    int channels = gc_reader_info(r)->channels;
+    int64_t frames = gc_reader_info(r)->frames, got = 1, done = 0;
+    double *im = re + points, scale = frames > points ? 16 : 4;
+    memset(re, 0, 2 * (size_t)points * sizeof *re);
+    gpuconv_status status = gc_reader_seek(r, at, error);
+    for (; !status && done < points && got > 0; done += got) {
+        status = gc_reader_read_floats(r, block, gc_min(BLOCK, points - done), &got, error);
+        for (int64_t i = 0; !status && i < got; i++)
+            re[done + i] = mean_of(block + i * channels, channels) *
+                           (frames > points ? 0.5 - 0.5 * cos(2 * pi * (double)(done + i) / (double)points) : 1);
     }
+    if (!status && !gc_fourier(re, im, points, -1))
+        status = gc_fail_memory(error, "the drawing");
+    for (int64_t k = 0; !status && k < points / 2; k++)
+        power[k] += (re[k] * re[k] + im[k] * im[k]) * scale / ((double)points * (double)points);
+    return status;
+}
+
+/* The spectrum in bands: the mean of up to SPECTRA stretches (Welch 1967), all of the file where it is short enough. */
+static gpuconv_status look_at_spectrum(gc_reader *r, picture *p, float *block, gpuconv_error *error) {
+    int64_t frames = gc_reader_info(r)->frames, points = gc_bands_points(0, p->rate);
+    int64_t count = frames > points ? gc_min(SPECTRA, 2 * (frames / points)) : 1;
+    double *re = gc_calloc(points * 5 / 2, (int64_t)sizeof *re);
+    if (!re)
+        return gc_fail_memory(error, "the drawing");
+    double *power = re + 2 * points;
+    gpuconv_status status = GPUCONV_OK;
+    for (int64_t i = 0; i < count && !status; i++)
+        status = add_power(r, count > 1 ? (frames - points) / (count - 1) * i : 0, points, re, block, power, error);
+    for (int64_t k = 0; k < points / 2; k++)
+        power[k] /= (double)count;
+    gc_bands(power, points, p->rate, BANDS, p->hz, p->band);
+    free(re);
+    return status;
 }
 
 static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpuconv_error *error) {
@@ -108,9 +133,10 @@ static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpu
         if (!status && !look_at_column(block, got, info->channels, p, c))
             status = gc_fail_memory(error, "the drawing");
     }
+    if (!status)
+        status = look_at_spectrum(r, p, block, error);
     for (int i = 0; i < WAVES; i++)
         p->time[i] = p->seconds * (i + 0.5) / WAVES;
-    sum_bands(p);
     free(block);
     gc_reader_free(r);
     return status;
@@ -146,15 +172,32 @@ static const char *name_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static gc_panel wave_panel(const char *title, const picture *p, double seconds) {
-    double most = 1e-6;
-    for (int i = 0; i < WAVES; i++)
-        most = fmax(most, fmax(p->high[i], -p->low[i]));
+/* Scales that before and after have in common. */
+typedef struct scales {
+    double seconds, peak; /* of the longer and of the louder one */
+    double top;           /* of the spectra, dB */
+} scales;
+
+static scales common_scales(const picture *before, const picture *after) {
+    const picture *const both[] = {before, after};
+    scales s = {.seconds = fmax(before->seconds, after->seconds), .top = -HUGE_VAL};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < WAVES; i++)
+            s.peak = fmax(s.peak, fmax(both[k]->high[i], -both[k]->low[i]));
+        for (int b = 0; b < BANDS; b++)
+            s.top = both[k]->band[b] > s.top ? both[k]->band[b] : s.top;
+    }
+    s.peak = s.peak > 0 && isfinite(s.peak) ? s.peak : 1;
+    s.top = isfinite(s.top) ? 10 * ceil(s.top / 10) : 0;
+    return s;
+}
+
+static gc_panel wave_panel(const char *title, const picture *p, const scales *s) {
     return (gc_panel){.title = title,
                       .x_label = "",
                       .y_label = "amplitude",
-                      .x_range = {0, seconds},
-                      .y_range = {-1.05 * most, 1.05 * most},
+                      .x_range = {0, s->seconds},
+                      .y_range = {-1.05 * s->peak, 1.05 * s->peak},
                       .series = 2,
                       .steps = WAVES,
                       .filled = true,
@@ -162,11 +205,11 @@ static gc_panel wave_panel(const char *title, const picture *p, double seconds) 
                       .y = {p->low, p->high}};
 }
 
-static gc_panel image_panel(const picture *p, double seconds) {
+static gc_panel image_panel(const picture *p, const scales *s) {
     return (gc_panel){.title = "",
                       .x_label = "seconds",
                       .y_label = "kHz",
-                      .x_range = {0, seconds},
+                      .x_range = {0, s->seconds},
                       .y_range = {0, p->rate / 2000},
                       .seconds = p->seconds,
                       .image = p->level,
@@ -184,18 +227,18 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
     if (!status)
         status = look_at(job->output, NULL, after, error);
     if (!status) {
-        double seconds = fmax(before->seconds, after->seconds);
+        scales common = common_scales(before, after);
         look_at_decay(ir, d);
-        gc_panel panels[] = {wave_panel(name_of(job->input), before, seconds),
-                             wave_panel(name_of(job->output), after, seconds),
-                             image_panel(before, seconds),
-                             image_panel(after, seconds),
+        gc_panel panels[] = {wave_panel(name_of(job->input), before, &common),
+                             wave_panel(name_of(job->output), after, &common),
+                             image_panel(before, &common),
+                             image_panel(after, &common),
                              {.title = "spectra",
                               .x_label = "Hz",
                               .y_label = "dB",
                               .logarithmic = true,
-                              .x_range = {20, before->rate / 2},
-                              .y_range = {-120, 0},
+                              .x_range = {gc_bands_lowest(before->rate), before->rate / 2},
+                              .y_range = {common.top - 100, common.top},
                               .series = 2,
                               .steps = BANDS,
                               .label = {"before", "after"},
@@ -211,7 +254,7 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .label = {"level", "energy still to come"},
                               .x = d->time,
                               .y = {d->level, d->left}}};
-        status = gc_plot_panels(panels, 6, 2, job->plot, error);
+        status = gc_plot_panels(panels, 6, 2, job->plot, job->cancel, error);
     }
     free(before);
     free(after);

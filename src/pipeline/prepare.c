@@ -28,7 +28,7 @@ static gpuconv_status load(const char *path, double rate, const volatile int *ca
     gpuconv_ir *recorded = *ir;
     status = gpuconv_ir_resample(recorded, rate, ir, &inner);
     gpuconv_ir_free(recorded);
-    return status ? gc_fail(error, status, "%s: %.400s", path, inner.message) : GPUCONV_OK;
+    return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }
 
 /* Frames of so many seconds; -1: no such number. */
@@ -75,7 +75,7 @@ static gpuconv_status in_series(const gpuconv_ir *ir, const wish *w, gpuconv_ir 
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
     gpuconv_ir_free(other);
-    return status ? gc_fail(error, status, "with %.200s: %.250s", path, inner.message) : GPUCONV_OK;
+    return status ? gc_fail(error, status, "with %s: %s", path, inner.message) : GPUCONV_OK;
 }
 
 /* Leaves *next at NULL when the step is not wanted. */
@@ -144,7 +144,7 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int
         next = NULL;
         status = take((step)s, now, &w, &next, &inner);
         if (status)
-            gc_fail(error, status, "%s: %.400s", path, inner.message);
+            gc_fail(error, status, "%s: %s", path, inner.message);
         if (next) {
             gpuconv_ir_free(now);
             now = next;

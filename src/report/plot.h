@@ -1,4 +1,5 @@
-/* Drawings through gnuplot, which is looked for when one is wanted. */
+/* Drawings through gnuplot. Titles and labels may be any text: they are shown with control characters as escapes, and
+ * shortened in the middle where they are long. */
 #ifndef GC_REPORT_PLOT_H
 #define GC_REPORT_PLOT_H
 
@@ -17,10 +18,12 @@ typedef struct gc_plot {
     const double *x, *y[GC_PLOT_SERIES];
 } gc_plot;
 
-/* To a file named .svg or .png. ARGUMENT for another name, UNSUPPORTED without gnuplot, FILE. */
-gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, gpuconv_error *error);
+/* Draws into a file named .svg or .png, which is replaced only by a whole drawing. Ends gnuplot when *cancel is raised
+ * (NULL: never). ARGUMENT for another name, UNSUPPORTED without gnuplot, FILE, MEMORY, CANCELLED. */
+gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, const volatile int *cancel, gpuconv_error *error);
 
-/* Whether a drawing can have that name: .svg or .png. ARGUMENT. */
+/* Checks before a job begins what its drawing needs: a name that ends in .svg or .png, gnuplot, and a folder that can
+ * be written to. ARGUMENT, UNSUPPORTED (no gnuplot), FILE, MEMORY. */
 gpuconv_status gc_plot_check(const char *path, gpuconv_error *error);
 
 /* One drawing of several on a sheet. */
@@ -39,6 +42,7 @@ typedef struct gc_panel {
 } gc_panel;
 
 /* Panels row by row, so many to a row. As gc_plot_write. */
-gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path, gpuconv_error *error);
+gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path,
+                              const volatile int *cancel, gpuconv_error *error);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/visible.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -63,17 +64,26 @@ static void set(gpuconv_report *r, const char *section, const char *name, json_t
     r->failed |= json_object_set_new(part_of(r, section, json_object), name, value) != 0;
 }
 
-void gc_report_text(gpuconv_report *r, const char *section, const char *name, const char *value) {
+/* A text as JSON: exact if it is UTF-8, else with escapes for the bytes that are not, as a path may have them. NULL: no
+ * memory. */
+static json_t *text_of(const char *value) {
     json_t *text = json_string(value);
-    if (!text) { /* no UTF-8, as a path may be: what is not ASCII becomes question marks */
-        char plain[512];
-        size_t n = 0;
-        for (; value[n] && n < sizeof plain - 1; n++)
-            plain[n] = (unsigned char)value[n] < 0x80 ? value[n] : '?';
-        plain[n] = '\0';
-        text = json_string(plain);
-    }
-    set(r, section, name, text);
+    if (text)
+        return text;
+    size_t room = 4 * strlen(value) + 1; /* a byte becomes \xff at most */
+    char *plain = malloc(room);
+    text = plain ? json_string(gc_visible(plain, room, value)) : NULL;
+    free(plain);
+    return text;
+}
+
+void gc_report_text(gpuconv_report *r, const char *section, const char *name, const char *value) {
+    if (r)
+        set(r, section, name, text_of(value));
+}
+
+bool gc_report_has(const gpuconv_report *r, const char *title) {
+    return r && json_object_get(r->root, title);
 }
 
 void gc_report_count(gpuconv_report *r, const char *section, const char *name, int64_t value) {
@@ -99,7 +109,7 @@ void gc_report_named_row(gpuconv_report *r, const char *list, const char *label,
         return;
     json_t *row = json_object();
     if (label)
-        r->failed |= json_object_set_new(row, "label", json_string(label)) != 0;
+        r->failed |= json_object_set_new(row, "label", text_of(label)) != 0;
     for (int i = 0; i < count; i++)
         r->failed |= json_object_set_new(row, names[i], number(values[i])) != 0;
     r->failed |= json_array_append_new(part_of(r, list, json_array), row) != 0;
@@ -109,15 +119,33 @@ void gc_report_row(gpuconv_report *r, const char *list, int count, const char *c
     gc_report_named_row(r, list, NULL, count, names, values);
 }
 
+/* Copies a text as it is printed: file names have their control characters as escapes, and long ones are shortened. */
+static const char *shown(const char *text, char *to, size_t room) {
+    return gc_visible(to, room, text ? text : "");
+}
+
+/* Writes a number without an exponent as long as it stays readable: 48000 rather than 4.8e+04. */
+static const char *number_text(double value, char *to, size_t room) {
+    double size = fabs(value);
+    if (size >= 1e4 && size < 1e9)
+        (void)snprintf(to, room, "%.0f", value);
+    else if (size >= 1e-7 && size < 1e-4)
+        (void)snprintf(to, room, "%.*f", 3 - (int)floor(log10(size)), value);
+    else
+        (void)snprintf(to, room, "%.4g", value);
+    return to;
+}
+
 static void print_value(FILE *to, json_t *value) {
+    char text[1024];
     if (json_is_string(value))
-        fprintf(to, "%s", json_string_value(value));
+        fprintf(to, "%s", shown(json_string_value(value), text, sizeof text));
     else if (json_is_integer(value))
         fprintf(to, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        fprintf(to, "%.4g", json_real_value(value));
+        fprintf(to, "%s", number_text(json_real_value(value), text, sizeof text));
     else
-        fputs("none", to);
+        fputc('-', to);
 }
 
 static void print_section(FILE *to, const char *title, json_t *section) {
@@ -128,7 +156,8 @@ static void print_section(FILE *to, const char *title, json_t *section) {
         fprintf(to, "  %-24s ", name);
         if (json_is_object(value)) {
             print_value(to, json_object_get(value, "value"));
-            fprintf(to, " %s", json_string_value(json_object_get(value, "unit")));
+            if (json_is_number(json_object_get(value, "value")))
+                fprintf(to, " %s", json_string_value(json_object_get(value, "unit")));
             if (json_integer_value(json_object_get(value, "n")) > 1)
                 fprintf(to, " (+- %.2g, n = %lld)", json_real_value(json_object_get(value, "spread")),
                         (long long)json_integer_value(json_object_get(value, "n")));
@@ -139,35 +168,40 @@ static void print_section(FILE *to, const char *title, json_t *section) {
     }
 }
 
+enum { COLUMN = 9, LABEL = 200 };
+
+static void print_row(FILE *to, json_t *row, int widest) {
+    const char *name;
+    json_t *value;
+    char text[LABEL];
+    fprintf(to, "  %-*s", widest - 2, shown(json_string_value(json_object_get(row, "label")), text, sizeof text));
+    json_object_foreach(row, name, value) {
+        int width = (int)strlen(name) > COLUMN ? (int)strlen(name) : COLUMN;
+        if (strcmp(name, "label") == 0)
+            continue;
+        const char *number = json_is_number(value) ? number_text(json_number_value(value), text, sizeof text) : "-";
+        fprintf(to, "  %*s", width, number);
+    }
+    fputc('\n', to);
+}
+
 /* A list whose rows carry labels is a table; others are raw data, which text leaves to the JSON. */
 static void print_list(FILE *to, const char *title, json_t *list) {
-    enum { COLUMN = 9 };
     int widest = (int)strlen(title);
     const char *name;
+    char text[LABEL];
     json_t *value, *row, *first = json_array_get(list, 0);
     size_t i;
     if (!json_object_get(first, "label"))
         return;
     json_array_foreach(list, i, row) {
-        int width = (int)strlen(json_string_value(json_object_get(row, "label"))) + 2;
+        int width = (int)strlen(shown(json_string_value(json_object_get(row, "label")), text, sizeof text)) + 2;
         widest = width > widest ? width : widest;
     }
     fprintf(to, "%-*s", widest, title);
     json_object_foreach(first, name, value) if (strcmp(name, "label") != 0) fprintf(to, "  %*s", COLUMN, name);
     fputc('\n', to);
-    json_array_foreach(list, i, row) {
-        fprintf(to, "  %-*s", widest - 2, json_string_value(json_object_get(row, "label")));
-        json_object_foreach(row, name, value) {
-            int width = (int)strlen(name) > COLUMN ? (int)strlen(name) : COLUMN;
-            if (strcmp(name, "label") == 0)
-                continue;
-            if (json_is_number(value))
-                fprintf(to, "  %*.4g", width, json_number_value(value));
-            else
-                fprintf(to, "  %*s", width, "-");
-        }
-        fputc('\n', to);
-    }
+    json_array_foreach(list, i, row) print_row(to, row, widest);
 }
 
 gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_format format, FILE *to) {

@@ -5,8 +5,13 @@
 
 #include "../gpuconv.h"
 
+#include <stdbool.h>
+
 void gc_report_text(gpuconv_report *report, const char *section, const char *name, const char *value);
 void gc_report_count(gpuconv_report *report, const char *section, const char *name, int64_t value);
+
+/* Returns whether the report has a section or list of that title. */
+bool gc_report_has(const gpuconv_report *report, const char *title);
 
 /* A measurement; `spread` is half of max - min over n samples, 0 for one. */
 void gc_report_measure(gpuconv_report *report, const char *section, const char *name, double value, const char *unit,

@@ -27,6 +27,29 @@ runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
 peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)
 make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
 runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
+# A sweep 14 dB under the noise is still found; without a sweep, with the files swapped or with a silent one, the
+# measurement is refused.
+make_audio spoil recording.wav loud.wav 0 "$(awk "BEGIN { print $peak * 2 }")"
+runs ir measure loud.wav long.wav test.wav --length 2.5 -q
+runs ir synth spring spring.wav
+runs -q -b cpu sweep.wav spring.wav one.wav --tail 0
+make_audio noise noise.wav wav-16 1 48000 240000 0.5
+make_audio taps zero.wav 1 48000 0 0 0 0
+runs ir measure one.wav sweep.wav test.wav -q
+refuses 1 "noise.wav: does not hold the sweep of sweep.wav" ir measure noise.wav sweep.wav out.wav
+refuses 1 "zero.wav: does not hold the sweep" ir measure zero.wav sweep.wav out.wav
+refuses 1 "zero.wav: is silent" ir measure one.wav zero.wav out.wav
+refuses 1 "sweep.wav: holds the sweep" ir measure sweep.wav one.wav out.wav
+refuses 1 "sweep.wav: does not hold the sweep" ir measure sweep.wav noise.wav out.wav
+runs -q -b cpu sweep.wav spring.wav late.wav --tail 0 --predelay 0.5
+refuses 1 "behind a response of 0.2 s; use a larger --length" ir measure late.wav sweep.wav out.wav --length 0.2
+# One channel of two without the sweep: a note.
+make_audio taps left.wav 2 48000 1 0
+runs -q -b cpu sweep.wav left.wav half-dead.wav
+runs ir measure half-dead.wav sweep.wav test.wav
+grep -q "half-dead.wav: 1 of 2 channels do not hold the sweep, the first is channel 2" "$work/log/err" ||
+    fail "a dead channel is not told: $(cat "$work/log/err")"
+
 figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"
     awk '/channel 1, 1000 Hz/ { print $7 }' "$work/log/out"
@@ -40,6 +63,18 @@ runs ir info "$impulses/small-room.flac" --report json
 for word in '"length"' '"rate"' '"direct sound after"' '"acoustics"' '"T30 s"' '"C80 dB"' '"D50 %"' '"noise dB"'; do
     grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
 done
+# An all-zero response is told.
+runs ir info zero.wav
+grep -q 'the response is silent' "$work/log/out" || fail "ir info: not silent: $(cat "$work/log/out")"
+runs sweep.wav zero.wav silent.wav
+one_line "zero.wav: the response is silent"
+
+# Numbers are readable, and figures that do not exist are -.
+make_audio noise short.wav wav-16 1 44100 2000 0.05
+runs ir info short.wav
+grep -q '^  rate *44100 Hz$' "$work/log/out" || fail "rate: $(cat "$work/log/out")"
+awk '/^acoustics/ { on = 1; next } on && $(NF - 3) != "-" { exit 1 }' "$work/log/out" ||
+    fail "C80 of a response of 45 ms: $(cat "$work/log/out")"
 if command -v gnuplot >"$work/log/which"; then
     runs ir info "$impulses/hall.flac" --plot sheet.svg
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"

@@ -1,0 +1,149 @@
+/* Any texts as file names, titles and labels: scripts for gnuplot are the script of empty texts but for octal escapes
+ * in its strings, and messages and reports are visible lines of UTF-8. */
+#include "core/error.h"
+#include "core/visible.h"
+#include "report/report.h"
+#include "report/script.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXTS = 4, ROOM = 1024, SCRIPT = 1 << 14 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char text[TEXTS][ROOM];
+static const char *const empty[TEXTS] = {"", "", "", ""};
+
+/* Ends the process unless every character is visible or one of `lines` newlines. */
+static void check_visible(const char *from, int lines) {
+    static char again[4 * ROOM], part[4 * ROOM];
+    int newlines = 0;
+    for (const char *line = from; *line;) {
+        size_t length = strcspn(line, "\n");
+        if (length >= sizeof part)
+            abort();
+        memcpy(part, line, length);
+        part[length] = '\0';
+        if (strcmp(gc_visible(again, sizeof again, part), part) != 0) /* what is visible stays as it is */
+            abort();
+        line += length;
+        newlines += *line == '\n';
+        line += *line == '\n';
+    }
+    if (lines >= 0 && newlines != lines)
+        abort();
+}
+
+static void write_script(const char *const *t, bool panels, char *to) {
+    static const double x[] = {1, 2, 4}, y[] = {1, (double)NAN, 3};
+    static const float image[] = {-20, -30};
+    gc_plot plot = {.title = t[0],
+                    .x_label = t[1],
+                    .y_label = t[2],
+                    .series = 2,
+                    .steps = 3,
+                    .label = {t[3], t[0]},
+                    .x = x,
+                    .y = {y, y}};
+    gc_panel panel[] = {{.title = t[0],
+                         .x_label = t[1],
+                         .y_label = t[2],
+                         .x_range = {0, 1},
+                         .y_range = {0, 1},
+                         .series = 2,
+                         .steps = 3,
+                         .label = {t[3], t[2]},
+                         .x = x,
+                         .y = {y, y}},
+                        {.title = t[3],
+                         .x_label = t[0],
+                         .y_label = t[1],
+                         .x_range = {0, 1},
+                         .y_range = {0, 1},
+                         .seconds = 1,
+                         .image = image,
+                         .columns = 1,
+                         .rows = 2}};
+    FILE *f = fmemopen(to, SCRIPT, "w");
+    if (!f)
+        abort();
+    if (panels)
+        gc_script_panels(panel, 2, 1, true, f);
+    else
+        gc_script_plot(&plot, true, f);
+    if (fclose(f) != 0)
+        abort();
+}
+
+/* Takes octal escapes out of strings, in place. */
+static void strip(char *script) {
+    char *to = script;
+    bool inside = false;
+    for (const char *from = script; *from;) {
+        inside ^= *from == '"';
+        if (inside && *from == '\\' && strspn(from + 1, "01234567") >= 3)
+            from += 4;
+        else
+            *to++ = *from++;
+    }
+    *to = '\0';
+}
+
+static void check_report(const char *const *t) {
+    static char written[8 * ROOM * TEXTS];
+    static const char *const names[] = {"value"};
+    const double value = 1;
+    gpuconv_report *report;
+    if (gpuconv_report_new(&report) != GPUCONV_OK)
+        abort();
+    for (int i = 0; i < TEXTS; i++) {
+        gc_report_text(report, "files", i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d", t[i]);
+        gc_report_named_row(report, "list", t[i], 1, names, &value);
+    }
+    for (int json = 0; json < 2; json++) {
+        FILE *f = fmemopen(written, sizeof written, "w");
+        if (!f || gpuconv_report_write(report, json ? GPUCONV_REPORT_JSON : GPUCONV_REPORT_TEXT, f) != GPUCONV_OK ||
+            fclose(f) != 0)
+            abort();
+        if (!json)
+            check_visible(written, 6 + 1 + TEXTS + 1 + TEXTS); /* environment, files, list */
+        else
+            for (const char *c = written; *c; c++)
+                if ((unsigned char)*c < 0x20 && *c != '\n')
+                    abort();
+    }
+    gpuconv_report_free(report);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static char script[SCRIPT], plain[2][SCRIPT];
+    const char *t[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        const uint8_t *end = size ? memchr(data, 0, size) : NULL;
+        size_t length = end ? (size_t)(end - data) : size, kept = length < ROOM ? length : ROOM - 1;
+        if (kept)
+            memcpy(text[i], data, kept);
+        text[i][kept] = '\0';
+        t[i] = text[i];
+        data += length + (end != NULL);
+        size -= length + (end != NULL);
+    }
+    for (int panels = 0; panels < 2; panels++) {
+        if (!*plain[panels])
+            write_script(empty, panels, plain[panels]);
+        write_script(t, panels, script);
+        strip(script);
+        if (strcmp(script, plain[panels]) != 0)
+            abort();
+    }
+    gpuconv_error error;
+    gc_fail(&error, GPUCONV_ERROR_FILE, "%s: with %s: reason", t[0], t[1]);
+    check_visible(error.message, 0);
+    if (strlen(error.message) < 8 || strcmp(error.message + strlen(error.message) - 8, ": reason") != 0)
+        abort();
+    check_report(t);
+    return 0;
+}
