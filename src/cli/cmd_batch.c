@@ -1,5 +1,6 @@
 /* gpuconv batch: a whole corpus, by manifest or by patterns. */
 #include "../batch/batch.h"
+#include "../core/number.h"
 #include "cli.h"
 #include "progress.h"
 
@@ -53,15 +54,21 @@ static void progress(void *context, const gc_batch_progress *p) {
 }
 
 static bool parse_devices(const char *text, int *device, int *count) {
-    for (*count = 0; *text;) {
-        char *end;
-        long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || n > 1023 || *count == DEVICES_MOST || (*end && *end != ','))
+    char word[8];
+    for (*count = 0;; text++) {
+        size_t length = strcspn(text, ",");
+        int64_t n;
+        if (length >= sizeof word || *count == DEVICES_MOST)
+            return false;
+        memcpy(word, text, length);
+        word[length] = '\0';
+        if (!gc_integer_parse(word, &n) || n < 0 || n > 1023)
             return false;
         device[(*count)++] = (int)n;
-        text = end + (*end == ',');
+        text += length;
+        if (!*text)
+            return true;
     }
-    return *count > 0;
 }
 
 static gpuconv_status read_manifest(const options *o, const char *path, gc_manifest *m, bool first,
@@ -109,10 +116,9 @@ static int run(options *o, const char *path) {
         return gc_exit(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
     if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
-    if (o->workers < 0 || o->workers > 1024 || o->seed < 0 ||
-        (o->devices && !parse_devices(o->devices, device, &devices)))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--workers are 1 to 1024, --seed 0 or more, --devices numbers like 0,1; try --help");
+    if (o->devices && !parse_devices(o->devices, device, &devices))
+        return gc_exit(GC_EXIT_USAGE, "--devices '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
+                       o->devices, DEVICES_MOST);
     gpuconv_error error = {0};
     gc_manifest m;
     const gc_ranks *ranks;
@@ -153,7 +159,7 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest at a time; try --help");
+        return gc_exit(GC_EXIT_USAGE, "one manifest at a time, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 
@@ -164,14 +170,14 @@ static struct poptOption table[] = {
     {"irs", 'h', POPT_ARG_STRING, &given.irs, 0, "and responses; FOLDER/manifest.csv tells what came of them",
      "PATTERN"},
     {"pick", 'p', POPT_ARG_STRING, &given.pick, 0, "of the responses, for each input (default: random)", words_pick},
-    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, 0, "for random picks (default: 0)", "NUMBER"},
+    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "for random picks (default: 0)", "NUMBER"},
     {"resume", 'R', POPT_ARG_NONE, &given.resume, 0, "leave alone what has its output already", NULL},
     {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
     {"devices", 'd', POPT_ARG_STRING, &given.devices, 0,
      "CUDA devices, such as 0,2 (default: as many as pay, or all with --backend cuda)", "NUMBERS"},
-    {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
+    {"workers", 'w', POPT_ARG_INT, &given.workers, GC_RANGE_THREADS, "files at a time (default: one a core)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};
 

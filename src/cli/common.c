@@ -1,17 +1,22 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
 #include "cli.h"
+#include "options.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+const char *gc_program = "gpuconv";
 
 static volatile int interrupted;
 
 int gc_exit(int status, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fputs("gpuconv: ", stderr);
+    fprintf(stderr, "%s: ", gc_program);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
@@ -23,9 +28,16 @@ int gc_exit_of(gpuconv_status status) {
 }
 
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {
+    errno = 0;
     gpuconv_status status = report ? gpuconv_report_write(report, format, stdout) : GPUCONV_OK;
+    int why = errno;
     gpuconv_report_free(report);
-    return status ? gc_exit(GC_EXIT_FAILED, "the report cannot be written") : GC_EXIT_DONE;
+    if (!status)
+        return GC_EXIT_DONE;
+    return gc_exit(GC_EXIT_FAILED, "standard output: the report cannot be written: %s",
+                   gc_was_closed(STDOUT_FILENO) ? "closed"
+                   : why                        ? strerror(why)
+                                                : gpuconv_status_text(status));
 }
 
 int gc_choose(const char *option, const char *word, const char *words) {
@@ -45,7 +57,7 @@ int gc_choose(const char *option, const char *word, const char *words) {
         const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
         n += (size_t)snprintf(list + n, sizeof list - n, "%s", put);
     }
-    return gc_exit(-1, "%s '%s': %s; try --help", option, word, list);
+    return gc_exit(-1, "%s '%.60s': %s; try --help", option, word, list);
 }
 
 static void interrupt(int signal_number) {
@@ -64,38 +76,11 @@ const volatile int *gc_catch_signals(void) {
     return &interrupted;
 }
 
-/* What popt allocated for the variables of a table. */
-static void free_strings(const struct poptOption *options) {
-    for (const struct poptOption *o = options; o->longName; o++) {
-        int kind = (int)(o->argInfo & POPT_ARG_MASK);
-        if (kind == POPT_ARG_STRING) {
-            free(*(char **)o->arg);
-            *(char **)o->arg = NULL;
-        } else if (kind == POPT_ARG_ARGV) {
-            char **list = *(char ***)o->arg;
-            for (char **s = list; s && *s; s++)
-                free(*s);
-            free((void *)list);
-            *(char ***)o->arg = NULL;
-        }
-    }
-}
-
 int gc_command_run(const gc_command *c, int argc, const char **argv) {
-    poptContext context = poptGetContext(c->name, argc, argv, c->options, 0);
-    if (!context)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
-    int status, bad = poptGetNextOpt(context), count = 0;
-    const char **arguments = poptGetArgs(context);
-    while (arguments && arguments[count])
-        count++;
-    if (bad < -1)
-        status = gc_exit(GC_EXIT_USAGE, "%s: %s; try --help", poptBadOption(context, 0), poptStrerror(bad));
-    else if (gc_help_wanted)
-        status = gc_print_help(c);
-    else
-        status = c->run(arguments, count);
-    poptFreeContext(context);
-    free_strings(c->options);
+    gc_line line;
+    int status = gc_options_read(&line, c->name, c->options, argc, argv);
+    if (!status)
+        status = gc_help_wanted ? gc_print_help(c) : c->run(line.argument, line.count);
+    gc_options_free(&line, c->options);
     return status;
 }

@@ -1,4 +1,5 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
+#include "cli.h"
 #include "lab/about.h"
 #include "lab/html.h"
 #include "lab/ptx.h"
@@ -6,12 +7,12 @@
 #include "lab/sweep.h"
 #include "lab/text.h"
 
-#include <popt.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = GC_EXIT_DONE, EXIT_FAILED = GC_EXIT_FAILED, EXIT_USAGE = GC_EXIT_USAGE };
 
 typedef struct options {
     char *size, *from, *html;
@@ -134,7 +135,7 @@ static int print_modules(const options *o, const char **names, bool check) {
         return status;
     if (o->json) {
         if (write_json(report))
-            status = fail(EXIT_FAILED, "the report cannot be written", NULL);
+            status = fail(EXIT_FAILED, "standard output: the report cannot be written: ", strerror(errno));
     } else {
         gc_lab_tables(report, stdout);
         if (check)
@@ -279,59 +280,64 @@ static const struct command {
 } commands[] = {{"list", list},    {"show", show},     {"ptx", ptx},     {"run", run},      {"check", check},
                 {"device", about}, {"report", report}, {"sweep", sweep}, {"amdahl", amdahl}};
 
-int main(int argc, const char **argv) {
-    options o = {.shape = {.threads = 256, .registers = 32}};
-    long long shared = 0;
-    struct poptOption table[] = {
-        {"size", 's', POPT_ARG_STRING, &o.size, 0, "run: at this size, such as 4096x4096x4096", "SIZE"},
-        {"json", 'j', POPT_ARG_NONE, &o.json, 0, "print JSON instead of tables", NULL},
-        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 0, "show: as a chapter in Markdown", NULL},
-        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 0, "check: small sizes only, no effects", NULL},
-        {"clean", 'c', POPT_ARG_NONE, &o.clean, 0,
-         "check: without races that are the lesson and without other people's kernels", NULL},
-        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 0, "check: compare only, time nothing", NULL},
-        {"counts", 'C', POPT_ARG_NONE, &o.counts, 0, "ptx: the table only", NULL},
-        {"from", 'f', POPT_ARG_STRING, &o.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
-        {"html", 'H', POPT_ARG_STRING, &o.html, 0, "report: as a page of its own", "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 0, "device: threads a block (256)", "COUNT"},
-        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 0, "device: registers a thread (32)", "COUNT"},
-        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 0, "device: bytes of shared memory a block (0)", "BYTES"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 0, "no progress", NULL},
-        POPT_AUTOHELP POPT_TABLEEND};
-    poptContext context = poptGetContext("gpulab", argc, argv, table, 0);
-    if (!context)
-        return fail(EXIT_FAILED, "out of memory", NULL);
-    poptSetOtherOptionHelp(
-        context, "COMMAND [ARGUMENT...]\n"
-                 "The kernels of CUDA courses, measured on this machine.\n\n"
-                 "  list                 the modules\n"
-                 "  show MODULE...       the idea, the ladder, the source's place\n"
-                 "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
-                 "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
-                 "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
-                 "  device               what the GPU has, and the occupancy of a launch\n"
-                 "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
-                 "  amdahl               what the measured share of vector-add promises at the most\n"
-                 "  report               a run as tables, or with --html as a page\n"
-                 "\nOptions:");
-    int status = EXIT_USAGE, bad = poptGetNextOpt(context);
-    o.shape.shared = shared;
-    const char *name = poptGetArg(context);
+static options given = {.shape = {.threads = 256, .registers = 32}};
+static long long shared;
+
+static int call_command(const char **arguments, int count) {
     const struct command *command = NULL;
-    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
+    int64_t size[LAB_DIMENSIONS];
+    given.shape.shared = shared;
+    if (given.size && (given.size[strspn(given.size, "0123456789x")] || !gc_lab_parse_size(given.size, size)))
+        return gc_exit(EXIT_USAGE, "--size '%.60s': up to %d whole numbers such as 1024x512; try --help", given.size,
+                       LAB_DIMENSIONS);
+    for (size_t i = 0; count && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(arguments[0], commands[i].name) == 0)
             command = &commands[i];
-    if (bad < -1)
-        fprintf(stderr, "gpulab: %s: %s; try --help\n", poptBadOption(context, 0), poptStrerror(bad));
-    else if (!command)
-        fprintf(stderr, "gpulab: %s: no such command; try --help\n", name ? name : "nothing");
-    else
-        status = command->call(&o, poptGetArgs(context));
-    poptFreeContext(context);
-    free(o.size);
-    free(o.from);
-    free(o.html);
-    if (status == EXIT_DONE && fflush(stdout) != 0)
-        status = fail(EXIT_FAILED, "the output cannot be written", NULL);
-    return status;
+    if (command)
+        return command->call(&given, count > 1 ? arguments + 1 : NULL);
+    char words[256];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", commands[i].name);
+    return gc_exit(EXIT_USAGE, "%s%.60s%s: no such command; the commands are %s; try --help", count ? "'" : "",
+                   count ? arguments[0] : "nothing", count ? "'" : "", words);
+}
+
+static struct poptOption table[] = {
+    {"size", 's', POPT_ARG_STRING, &given.size, 0, "run: at this size, such as 4096x4096x4096", "SIZE"},
+    {"json", 'j', POPT_ARG_NONE, &given.json, 0, "print JSON instead of tables", NULL},
+    {"markdown", 'm', POPT_ARG_NONE, &given.markdown, 0, "show: as a chapter in Markdown", NULL},
+    {"quick", 'Q', POPT_ARG_NONE, &given.quick, 0, "check: small sizes only, no effects", NULL},
+    {"clean", 'c', POPT_ARG_NONE, &given.clean, 0,
+     "check: without races that are the lesson and without other people's kernels", NULL},
+    {"no-effects", 'n', POPT_ARG_NONE, &given.no_effects, 0, "check: compare only, time nothing", NULL},
+    {"counts", 'C', POPT_ARG_NONE, &given.counts, 0, "ptx: the table only", NULL},
+    {"from", 'f', POPT_ARG_STRING, &given.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
+    {"html", 'H', POPT_ARG_STRING, &given.html, 0, "report: as a page of its own", "FILE"},
+    {"threads", 't', POPT_ARG_INT, &given.shape.threads, GC_RANGE_LAUNCH_THREADS, "device: threads a block (256)",
+     "COUNT"},
+    {"registers", 'r', POPT_ARG_INT, &given.shape.registers, GC_RANGE_LAUNCH_REGISTERS,
+     "device: registers a thread (32)", "COUNT"},
+    {"shared", 'S', POPT_ARG_LONGLONG, &shared, GC_RANGE_LAUNCH_SHARED, "device: bytes of shared memory a block (0)",
+     "BYTES"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "no progress", NULL},
+    GC_OPTIONS_END};
+
+static const gc_command lab = {
+    "gpulab", "COMMAND [ARGUMENT...]",
+    "The kernels of CUDA courses, measured on this machine.\n\n"
+    "  list                 the modules\n"
+    "  show MODULE...       the idea, the ladder, the source's place\n"
+    "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
+    "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
+    "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
+    "  device               what the GPU has, and the occupancy of a launch\n"
+    "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
+    "  amdahl               what the measured share of vector-add promises at the most\n"
+    "  report               a run as tables, or with --html as a page",
+    table, call_command};
+
+int main(int argc, const char **argv) {
+    gc_begin("gpulab");
+    return gc_end(gc_command_run(&lab, argc, argv));
 }

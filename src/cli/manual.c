@@ -26,10 +26,6 @@ static void close_file(FILE *f) {
     }
 }
 
-static bool takes_value(const struct poptOption *o) {
-    return (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
-}
-
 /* The subcommand's words without the program's: "ir info"; "" for the plain command. */
 static const char *words_of(const gc_command *c) {
     const char *blank = strchr(c->name, ' ');
@@ -103,11 +99,6 @@ static void write_page(const char *folder, const gc_command *c) {
 
 /* ---- Completions ------------------------------------------------------------------------------------------------- */
 
-/* What a value is: words, a folder, a number of some sort, else a file. */
-static bool is_words(const struct poptOption *o) {
-    return o->argDescrip && strchr(o->argDescrip, '|') && islower((unsigned char)*o->argDescrip);
-}
-
 static bool is_file(const struct poptOption *o) {
     return o->argDescrip && (strcmp(o->argDescrip, "FILE") == 0 || strcmp(o->argDescrip, "FOLDER") == 0 ||
                              strcmp(o->argDescrip, "PATTERN") == 0);
@@ -121,13 +112,13 @@ static void put_words(FILE *f, const char *words) {
 static void bash_command(FILE *f, const gc_command *c) {
     fprintf(f, "    '%s')\n        case $option in\n", words_of(c));
     for (const struct poptOption *o = c->options; o->longName; o++) {
-        if (!takes_value(o))
+        if (!gc_option_takes_value(o))
             continue;
         fprintf(f, "        --%s", o->longName);
         if (o->shortName)
             fprintf(f, " | -%c", o->shortName);
         fputs(")\n            ", f);
-        if (is_words(o)) {
+        if (gc_option_takes_words(o)) {
             fputs("mapfile -t COMPREPLY < <(compgen -W '", f);
             put_words(f, o->argDescrip);
             fputs("' -- \"$value\")\n", f);
@@ -141,7 +132,7 @@ static void bash_command(FILE *f, const gc_command *c) {
     fputs("        esac\n        options='", f);
     for (const struct poptOption *o = c->options; o->longName; o++)
         fprintf(f, "%s--%s%s", o == c->options ? "" : " ", o->longName,
-                takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
+                gc_option_takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
     fputs("' ;;\n", f);
 }
 
@@ -224,14 +215,14 @@ static void write_zsh(const char *folder) {
     for (int i = 0; gc_commands[i]; i++) {
         fprintf(f, "    '%s')\n        _arguments", words_of(gc_commands[i]));
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
-            fprintf(f, " \\\n            '--%s%s[", o->longName, takes_value(o) ? "=" : "");
+            fprintf(f, " \\\n            '--%s%s[", o->longName, gc_option_takes_value(o) ? "=" : "");
             put_quoted(f, o->descrip, "[]:\\");
             fputc(']', f);
-            if (is_words(o)) {
+            if (gc_option_takes_words(o)) {
                 fputs(":value:(", f);
                 put_words(f, o->argDescrip);
                 fputc(')', f);
-            } else if (takes_value(o)) {
+            } else if (gc_option_takes_value(o)) {
                 fputs(is_file(o) ? ":file:_files" : ":value: ", f);
             }
             fputc('\'', f);
@@ -265,11 +256,11 @@ static void write_fish(const char *folder) {
             fprintf(f, " -l %s", o->longName);
             if (o->shortName)
                 fprintf(f, " -s '%c'", o->shortName);
-            if (is_words(o)) {
+            if (gc_option_takes_words(o)) {
                 fputs(" -x -a '", f);
                 put_words(f, o->argDescrip);
                 fputc('\'', f);
-            } else if (takes_value(o)) {
+            } else if (gc_option_takes_value(o)) {
                 fputs(is_file(o) ? " -r" : " -x", f);
             }
             fputs(" -d '", f);
@@ -281,12 +272,13 @@ static void write_fish(const char *folder) {
 }
 
 int main(int argc, char **argv) {
+    gc_begin("gpuconv-manual");
     if (argc != 2)
-        return gc_exit(GC_EXIT_USAGE, "gpuconv-manual FOLDER");
+        return gc_exit(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
     for (int i = 0; gc_commands[i]; i++)
         write_page(argv[1], gc_commands[i]);
     write_bash(argv[1]);
     write_zsh(argv[1]);
     write_fish(argv[1]);
-    return GC_EXIT_DONE;
+    return gc_end(GC_EXIT_DONE);
 }
