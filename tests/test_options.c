@@ -72,8 +72,9 @@ static void accepted(const gc_command *c, const struct poptOption *o, const char
 }
 
 static void number(const gc_command *c, const struct poptOption *o) {
-    static const char *const wrong[] = {"",    " ",     " 1",   "1 ",   "1x",   "x",     "1,5",  "--1",   "+-1", "nan",
-                                        "-nan", "NAN", "inf",  "-inf", "infinity", "1e400", "-1e400", "0x10", "1e", "."};
+    static const char *const wrong[] = {"",         " ",     " 1",     "1 ",   "1x",  "x",   "1,5",
+                                        "--1",      "+-1",   "nan",    "-nan", "NAN", "inf", "-inf",
+                                        "infinity", "1e400", "-1e400", "0x10", "1e",  "."};
     static const char *const fractions[] = {"1.5", "1e-3"};
     CHECK(o->val > GC_RANGE_NONE && o->val < GC_RANGE_COUNT, "%s --%s has no range", c->name, o->longName);
     const limits *r = &range[o->val];
@@ -89,7 +90,8 @@ static void number(const gc_command *c, const struct poptOption *o) {
     char text[64];
     (void)snprintf(text, sizeof text, "%.17g", r->least - (integer ? 1 : fabs(r->least) * 0.01 + 1e-9));
     refused(c, o, text, "number");
-    (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g", r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
+    (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g",
+                   r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
     refused(c, o, text, "number");
     (void)snprintf(text, sizeof text, "%.17g", r->least);
     accepted(c, o, text);

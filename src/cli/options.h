@@ -65,8 +65,8 @@ typedef struct gc_line {
     int count;
 } gc_line;
 
-/* Reads the command line into the variables of the table and fills *line, which the caller frees in every case. A string
- * that is replaced by a later one is freed.
+/* Reads the command line into the variables of the table and fills *line, which the caller frees in every case. A
+ * string that is replaced by a later one is freed.
  * @return GC_EXIT_DONE; GC_EXIT_USAGE after a line that names the option, its value and what it takes;
  *         GC_EXIT_FAILED without memory. */
 int gc_options_read(gc_line *line, const char *name, const struct poptOption *table, int argc, const char **argv);
