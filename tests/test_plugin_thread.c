@@ -39,8 +39,8 @@ WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, lef
 enum { BLOCK = 64, ROOM = 16384, RATE = 48000 };
 enum { CONTROL, NOTIFY, WET, PREDELAY = 5, MISSED = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
 
-static const char *const uris[] = {"", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value,
-                                   "urn:gpuconv:response"};
+static const char *const uris[] = {
+    "", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value, "urn:gpuconv:response"};
 static char others[64][128];
 
 static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {

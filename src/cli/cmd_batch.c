@@ -28,29 +28,29 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
-static void print_progress(const gc_batch_progress *p) {
+static gc_status_line progress_line(const gc_batch_progress *p) {
+    gc_status_line line = {0};
     int64_t now = p->done + p->failed, left = p->total - p->skipped - now;
     double rate = p->seconds > 0 ? (double)now / p->seconds : 0;
     long long passed = now + p->skipped;
-    fprintf(stderr, "%lld of %lld files, %.0f a second, %.3g h of audio a second", passed, (long long)p->total, rate,
-            p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
+    gc_status_part(&line, 0, "%lld of %lld files", passed, (long long)p->total);
+    gc_status_part(&line, 2, ", %.0f a second", rate);
+    gc_status_part(&line, 3, ", %.3g h of audio a second", p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
     for (int i = 0; i < p->devices && p->devices > 1 && i < 8; i++)
-        fprintf(stderr, ", cuda %d %.2g h/s", p->device[i], p->device_audio[i] / p->seconds / 3600);
+        gc_status_part(&line, 4, ", cuda %d %.2g h/s", p->device[i], p->device_audio[i] / p->seconds / 3600);
     if (p->failed)
-        fprintf(stderr, ", %lld failed", (long long)p->failed);
-    if (left > 0 && now > 0) {
-        fprintf(stderr, ", ");
-        gc_print_time((double)left / rate);
-        fprintf(stderr, " left");
-    }
+        gc_status_part(&line, 1, ", %lld failed", (long long)p->failed);
+    if (left > 0 && now > 0)
+        gc_status_time(&line, 1, ", ", (double)left / rate, " left");
+    return line;
 }
 
 static void progress(void *context, const gc_batch_progress *p) {
     options *o = context;
-    if (!gc_meter_begin_line(&o->meter, p->seconds))
+    if (!gc_meter_due(&o->meter, p->seconds))
         return;
-    print_progress(p);
-    gc_meter_end_line(&o->meter);
+    gc_status_line line = progress_line(p);
+    gc_meter_print(&o->meter, &line);
 }
 
 static bool parse_devices(const char *text, int *device, int *count) {
@@ -93,8 +93,10 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
     if (!o->quiet && first && p->total > 0) { /* else it has not begun */
-        fprintf(stderr, "gpuconv: ");
-        print_progress(p);
+        char text[2048];
+        gc_status_line line = progress_line(p);
+        gc_status_write(&line, 0, text, sizeof text);
+        fprintf(stderr, "gpuconv: %s", text);
         if (p->skipped)
             fprintf(stderr, "; %lld were there before", (long long)p->skipped);
         if (p->clipped)

@@ -29,23 +29,22 @@ static void note(void *context, const char *text) {
 static void progress(void *context, const gpuconv_progress *p) {
     options *o = context;
     double done = (double)p->frames / p->rate, speed = p->seconds > 0 ? done / p->seconds : 0;
-    if (!gc_meter_begin_line(&o->meter, p->seconds))
+    gc_status_line line = {0};
+    if (!gc_meter_due(&o->meter, p->seconds))
         return;
     if (p->total > 0) {
         double share = (double)p->frames / (double)p->total;
         if (o->meter.terminal)
-            gc_meter_bar(share);
-        fprintf(stderr, " %.0f %%, ", 100 * share);
+            gc_meter_bar(&line, 4, share);
+        gc_status_part(&line, 0, "%.0f %%, ", 100 * share);
     }
-    gc_print_time(done);
-    fprintf(stderr, " of audio, %.3g million frames a second, %.0f times real time",
-            (double)p->frames / p->seconds / 1e6, speed);
-    if (p->total > 0 && speed > 0) {
-        fputs(", ", stderr);
-        gc_print_time((double)(p->total - p->frames) / p->rate / speed);
-        fputs(" left", stderr);
-    }
-    gc_meter_end_line(&o->meter);
+    gc_status_time(&line, 0, "", done, " of audio");
+    if (p->seconds > 0)
+        gc_status_part(&line, 3, ", %.3g million frames a second", (double)p->frames / p->seconds / 1e6);
+    gc_status_part(&line, 2, ", %.0f times real time", speed);
+    if (p->total > 0 && speed > 0)
+        gc_status_time(&line, 1, ", ", (double)(p->total - p->frames) / p->rate / speed, " left");
+    gc_meter_print(&o->meter, &line);
 }
 
 static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {

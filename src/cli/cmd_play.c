@@ -59,28 +59,32 @@ static void enter_raw(void) {
         (void)atexit(leave_raw);
 }
 
-static void print_meter(float peak, bool clipped) {
+static void add_meter(gc_status_line *line, int rank, float peak, bool clipped) {
     double level = peak > 0 ? 20 * log10((double)peak) : -99;
     int lit = (int)((level + 60) / 60 * METER);
     lit = lit < 0 ? 0 : lit > METER ? METER : lit;
-    fprintf(stderr, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
+    gc_status_part(line, rank, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
 }
 
 static void print_view(const gc_player_view *v, const char *name) {
-    fprintf(stderr, "\r\033[K%s ", v->paused ? "||" : "> ");
-    gc_print_time(v->position);
-    if (v->duration >= 0) {
-        fputs(" / ", stderr);
-        gc_print_time(v->duration);
-    }
-    fputc(' ', stderr);
+    gc_status_line line = {0};
+    gc_status_time(&line, 0, v->paused ? "|| " : ">  ", v->position, "");
+    if (v->duration >= 0)
+        gc_status_time(&line, 1, " / ", v->duration, "");
+    gc_status_part(&line, 0, " ");
     for (int c = 0; c < v->outputs && c < 2; c++)
-        print_meter(v->peak[c], v->clipped[c]);
-    fprintf(stderr, " %s, load %.1f %%, worst %.0f %%", v->gpu ? "GPU" : "CPU", 100 * v->mean, 100 * v->worst);
+        add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
+    gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
+    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean);
+    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst);
     if (v->missed || v->gaps || v->starved)
-        fprintf(stderr, ", missed %lld, late %lld, starved %lld", (long long)v->missed, (long long)v->gaps,
-                (long long)v->starved);
-    fprintf(stderr, " %s%s", name, v->bypassed ? " (bypassed)" : "");
+        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->missed, (long long)v->gaps,
+                       (long long)v->starved);
+    gc_status_part(&line, 0, " ");
+    gc_status_name(&line, name);
+    if (v->bypassed)
+        gc_status_part(&line, 1, " (bypassed)");
+    gc_meter_draw(&line);
 }
 
 /* What a key does; false: quit. */

@@ -295,7 +295,7 @@ static const void *take_atom(walk *w, size_t size, const LV2_Atom **atom) {
     if (size > w->left)
         return NULL;
     const uint8_t *head = w->at;
-    *atom = (const LV2_Atom *)(head + size - sizeof **atom);
+    *atom = (const LV2_Atom *)(const void *)(head + size - sizeof **atom); /* eight bytes are kept as alignment */
     return take(w, size + (uint64_t)(*atom)->size);
 }
 
