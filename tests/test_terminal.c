@@ -14,10 +14,10 @@ static void widths_are_those_of_the_characters(void **state) {
         int columns;
     } cases[] = {{"", 0},
                  {"hall.wav", 8},
-                 {"K\xc3\xb6ln", 4},           /* o with two dots, one character */
-                 {"Ko\xcc\x88ln", 4},          /* the dots as a combining character */
+                 {"K\xc3\xb6ln", 4},              /* o with two dots, one character */
+                 {"Ko\xcc\x88ln", 4},             /* the dots as a combining character */
                  {"\xe6\xbc\xa2\xe5\xad\x97", 4}, /* two wide characters */
-                 {"\xf0\x9f\x8e\xb9", 2},      /* a wide character beyond 16 bits */
+                 {"\xf0\x9f\x8e\xb9", 2},         /* a wide character beyond 16 bits */
                  {"a\x1b[31mb", 7},
                  {"a\nb", 3},
                  {"\xff\xfe", 2},
@@ -49,7 +49,8 @@ static void what_is_long_is_shortened_in_the_middle(void **state) {
 static void a_line_leaves_out_what_matters_least_and_fits_any_width(void **state) {
     (void)state;
     static const char *const names[] = {"x", "hall.wav", "/a/rather/long/folder/with/a/response-in-it.wav",
-                                        "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97/\xe5\xad\x97.wav", "\xff\xff\x1b\n"};
+                                        "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97/\xe5\xad\x97.wav",
+                                        "\xff\xff\x1b\n"};
     char text[1024];
     for (int n = 0; n < COUNT(names); n++)
         for (int columns = 1; columns <= 200; columns++) {
@@ -62,7 +63,8 @@ static void a_line_leaves_out_what_matters_least_and_fits_any_width(void **state
             gc_status_name(&line, names[n]);
             gc_status_part(&line, 1, " (bypassed)");
             gc_status_write(&line, columns, text, sizeof text);
-            CHECK(gc_display_columns(text) <= columns, "%d columns in %d: '%s'", gc_display_columns(text), columns, text);
+            CHECK(gc_display_columns(text) <= columns, "%d columns in %d: '%s'", gc_display_columns(text), columns,
+                  text);
             if (columns >= 40)
                 CHECK(strncmp(text, "> 1:02:05 / 1:00 ", 17) == 0 && strstr(text, "(bypassed)"), "'%s'", text);
             CHECK((strstr(text, "####") != NULL) <= (strstr(text, "load") != NULL), "rank 2 went before 3: '%s'", text);

@@ -24,7 +24,7 @@ int gc_terminal_columns(int descriptor) {
         return window.ws_col;
     const char *told = getenv("COLUMNS");
     return told && gc_integer_parse(told, &columns) && columns > 0 && columns <= COLUMNS_MOST ? (int)columns
-                                                                                            : COLUMNS_USUAL;
+                                                                                              : COLUMNS_USUAL;
 }
 
 /* Takes the character at `text`, which is not its end. Returns its bytes; *columns is its width, -1 when it cannot be
@@ -111,7 +111,8 @@ void gc_shorten(const char *text, int columns, char *to, size_t room) {
     leave_utf8(utf8, before);
 }
 
-/* ---- Lines made of parts ------------------------------------------------------------------------------------------- */
+/* ---- Lines made of parts -------------------------------------------------------------------------------------------
+ */
 
 void gc_status_part(gc_status_line *line, int rank, const char *format, ...) {
     if (line->count == GC_PARTS_MOST)

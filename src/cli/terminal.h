@@ -12,8 +12,8 @@ int gc_terminal_columns(int descriptor);
  * character or a byte that is no UTF-8 counts 1. */
 int gc_display_columns(const char *text);
 
-/* Copies text so that it takes at most `columns` columns and `room` bytes with its end: what is longer is shortened in the
- * middle, where "..." stands. Control characters and bytes that are no UTF-8 become '?'. */
+/* Copies text so that it takes at most `columns` columns and `room` bytes with its end: what is longer is shortened in
+ * the middle, where "..." stands. Control characters and bytes that are no UTF-8 become '?'. */
 void gc_shorten(const char *text, int columns, char *to, size_t room);
 
 enum { GC_PARTS_MOST = 16, GC_PART_BYTES = 128 };

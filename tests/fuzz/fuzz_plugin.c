@@ -23,8 +23,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Small numbers, which the seeds and the dictionary know: 1 Path, 2 Object, 3 Set, 4 property, 5 value, 6 the response,
  * 7 URID, 8 Get; then as they come. */
-static char uris[64][96] = {"", LV2_ATOM__Path, LV2_ATOM__Object, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value,
-                            "urn:gpuconv:response", LV2_ATOM__URID, LV2_PATCH__Get};
+static char uris[64][96] = {"",
+                            LV2_ATOM__Path,
+                            LV2_ATOM__Object,
+                            LV2_PATCH__Set,
+                            LV2_PATCH__property,
+                            LV2_PATCH__value,
+                            "urn:gpuconv:response",
+                            LV2_ATOM__URID,
+                            LV2_PATCH__Get};
 
 static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
     (void)handle;
