@@ -352,9 +352,10 @@ GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuc
 GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const float *const *in, float *const *out,
                                           int64_t frames);
 
-/** From another thread, while it plays: from some call on another response of the same inputs and outputs, the input
- * faded over from the old one to the new within `seconds` (0..60), while the old one rings out. Waits while an earlier
- * exchange has not been taken up yet; STATE when nobody takes it up for two seconds. ARGUMENT, TOPOLOGY, MEMORY. */
+/** From another thread, whether it plays or not: from some call on another response of the same inputs and outputs, the
+ * input faded over from the old one to the new within `seconds` (0..60), while the old one rings out. Waits for
+ * nothing: an earlier exchange that no call has taken up yet is replaced by this one. ARGUMENT, TOPOLOGY, MEMORY,
+ * DEVICE. */
 GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, const gpuconv_ir *ir, double seconds,
                                                  gpuconv_error *error);
 

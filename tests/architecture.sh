@@ -9,7 +9,7 @@
 #   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
 #   synth      <- audio, core, dsp                measure   <- audio, report, core, dsp
 #                                                 cli       <- the public header, bench, batch, measure, synth, report, lab,
-#                                                              core/{error,output_file,visible}.h
+#                                                              core/{error,number,output_file,visible}.h
 set -u
 cd "${SOURCE:?the checkout}/src" || exit 1
 failed=0
@@ -69,7 +69,7 @@ allow play 'pipeline/*' 'audio/*' 'dsp/*' 'core/*'
 allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
 allow lv2
-allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*' core/error.h core/output_file.h core/visible.h
+allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*' core/error.h core/output_file.h core/visible.h core/number.h
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do

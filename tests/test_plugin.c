@@ -291,6 +291,244 @@ static const void *retrieve(LV2_State_Handle handle, uint32_t key, size_t *size,
     return kept;
 }
 
+/* What retrieve_bytes gives. */
+static struct {
+    const void *bytes;
+    size_t size;
+    const char *type;
+} given_state;
+
+static const void *retrieve_bytes(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type,
+                                  uint32_t *flags) {
+    (void)handle;
+    (void)key;
+    *size = given_state.size;
+    *type = map_uri(NULL, given_state.type);
+    *flags = LV2_STATE_IS_POD;
+    return given_state.bytes;
+}
+
+static LV2_State_Status restore(const host *h, const char *path) {
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    given_state.bytes = path;
+    given_state.size = strlen(path) + 1;
+    given_state.type = LV2_ATOM__Path;
+    return states->restore(h->handle, retrieve_bytes, NULL, 0, NULL);
+}
+
+static void states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    const char *soft = response("first.wav", RATE, 0.25f), *loud = response("last.wav", RATE, 1);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(restore(h, soft), LV2_STATE_SUCCESS);
+        assert_int_equal(restore(h, loud), LV2_STATE_SUCCESS);
+    }
+    for (int b = 0; b < 3000; b++)
+        play(h, NULL);
+    assert_string_equal(h->heard, loud);
+    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "the last state does not sound");
+    end(h);
+    free(h);
+}
+
+static void a_late_answer_about_a_replaced_response_is_dropped(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    const char *early = response("early.wav", RATE, 0.25f), *late = response("late.wav", RATE, 1);
+    play(h, early);
+    pthread_join(h->thread, NULL); /* loaded, and not answered yet */
+    h->working = false;
+    assert_int_equal(restore(h, late), LV2_STATE_SUCCESS);
+    answer(h);
+    for (int b = 0; b < 3000; b++)
+        play(h, NULL);
+    assert_string_equal(h->heard, late);
+    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds than is told");
+    end(h);
+    free(h);
+}
+
+static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    char path[2][512];
+    for (int i = 0; i < 2; i++)
+        (void)snprintf(path[i], sizeof path[i], "%s", response(i ? "odd.wav" : "even.wav", RATE, 1));
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    for (int turn = 0; turn < 40; turn++) {
+        play(h, path[turn % 2]);
+        for (int k = 0; k < 20; k++) {
+            assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+            CHECK(turn == 0 || strcmp(kept, path[0]) == 0 || strcmp(kept, path[1]) == 0, "saved: %s", kept);
+            if (k == 10 && turn % 4 == 0)
+                assert_int_equal(restore(h, path[0]), LV2_STATE_SUCCESS);
+            play(h, NULL);
+        }
+        answer(h);
+    }
+    for (int b = 0; b < 10; b++)
+        play(h, NULL);
+    assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(h->heard, kept);
+    end(h);
+    free(h);
+}
+
+static void a_state_that_is_no_path_is_refused(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    char *text = malloc(5000);
+    CHECK(h && text, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    const char *good = response("before.wav", RATE, 1);
+    assert_int_equal(restore(h, good), LV2_STATE_SUCCESS);
+    memset(text, 'a', 5000);
+    text[4999] = '\0';
+    const struct {
+        size_t size;
+        const char *type;
+    } cases[] = {{4, LV2_ATOM__Path},    {0, LV2_ATOM__Path},   {1, LV2_ATOM__Path},   {5000, LV2_ATOM__Path},
+                 {5000, LV2_ATOM__Path}, {4, LV2_ATOM__String}, {4096, LV2_ATOM__Path}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        char *exact = malloc(cases[i].size ? cases[i].size : 1); /* a byte further is found by the sanitizers */
+        CHECK(exact, "no memory");
+        memcpy(exact, text + (i == 4 ? 0 : 10), cases[i].size ? cases[i].size - 1 : 0);
+        if (cases[i].size)
+            exact[cases[i].size - 1] = 'a';
+        given_state.bytes = exact;
+        given_state.size = cases[i].size;
+        given_state.type = cases[i].type;
+        assert_int_not_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+        free(exact);
+    }
+    given_state.bytes = "a\0b";
+    given_state.size = 4;
+    given_state.type = LV2_ATOM__Path;
+    assert_int_not_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    given_state.bytes = NULL; /* no response in the state */
+    assert_int_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    for (int b = 0; b < 3000; b++)
+        play(h, NULL);
+    assert_string_equal(h->heard, good);
+    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds");
+    end(h);
+    free(text);
+    free(h);
+}
+
+/* Messages whose sizes are wrong, at every place where one stands. */
+static void messages_with_wrong_sizes_are_ignored(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    LV2_Atom_Forge_Frame sequence, object;
+    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, ROOM);
+    lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
+    lv2_atom_forge_frame_time(&h->forge, 0);
+    lv2_atom_forge_object(&h->forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
+    lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__property));
+    lv2_atom_forge_urid(&h->forge, map_uri(NULL, "urn:gpuconv:response"));
+    lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__value));
+    lv2_atom_forge_path(&h->forge, "/nowhere.wav", 12);
+    lv2_atom_forge_pop(&h->forge, &object);
+    lv2_atom_forge_pop(&h->forge, &sequence);
+    static const uint32_t sizes[] = {0, 1, 7, 8, 9, 15, 1000, 0x7fffffff, 0xfffffff0, 0xfffffff8, 0xffffffff};
+    uint32_t total = (uint32_t)sizeof(LV2_Atom) + h->control.sequence.atom.size;
+    uint8_t *good = malloc(total);
+    CHECK(good, "no memory");
+    memcpy(good, h->control.bytes, total);
+    for (uint32_t at = 16; at + 4 <= total; at += 4)
+        for (int k = 0; k < COUNT(sizes); k++) {
+            uint8_t *exact = malloc(total);
+            CHECK(exact, "no memory");
+            memcpy(exact, good, total);
+            memcpy(exact + at, &sizes[k], sizeof sizes[k]);
+            h->plugin->connect_port(h->handle, CONTROL, exact);
+            h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+            h->plugin->run(h->handle, BLOCK);
+            answer(h);
+            free(exact);
+        }
+    for (uint32_t shorter = 0; shorter < total - 8; shorter++) {
+        uint8_t *exact = malloc(sizeof(LV2_Atom_Sequence) + shorter);
+        CHECK(exact, "no memory");
+        memcpy(exact, good, 8 + shorter < total ? 8 + shorter : total);
+        ((LV2_Atom *)(void *)exact)->size = shorter;
+        h->plugin->connect_port(h->handle, CONTROL, exact);
+        h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+        h->plugin->run(h->handle, BLOCK);
+        answer(h);
+        free(exact);
+    }
+    h->plugin->connect_port(h->handle, CONTROL, &h->control);
+    free(good);
+    end(h);
+    free(h);
+}
+
+static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    for (uint32_t room = 0; room < 400; room += 4) {
+        assert_int_equal(restore(h, response("long-name.wav", RATE, 1)), LV2_STATE_SUCCESS);
+        uint8_t *exact = malloc(sizeof(LV2_Atom) + room);
+        CHECK(exact, "no memory");
+        memset(exact, 0xff, sizeof(LV2_Atom) + room);
+        LV2_Atom_Sequence *notify = (LV2_Atom_Sequence *)(void *)exact;
+        notify->atom.size = room;
+        h->control.sequence.atom.size = 0;
+        h->plugin->connect_port(h->handle, NOTIFY, exact);
+        h->plugin->run(h->handle, BLOCK);
+        CHECK(notify->atom.size <= room, "%u bytes in %u", notify->atom.size, room);
+        int events = 0;
+        if (room >= sizeof(LV2_Atom_Sequence)) {
+            LV2_ATOM_SEQUENCE_FOREACH(notify, event) {
+                const LV2_Atom *value = NULL;
+                lv2_atom_object_get((const LV2_Atom_Object *)&event->body, map_uri(NULL, LV2_PATCH__value), &value, 0);
+                CHECK(value, "half a message in %u bytes", room);
+                events++;
+            }
+        }
+        CHECK(events <= 1, "%d messages", events);
+        free(exact);
+    }
+    h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
+    end(h);
+    free(h);
+}
+
+static void ports_that_are_no_number_leave_the_output_finite(void **state) {
+    (void)state;
+    static const float values[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f};
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    begin(h, "urn:gpuconv:stereo");
+    for (int port = WET; port <= PREDELAY; port++)
+        for (int k = 0; k < COUNT(values); k++) {
+            float before = h->number[port];
+            h->number[port] = values[k];
+            for (int b = 0; b < 10; b++) {
+                play(h, NULL);
+                for (int i = 0; i < BLOCK; i++)
+                    CHECK(isfinite(h->out[0][i]) && isfinite(h->out[1][i]), "port %d at %g", port, (double)values[k]);
+            }
+            h->number[port] = before;
+        }
+    end(h);
+    free(h);
+}
+
 static void state_comes_back(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
@@ -321,6 +559,13 @@ int main(void) {
         cmocka_unit_test(a_response_asked_for_is_loaded_told_and_heard_without_a_click),
         cmocka_unit_test(what_cannot_be_read_changes_nothing),
         cmocka_unit_test(levels_predelay_and_latency_are_what_the_ports_say),
+        cmocka_unit_test(states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts),
+        cmocka_unit_test(a_late_answer_about_a_replaced_response_is_dropped),
+        cmocka_unit_test(states_are_saved_and_restored_while_the_worker_loads),
+        cmocka_unit_test(a_state_that_is_no_path_is_refused),
+        cmocka_unit_test(messages_with_wrong_sizes_are_ignored),
+        cmocka_unit_test(a_message_that_does_not_fit_leaves_the_host_an_empty_sequence),
+        cmocka_unit_test(ports_that_are_no_number_leave_the_output_finite),
         cmocka_unit_test(state_comes_back),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

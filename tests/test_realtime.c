@@ -219,15 +219,22 @@ typedef struct exchanges {
     gpuconv_ir *ir[2];
     int count;
     _Atomic int done;
+    _Atomic int64_t frame; /* that the callback has reached */
 } exchanges;
 
 static void *exchange(void *argument) {
     exchanges *e = argument;
     gpuconv_error error = {0};
     for (int i = 0; i < e->count; i++) {
+        int64_t begun = atomic_load(&e->frame);
         if (gpuconv_realtime_swap(e->rt, e->ir[i % 2], 0.005, &error) != GPUCONV_OK)
             break;
         atomic_fetch_add(&e->done, 1);
+        while (atomic_load(&e->frame) < begun + 1000 &&
+               i < e->count - 1) { /* two fades: it is taken up, not replaced */
+            struct timespec moment = {0, 50000};
+            nanosleep(&moment, NULL);
+        }
     }
     return NULL;
 }
@@ -253,6 +260,7 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
         for (int i = 0; i < BLOCK; i++, frame++)
             x[i] = 0.5f * (float)sin(2 * M_PI * 300 / 48000 * (double)(frame % 160));
         gpuconv_realtime_process(e.rt, &in, &out, BLOCK);
+        atomic_store(&e.frame, frame);
         for (int i = 0; i < BLOCK; i++) {
             double now = (double)y[i], second = fabs(now - 2 * before + earlier);
             if (frame > 4 * TAPS) /* the sine's own beginning, and each echo's, is over */
@@ -273,6 +281,32 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
         gpuconv_ir_free(e.ir[i]);
         guarded_free(&h[i]);
     }
+}
+
+static void without_calls_an_exchange_waits_for_nothing_and_the_newest_counts(void **state) {
+    (void)state;
+    gpuconv_ir *ir[8];
+    gpuconv_error error = {0};
+    for (int i = 0; i < COUNT(ir); i++) {
+        guarded h = guarded_new(1, 1);
+        h.channel[0][0] = (float)(i + 1);
+        ir[i] = harness_route(&h, 1);
+        guarded_free(&h);
+    }
+    gpuconv_realtime *rt = start(ir[0], 64, true);
+    for (int round = 0; round < 50; round++)
+        for (int i = 0; i < COUNT(ir); i++)
+            CHECK(gpuconv_realtime_swap(rt, ir[i], 0, &error) == GPUCONV_OK, "%s", error.message);
+    float x[64], y[64], *out = y;
+    const float *in = x;
+    for (int i = 0; i < COUNT(x); i++)
+        x[i] = 1;
+    for (int b = 0; b < 4; b++)
+        gpuconv_realtime_process(rt, &in, &out, COUNT(x));
+    CHECK(fabsf(y[63] - (float)COUNT(ir)) < 1e-5f, "%g through the newest response of %d", (double)y[63], COUNT(ir));
+    gpuconv_realtime_free(rt);
+    for (int i = 0; i < COUNT(ir); i++)
+        gpuconv_ir_free(ir[i]);
 }
 
 static void an_exchange_ends_with_the_new_response_alone(void **state) {
@@ -383,6 +417,7 @@ int main(void) {
         cmocka_unit_test(the_callback_allocates_nothing_and_locks_nothing),
         cmocka_unit_test(the_callback_calls_nothing_of_the_system),
         cmocka_unit_test(a_thousand_exchanges_under_load_click_nowhere),
+        cmocka_unit_test(without_calls_an_exchange_waits_for_nothing_and_the_newest_counts),
         cmocka_unit_test(an_exchange_ends_with_the_new_response_alone),
         cmocka_unit_test(latency_that_is_granted_is_exact_and_saves_work),
         cmocka_unit_test(subnormal_numbers_are_zeros_inside_and_whole_outside),

@@ -5,6 +5,7 @@
  */
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../core/number.h"
 #include "../core/visible.h"
 #include "../dsp/ir.h"
 
@@ -17,7 +18,11 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { ENTRIES_MOST = 1 << 16, FILES_MOST = 4096, LINE = 4096, WORDS = 12 };
+enum { ENTRIES_MOST = 1 << 16, FILES_MOST = 4096, LINE = 4096, FOLDER_MOST = 4096, WORDS = 12 };
+
+/* A delay costs memory on its route, so that a short text could ask for any amount of it: at most 1.5 hours at 48 kHz.
+ */
+enum { DELAY_MOST = 1 << 28 };
 
 typedef struct entry {
     int input, output;            /* 0.. */
@@ -80,16 +85,10 @@ static int split(char *line, char **word) {
     }
 }
 
-static bool number(const char *word, double *value) {
-    char *end;
-    *value = strtod(word, &end);
-    return end != word && !*end && isfinite(*value);
-}
-
 /* 1..1024, given back from 0 on. */
 static bool channel_of(const char *word, int *channel) {
     double value;
-    if (!number(word, &value) || !(value >= 1 && value <= GC_CHANNELS_MOST) || value != floor(value))
+    if (!gc_number_parse(word, &value) || !(value >= 1 && value <= GC_CHANNELS_MOST) || value != floor(value))
         return false;
     *channel = (int)value - 1;
     return true;
@@ -97,7 +96,7 @@ static bool channel_of(const char *word, int *channel) {
 
 /* Whether what stands after the name of a route are numbers 0.., no larger than a file of any sense has. */
 static bool time_of(const char *word, double *value) {
-    return number(word, value) && *value >= 0 && *value <= 1e12;
+    return gc_number_parse(word, value) && *value >= 0 && *value <= 1e12;
 }
 
 static gpuconv_status add(matrix *m, const entry *e, gpuconv_error *error) {
@@ -177,7 +176,7 @@ static gpuconv_status read_line(matrix *m, char **word, int words, gpuconv_error
         return wrong(m, error, "inputs and outputs are numbers from 1 to %d", GC_CHANNELS_MOST);
     if (words > 3 && !channel_of(word[3], &e.channel))
         return wrong(m, error, "'%s' is no channel: they are numbered from 1", word[3]);
-    if (words > 4 && !(number(word[4], &gain) && gain >= -200 && gain <= 200))
+    if (words > 4 && !(gc_number_parse(word[4], &gain) && gain >= -200 && gain <= 200))
         return wrong(m, error, "'%s' is no gain in decibels within -200 and 200", word[4]);
     double *const times[] = {&e.delay, &e.offset, &e.length};
     for (int i = 5; i < words; i++)
@@ -207,7 +206,7 @@ static gpuconv_status conf_new(matrix *m, char **word, int words, gpuconv_error 
     int inputs, outputs;
     double partition, most;
     if (words < 4 || words > 5 || !channel_of(word[0], &inputs) || !channel_of(word[1], &outputs) ||
-        !number(word[2], &partition) || !number(word[3], &most) || !(most >= 1 && most <= 1e10))
+        !gc_number_parse(word[2], &partition) || !gc_number_parse(word[3], &most) || !(most >= 1 && most <= 1e10))
         return wrong(m, error, "/convolver/new wants inputs, outputs, a partition and the longest response's frames");
     if (m->inputs)
         return wrong(m, error, "/convolver/new comes once");
@@ -220,8 +219,8 @@ static gpuconv_status conf_new(matrix *m, char **word, int words, gpuconv_error 
 /* /impulse/read INPUT OUTPUT GAIN DELAY OFFSET LENGTH CHANNEL FILE */
 static gpuconv_status conf_read(matrix *m, char **word, int words, gpuconv_error *error) {
     entry e = {.file = -1};
-    if (words != 8 || !number(word[2], &e.factor) || !time_of(word[3], &e.delay) || !time_of(word[4], &e.offset) ||
-        !time_of(word[5], &e.length) || !channel_of(word[6], &e.channel))
+    if (words != 8 || !gc_number_parse(word[2], &e.factor) || !time_of(word[3], &e.delay) ||
+        !time_of(word[4], &e.offset) || !time_of(word[5], &e.length) || !channel_of(word[6], &e.channel))
         return wrong(m, error, "/impulse/read wants input, output, gain, delay, offset, length, channel and file");
     gpuconv_status status = route_of(m, word, &e, error);
     if (!status)
@@ -232,7 +231,7 @@ static gpuconv_status conf_read(matrix *m, char **word, int words, gpuconv_error
 /* /impulse/dirac INPUT OUTPUT GAIN DELAY */
 static gpuconv_status conf_dirac(matrix *m, char **word, int words, gpuconv_error *error) {
     entry e = {.file = -1};
-    if (words != 4 || !number(word[2], &e.factor) || !time_of(word[3], &e.delay))
+    if (words != 4 || !gc_number_parse(word[2], &e.factor) || !time_of(word[3], &e.delay))
         return wrong(m, error, "/impulse/dirac wants input, output, gain and delay");
     gpuconv_status status = route_of(m, word, &e, error);
     return status ? status : add(m, &e, error);
@@ -263,6 +262,9 @@ static gpuconv_status conf_copy(matrix *m, char **word, int words, gpuconv_error
 static gpuconv_status conf_folder(matrix *m, char **word, int words, gpuconv_error *error) {
     if (words != 1)
         return wrong(m, error, "/cd wants a folder");
+    if ((*word[0] == '/' ? 0 : strlen(m->folder)) + strlen(word[0]) + 2 > FOLDER_MOST)
+        return wrong(m, error, "/cd makes a folder's path longer than %d bytes; an absolute path begins anew",
+                     FOLDER_MOST - 1);
     char *folder = join(m->folder, word[0], "/");
     if (!folder)
         return gc_fail_memory(error, m->path);
@@ -295,14 +297,23 @@ static gpuconv_status conf_line(matrix *m, char **word, int words, gpuconv_error
 /* Where an entry's taps lie on its route, and which of its file's they are. */
 typedef struct place {
     int64_t at, from, frames; /* at may be negative: before time zero */
+    int64_t cut;              /* frames that lie beyond the declared length and are left out */
 } place;
 
 static gpuconv_status place_of(matrix *m, const entry *e, place *p, gpuconv_error *error) {
     double unit = e->in_seconds ? m->rate : 1;
     m->line = e->line; /* for messages */
-    if (e->delay * unit > 0x1p40 || e->offset * unit > 0x1p40 || e->length * unit > 0x1p40)
+    if (e->offset * unit > 0x1p40 || e->length * unit > 0x1p40)
         return wrong(m, error, "such a time is longer than any response");
-    *p = (place){llrint(e->delay * unit), llrint(e->offset * unit), llrint(e->length * unit)};
+    if (e->delay * unit > DELAY_MOST)
+        return wrong(m, error, "a delay of %.0f frames is more than %d", e->delay * unit, DELAY_MOST);
+    *p = (place){llrint(e->delay * unit), llrint(e->offset * unit), llrint(e->length * unit), 0};
+    if (m->most && p->at >= m->most)
+        return wrong(
+            m, error,
+            "a delay of %lld frames lies beyond the %lld frames of /convolver/new; declare more of them or take "
+            "the line out",
+            (long long)p->at, (long long)m->most);
     if (e->file < 0) {
         p->frames = 1;
         p->from = 0;
@@ -318,8 +329,10 @@ static gpuconv_status place_of(matrix *m, const entry *e, place *p, gpuconv_erro
     int64_t left = ir->frames - p->from;
     p->frames = p->frames ? gc_min(p->frames, left) : left;
     p->at -= ir->lead;
-    if (m->most)
-        p->frames = gc_min(p->frames, m->most - p->at);
+    if (m->most && p->frames > m->most - p->at) {
+        p->cut = p->frames - (m->most - p->at);
+        p->frames -= p->cut;
+    }
     return GPUCONV_OK;
 }
 
@@ -331,7 +344,7 @@ static int by_route(const void *a, const void *b) {
 }
 
 static gpuconv_status build(matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
-    int64_t lead = 0, end = 1;
+    int64_t lead = 0, end = 1, cut = 0;
     int routes = 0;
     gpuconv_status status = GPUCONV_OK;
     if (m->items == 0)
@@ -343,6 +356,7 @@ static gpuconv_status build(matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
         status = place_of(m, e, &p, error);
         lead = gc_max(lead, -p.at);
         end = gc_max(end, p.at + p.frames);
+        cut = gc_max(cut, p.cut);
         routes += i == 0 || e->input != e[-1].input || e->output != e[-1].output;
     }
     if (status)
@@ -370,24 +384,51 @@ static gpuconv_status build(matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
         gpuconv_ir_free(made);
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: its gains take a response beyond what floats hold", m->path);
     }
-    return gc_ir_finish(made, ir, error, "%d inputs x %d outputs, %d routes", m->inputs, m->outputs, routes);
+    char left_out[96] = "";
+    if (cut)
+        (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
+                       (long long)cut, (long long)m->most);
+    return gc_ir_finish(made, ir, error, "%d inputs x %d outputs, %d routes%s", m->inputs, m->outputs, routes,
+                        left_out);
+}
+
+/* Reads a line without its end. *more: whether there was one. */
+static gpuconv_status next_line(matrix *m, FILE *f, char line[LINE], bool *more, gpuconv_error *error) {
+    size_t length = 0;
+    int c;
+    *more = false;
+    while ((c = getc_unlocked(f)) != EOF && c != '\n') {
+        if (!*more)
+            m->line++;
+        *more = true;
+        if (c == '\0')
+            return wrong(m, error, "a zero byte: not plain text; save it as UTF-8");
+        if (length == LINE - 1)
+            return wrong(m, error, "longer than %d bytes", LINE - 1);
+        line[length++] = (char)c;
+    }
+    if (c == '\n' && !*more)
+        m->line++;
+    *more |= c == '\n';
+    line[length] = '\0';
+    return ferror(f) ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", m->path, strerror(errno)) : GPUCONV_OK;
 }
 
 static gpuconv_status read_text(matrix *m, FILE *f, bool conf, gpuconv_error *error) {
+    static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8, which some editors put first */
     char line[LINE], *word[WORDS];
-    gpuconv_status status = GPUCONV_OK;
-    while (!status && fgets(line, sizeof line, f)) {
-        m->line++;
-        if (!strchr(line, '\n') && !feof(f))
-            return wrong(m, error, "longer than %d characters", LINE - 2);
-        int words = split(line, word);
+    bool more;
+    gpuconv_status status = next_line(m, f, line, &more, error);
+    while (!status && more) {
+        bool marked = m->line == 1 && strncmp(line, mark, sizeof mark - 1) == 0;
+        int words = split(marked ? line + sizeof mark - 1 : line, word);
         if (words < 0)
             return wrong(m, error, "more words than any line has, or a quotation mark without its other");
         if (words > 0)
             status = conf ? conf_line(m, word, words, error) : read_line(m, word, words, error);
+        if (!status)
+            status = next_line(m, f, line, &more, error);
     }
-    if (!status && ferror(f))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", m->path, strerror(errno));
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* gpuconv batch: a whole corpus, by manifest or by patterns. */
 #include "../batch/batch.h"
+#include "../core/number.h"
 #include "../core/visible.h"
 #include "cli.h"
 #include "progress.h"
@@ -28,41 +29,47 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
-static void print_progress(const gc_batch_progress *p) {
+static gc_status_line progress_line(const gc_batch_progress *p) {
+    gc_status_line line = {0};
     int64_t now = p->done + p->failed, left = p->total - p->skipped - now;
     double rate = p->seconds > 0 ? (double)now / p->seconds : 0;
     long long passed = now + p->skipped;
-    fprintf(stderr, "%lld of %lld files, %.0f a second, %.3g h of audio a second", passed, (long long)p->total, rate,
-            p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
+    gc_status_part(&line, 0, "%lld of %lld files", passed, (long long)p->total);
+    gc_status_part(&line, 2, ", %.0f a second", rate);
+    gc_status_part(&line, 3, ", %.3g h of audio a second", p->seconds > 0 ? p->audio / p->seconds / 3600 : 0);
     for (int i = 0; i < p->devices && p->devices > 1 && i < 8; i++)
-        fprintf(stderr, ", cuda %d %.2g h/s", p->device[i], p->device_audio[i] / p->seconds / 3600);
+        gc_status_part(&line, 4, ", cuda %d %.2g h/s", p->device[i], p->device_audio[i] / p->seconds / 3600);
     if (p->failed)
-        fprintf(stderr, ", %lld failed", (long long)p->failed);
-    if (left > 0 && now > 0) {
-        fprintf(stderr, ", ");
-        gc_print_time((double)left / rate);
-        fprintf(stderr, " left");
-    }
+        gc_status_part(&line, 1, ", %lld failed", (long long)p->failed);
+    if (left > 0 && now > 0)
+        gc_status_time(&line, 1, ", ", (double)left / rate, " left");
+    return line;
 }
 
 static void progress(void *context, const gc_batch_progress *p) {
     options *o = context;
-    if (!gc_meter_begin_line(&o->meter, p->seconds))
+    if (!gc_meter_due(&o->meter, p->seconds))
         return;
-    print_progress(p);
-    gc_meter_end_line(&o->meter);
+    gc_status_line line = progress_line(p);
+    gc_meter_print(&o->meter, &line);
 }
 
 static bool parse_devices(const char *text, int *device, int *count) {
-    for (*count = 0; *text;) {
-        char *end;
-        long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || n > 1023 || *count == DEVICES_MOST || (*end && *end != ','))
+    char word[8];
+    for (*count = 0;; text++) {
+        size_t length = strcspn(text, ",");
+        int64_t n;
+        if (length >= sizeof word || *count == DEVICES_MOST)
+            return false;
+        memcpy(word, text, length);
+        word[length] = '\0';
+        if (!gc_integer_parse(word, &n) || n < 0 || n > 1023)
             return false;
         device[(*count)++] = (int)n;
-        text = end + (*end == ',');
+        text += length;
+        if (!*text)
+            return true;
     }
-    return *count > 0;
 }
 
 static gpuconv_status read_manifest(const options *o, const char *path, gc_manifest *m, bool first,
@@ -88,8 +95,10 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
     if (!o->quiet && first && p->total > 0) { /* else it has not begun */
-        fprintf(stderr, "gpuconv: ");
-        print_progress(p);
+        char text[2048];
+        gc_status_line line = progress_line(p);
+        gc_status_write(&line, 0, text, sizeof text);
+        fprintf(stderr, "gpuconv: %s", text);
         if (p->skipped)
             fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
@@ -111,10 +120,9 @@ static int run(options *o, const char *path) {
         return gc_exit(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
     if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
-    if (o->workers < 0 || o->workers > 1024 || o->seed < 0 ||
-        (o->devices && !parse_devices(o->devices, device, &devices)))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--workers are 1 to 1024, --seed 0 or more, --devices numbers like 0,1; try --help");
+    if (o->devices && !parse_devices(o->devices, device, &devices))
+        return gc_exit(GC_EXIT_USAGE, "--devices '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
+                       o->devices, DEVICES_MOST);
     gpuconv_error error = {0};
     gc_manifest m;
     const gc_ranks *ranks;
@@ -155,7 +163,7 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest at a time; try --help");
+        return gc_exit(GC_EXIT_USAGE, "one manifest at a time, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 
@@ -166,7 +174,7 @@ static struct poptOption table[] = {
     {"irs", 'h', POPT_ARG_STRING, &given.irs, 0, "and responses; FOLDER/manifest.csv tells what came of them",
      "PATTERN"},
     {"pick", 'p', POPT_ARG_STRING, &given.pick, 0, "of the responses, for each input (default: random)", words_pick},
-    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, 0, "for random picks (default: 0)", "NUMBER"},
+    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "for random picks (default: 0)", "NUMBER"},
     {"resume", 'R', POPT_ARG_NONE, &given.resume, 0,
      "skip entries that FOLDER/results.jsonl records as done and whose files have not changed since", NULL},
     {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
@@ -174,7 +182,7 @@ static struct poptOption table[] = {
      "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
     {"devices", 'd', POPT_ARG_STRING, &given.devices, 0,
      "CUDA devices, such as 0,2 (default: as many as pay, or all with --backend cuda)", "NUMBERS"},
-    {"workers", 'w', POPT_ARG_INT, &given.workers, 0, "files at a time (default: one a core)", "COUNT"},
+    {"workers", 'w', POPT_ARG_INT, &given.workers, GC_RANGE_THREADS, "files at a time (default: one a core)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};
 

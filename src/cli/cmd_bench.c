@@ -37,25 +37,16 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
     if (algorithm < 0)
         return GC_EXIT_USAGE;
-    if (o->runs < 3 || o->runs > 64 || o->threads < 0 || o->threads > 1024 || o->device < -1)
-        return gc_exit(GC_EXIT_USAGE, "--runs are 3 to 64, --threads 1 to 1024, --device 0 or more; try --help");
-    if (!(o->frames >= 1 && o->frames <= 1e10 && o->taps >= 1 && o->taps <= 1e8 && o->most >= 1 && o->most <= 1e9) ||
-        o->channels < 1 || o->channels > 64)
-        return gc_exit(GC_EXIT_USAGE, "--frames are 1 to 1e10, --taps 1 to 1e8, --most 1 to 1e9, --channels 1 to 64; "
-                                      "try --help");
-    if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
-        return gc_exit(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
     if (o->peers && (o->stream || o->processes || o->sweep))
         return gc_exit(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
         return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
                                       "--help");
-    if (!(o->signals >= 0 && o->signals <= 1e7))
-        return gc_exit(GC_EXIT_USAGE, "--signals are 1 to 1e7; try --help");
     if (o->plot && !o->sweep)
         return gc_exit(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
     if (!known(o->wanted))
-        return gc_exit(GC_EXIT_USAGE, "no case of that name; --list tells them");
+        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no case of that name; NAME is all, or one that --list prints",
+                       o->wanted);
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
     b->config.algorithm = (gpuconv_algorithm)algorithm;
@@ -138,46 +129,45 @@ static int run(const options *o) {
     }
     if (!status && o->roofline)
         status = gc_bench_draw_roofline(&b, o->roofline, &error);
-    int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
     bool measured =
         !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, o->sweep ? "sweep" : "convolutions"));
-    if (status)
-        fprintf(stderr, "gpuconv: %s\n", error.message);
-    if (measured && gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
-        result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
-    gpuconv_report_free(b.report);
-    return result;
+    return gc_finish_bench(status, &error, measured, b.report, format);
 }
 
 static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
 
 static int command(const char **arguments, int count) {
-    (void)arguments;
-    return count ? gc_exit(GC_EXIT_USAGE, "bench takes options only; try --help") : run(&given);
+    return count ? gc_exit(GC_EXIT_USAGE, "bench takes options only, not '%.60s'; or gpuconv bench rt; try --help",
+                           arguments[0])
+                 : run(&given);
 }
 
 static struct poptOption table[] = {
     {"case", 'C', POPT_ARG_STRING, &given.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
     {"list", 'l', POPT_ARG_NONE, &given.list, 0, "tell the cases", NULL},
-    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, 0, "frames of the input (default: 8388608)", "COUNT"},
-    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, 0, "frames of the response (default: 512)", "COUNT"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 1)", "COUNT"},
+    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
+     "COUNT"},
+    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_BENCH_CHANNELS,
+     "channels, each with its response (default: 1)", "COUNT"},
     {"sweep", 's', POPT_ARG_STRING, &given.sweep, 0, "time against length", "taps|frames"},
-    {"most", 'M', POPT_ARG_DOUBLE, &given.most, 0, "where the sweep ends (default: 1048576)", "LENGTH"},
+    {"most", 'M', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "where the sweep ends (default: 1048576)",
+     "LENGTH"},
     {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: everywhere)", GC_WORDS_BACKEND},
     {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: in all ways)", GC_WORDS_ALGORITHM},
-    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, 0,
+    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
      "many signals, each with its own response, on every CUDA device at once", "COUNT"},
-    {"runs", 'r', POPT_ARG_INT, &given.runs, 0, "timed runs of each (default: 11)", "COUNT"},
+    {"runs", 'r', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each (default: 11)", "COUNT"},
     {"stream", 'S', POPT_ARG_NONE, &given.stream, 0, "through an engine, memory to memory, in chunks", NULL},
     {"peers", 'P', POPT_ARG_NONE, &given.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
     {"processes", 'w', POPT_ARG_NONE, &given.processes, 0,
      "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
     {"roofline", 'o', POPT_ARG_STRING, &given.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
      "FILE"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "CPU threads (default: one a core)", "COUNT"},
-    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
+    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
+     "NUMBER"},
     {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};

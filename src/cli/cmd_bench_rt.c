@@ -23,14 +23,11 @@ static int run(const options *o) {
     if (backend < 0)
         return GC_EXIT_USAGE;
     int most = backend == 1 ? 1 << 20 : 1024;
-    if (o->channels < 1 || o->channels > most || o->block < 1 || o->block > 65536 || o->threads < 0 || o->threads > 64)
-        return gc_exit(
-            GC_EXIT_USAGE,
-            "--channels are 1 to 1024, on a GPU to 1048576, --block 1 to 65536, --threads 1 to 64; try --help");
-    if (!(o->rate >= 1000 && o->rate <= 1e6 && o->length * o->rate >= 1 && o->length <= 600 && o->seconds >= 0.1 &&
-          o->seconds <= 86400))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--rate is 1000 to 1000000, --length up to 600, --seconds 0.1 to 86400; try --help");
+    if (o->channels > most)
+        return gc_exit(GC_EXIT_USAGE, "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
+                       o->channels);
+    if (o->length * o->rate < 1)
+        return gc_exit(GC_EXIT_USAGE, "--length %g: less than one frame at %.10g Hz; try --help", o->length, o->rate);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -49,34 +46,31 @@ static int run(const options *o) {
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status)
         status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
-    int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
     bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
-    if (status)
-        fprintf(stderr, "gpuconv: %s\n", error.message);
-    if (measured && gpuconv_report_write(b.report, (gpuconv_report_format)format, stdout) != GPUCONV_OK)
-        result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
-    gpuconv_report_free(b.report);
-    return result;
+    return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
 }
 
 static options given = {.device = -1, .length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
 
 static int command(const char **arguments, int count) {
-    (void)arguments;
-    return count ? gc_exit(GC_EXIT_USAGE, "bench rt takes options only; try --help") : run(&given);
+    return count ? gc_exit(GC_EXIT_USAGE, "bench rt takes options only, not '%.60s'; try --help", arguments[0])
+                 : run(&given);
 }
 
 static struct poptOption table[] = {
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: cpu); both: in turn, until the CPU no longer keeps up", words_backend},
-    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 2)", "COUNT"},
-    {"length", 'l', POPT_ARG_DOUBLE, &given.length, 0, "seconds of a response (default: 2)", "SECONDS"},
-    {"block", 'B', POPT_ARG_INT, &given.block, 0, "frames of a block (default: 64)", "FRAMES"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, 0, "frames a second (default: 48000)", "HZ"},
-    {"seconds", 's', POPT_ARG_DOUBLE, &given.seconds, 0, "how long (default: 10)", "SECONDS"},
+    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
+     "NUMBER"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_RT_CHANNELS,
+     "channels, each with its response (default: 2)", "COUNT"},
+    {"length", 'l', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH, "seconds of a response (default: 2)",
+     "SECONDS"},
+    {"block", 'B', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames of a block (default: 64)", "FRAMES"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_RATE, "frames a second (default: 48000)", "HZ"},
+    {"seconds", 's', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_BENCH_SECONDS, "how long (default: 10)", "SECONDS"},
     {"search", 'S', POPT_ARG_NONE, &given.search, 0, "double the channels as long as the machine keeps up", NULL},
-    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "for the tail (default: 1)", "COUNT"},
     {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
      "FILE"},
     {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},

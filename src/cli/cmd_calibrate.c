@@ -4,11 +4,10 @@
 static char *given;
 
 static int command(const char **arguments, int count) {
-    (void)arguments;
     gpuconv_report *report = NULL;
     gpuconv_error error = {0};
     if (count)
-        return gc_exit(GC_EXIT_USAGE, "calibrate takes options only; try --help");
+        return gc_exit(GC_EXIT_USAGE, "calibrate takes options only, not '%.60s'; try --help", arguments[0]);
     int format = gc_choose("--report", given, GC_WORDS_REPORT);
     if (format < 0)
         return GC_EXIT_USAGE;

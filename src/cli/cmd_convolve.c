@@ -1,4 +1,5 @@
 /* gpuconv IN IR OUT: one file through one response. */
+#include "../core/number.h"
 #include "../report/report.h"
 #include "cli.h"
 #include "progress.h"
@@ -7,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
 
@@ -28,23 +30,22 @@ static void note(void *context, const char *text) {
 static void progress(void *context, const gpuconv_progress *p) {
     options *o = context;
     double done = (double)p->frames / p->rate, speed = p->seconds > 0 ? done / p->seconds : 0;
-    if (!gc_meter_begin_line(&o->meter, p->seconds))
+    gc_status_line line = {0};
+    if (!gc_meter_due(&o->meter, p->seconds))
         return;
     if (p->total > 0) {
         double share = (double)p->frames / (double)p->total;
         if (o->meter.terminal)
-            gc_meter_bar(share);
-        fprintf(stderr, " %.0f %%, ", 100 * share);
+            gc_meter_bar(&line, 4, share);
+        gc_status_part(&line, 0, "%.0f %%, ", 100 * share);
     }
-    gc_print_time(done);
-    fprintf(stderr, " of audio, %.3g million frames a second, %.0f times real time",
-            (double)p->frames / p->seconds / 1e6, speed);
-    if (p->total > 0 && speed > 0) {
-        fputs(", ", stderr);
-        gc_print_time((double)(p->total - p->frames) / p->rate / speed);
-        fputs(" left", stderr);
-    }
-    gc_meter_end_line(&o->meter);
+    gc_status_time(&line, 0, "", done, " of audio");
+    if (p->seconds > 0)
+        gc_status_part(&line, 3, ", %.3g million frames a second", (double)p->frames / p->seconds / 1e6);
+    gc_status_part(&line, 2, ", %.0f times real time", speed);
+    if (p->total > 0 && speed > 0)
+        gc_status_time(&line, 1, ", ", (double)(p->total - p->frames) / p->rate / speed, " left");
+    gc_meter_print(&o->meter, &line);
 }
 
 static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {
@@ -53,8 +54,6 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
     int report = algorithm < 0 ? -1 : gc_choose("--report", o->report, GC_WORDS_REPORT);
     if (report < 0)
         return GC_EXIT_USAGE;
-    if (o->device < -1 || o->threads < 0 || o->threads > 1024)
-        return gc_exit(GC_EXIT_USAGE, "--device is 0 or more, --threads 1 to 1024; try --help");
     *config = gpuconv_config_default();
     config->backend = (gpuconv_backend)backend;
     config->algorithm = (gpuconv_algorithm)algorithm;
@@ -66,20 +65,19 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
 
 /* --tail: "2.5" seconds, "auto" down to -90 dBFS, "auto:-60" down to there. */
 static bool parse_tail(const char *text, gpuconv_job *job) {
-    char *end;
+    double value;
     if (strcmp(text, "auto") == 0) {
         job->tail_floor = -90;
         return true;
     }
     bool floor = strncmp(text, "auto:", 5) == 0;
-    double value = strtod(floor ? text + 5 : text, &end);
-    if (*end || end == text + 5 * floor || !isfinite(value))
+    if (!gc_number_parse(floor ? text + 5 : text, &value))
         return false;
     if (floor)
         job->tail_floor = value;
     else
         job->tail = value;
-    return floor ? value < 0 && value >= -300 : value >= 0;
+    return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
 }
 
 static int fill_job(options *o, gpuconv_job *job) {
@@ -87,10 +85,11 @@ static int fill_job(options *o, gpuconv_job *job) {
     int dither = mode < 0 ? -1 : gc_choose("--dither", o->dither, words_dither);
     if (dither < 0)
         return GC_EXIT_USAGE;
-    if (!(o->gain >= -200 && o->gain <= 200))
-        return gc_exit(GC_EXIT_USAGE, "--gain lies within -200 and 200 dB; try --help");
     if (o->tail && !parse_tail(o->tail, job))
-        return gc_exit(GC_EXIT_USAGE, "--tail '%s': seconds, auto, or auto:DB with DB under 0; try --help", o->tail);
+        return gc_exit(
+            GC_EXIT_USAGE,
+            "--tail '%.60s': seconds from 0 to 1000000, auto, or auto:DB with DB under 0, down to -300; try --help",
+            o->tail);
     if (o->tail && mode)
         return gc_exit(GC_EXIT_USAGE, "--tail goes with --mode full; try --help");
     job->mode = (gpuconv_mode)mode;
@@ -118,6 +117,10 @@ static int run(options *o, const char *in, const char *response, const char *out
         return status;
     bool piped = strcmp(out, "-") == 0;
     gpuconv_report *report = NULL;
+    if (piped && gc_was_closed(STDOUT_FILENO))
+        return gc_exit(GC_EXIT_FAILED, "standard output: is closed; name a file for OUT");
+    if (strcmp(in, "-") == 0 && gc_was_closed(STDIN_FILENO))
+        return gc_exit(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
     if (piped && (o->report || o->compare))
         return gc_exit(GC_EXIT_USAGE, "a report has no place beside a sound on standard output; try --help");
     if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
@@ -148,16 +151,18 @@ static int command(const char **arguments, int count) {
     if (given.version)
         return printf("gpuconv %s\n", gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
     if (count != 3)
-        return gc_exit(GC_EXIT_USAGE, "three files are needed, IN IR OUT; try --help");
+        return gc_exit(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
+                       count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
     return run(&given, arguments[0], arguments[1], arguments[2]);
 }
 
 static struct poptOption table[] = {
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
     {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: auto)", GC_WORDS_ALGORITHM},
-    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "CPU threads (default: one a core)", "COUNT"},
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, 0, "of the whole result, in decibels (default: 0)", "DB"},
+    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
+     "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "of the whole result, in decibels (default: 0)", "DB"},
     GC_RESPONSE_TABLE(given.response){
         "mode", 'm', POPT_ARG_STRING, &given.mode, 0,
         "frames to keep: all, the input's count from the middle, or those that lack nothing at either end (default: full)",

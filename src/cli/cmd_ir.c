@@ -1,4 +1,5 @@
 /* gpuconv ir: what a response is like, how one is measured, and how one is made. */
+#include "../core/number.h"
 #include "../measure/describe.h"
 #include "../measure/sweep.h"
 #include "../report/report.h"
@@ -17,7 +18,7 @@ static int run_info(const char **arguments, int count) {
     if (format < 0)
         return GC_EXIT_USAGE;
     if (count != 1)
-        return gc_exit(GC_EXIT_USAGE, "one response is needed, IR; try --help");
+        return gc_exit(GC_EXIT_USAGE, "one response is needed, IR, not %d files; try --help", count);
     gpuconv_report *report = NULL;
     gpuconv_error error = {0};
     if (gpuconv_report_new(&report) != GPUCONV_OK)
@@ -56,7 +57,10 @@ static int run_measure(const char **arguments, int count) {
     gpuconv_status status;
     gc_sweep_found found = {0};
     if (count != 1 && count != 3)
-        return gc_exit(GC_EXIT_USAGE, "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR; try --help");
+        return gc_exit(GC_EXIT_USAGE,
+                       "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR, "
+                       "not %d; try --help",
+                       count);
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
@@ -74,13 +78,16 @@ static int run_measure(const char **arguments, int count) {
 }
 
 static struct poptOption measure_table[] = {
-    {"seconds", 's', POPT_ARG_DOUBLE, &measure.sweep.seconds, 0, "of the sweep (default: 10)", "SECONDS"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &measure.sweep.rate, 0, "of the sweep (default: 48000)", "HZ"},
-    {"from", 'f', POPT_ARG_DOUBLE, &measure.sweep.from, 0, "where it begins (default: 10)", "HZ"},
-    {"to", 't', POPT_ARG_DOUBLE, &measure.sweep.to, 0, "where it ends (default: half of the rate)", "HZ"},
-    {"level", 'l', POPT_ARG_DOUBLE, &measure.sweep.level, 0, "of its peaks (default: -6)", "DBFS"},
-    {"silence", 'S', POPT_ARG_DOUBLE, &measure.sweep.silence, 0, "behind it, to ring out (default: 3)", "SECONDS"},
-    {"length", 'L', POPT_ARG_DOUBLE, &measure.length, 0,
+    {"seconds", 's', POPT_ARG_DOUBLE, &measure.sweep.seconds, GC_RANGE_SWEEP_SECONDS, "of the sweep (default: 10)",
+     "SECONDS"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &measure.sweep.rate, GC_RANGE_RATE, "of the sweep (default: 48000)", "HZ"},
+    {"from", 'f', POPT_ARG_DOUBLE, &measure.sweep.from, GC_RANGE_FREQUENCY, "where it begins (default: 10)", "HZ"},
+    {"to", 't', POPT_ARG_DOUBLE, &measure.sweep.to, GC_RANGE_FREQUENCY, "where it ends (default: half of the rate)",
+     "HZ"},
+    {"level", 'l', POPT_ARG_DOUBLE, &measure.sweep.level, GC_RANGE_SWEEP_LEVEL, "of its peaks (default: -6)", "DBFS"},
+    {"silence", 'S', POPT_ARG_DOUBLE, &measure.sweep.silence, GC_RANGE_SWEEP_LENGTH,
+     "behind it, to ring out (default: 3)", "SECONDS"},
+    {"length", 'L', POPT_ARG_DOUBLE, &measure.length, GC_RANGE_SWEEP_LENGTH,
      "of the response (default: what was recorded behind the sweep)", "SECONDS"},
     {"quiet", 'q', POPT_ARG_NONE, &measure.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};
@@ -104,15 +111,17 @@ static const char words_kind[] = "room|plate|spring|cabinet|telephone";
 
 static bool parse_size(const char *text, double size[3]) {
     for (int axis = 0; axis < 3; axis++) {
-        char *end;
-        size[axis] = strtod(text, &end);
-        if (end == text || !(size[axis] > 0))
+        char word[32];
+        size_t length = strcspn(text, "x,");
+        if (length >= sizeof word)
             return false;
-        if (!*end)
+        memcpy(word, text, length);
+        word[length] = '\0';
+        if (!gc_number_parse(word, &size[axis]) || !(size[axis] > 0))
+            return false;
+        if (!text[length])
             return axis > 0;
-        if (*end != 'x' && *end != ',')
-            return false;
-        text = end + 1;
+        text += length + 1;
     }
     return false;
 }
@@ -121,14 +130,12 @@ static int run_synth(const char **arguments, int count) {
     gc_synth wish = gc_synth_default();
     gpuconv_error error = {0};
     if (count != 2)
-        return gc_exit(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR; try --help");
+        return gc_exit(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR, not %d words; try --help", count);
     int kind = gc_choose("KIND", arguments[0], words_kind);
     if (kind < 0)
         return GC_EXIT_USAGE;
     if (synth.size && !parse_size(synth.size, wish.size))
-        return gc_exit(GC_EXIT_USAGE, "--size '%s': metres such as 8x6x3.2, of a plate 2x1; try --help", synth.size);
-    if (synth.seed < 0)
-        return gc_exit(GC_EXIT_USAGE, "--seed is 0 or more; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--size '%.60s': metres such as 8x6x3.2, of a plate 2x1; try --help", synth.size);
     wish.kind = (gc_synth_kind)kind;
     wish.rt60 = synth.rt60;
     wish.distance = synth.distance;
@@ -144,13 +151,15 @@ static int run_synth(const char **arguments, int count) {
 static struct poptOption synth_table[] = {
     {"size", 's', POPT_ARG_STRING, &synth.size, 0, "of the room (default: 8x6x3.2) or plate (2.02x0.993), in metres",
      "XxYxZ"},
-    {"rt60", 't', POPT_ARG_DOUBLE, &synth.rt60, 0, "at 1 kHz (default: of a room by its volume, of a plate 2.1)",
-     "SECONDS"},
-    {"distance", 'd', POPT_ARG_DOUBLE, &synth.distance, 0,
+    {"rt60", 't', POPT_ARG_DOUBLE, &synth.rt60, GC_RANGE_RT60,
+     "at 1 kHz (default: of a room by its volume, of a plate 2.1)", "SECONDS"},
+    {"distance", 'd', POPT_ARG_DOUBLE, &synth.distance, GC_RANGE_DISTANCE,
      "from source to microphones of a room (default: 0.35 of its length)", "METRES"},
-    {"channels", 'c', POPT_ARG_INT, &synth.channels, 0, "of a room: 1, 2, or 4 for true stereo (default: 2)", "COUNT"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &synth.rate, 0, "frames a second (default: 48000)", "HZ"},
-    {"seed", 'S', POPT_ARG_LONGLONG, &synth.seed, 0, "of a room's irregularities (default: 1)", "NUMBER"},
+    {"channels", 'c', POPT_ARG_INT, &synth.channels, GC_RANGE_SYNTH_CHANNELS,
+     "of a room: 1, 2, or 4 for true stereo (default: 2)", "COUNT"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &synth.rate, GC_RANGE_RATE, "frames a second (default: 48000)", "HZ"},
+    {"seed", 'S', POPT_ARG_LONGLONG, &synth.seed, GC_RANGE_ANY_COUNT, "of a room's irregularities (default: 1)",
+     "NUMBER"},
     GC_OPTIONS_END};
 
 const gc_command gc_command_ir_synth = {

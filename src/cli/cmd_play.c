@@ -30,9 +30,9 @@ static int list_devices(void) {
     char *text = gc_sound_find(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
     if (!text)
         return gc_exit(GC_EXIT_FAILED, "%s", error.message);
-    bool bad = fputs(text, stdout) < 0 || fflush(stdout) != 0;
+    (void)fputs(text, stdout); /* gc_end tells of a failure */
     free(text);
-    return bad ? gc_exit(GC_EXIT_FAILED, "the list cannot be written") : GC_EXIT_DONE;
+    return GC_EXIT_DONE;
 }
 
 /* ---- On a terminal ----------------------------------------------------------------------------------------------- */
@@ -60,29 +60,33 @@ static void enter_raw(void) {
         (void)atexit(leave_raw);
 }
 
-static void print_meter(float peak, bool clipped) {
+static void add_meter(gc_status_line *line, int rank, float peak, bool clipped) {
     double level = peak > 0 ? 20 * log10((double)peak) : -99;
     int lit = (int)((level + 60) / 60 * METER);
     lit = lit < 0 ? 0 : lit > METER ? METER : lit;
-    fprintf(stderr, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
+    gc_status_part(line, rank, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
 }
 
 static void print_view(const gc_player_view *v, const char *name) {
-    fprintf(stderr, "\r\033[K%s ", v->paused ? "||" : "> ");
-    gc_print_time(v->position);
-    if (v->duration >= 0) {
-        fputs(" / ", stderr);
-        gc_print_time(v->duration);
-    }
-    fputc(' ', stderr);
+    gc_status_line line = {0};
+    gc_status_time(&line, 0, v->paused ? "|| " : ">  ", v->position, "");
+    if (v->duration >= 0)
+        gc_status_time(&line, 1, " / ", v->duration, "");
+    gc_status_part(&line, 0, " ");
     for (int c = 0; c < v->outputs && c < 2; c++)
-        print_meter(v->peak[c], v->clipped[c]);
-    fprintf(stderr, " %s, load %.1f %%, worst %.0f %%", v->gpu ? "GPU" : "CPU", 100 * v->mean, 100 * v->worst);
+        add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
+    gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
+    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean);
+    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst);
     if (v->missed || v->gaps || v->starved)
-        fprintf(stderr, ", missed %lld, late %lld, starved %lld", (long long)v->missed, (long long)v->gaps,
-                (long long)v->starved);
-    char shown[64];
-    fprintf(stderr, " %s%s", gc_visible(shown, sizeof shown, name), v->bypassed ? " (bypassed)" : "");
+        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->missed, (long long)v->gaps,
+                       (long long)v->starved);
+    char shown[256];
+    gc_status_part(&line, 0, " ");
+    gc_status_name(&line, gc_visible(shown, sizeof shown, name));
+    if (v->bypassed)
+        gc_status_part(&line, 1, " (bypassed)");
+    gc_meter_draw(&line);
 }
 
 /* What a key does; false: quit. */
@@ -222,17 +226,7 @@ static int run(options *o, bool live, const char **paths, int count) {
         return gc_exit(GC_EXIT_USAGE, live ? "a response is needed; try --help"
                                            : "a file and a response are needed, IN IR; try --help");
     if (count > RESPONSES_MOST)
-        return gc_exit(GC_EXIT_USAGE, "that many responses are not taken; 255 are");
-    if (o->latency < 0 || o->latency > 1 << 20 || o->device < -1)
-        return gc_exit(GC_EXIT_USAGE, "--latency is 0 to 1048576 frames, --device 0 or more; try --help");
-    if (o->block < 0 || o->block > 65536 || o->channels < 1 || o->channels > GC_PLAYER_CHANNELS || o->threads < 0 ||
-        o->threads > 64)
-        return gc_exit(GC_EXIT_USAGE, "--block is 1 to 65536, --channels 1 to 64, --threads 1 to 64; try --help");
-    if (!(o->gain >= -200 && o->gain <= 200 && o->wet >= -200 && o->wet <= 200 && o->dry <= 200) ||
-        !(o->crossfade >= 0 && o->crossfade <= 60) || !(o->seek >= 0) || !(o->rate >= 0 && o->rate <= 1e6))
-        return gc_exit(GC_EXIT_USAGE,
-                       "levels lie within -200 and 200 dB, --crossfade is 0 to 60, --seek 0 or more; try "
-                       "--help");
+        return gc_exit(GC_EXIT_USAGE, "%d files are too many; %d are taken; try --help", count, RESPONSES_MOST);
     return play(o, live ? NULL : paths[0], paths + !live, count - !live);
 }
 
@@ -250,24 +244,28 @@ static struct poptOption table[] = {
     {"list-devices", 'L', POPT_ARG_NONE, &given.list, 0, "tell the sound devices", NULL},
     {"output", 'o', POPT_ARG_STRING, &given.output, 0, "device: its number, or part of its name", "DEVICE"},
     {"input", 'i', POPT_ARG_STRING, &given.source, 0, "live: device to listen to", "DEVICE"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "live: channels of the input (default: 1)", "COUNT"},
-    {"block", 'B', POPT_ARG_INT, &given.block, 0, "frames of a block (default: the device's choice)", "FRAMES"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, 0, "frames a second of the device (default: the file's, live 48000)",
-     "HZ"},
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, 0, "of everything, in decibels (default: 0)", "DB"},
-    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, 0, "of what was convolved (default: 0)", "DB"},
-    {"dry", 'd', POPT_ARG_DOUBLE, &given.dry, 0, "of the input itself (default: none)", "DB"},
-    {"crossfade", 'x', POPT_ARG_DOUBLE, &given.crossfade, 0, "between responses, in seconds (default: 0.1)", "SECONDS"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_PLAYED_CHANNELS,
+     "live: channels of the input (default: 1)", "COUNT"},
+    {"block", 'B', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames of a block (default: the device's choice)",
+     "FRAMES"},
+    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
+     "frames a second of the device (default: the file's, live 48000)", "HZ"},
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "of everything, in decibels (default: 0)", "DB"},
+    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "of what was convolved (default: 0)", "DB"},
+    {"dry", 'd', POPT_ARG_DOUBLE, &given.dry, GC_RANGE_LEVEL, "of the input itself (default: none)", "DB"},
+    {"crossfade", 'x', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE,
+     "between responses, in seconds (default: 0.1)", "SECONDS"},
     {"loop", 'l', POPT_ARG_NONE, &given.loop, 0, "play: again and again", NULL},
-    {"seek", 's', POPT_ARG_DOUBLE, &given.seek, 0, "play: begin there", "SECONDS"},
-    {"seconds", 'S', POPT_ARG_DOUBLE, &given.seconds, 0, "end after so long", "SECONDS"},
+    {"seek", 's', POPT_ARG_DOUBLE, &given.seek, GC_RANGE_TIME, "play: begin there", "SECONDS"},
+    {"seconds", 'S', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "end after so long", "SECONDS"},
     {"record", 'R', POPT_ARG_STRING, &given.record, 0, "a file that gets what is heard, as floats", "FILE"},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where the tail is computed (default: cpu); a GPU that is late for too long is given up", words_backend},
-    {"device", '\0', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
-    {"latency", '\0', POPT_ARG_INT, &given.latency, 0, "may be added, for less work in each block (default: 0)",
-     "FRAMES"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "for the tail (default: 1)", "COUNT"},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
+     "NUMBER"},
+    {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY,
+     "may be added, for less work in each block (default: 0)", "FRAMES"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "for the tail (default: 1)", "COUNT"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
     GC_OPTIONS_END};
 

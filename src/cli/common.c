@@ -1,13 +1,16 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
 #include "../core/visible.h"
 #include "cli.h"
+#include "options.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *gc_program = "gpuconv";
 
 static volatile int interrupted;
 
@@ -17,7 +20,7 @@ int gc_exit(int status, const char *format, ...) {
     va_start(args, format);
     gc_visible_print(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "gpuconv: %s\n", text);
+    fprintf(stderr, "%s: %s\n", gc_program, text);
     return status;
 }
 
@@ -26,16 +29,33 @@ int gc_exit_of(gpuconv_status status) {
 }
 
 int gc_check_report(void) {
-    int flags = fcntl(STDOUT_FILENO, F_GETFL);
-    return flags < 0 || (flags & O_ACCMODE) == O_RDONLY
+    return gc_was_closed(STDOUT_FILENO)
                ? gc_exit(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
                : GC_EXIT_DONE;
 }
 
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {
+    errno = 0;
     gpuconv_status status = report ? gpuconv_report_write(report, format, stdout) : GPUCONV_OK;
+    int why = errno;
     gpuconv_report_free(report);
-    return status ? gc_exit(GC_EXIT_FAILED, "the report cannot be written") : GC_EXIT_DONE;
+    if (!status)
+        return GC_EXIT_DONE;
+    return gc_exit(GC_EXIT_FAILED, "standard output: the report cannot be written: %s",
+                   gc_was_closed(STDOUT_FILENO) ? "closed"
+                   : why                        ? strerror(why)
+                                                : gpuconv_status_text(status));
+}
+
+int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
+                    gpuconv_report_format format) {
+    int result = status ? gc_exit(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
+    if (!measured) {
+        gpuconv_report_free(report);
+        return result;
+    }
+    int printed = gc_print_report(report, format);
+    return printed ? printed : result;
 }
 
 int gc_choose(const char *option, const char *word, const char *words) {
@@ -55,7 +75,7 @@ int gc_choose(const char *option, const char *word, const char *words) {
         const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
         n += (size_t)snprintf(list + n, sizeof list - n, "%s", put);
     }
-    return gc_exit(-1, "%s '%s': %s; try --help", option, word, list);
+    return gc_exit(-1, "%s '%.60s': %s; try --help", option, word, list);
 }
 
 static void interrupt(int signal_number) {
@@ -74,38 +94,11 @@ const volatile int *gc_catch_signals(void) {
     return &interrupted;
 }
 
-/* What popt allocated for the variables of a table. */
-static void free_strings(const struct poptOption *options) {
-    for (const struct poptOption *o = options; o->longName; o++) {
-        int kind = (int)(o->argInfo & POPT_ARG_MASK);
-        if (kind == POPT_ARG_STRING) {
-            free(*(char **)o->arg);
-            *(char **)o->arg = NULL;
-        } else if (kind == POPT_ARG_ARGV) {
-            char **list = *(char ***)o->arg;
-            for (char **s = list; s && *s; s++)
-                free(*s);
-            free((void *)list);
-            *(char ***)o->arg = NULL;
-        }
-    }
-}
-
 int gc_command_run(const gc_command *c, int argc, const char **argv) {
-    poptContext context = poptGetContext(c->name, argc, argv, c->options, 0);
-    if (!context)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
-    int status, bad = poptGetNextOpt(context), count = 0;
-    const char **arguments = poptGetArgs(context);
-    while (arguments && arguments[count])
-        count++;
-    if (bad < -1)
-        status = gc_exit(GC_EXIT_USAGE, "%s: %s; try --help", poptBadOption(context, 0), poptStrerror(bad));
-    else if (gc_help_wanted)
-        status = gc_print_help(c);
-    else
-        status = c->run(arguments, count);
-    poptFreeContext(context);
-    free_strings(c->options);
+    gc_line line;
+    int status = gc_options_read(&line, c->name, c->options, argc, argv);
+    if (!status)
+        status = gc_help_wanted ? gc_print_help(c) : c->run(line.argument, line.count);
+    gc_options_free(&line, c->options);
     return status;
 }

@@ -1,4 +1,5 @@
 /* gpulab: the command line of the lab. Results go to standard output, progress and errors to standard error. */
+#include "cli.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "core/visible.h"
@@ -12,12 +13,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <popt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = GC_EXIT_DONE, EXIT_FAILED = GC_EXIT_FAILED, EXIT_USAGE = GC_EXIT_USAGE };
 
 typedef struct options {
     char *size, *from, *html;
@@ -142,7 +142,7 @@ static int print_modules(const options *o, const char **names, bool check) {
         return status;
     if (o->json) {
         if (write_json(report))
-            status = fail(EXIT_FAILED, "the report cannot be written", NULL);
+            status = fail(EXIT_FAILED, "standard output: the report cannot be written: ", strerror(errno));
     } else {
         gc_lab_tables(report, stdout);
         if (check)
@@ -315,27 +315,74 @@ static const struct command *find_command(const char *name) {
     return NULL;
 }
 
-/* Refuses options that the command would ignore, and arguments that are too many. */
-static int check_use(const struct command *command, const struct poptOption *table, const char *letters,
-                     const char **arguments) {
-    int count = 0;
-    for (const char *c = letters; *c; c++)
-        for (const struct poptOption *o = table; o->longName; o++)
-            if (o->shortName == *c && !strchr(command->options, *c)) {
-                fprintf(stderr, "gpulab: --%s does not go with %s; try --help\n", o->longName, command->name);
-                return EXIT_USAGE;
-            }
-    while (arguments && arguments[count])
-        count++;
-    if (count <= command->arguments)
-        return EXIT_DONE;
-    fprintf(stderr, "gpulab: %s takes %d argument%s at most, not %d; try --help\n", command->name, command->arguments,
-            command->arguments == 1 ? "" : "s", count);
-    return EXIT_USAGE;
+static options given = {.shape = {.threads = 256, .registers = 32}};
+static const options defaults = {.shape = {.threads = 256, .registers = 32}};
+static long long shared;
+
+static struct poptOption table[] = {
+    {"size", 's', POPT_ARG_STRING, &given.size, 0, "run, check, report: at this size, such as 4096x4096x4096", "SIZE"},
+    {"json", 'j', POPT_ARG_NONE, &given.json, 0, "print JSON instead of tables", NULL},
+    {"markdown", 'm', POPT_ARG_NONE, &given.markdown, 0, "show: as a chapter in Markdown", NULL},
+    {"quick", 'Q', POPT_ARG_NONE, &given.quick, 0, "check: small sizes only, no effects", NULL},
+    {"clean", 'c', POPT_ARG_NONE, &given.clean, 0,
+     "check: without races that are the lesson and without other people's kernels", NULL},
+    {"no-effects", 'n', POPT_ARG_NONE, &given.no_effects, 0, "check: compare only, time nothing", NULL},
+    {"counts", 'C', POPT_ARG_NONE, &given.counts, 0, "ptx: the table only", NULL},
+    {"from", 'f', POPT_ARG_STRING, &given.from, 0, "report: of what run --json wrote, instead of a run now", "FILE"},
+    {"html", 'H', POPT_ARG_STRING, &given.html, 0, "report: as a page of its own", "FILE"},
+    {"threads", 't', POPT_ARG_INT, &given.shape.threads, GC_RANGE_LAUNCH_THREADS, "device: threads a block (256)",
+     "COUNT"},
+    {"registers", 'r', POPT_ARG_INT, &given.shape.registers, GC_RANGE_LAUNCH_REGISTERS,
+     "device: registers a thread (32)", "COUNT"},
+    {"shared", 'S', POPT_ARG_LONGLONG, &shared, GC_RANGE_LAUNCH_SHARED, "device: bytes of shared memory a block (0)",
+     "BYTES"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "no progress", NULL},
+    GC_OPTIONS_END};
+
+/* Returns whether the option was set to another value than its default. */
+static bool is_given(const struct poptOption *option) {
+    if (option->arg == &given.shape.threads)
+        return given.shape.threads != defaults.shape.threads;
+    if (option->arg == &given.shape.registers)
+        return given.shape.registers != defaults.shape.registers;
+    if (option->arg == &shared)
+        return shared != 0;
+    return (option->argInfo & POPT_ARG_MASK) == POPT_ARG_STRING ? *(char **)option->arg != NULL
+                                                                : *(int *)option->arg != 0;
 }
 
-static const char usage[] =
-    "COMMAND [ARGUMENT...]\n"
+/* Refuses options that the command would ignore, and arguments that are too many. */
+static int check_use(const struct command *command, int count) {
+    for (const struct poptOption *o = table; o->longName; o++)
+        if (o->shortName && o->arg && !strchr(command->options, o->shortName) && is_given(o))
+            return gc_exit(EXIT_USAGE, "--%s does not go with %s; try --help", o->longName, command->name);
+    if (count <= command->arguments)
+        return EXIT_DONE;
+    return gc_exit(EXIT_USAGE, "%s takes %d argument%s at most, not %d; try --help", command->name, command->arguments,
+                   command->arguments == 1 ? "" : "s", count);
+}
+
+static int call_command(const char **arguments, int count) {
+    int64_t size[LAB_DIMENSIONS];
+    given.shape.shared = shared;
+    if (given.size && (given.size[strspn(given.size, "0123456789x")] || !gc_lab_parse_size(given.size, size)))
+        return gc_exit(EXIT_USAGE, "--size '%.60s': up to %d whole numbers such as 1024x512; try --help", given.size,
+                       LAB_DIMENSIONS);
+    const struct command *command = find_command(count ? arguments[0] : NULL);
+    if (command) {
+        int status = check_use(command, count - 1);
+        return status ? status : command->call(&given, count > 1 ? arguments + 1 : NULL);
+    }
+    char words[256];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", commands[i].name);
+    return gc_exit(EXIT_USAGE, "%s%.60s%s: no such command; the commands are %s; try --help", count ? "'" : "",
+                   count ? arguments[0] : "nothing", count ? "'" : "", words);
+}
+
+static const gc_command lab = {
+    "gpulab", "COMMAND [ARGUMENT...]",
     "The kernels of CUDA courses, measured on this machine.\n\n"
     "  list                 the modules\n"
     "  show MODULE...       the idea, the ladder, the source's place\n"
@@ -345,67 +392,10 @@ static const char usage[] =
     "  device               what the GPU has, and the occupancy of a launch\n"
     "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
     "  amdahl               what the measured share of vector-add promises at the most\n"
-    "  report               a run as tables, or with --html as a page\n"
-    "\nOptions:";
-
-/* Reads the options and runs the command. */
-static int serve(poptContext context, const struct poptOption *table, options *o, const long long *shared) {
-    char letters[64] = "", shown[200];
-    int letter;
-    while ((letter = poptGetNextOpt(context)) > 0)
-        if (!strchr(letters, letter) && strlen(letters) + 1 < sizeof letters)
-            letters[strlen(letters)] = (char)letter;
-    o->shape.shared = *shared;
-    const char *name = poptGetArg(context);
-    const struct command *command = find_command(name);
-    if (letter < -1) {
-        fprintf(stderr, "gpulab: %s: %s; try --help\n", gc_visible(shown, sizeof shown, poptBadOption(context, 0)),
-                poptStrerror(letter));
-        return EXIT_USAGE;
-    }
-    if (!name) {
-        poptPrintHelp(context, stderr, 0);
-        return EXIT_USAGE;
-    }
-    if (!command) {
-        fprintf(stderr, "gpulab: %s: no such command; try --help\n", gc_visible(shown, sizeof shown, name));
-        return EXIT_USAGE;
-    }
-    const char **arguments = poptGetArgs(context);
-    int status = check_use(command, table, letters, arguments);
-    return status ? status : command->call(o, arguments);
-}
+    "  report               a run as tables, or with --html as a page",
+    table, call_command};
 
 int main(int argc, const char **argv) {
-    options o = {.shape = {.threads = 256, .registers = 32}};
-    long long shared = 0;
-    struct poptOption table[] = {
-        {"size", 's', POPT_ARG_STRING, &o.size, 's', "run, check, report: at this size, such as 4096x4096x4096",
-         "SIZE"},
-        {"json", 'j', POPT_ARG_NONE, &o.json, 'j', "print JSON instead of tables", NULL},
-        {"markdown", 'm', POPT_ARG_NONE, &o.markdown, 'm', "show: as a chapter in Markdown", NULL},
-        {"quick", 'Q', POPT_ARG_NONE, &o.quick, 'Q', "check: small sizes only, no effects", NULL},
-        {"clean", 'c', POPT_ARG_NONE, &o.clean, 'c',
-         "check: without races that are the lesson and without other people's kernels", NULL},
-        {"no-effects", 'n', POPT_ARG_NONE, &o.no_effects, 'n', "check: compare only, time nothing", NULL},
-        {"counts", 'C', POPT_ARG_NONE, &o.counts, 'C', "ptx: the table only", NULL},
-        {"from", 'f', POPT_ARG_STRING, &o.from, 'f', "report: of what run --json wrote, instead of a run now", "FILE"},
-        {"html", 'H', POPT_ARG_STRING, &o.html, 'H', "report: as a page of its own", "FILE"},
-        {"threads", 't', POPT_ARG_INT, &o.shape.threads, 't', "device: threads a block (256)", "COUNT"},
-        {"registers", 'r', POPT_ARG_INT, &o.shape.registers, 'r', "device: registers a thread (32)", "COUNT"},
-        {"shared", 'S', POPT_ARG_LONGLONG, &shared, 'S', "device: bytes of shared memory a block (0)", "BYTES"},
-        {"quiet", 'q', POPT_ARG_NONE, &o.quiet, 'q', "no progress", NULL},
-        POPT_AUTOHELP POPT_TABLEEND};
-    poptContext context = poptGetContext("gpulab", argc, argv, table, 0);
-    if (!context)
-        return fail(EXIT_FAILED, "out of memory", NULL);
-    poptSetOtherOptionHelp(context, usage);
-    int status = serve(context, table, &o, &shared);
-    poptFreeContext(context);
-    free(o.size);
-    free(o.from);
-    free(o.html);
-    if (status == EXIT_DONE && fflush(stdout) != 0)
-        status = fail(EXIT_FAILED, "the output cannot be written", NULL);
-    return status;
+    gc_begin("gpulab");
+    return gc_end(gc_command_run(&lab, argc, argv));
 }

@@ -26,10 +26,6 @@ static void close_file(FILE *f) {
     }
 }
 
-static bool takes_value(const struct poptOption *o) {
-    return (o->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
-}
-
 /* The subcommand's words without the program's: "ir info"; "" for the plain command. */
 static const char *words_of(const gc_command *c) {
     const char *blank = strchr(c->name, ' ');
@@ -103,45 +99,76 @@ static void write_page(const char *folder, const gc_command *c) {
 
 /* ---- Completions ------------------------------------------------------------------------------------------------- */
 
-/* What a value is: words, a folder, a number of some sort, else a file. */
-static bool is_words(const struct poptOption *o) {
-    return o->argDescrip && strchr(o->argDescrip, '|') && islower((unsigned char)*o->argDescrip);
-}
-
 static bool is_file(const struct poptOption *o) {
     return o->argDescrip && (strcmp(o->argDescrip, "FILE") == 0 || strcmp(o->argDescrip, "FOLDER") == 0 ||
                              strcmp(o->argDescrip, "PATTERN") == 0);
 }
 
+/* Whether some of the values are words: alternatives of the description that are written small. */
+static bool has_words(const struct poptOption *o) {
+    const char *bar = o->argDescrip ? strchr(o->argDescrip, '|') : NULL;
+    return gc_option_takes_words(o) || (bar && islower((unsigned char)bar[1]));
+}
+
+/* Writes the words of "a|b|C" that are written small, with blanks between them. */
 static void put_words(FILE *f, const char *words) {
-    for (; *words; words++)
-        fputc(*words == '|' ? ' ' : *words, f);
+    for (bool first = true; *words; words += *words == '|') {
+        int length = (int)strcspn(words, "|");
+        if (islower((unsigned char)*words)) {
+            fprintf(f, "%s%.*s", first ? "" : " ", length, words);
+            first = false;
+        }
+        words += length;
+    }
+}
+
+/* Whether the first argument is one of several words: "room|plate IR". */
+static bool begins_with_words(const gc_command *c) {
+    size_t first = strcspn(c->arguments, " ");
+    return islower((unsigned char)*c->arguments) && memchr(c->arguments, '|', first);
+}
+
+static void put_first_argument(FILE *f, const gc_command *c) {
+    char words[256];
+    (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(c->arguments, " "), c->arguments);
+    put_words(f, words);
+}
+
+/* How many words the subcommand's name has, without the program's. */
+static int count_words(const gc_command *c) {
+    int count = 0;
+    for (const char *at = c->name; *at; at++)
+        count += *at == ' ';
+    return count;
 }
 
 static void bash_command(FILE *f, const gc_command *c) {
     fprintf(f, "    '%s')\n        case $option in\n", words_of(c));
     for (const struct poptOption *o = c->options; o->longName; o++) {
-        if (!takes_value(o))
+        if (!gc_option_takes_value(o))
             continue;
         fprintf(f, "        --%s", o->longName);
         if (o->shortName)
             fprintf(f, " | -%c", o->shortName);
         fputs(")\n            ", f);
-        if (is_words(o)) {
-            fputs("mapfile -t COMPREPLY < <(compgen -W '", f);
+        if (has_words(o)) {
+            fputs("_gpuconv_words '", f);
             put_words(f, o->argDescrip);
-            fputs("' -- \"$value\")\n", f);
-        } else if (is_file(o)) {
-            fputs("mapfile -t COMPREPLY < <(compgen -f -- \"$value\")\n", f);
+            fputs("' ;;\n", f);
         } else {
-            fputs("COMPREPLY=()\n", f);
+            fputs(is_file(o) ? "_gpuconv_files ;;\n" : "COMPREPLY=() ;;\n", f);
         }
-        fputs("            return ;;\n", f);
     }
-    fputs("        esac\n        options='", f);
+    fputs("        *)\n            taken=''\n", f);
+    if (begins_with_words(c)) {
+        fprintf(f, "            ((COMP_CWORD == %d)) && words='", count_words(c) + 1);
+        put_first_argument(f, c);
+        fputs("'\n", f);
+    }
+    fputs("            ;;\n        esac\n        options='", f);
     for (const struct poptOption *o = c->options; o->longName; o++)
         fprintf(f, "%s--%s%s", o == c->options ? "" : " ", o->longName,
-                takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
+                gc_option_takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
     fputs("' ;;\n", f);
 }
 
@@ -160,13 +187,24 @@ static void put_first_words(FILE *f, const char *behind) {
 
 static void write_bash(const char *folder) {
     FILE *f = open_file(folder, "gpuconv.bash");
-    fputs("# Completion of gpuconv for bash, made from its tables of options.\n"
-          "_gpuconv() {\n"
-          "    local value=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} command='' options=''\n"
-          "    if [[ $value == '=' ]]; then\n        value=''\n"
-          "    elif [[ $option == '=' ]]; then\n        option=${COMP_WORDS[COMP_CWORD - 2]}\n    fi\n"
-          "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
-          f);
+    fputs(
+        "# Completion of gpuconv for bash, made from its tables of options.\n"
+        "_gpuconv_words() { # offers those of the words in $1 that begin with $value\n"
+        "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -W \"$1\" -- \"$value\")\n"
+        "}\n"
+        "_gpuconv_files() { # offers files, whose names readline quotes where it must\n"
+        "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -f -- \"$value\")\n"
+        "    compopt -o filenames\n"
+        "}\n"
+        "_gpuconv() {\n"
+        "    local value=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} command='' options=''\n"
+        "    local prefix='' words='' taken=yes\n"
+        "    # --option=value: three words where = separates words, as it does by default, else one\n"
+        "    if [[ $value == '=' ]]; then\n        value=''\n"
+        "    elif [[ $option == '=' ]]; then\n        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+        "    elif [[ $value == --*=* ]]; then\n        option=${value%%=*} prefix=$option= value=${value#*=}\n    fi\n"
+        "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
+        f);
     for (int pass = 0; pass < 2; pass++) /* longer names first */
         for (int i = 1; gc_commands[i]; i++) {
             const char *words = words_of(gc_commands[i]);
@@ -176,20 +214,23 @@ static void write_bash(const char *folder) {
     fputs("    esac\n    case $command in\n", f);
     for (int i = 0; gc_commands[i]; i++)
         bash_command(f, gc_commands[i]);
-    fputs("    esac\n    if [[ $value == -* ]]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$value\")\n"
+    fputs("    esac\n    [[ $taken ]] && return\n"
+          "    if [[ $value == -* ]]; then\n"
+          "        _gpuconv_words \"$options\"\n"
           "        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n        return\n    fi\n"
-          "    mapfile -t COMPREPLY < <(compgen -f -- \"$value\")\n"
-          "    if ((COMP_CWORD == 1)); then\n"
-          "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W '",
+          "    ((COMP_CWORD == 1)) && words='",
           f);
     put_first_words(f, "");
-    fputs("' -- \"$value\" | sort -u)\n"
-          "    elif ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == ir ]]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W '",
-          f);
+    fputs("'\n    ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == ir ]] && words='", f);
     put_first_words(f, "ir");
-    fputs("' -- \"$value\")\n    fi\n}\ncomplete -o filenames -F _gpuconv gpuconv\n", f);
+    fputs("'\n    if [[ $words ]]; then\n"
+          "        _gpuconv_words \"$words\"\n"
+          "        ((COMP_CWORD == 1)) || return\n"
+          "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$value\")\n"
+          "        compopt -o filenames\n"
+          "    else\n        _gpuconv_files\n    fi\n"
+          "}\ncomplete -F _gpuconv gpuconv\n",
+          f);
     close_file(f);
 }
 
@@ -224,17 +265,22 @@ static void write_zsh(const char *folder) {
     for (int i = 0; gc_commands[i]; i++) {
         fprintf(f, "    '%s')\n        _arguments", words_of(gc_commands[i]));
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
-            fprintf(f, " \\\n            '--%s%s[", o->longName, takes_value(o) ? "=" : "");
+            fprintf(f, " \\\n            '--%s%s[", o->longName, gc_option_takes_value(o) ? "=" : "");
             put_quoted(f, o->descrip, "[]:\\");
             fputc(']', f);
-            if (is_words(o)) {
+            if (has_words(o)) {
                 fputs(":value:(", f);
                 put_words(f, o->argDescrip);
                 fputc(')', f);
-            } else if (takes_value(o)) {
+            } else if (gc_option_takes_value(o)) {
                 fputs(is_file(o) ? ":file:_files" : ":value: ", f);
             }
             fputc('\'', f);
+        }
+        if (begins_with_words(gc_commands[i])) {
+            fprintf(f, " \\\n            '%d:kind:(", count_words(gc_commands[i]) + 1);
+            put_first_argument(f, gc_commands[i]);
+            fputs(")'", f);
         }
         fputs(" \\\n            '*:file:_files' ;;\n", f);
     }
@@ -252,6 +298,11 @@ static void write_fish(const char *folder) {
     fputs("'\n", f);
     for (int i = 0; gc_commands[i]; i++) {
         const char *words = words_of(gc_commands[i]);
+        if (begins_with_words(gc_commands[i])) {
+            fprintf(f, "complete -c gpuconv -n 'string match -q \"gpuconv %s*\" (commandline -p)' -a '", words);
+            put_first_argument(f, gc_commands[i]);
+            fputs("'\n", f);
+        }
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
             fputs("complete -c gpuconv -n '", f);
             if (*words) {
@@ -265,11 +316,11 @@ static void write_fish(const char *folder) {
             fprintf(f, " -l %s", o->longName);
             if (o->shortName)
                 fprintf(f, " -s '%c'", o->shortName);
-            if (is_words(o)) {
+            if (has_words(o)) {
                 fputs(" -x -a '", f);
                 put_words(f, o->argDescrip);
                 fputc('\'', f);
-            } else if (takes_value(o)) {
+            } else if (gc_option_takes_value(o)) {
                 fputs(is_file(o) ? " -r" : " -x", f);
             }
             fputs(" -d '", f);
@@ -281,12 +332,13 @@ static void write_fish(const char *folder) {
 }
 
 int main(int argc, char **argv) {
+    gc_begin("gpuconv-manual");
     if (argc != 2)
-        return gc_exit(GC_EXIT_USAGE, "gpuconv-manual FOLDER");
+        return gc_exit(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
     for (int i = 0; gc_commands[i]; i++)
         write_page(argv[1], gc_commands[i]);
     write_bash(argv[1]);
     write_zsh(argv[1]);
     write_fish(argv[1]);
-    return GC_EXIT_DONE;
+    return gc_end(GC_EXIT_DONE);
 }

@@ -5,23 +5,34 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { BAR = 24 };
+enum { BAR = 24, LINE = 4096 };
 
 gc_meter gc_meter_begin(bool quiet) {
     return (gc_meter){.quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0};
 }
 
-bool gc_meter_begin_line(gc_meter *m, double seconds) {
+bool gc_meter_due(gc_meter *m, double seconds) {
     if (m->quiet || seconds < m->told + (m->terminal ? 0.2 : 10))
         return false;
     m->told = seconds;
-    fputs(m->terminal ? "\r\033[K" : "gpuconv: ", stderr);
     return true;
 }
 
-void gc_meter_end_line(gc_meter *m) {
-    if (!m->terminal)
-        fputc('\n', stderr);
+void gc_meter_draw(const gc_status_line *line) {
+    char text[LINE];
+    int columns = gc_terminal_columns(STDERR_FILENO) - 1; /* in the last column some terminals begin a new line */
+    gc_status_write(line, columns > 0 ? columns : 1, text, sizeof text);
+    fprintf(stderr, "\r\033[K%s", text);
+}
+
+void gc_meter_print(gc_meter *m, const gc_status_line *line) {
+    char text[LINE];
+    if (m->terminal) {
+        gc_meter_draw(line);
+    } else {
+        gc_status_write(line, 0, text, sizeof text);
+        fprintf(stderr, "gpuconv: %s\n", text);
+    }
     m->drawn = m->terminal;
 }
 
@@ -31,15 +42,7 @@ void gc_meter_clear(gc_meter *m) {
     m->drawn = false;
 }
 
-void gc_meter_bar(double share) {
+void gc_meter_bar(gc_status_line *line, int rank, double share) {
     int lit = (int)(fmin(fmax(share, 0), 1) * BAR);
-    fprintf(stderr, "[%.*s%*s]", lit, "########################", BAR - lit, "");
-}
-
-void gc_print_time(double seconds) {
-    long long s = llrint(seconds);
-    if (s >= 3600)
-        fprintf(stderr, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    else
-        fprintf(stderr, "%lld:%02lld", s / 60, s % 60);
+    gc_status_part(line, rank, "[%.*s%*s] ", lit, "########################", BAR - lit, "");
 }

@@ -1,6 +1,8 @@
-/* How far it is, on standard error: a line drawn over and over on a terminal, one every ten seconds elsewhere. */
+/* How far a job is, on standard error: a line drawn over and over on a terminal, one every ten seconds elsewhere. */
 #ifndef GC_CLI_PROGRESS_H
 #define GC_CLI_PROGRESS_H
+
+#include "terminal.h"
 
 #include <stdbool.h>
 
@@ -11,18 +13,19 @@ typedef struct gc_meter {
 
 gc_meter gc_meter_begin(bool quiet);
 
-/* Whether it is time to speak, `seconds` after the beginning; the line is then begun, and ended by gc_meter_end_line.
- */
-bool gc_meter_begin_line(gc_meter *meter, double seconds);
-void gc_meter_end_line(gc_meter *meter);
+/* Whether it is time for a line, `seconds` after the beginning. */
+bool gc_meter_due(gc_meter *meter, double seconds);
+
+/* Prints the line, within the width of the terminal. */
+void gc_meter_print(gc_meter *meter, const gc_status_line *line);
+
+/* Prints a line over the last one on a terminal, one column narrower than it, so that it never scrolls. */
+void gc_meter_draw(const gc_status_line *line);
 
 /* Takes what is drawn off the terminal again, before anything else is said there. */
 void gc_meter_clear(gc_meter *meter);
 
-/* [#####     ] of a share 0..1 */
-void gc_meter_bar(double share);
-
-/* h:mm:ss or m:ss */
-void gc_print_time(double seconds);
+/* Appends [#####     ] of a share 0..1. */
+void gc_meter_bar(gc_status_line *line, int rank, double share);
 
 #endif

@@ -1,9 +1,14 @@
 /*
  * The convolver as an LV2 plug-in: one or two channels in, two out.
  *
- * The response is a property, the path of a file. Hosts set it by a message, which goes to the worker: there it is
- * read, prepared, and exchanged for the one that sounds, faded over. What the audio thread does is
- * gpuconv_realtime_process, a delay line and two gains. Without a word from the host the response of the bundle sounds.
+ * The response is a property, the path of a file. Hosts set it by a message, which goes to the worker: there the file
+ * is read, prepared, and exchanged for the response that sounds, faded over. The audio thread runs
+ * gpuconv_realtime_process, a delay line and two gains. Until the host sets a response, that of the bundle sounds.
+ *
+ * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
+ * last one loaded sounds, is saved and is told; `lock` is held only while `path` is copied, so that save never waits
+ * for a file. The audio thread takes neither: it learns a path from the message that comes back from the worker.
+ * Responses are numbered as they are loaded; a message about one that was replaced meanwhile is dropped.
  */
 #include "../gpuconv.h"
 
@@ -17,6 +22,7 @@
 #include <lv2/urid/urid.h>
 #include <lv2/worker/worker.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +30,7 @@
 #define PLUGIN_URI "urn:gpuconv:"
 #define RESPONSE_URI PLUGIN_URI "response"
 
-enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096 };
+enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096, LEVEL_MOST = 24 };
 
 static const double fade_seconds = 0.05, predelay_most = 0.5;
 
@@ -50,18 +56,22 @@ typedef struct plugin {
     LV2_Log_Logger log;
     LV2_Atom_Forge forge;
     gpuconv_realtime *realtime;
-    _Atomic double lead;   /* frames of the response before its time zero */
-    char path[PATH_MOST];  /* of the response; the worker's and the host's threads for state, never the audio's */
-    char heard[PATH_MOST]; /* as the audio thread was told */
-    bool tell;             /* the host asked, or the response is another one */
-    float wet, dry;        /* factors as they stand */
-    float *line;           /* the predelay's delay line, a channel after another */
+    _Atomic double lead;                          /* frames of the response before its time zero */
+    pthread_mutex_t loading;                      /* one response at a time; never taken by the audio thread */
+    pthread_mutex_t lock;                         /* of `path`; never taken by the audio thread */
+    char path[PATH_MOST];                         /* of the response that was loaded last */
+    _Atomic uint32_t loaded;                      /* how many responses were loaded */
+    char heard[PATH_MOST];                        /* the path that the audio thread tells the host */
+    bool tell;                                    /* the host asked, or the response is another one */
+    float wet, dry;                               /* factors as they stand */
+    float *line;                                  /* the predelay's delay line, a channel after another */
     int64_t room, at, delay, older, fading, fade; /* frames; `older` fades into `delay` */
     float block[4][CHUNK];
 } plugin;
 
-/* What goes to the worker and comes back: a path. */
+/* The message to the worker and back. */
 typedef struct message {
+    uint32_t loaded; /* on the way back: the number of the response */
     uint32_t length;
     char path[PATH_MOST];
 } message;
@@ -97,8 +107,8 @@ static gpuconv_status prepare(const plugin *p, const char *path, gpuconv_ir **ir
     return status;
 }
 
-/* On any thread but the audio's. */
-static bool load(plugin *p, const char *path, gpuconv_error *error) {
+/* Loads with `loading` held. */
+static bool load_alone(plugin *p, const char *path, uint32_t *number, gpuconv_error *error) {
     gpuconv_ir *ir;
     gpuconv_status status = prepare(p, path, &ir, error);
     if (status)
@@ -111,32 +121,61 @@ static bool load(plugin *p, const char *path, gpuconv_error *error) {
     }
     if (!status) {
         atomic_store(&p->lead, (double)gpuconv_ir_lead(ir));
+        pthread_mutex_lock(&p->lock);
         (void)snprintf(p->path, sizeof p->path, "%s", path);
+        pthread_mutex_unlock(&p->lock);
+        *number = atomic_fetch_add(&p->loaded, 1) + 1;
     }
     gpuconv_ir_free(ir);
     return !status;
 }
 
+/* Loads a response and exchanges it for the one that sounds; on any thread but the audio thread. `path` is shorter than
+ * PATH_MOST. @return whether it was loaded; *number is then its number. */
+static bool load(plugin *p, const char *path, uint32_t *number, gpuconv_error *error) {
+    pthread_mutex_lock(&p->loading);
+    bool good = load_alone(p, path, number, error);
+    pthread_mutex_unlock(&p->loading);
+    return good;
+}
+
+static uint32_t message_size(const message *m) {
+    return (uint32_t)(offsetof(message, path) + m->length + 1);
+}
+
+/* Copies a message out of the host's hands, where it need not be aligned. false: it is none of ours. */
+static bool take_message(message *m, uint32_t size, const void *data) {
+    if (size <= offsetof(message, path) || size > sizeof *m)
+        return false;
+    memcpy(m, data, size);
+    return m->length < PATH_MOST && message_size(m) == size &&
+           memchr(m->path, '\0', m->length + 1) == m->path + m->length;
+}
+
 static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function respond, LV2_Worker_Respond_Handle to,
                               uint32_t size, const void *data) {
     plugin *p = handle;
-    const message *m = data;
+    message m;
     gpuconv_error error = {GPUCONV_OK, ""};
-    (void)size;
-    if (!load(p, m->path, &error)) {
+    if (!take_message(&m, size, data))
+        return LV2_WORKER_ERR_UNKNOWN;
+    if (!load(p, m.path, &m.loaded, &error)) {
         complain(p, error.message);
         return LV2_WORKER_ERR_UNKNOWN;
     }
-    return respond(to, size, data);
+    return respond(to, message_size(&m), &m);
 }
 
-/* On the audio thread again: the host is told what sounds now. */
+/* Takes the worker's answer on the audio thread; the next block tells the host which response sounds. */
 static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const void *data) {
     plugin *p = handle;
-    const message *m = data;
-    (void)size;
-    memcpy(p->heard, m->path, m->length + 1);
-    p->tell = true;
+    message m;
+    if (!take_message(&m, size, data))
+        return LV2_WORKER_ERR_UNKNOWN;
+    if (m.loaded == atomic_load(&p->loaded)) { /* else another response was loaded meanwhile */
+        memcpy(p->heard, m.path, m.length + 1);
+        p->tell = true;
+    }
     return LV2_WORKER_SUCCESS;
 }
 
@@ -159,17 +198,25 @@ static void find_uris(plugin *p) {
 static void cleanup(LV2_Handle handle) {
     plugin *p = handle;
     gpuconv_realtime_free(p->realtime);
+    pthread_mutex_destroy(&p->loading);
+    pthread_mutex_destroy(&p->lock);
     free(p->line);
     free(p);
 }
 
 static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, const char *bundle,
                               const LV2_Feature *const *features) {
-    plugin *p = calloc(1, sizeof *p);
     gpuconv_error error = {GPUCONV_OK, ""};
     char path[PATH_MOST];
+    uint32_t number;
+    int length = snprintf(path, sizeof path, "%sdefault.flac", bundle);
+    if (!(rate >= 1000 && rate <= 1e6) || length < 0 || length >= PATH_MOST)
+        return NULL;
+    plugin *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
+    pthread_mutex_init(&p->loading, NULL);
+    pthread_mutex_init(&p->lock, NULL);
     p->rate = rate;
     p->inputs = strstr(descriptor->URI, "mono") ? 1 : 2;
     for (; features && *features; features++) {
@@ -185,8 +232,7 @@ static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, con
     p->room = (int64_t)(predelay_most * rate) + CHUNK;
     p->fade = (int64_t)(0.02 * rate);
     p->line = calloc((size_t)(p->room * p->inputs), sizeof *p->line);
-    (void)snprintf(path, sizeof path, "%sdefault.flac", bundle);
-    if (!p->line || !load(p, path, &error)) {
+    if (!p->line || !load(p, path, &number, &error)) {
         complain(p, p->line ? error.message : "out of memory");
         cleanup(p);
         return NULL;
@@ -221,61 +267,116 @@ static void activate(LV2_Handle handle) {
 
 /* ---- The audio thread -------------------------------------------------------------------------------------------- */
 
+/* A level port's factor; the range is that of the port. What is no number counts as silence. */
 static float factor(const float *decibels) {
-    return !decibels || *decibels <= -90 ? 0 : powf(10, *decibels / 20);
+    return !decibels || !(*decibels > -90) ? 0 : powf(10, fminf(*decibels, LEVEL_MOST) / 20);
 }
 
-/* A response asked for: patch:Set of our property. */
-static void hear(plugin *p) {
-    if (!p->control || !p->map)
+/* A walk over atoms that another program made: no size in them is believed. */
+typedef struct walk {
+    const uint8_t *at;
+    uint64_t left; /* bytes */
+} walk;
+
+/* Takes `size` bytes, and as many as fill them up to eight bytes. NULL: there are fewer than `size`. */
+static const void *take(walk *w, uint64_t size) {
+    uint64_t padded = (size + 7) & ~(uint64_t)7;
+    const void *here = w->at;
+    if (size > w->left)
+        return NULL;
+    padded = padded < w->left ? padded : w->left;
+    w->at += padded;
+    w->left -= padded;
+    return here;
+}
+
+/* Takes an event's or a property's head of `size` bytes, which ends with an atom, and the atom's body behind it. */
+static const void *take_atom(walk *w, size_t size, const LV2_Atom **atom) {
+    if (size > w->left)
+        return NULL;
+    const uint8_t *head = w->at;
+    *atom = (const LV2_Atom *)(const void *)(head + size - sizeof **atom); /* eight bytes are kept as alignment */
+    return take(w, size + (uint64_t)(*atom)->size);
+}
+
+/* Schedules the work when the object is a patch:Set of our property to a path. */
+static void hear_set(const plugin *p, walk object) {
+    const LV2_Atom *property = NULL, *value = NULL, *atom;
+    const LV2_Atom_Property_Body *item;
+    while ((item = take_atom(&object, sizeof *item, &atom))) {
+        if (item->key == p->uri.property)
+            property = atom;
+        else if (item->key == p->uri.value)
+            value = atom;
+    }
+    if (!property || property->type != p->uri.urid || property->size < sizeof(LV2_URID) ||
+        *(const LV2_URID *)(property + 1) != p->uri.response || !value || value->type != p->uri.path || !p->worker)
         return;
-    LV2_ATOM_SEQUENCE_FOREACH(p->control, event) {
-        const LV2_Atom_Object *object = (const LV2_Atom_Object *)&event->body;
-        if (!lv2_atom_forge_is_object_type(&p->forge, event->body.type))
+    const char *path = (const char *)(value + 1);
+    message m = {.length = (uint32_t)strnlen(path, value->size)};
+    if (m.length == 0 || m.length >= PATH_MOST)
+        return;
+    memcpy(m.path, path, m.length);
+    m.path[m.length] = '\0';
+    (void)p->worker->schedule_work(p->worker->handle, message_size(&m), &m);
+}
+
+/* Reads the host's messages: patch:Set of the response, patch:Get. */
+static void hear(plugin *p) {
+    if (!p->control || !p->map || p->control->atom.size < sizeof(LV2_Atom_Sequence_Body))
+        return;
+    walk events = {(const uint8_t *)(&p->control->body + 1),
+                   p->control->atom.size - (uint64_t)sizeof(LV2_Atom_Sequence_Body)};
+    const LV2_Atom *atom;
+    while (take_atom(&events, sizeof(LV2_Atom_Event), &atom)) {
+        if (!lv2_atom_forge_is_object_type(&p->forge, atom->type) || atom->size < sizeof(LV2_Atom_Object_Body))
             continue;
-        if (object->body.otype == p->uri.get) {
+        const LV2_Atom_Object_Body *body = (const LV2_Atom_Object_Body *)(atom + 1);
+        if (body->otype == p->uri.get)
             p->tell = true;
-            continue;
-        }
-        const LV2_Atom *property = NULL, *value = NULL;
-        if (object->body.otype != p->uri.set)
-            continue;
-        lv2_atom_object_get(object, p->uri.property, &property, p->uri.value, &value, 0);
-        if (!property || property->type != p->uri.urid || ((const LV2_Atom_URID *)property)->body != p->uri.response ||
-            !value || value->type != p->uri.path || value->size < 2 || value->size > PATH_MOST || !p->worker)
-            continue;
-        message m;
-        m.length = (uint32_t)strnlen(LV2_ATOM_BODY_CONST(value), value->size - 1);
-        memcpy(m.path, LV2_ATOM_BODY_CONST(value), m.length);
-        m.path[m.length] = '\0';
-        (void)p->worker->schedule_work(p->worker->handle, (uint32_t)(offsetof(message, path) + m.length + 1), &m);
+        else if (body->otype == p->uri.set)
+            hear_set(p, (walk){(const uint8_t *)(body + 1), atom->size - (uint64_t)sizeof *body});
     }
 }
 
+/* Writes a patch:Set of the response that sounds. @return whether there was room. */
+static bool speak_path(plugin *p) {
+    LV2_Atom_Forge_Frame object;
+    LV2_Atom_Forge *f = &p->forge;
+    uint32_t length = (uint32_t)strlen(p->heard);
+    bool good = lv2_atom_forge_frame_time(f, 0) && lv2_atom_forge_object(f, &object, 0, p->uri.set) &&
+                lv2_atom_forge_key(f, p->uri.property) && lv2_atom_forge_urid(f, p->uri.response) &&
+                lv2_atom_forge_key(f, p->uri.value) && lv2_atom_forge_path(f, p->heard, length);
+    if (good)
+        lv2_atom_forge_pop(f, &object);
+    return good;
+}
+
+/* Writes the messages to the host: none, or the response that sounds. A buffer without room for it stays empty. */
 static void speak(plugin *p) {
     if (!p->notify || !p->map)
         return;
     uint32_t capacity = p->notify->atom.size;
-    LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(&p->forge, (uint8_t *)p->notify, capacity);
-    lv2_atom_forge_sequence_head(&p->forge, &sequence, 0);
-    if (p->tell) {
-        lv2_atom_forge_frame_time(&p->forge, 0);
-        lv2_atom_forge_object(&p->forge, &object, 0, p->uri.set);
-        lv2_atom_forge_key(&p->forge, p->uri.property);
-        lv2_atom_forge_urid(&p->forge, p->uri.response);
-        lv2_atom_forge_key(&p->forge, p->uri.value);
-        lv2_atom_forge_path(&p->forge, p->heard, (uint32_t)strlen(p->heard));
-        lv2_atom_forge_pop(&p->forge, &object);
-        p->tell = false;
+    LV2_Atom_Forge_Frame sequence;
+    for (int tries = p->tell ? 2 : 1; tries > 0; tries--) {
+        lv2_atom_forge_set_buffer(&p->forge, (uint8_t *)p->notify, capacity);
+        if (!lv2_atom_forge_sequence_head(&p->forge, &sequence, 0)) {
+            p->notify->atom.size = 0;
+            return;
+        }
+        if (tries == 1 || speak_path(p))
+            break;
     }
-    lv2_atom_forge_pop(&p->forge, &sequence);
+    p->forge.stack = NULL; /* what did not fit is not closed */
+    p->tell = false;
 }
 
 /* Takes n frames into the delay line and gives what was there `delay` frames ago, one delay faded into the next. */
 static void delay(plugin *p, int64_t from, int64_t n, float *const *to) {
-    int64_t wanted = (int64_t)lrintf((p->number[PREDELAY] ? *p->number[PREDELAY] : 0) * 1e-3f * (float)p->rate);
-    wanted = wanted < 0 ? 0 : wanted > p->room - CHUNK ? p->room - CHUNK : wanted;
+    float frames = (p->number[PREDELAY] ? *p->number[PREDELAY] : 0) * 1e-3f * (float)p->rate;
+    frames = frames > 0 ? fminf(frames, (float)(p->room - CHUNK)) : 0; /* also where it is no number */
+    int64_t wanted = (int64_t)lrintf(frames);
+    wanted = wanted > p->room - CHUNK ? p->room - CHUNK : wanted;
     if (p->delay < 0)
         p->delay = p->older = wanted;
     if (wanted != p->delay && p->fading == 0) {
@@ -350,11 +451,15 @@ static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, 
                              const LV2_Feature *const *features) {
     plugin *p = handle;
     LV2_State_Map_Path *map = feature(features, LV2_STATE__mapPath);
+    char here[PATH_MOST];
     (void)flags;
     if (!p->map)
         return LV2_STATE_ERR_NO_FEATURE;
-    char *path = map ? map->abstract_path(map->handle, p->path) : NULL;
-    const char *kept = path ? path : p->path;
+    pthread_mutex_lock(&p->lock);
+    memcpy(here, p->path, sizeof here);
+    pthread_mutex_unlock(&p->lock);
+    char *path = map ? map->abstract_path(map->handle, here) : NULL;
+    const char *kept = path ? path : here;
     LV2_State_Status status = store(to, p->uri.response, kept, strlen(kept) + 1, p->uri.path,
                                     LV2_STATE_IS_POD | (map ? LV2_STATE_IS_PORTABLE : 0));
     if (path)
@@ -362,27 +467,36 @@ static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, 
     return status;
 }
 
+/* Hosts do not call run meanwhile, so that the audio thread's part may be written here. */
 static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
                                 uint32_t flags, const LV2_Feature *const *features) {
     plugin *p = handle;
-    size_t size;
-    uint32_t type, how;
+    size_t size = 0;
+    uint32_t type = 0, how = 0, number;
     LV2_State_Map_Path *map = feature(features, LV2_STATE__mapPath);
     gpuconv_error error = {GPUCONV_OK, ""};
     (void)flags;
     const char *kept = p->map ? retrieve(from, p->uri.response, &size, &type, &how) : NULL;
-    if (!kept || type != p->uri.path)
-        return LV2_STATE_SUCCESS;
+    if (!kept)
+        return LV2_STATE_SUCCESS; /* a state without a response leaves the one that sounds */
+    if (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(kept, '\0', size) != kept + size - 1) {
+        complain(p, "the state's response is not a path of 1 to 4095 bytes");
+        return LV2_STATE_ERR_BAD_TYPE;
+    }
     char *path = map ? map->absolute_path(map->handle, kept) : NULL;
-    bool good = load(p, path ? path : kept, &error);
+    const char *wanted = path ? path : kept;
+    bool good = strlen(wanted) < PATH_MOST;
     if (!good)
+        (void)snprintf(error.message, sizeof error.message, "the state's response: a path of more than 4095 bytes");
+    good = good && load(p, wanted, &number, &error);
+    if (good) {
+        (void)snprintf(p->heard, sizeof p->heard, "%s", wanted);
+        p->tell = true;
+    } else {
         complain(p, error.message);
+    }
     if (path)
         release(feature(features, LV2_STATE__freePath), path);
-    if (good) { /* the audio thread does not run while a state is restored */
-        memcpy(p->heard, p->path, sizeof p->heard);
-        p->tell = true;
-    }
     return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
 }
 

@@ -374,6 +374,7 @@ gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player,
 }
 
 gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
+    bool seeks = atomic_load(&p->seek) >= 0; /* looked at before the reading thread takes the wish away */
     if (p->writer) {
         if (pthread_create(&p->recording, NULL, write_down, p) != 0)
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for recording");
@@ -383,7 +384,7 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
         if (pthread_create(&p->reading, NULL, read_ahead, p) != 0)
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for reading");
         p->reads = true;
-        if (atomic_load(&p->seek) < 0) /* a seek waits for the callback, which is not there yet */
+        if (!seeks) /* a seek waits for the callback, which is not there yet */
             while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished)) {
                 if (gc_cancelled(p->config.cancel))
                     return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", p->config.input);

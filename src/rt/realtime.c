@@ -1,9 +1,10 @@
 /*
  * What is played through: a response that sounds, and those before it that ring out.
  *
- * An exchange comes through a mailbox. The callback takes it up into an empty voice, fades its input in and the old
- * voice's input out, and lets the old one ring until its response has passed; then it retires the voice. Workers do the
- * voices' tails and free retired ones: each marks the voice it is at, and a voice is freed only when nobody is.
+ * An exchange comes through a mailbox, which holds the newest one. The callback takes it up into an empty voice, fades
+ * its input in and the old voice's input out, and lets the old one ring until its response has passed; then it retires
+ * the voice. Workers do the voices' tails and free retired ones: each marks the voice it is at, and a voice is freed
+ * only when nobody is.
  *
  *      voice     empty -> sounding -> ringing -> retired -> empty
  */
@@ -51,7 +52,6 @@ struct gpuconv_realtime {
     _Atomic int64_t lead; /* of its response */
     pthread_t rescuer;    /* brings the CPU's tail in */
     bool rescuing;
-    pthread_mutex_t swapping;
     pthread_t thread[THREADS_MOST];
     struct timespec pause;
     char plan[256];
@@ -62,9 +62,15 @@ struct gpuconv_realtime {
     float *from[GC_CHANNELS_MOST], *to[GC_CHANNELS_MOST];
 };
 
-static gpuconv_status exchange(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error);
-
 static const double rescue_seconds = 0.1;
+
+/* Prepares a convolver for an exchange: on the CPU once the GPU was given up. MEMORY, DEVICE. */
+static gpuconv_status make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **made,
+                                     gpuconv_error *error) {
+    const gc_rt_far nowhere = {NULL, -1};
+    return gc_rt_convolver_new(ir, r->config.block, r->config.rate, atomic_load(&r->given_up) ? &nowhere : &r->far,
+                               made, error);
+}
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
@@ -90,10 +96,8 @@ static bool visit(voice *v) {
     return did;
 }
 
-/* The voice that sounds has lost its tail: its response again, all of it on the CPU, faded in. Nothing else waits for
- * this: it may take as long as preparing a response does. */
-static void *rescue(void *argument) {
-    gpuconv_realtime *r = argument;
+/* Returns the response of the voice that sounds where its tail was given up, held for the caller; else NULL. */
+static gpuconv_ir *lost_response(gpuconv_realtime *r) {
     gpuconv_ir *ir = NULL;
     for (int i = 0; i < VOICES && !ir; i++) {
         voice *v = &r->voice[i];
@@ -103,8 +107,24 @@ static void *rescue(void *argument) {
             ir = gc_ir_hold(gc_rt_convolver_ir(c));
         atomic_fetch_sub(&v->visitors, 1);
     }
-    if (ir)
-        (void)exchange(r, ir, rescue_seconds, NULL); /* no memory: what there is plays on */
+    return ir;
+}
+
+/* Exchanges the response that lost its tail for the same one on the CPU. A response that waits in the mailbox comes
+ * instead of it: it may have been prepared for the GPU, so it is prepared again. A response that is put into the
+ * mailbox meanwhile is newer and stays. Without memory everything remains as it is. */
+static void *rescue(void *argument) {
+    gpuconv_realtime *r = argument;
+    gc_rt_convolver *waiting = atomic_exchange(&r->next, NULL), *put = waiting, *made, *none = NULL;
+    gpuconv_ir *ir = waiting ? gc_ir_hold(gc_rt_convolver_ir(waiting)) : lost_response(r);
+    if (ir && make_convolver(r, ir, &made, NULL) == GPUCONV_OK) {
+        if (!waiting)
+            atomic_store(&r->next_fade, (int64_t)(rescue_seconds * r->config.rate));
+        gc_rt_convolver_free(waiting);
+        put = made;
+    }
+    if (put && !atomic_compare_exchange_strong(&r->next, &none, put))
+        gc_rt_convolver_free(put);
     gpuconv_ir_free(ir);
     return NULL;
 }
@@ -170,10 +190,13 @@ static void look_for_exchange(gpuconv_realtime *r) {
             v->hush = v->hushing = gc_max(64, atomic_load(&r->next_fade));
         return;
     }
+    gc_rt_convolver *taken = atomic_exchange(&r->next, NULL);
+    if (!taken) /* another thread has just taken it out to replace it */
+        return;
     voice *old = &r->voice[r->sounding], *v = &r->voice[empty];
     r->fade = atomic_load(&r->next_fade);
     r->faded = 0;
-    atomic_store(&v->convolver, atomic_exchange(&r->next, NULL));
+    atomic_store(&v->convolver, taken);
     v->hush = v->hushing = 0;
     v->fading = old->fading = r->fade > 0;
     old->left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&old->convolver)));
@@ -302,7 +325,6 @@ void gpuconv_realtime_free(gpuconv_realtime *r) {
     for (int i = 0; i < VOICES; i++)
         gc_rt_convolver_free(atomic_load(&r->voice[i].convolver));
     gc_rt_convolver_free(atomic_load(&r->next));
-    pthread_mutex_destroy(&r->swapping);
     free(r->scratch);
     free(r);
 }
@@ -336,7 +358,6 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     atomic_init(&r->patient, chosen.patient);
     r->inputs = ir->inputs;
     r->outputs = ir->outputs;
-    pthread_mutex_init(&r->swapping, NULL);
     gc_rt_convolver *c = NULL;
     gpuconv_ir *played = NULL;
     gpuconv_status status = delayed(r, ir, &played, error);
@@ -383,30 +404,6 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     return gc_realtime_new(ir, config, backend, realtime, error);
 }
 
-/* A prepared response into the mailbox. */
-static gpuconv_status exchange(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
-    gc_rt_convolver *c;
-    const gc_rt_far nowhere = {NULL, -1};
-    gpuconv_status status = gc_rt_convolver_new(ir, r->config.block, r->config.rate,
-                                                atomic_load(&r->given_up) ? &nowhere : &r->far, &c, error);
-    if (status)
-        return status;
-    pthread_mutex_lock(&r->swapping);
-    for (int turns = 0; atomic_load(&r->next); turns++) {
-        struct timespec moment = {0, 1000000};
-        if (turns == 2000 || atomic_load(&r->quit)) {
-            pthread_mutex_unlock(&r->swapping);
-            gc_rt_convolver_free(c);
-            return gc_fail(error, GPUCONV_ERROR_STATE, "nobody plays: an earlier response still waits to be taken up");
-        }
-        nanosleep(&moment, NULL);
-    }
-    atomic_store(&r->next_fade, (int64_t)(seconds * r->config.rate));
-    atomic_store(&r->next, c);
-    pthread_mutex_unlock(&r->swapping);
-    return GPUCONV_OK;
-}
-
 gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     if (!(seconds >= 0 && seconds <= 60))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an exchange takes 0 to 60 seconds, not %g", seconds);
@@ -414,9 +411,14 @@ gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, 
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d to %d channels cannot take the place of %d to %d", ir->inputs,
                        ir->outputs, r->inputs, r->outputs);
     gpuconv_ir *played;
+    gc_rt_convolver *made;
     gpuconv_status status = delayed(r, ir, &played, error);
     if (!status)
-        status = exchange(r, played, seconds, error);
+        status = make_convolver(r, played, &made, error);
+    if (!status) {
+        atomic_store(&r->next_fade, (int64_t)(seconds * r->config.rate));
+        gc_rt_convolver_free(atomic_exchange(&r->next, made)); /* the one before, if the callback has not taken it */
+    }
     gpuconv_ir_free(played);
     return status;
 }

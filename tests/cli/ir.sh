@@ -112,7 +112,7 @@ refuses 2 "a kind and a file" ir synth room
 refuses 2 "room, plate, spring, cabinet or telephone" ir synth tube out.wav
 refuses 2 "metres such as" ir synth room out.wav --size big
 refuses 2 "0.3 to" ir synth room out.wav --distance 100
-refuses 2 "RT60 is 0.1 to 20" ir synth room out.wav --rt60 50
+refuses 2 "--rt60 '50': SECONDS is a number from 0.1 to 20" ir synth room out.wav --rt60 50
 refuses 2 "goes upwards" ir measure out.wav --from 2000 --to 100
 refuses 1 "nothere.wav: No such file" ir info nothere.wav
 make_audio noise slow.wav wav-float 1 44100 1000 0.1

@@ -144,7 +144,7 @@ lab_refuses "takes no modules" report --from run.json hello
 [ -e x.html ] && fail "x.html was made"
 "$GPULAB" >"$work/log/out" 2>"$work/log/err"
 [ $? -eq 2 ] || fail "gpulab alone: no exit 2"
-grep -q 'check \[MODULE...\]' "$work/log/err" || fail "gpulab alone prints no help: $(cat "$work/log/err")"
+grep -q 'the commands are list' "$work/log/err" || fail "gpulab alone does not name the commands: $(cat "$work/log/err")"
 
 lab_refuses "no such module" show nonsense
 lab_refuses "no such module" check nonsense

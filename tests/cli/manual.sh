@@ -24,24 +24,59 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     fi
 done
 
-# completes "WORD..." TEXT: with these words typed, the last one half, bash offers this
-completes() {
+# offers WORDS: what bash offers with these words typed, the last one half, into log/offer; what it asks of readline into
+# log/readline
+offers() {
     bash -c '. "$1"; read -ra COMP_WORDS <<<"$2"; [[ $2 == *" " ]] && COMP_WORDS+=("")
-        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _gpuconv; printf "%s\n" "${COMPREPLY[@]}"' \
-        bash "$pages/gpuconv.bash" "$1" >"$work/log/offer" 2>"$work/log/err" || fail "bash: $(cat "$work/log/err")"
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { echo "$*" >&3; }; _gpuconv; printf "%s\n" "${COMPREPLY[@]}"' \
+        bash "$pages/gpuconv.bash" "$1" >"$work/log/offer" 2>"$work/log/err" 3>"$work/log/readline" ||
+        fail "bash: $(cat "$work/log/err")"
+    [ -s "$work/log/err" ] && fail "'$1': $(cat "$work/log/err")"
+}
+# completes "WORD..." TEXT [READLINE]: this is among what is offered, and readline is asked for exactly this
+completes() {
+    offers "$1"
     grep -qx -- "$2" "$work/log/offer" || fail "'$1' offers no $2 but: $(cat "$work/log/offer")"
+    [ $# -lt 3 ] || [ "$(cat "$work/log/readline")" = "$3" ] || fail "'$1' asks readline: $(cat "$work/log/readline")"
 }
 if command -v bash >"$work/log/which"; then
-    touch voice.wav
+    touch voice.wav "two words.wav"
     completes "gpuconv ba" batch
-    completes "gpuconv ir sy" synth
+    completes "gpuconv ir sy" synth ""
+    completes "gpuconv ir synth pl" plate ""
+    completes "gpuconv ir synth plate vo" voice.wav
+    completes "gpuconv --norm" --normalize= "-o nospace" # as a file name it would become --normalize\=
     completes "gpuconv --norm" --normalize=
-    completes "gpuconv --normalize = lo" loudness
-    completes "gpuconv -b cu" cuda
-    completes "gpuconv batch --res" --resume
-    completes "gpuconv ir info --pl" --plot=
-    completes "gpuconv vo" voice.wav
-    completes "gpuconv play vo" voice.wav
+    completes "gpuconv --normalize =" loudness ""
+    completes "gpuconv --normalize = lo" loudness ""
+    completes "gpuconv --normalize=lo" --normalize=loudness ""
+    completes "gpuconv --tail = a" auto ""
+    completes "gpuconv -b cu" cuda ""
+    completes "gpuconv batch --res" --resume ""
+    completes "gpuconv ir info --pl" --plot= "-o nospace"
+    completes "gpuconv ir info --plot = vo" voice.wav "-o filenames"
+    completes "gpuconv ir info --plot=vo" --plot=voice.wav
+    completes "gpuconv vo" voice.wav "-o filenames"
+    completes "gpuconv play vo" voice.wav "-o filenames"
+    completes "gpuconv play two" "two words.wav" "-o filenames"
+    bash -c '. "$1"; complete -p gpuconv' bash "$pages/gpuconv.bash" >"$work/log/offer"
+    grep -q filenames "$work/log/offer" && fail "every word is quoted as a file name: $(cat "$work/log/offer")"
+
+    # Every word of every option that takes one of several is offered, in each way to write it.
+    for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
+        # shellcheck disable=SC2086 # the words are meant to part
+        runs $command --help
+        sed -n 's/^  [ -].*--\([a-z0-9-]*\)=\([a-z0-9-]*|[a-z0-9|-]*\).*/\1 \2/p' "$work/log/out" >"$work/log/words"
+        while read -r option words; do
+            for word in $(echo "$words" | tr '|' ' '); do
+                completes "gpuconv $command --$option " "$word" ""
+                completes "gpuconv $command --$option =" "$word" ""
+                completes "gpuconv $command --$option=" "--$option=$word" ""
+                echo x >>"$work/log/count"
+            done
+        done <"$work/log/words"
+    done
+    [ "$(wc -l <"$work/log/count")" -ge 40 ] || fail "only $(wc -l <"$work/log/count") words of options were found"
 fi
 for shell in zsh fish; do
     command -v $shell >"$work/log/which" || continue

@@ -85,5 +85,67 @@ wrong w.conf "w.conf, line 2: 3 to 1 is no route of 2 inputs and 2 outputs" '/co
 wrong w.conf "w.conf, line 2: '/impulse/hilbert' is not known" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
 wrong w.conf "nothing leads from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
 wrong w.conf "/convolver/new comes once" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
+# A zero byte is named with its line, wherever it stands; nothing behind it is dropped.
+zero() { # zero TEXT PRINTF-FORMAT
+    for name in w.txt w.conf; do
+        # shellcheck disable=SC2059 # the format is the file
+        printf "$2" >$name
+        refuses 1 "$name, line $1: a zero byte" in.wav $name out.wav
+    done
+}
+zero 1 '\000'
+zero 1 '\0001 1 a.wav\n'
+zero 2 '# first\n1 1 a.wav\000 and more\n'
+zero 2 '# first\n# last without an end\000'
+zero 2 '\n\000'
+printf '1\000 \0001\000 \000a\000' >w.txt # UTF-16
+refuses 1 "w.txt, line 1: a zero byte" in.wav w.txt out.wav
+
+# A byte order mark before the first line is skipped; nowhere else.
+printf '\357\273\277' | cat - one.txt >marked.txt
+gives marked.txt 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
+printf '\357\273\277' | cat - two.conf >marked.conf
+gives marked.conf 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
+printf '\357\273\277' >w.txt
+refuses 1 "w.txt: holds no route" in.wav w.txt out.wav
+printf '# first\n\357\273\2771 1 a.wav\n' >w.txt
+refuses 1 "w.txt, line 2: inputs and outputs" in.wav w.txt out.wav
+
+# Lines end with LF or CR LF, and the last one needs no end.
+printf '1 1 a.wav\r\n2 2 a.wav 2' >ends.txt
+gives ends.txt 2  1 0  0.25 0  0 0.5  0 -1
+
+# The path of /cd is bounded.
+{
+    echo '/convolver/new 2 2 64 100'
+    awk 'BEGIN { for (i = 0; i < 100000; i++) print "/cd ." }'
+} >w.conf
+refuses 1 "/cd makes a folder's path longer than 4095 bytes" in.wav w.conf out.wav
+{
+    echo '/convolver/new 2 2 64 100'
+    awk -v here="$(pwd)" 'BEGIN { for (i = 0; i < 20000; i++) print "/cd " here }'
+    echo '/impulse/read 1 1 1 0 0 0 1 a.wav'
+    echo '/impulse/read 2 2 1 0 0 0 2 a.wav'
+} >absolute.conf
+gives absolute.conf 2  1 0  0.25 0  0 0.5  0 -1
+
+# What lies beyond the declared length is refused where nothing of it is left, and told where a part is cut off.
+wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond the 100 frames of /convolver/new" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 100'
+wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 100 0 0 1 a.wav'
+wrong w.conf "w.conf, line 2: a delay of 4000000000 frames" '/convolver/new 2 2 64 10000000000' '/impulse/dirac 1 1 1 4e9'
+wrong w.conf "w.conf, line 2: a delay of 4000000000 frames" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 4e9'
+wrong w.txt "w.txt, line 1: a delay of 48000000000 frames is more than" '1 1 dirac 1 0 1000000'
+printf '/convolver/new 2 2 64 3\n/impulse/dirac 1 1 1 2\n/impulse/dirac 2 2 1 0\n' >edge.conf
+gives edge.conf 2  0 0  0 0  1 1  0 0  0 0
+runs -b cpu in.wav short.conf out.wav
+one_line "2 routes, up to 2 frames beyond the 2 declared left out"
+
+# Numbers are decimal and finite.
+wrong w.txt "w.txt, line 1: 'nan' is no gain" '1 1 a.wav 1 nan'
+wrong w.txt "w.txt, line 1: '0x1' is no gain" '1 1 a.wav 1 0x1'
+wrong w.txt "w.txt, line 1: '1e400' is no time" '1 1 a.wav 1 0 1e400'
+wrong w.txt "w.txt, line 1: 'inf' is no time" '1 1 a.wav 1 0 inf'
+wrong w.txt "inputs and outputs are numbers" '1 "" a.wav'
+
 wrong w.conf "/impulse/read wants" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
 exit 0

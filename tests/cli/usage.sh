@@ -25,16 +25,81 @@ refuses 2 "auto, cpu or cuda" --backend "" in.wav ir.wav out.wav
 refuses 2 "overlap-save" --algorithm fft in.wav ir.wav out.wav
 refuses 2 "text or json" --report xml in.wav ir.wav out.wav
 refuses 2 "--device" --device -2 in.wav ir.wav out.wav
-refuses 2 "one: invalid numeric value" --device one in.wav ir.wav out.wav
+refuses 2 "--device 'one': NUMBER is a whole number from -1 to 1023" --device one in.wav ir.wav out.wav
 refuses 2 "--threads" --threads -1 in.wav ir.wav out.wav
 refuses 2 "--threads" --threads 1025 in.wav ir.wav out.wav
-refuses 2 "99999999999999999999: number too large" --threads 99999999999999999999 in.wav ir.wav out.wav
+refuses 2 "--threads '99999999999999999999': COUNT is a whole number from 0 to 1024" --threads 99999999999999999999 in.wav ir.wav out.wav
 refuses 2 "--gain" --gain 201 in.wav ir.wav out.wav
 refuses 2 "--gain" --gain -200.5 in.wav ir.wav out.wav
 refuses 2 "--gain" --gain nan in.wav ir.wav out.wav
-refuses 2 "loud: invalid numeric value" --gain loud in.wav ir.wav out.wav
+refuses 2 "--gain 'loud': DB is a number from -200 to 200" --gain loud in.wav ir.wav out.wav
+refuses 2 "--gain ''" --gain= in.wav ir.wav out.wav
+refuses 2 "--gain ' 1'" "--gain= 1" in.wav ir.wav out.wav
+refuses 2 "--plot ''" --plot= in.wav ir.wav out.wav
+for tail in "" " 1" nan inf -1 1x auto: auto:0 auto:-301 auto:nan 1e400; do
+    refuses 2 "--tail '$tail'" "--tail=$tail" in.wav ir.wav out.wav
+done
+for devices in "" "," "0," ",0" " 0" 0x1 1024 -1 "0,,1" 99999999999; do
+    refuses 2 "--devices '$devices'" batch --out o "--devices=$devices" m.csv
+done
+for size in "" 8 8x 8xx6 8x6x3x2 nanx2 infx1 " 8x6x3" 1e400x2; do
+    refuses 2 "--size '$size'" ir synth room out.wav "--size=$size"
+done
 refuses 2 "--backend" in.wav ir.wav out.wav --backend
 refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
+
+# Words that are missing, too many or unknown.
+refuses 2 "info, measure or synth" ir
+refuses 2 "'inf': info, measure or synth" ir inf in.wav
+refuses 2 "IR, not 0" ir info
+refuses 2 "IR, not 2" ir info ir.wav ir.wav
+refuses 2 "SWEEP" ir measure
+refuses 2 "not 2" ir measure a b
+refuses 2 "not 4" ir measure a b c d
+refuses 2 "KIND IR, not 0" ir synth
+refuses 2 "KIND IR, not 1" ir synth room
+refuses 2 "KIND IR, not 3" ir synth room a b
+refuses 2 "room, plate" ir synth barn out.wav
+refuses 2 "--out" batch
+refuses 2 "one manifest at a time, not 2" batch --out o a.csv b.csv
+refuses 2 "a manifest, or --inputs and --irs" batch --out o
+refuses 2 "'rtx'" bench rtx
+refuses 2 "'x'" bench rt x
+refuses 2 "'x'" calibrate x
+refuses 2 "a file and a response are needed" play
+refuses 2 "a file and a response are needed" play in.wav
+refuses 2 "a response is needed" live
+refuses 2 "not 1, beginning with 'bacth'" bacth
+runs ir --help
+grep -q 'info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
+
+# The lab's options are read in the same way.
+GPUCONV_ALONE=$GPUCONV
+GPUCONV=$(dirname "$GPUCONV")/gpulab
+lab_refuses() { # lab_refuses TEXT ARGUMENT...: exit 2 and one line that begins with the program's name and has the text
+    says=$1
+    shift
+    quietly "$GPUCONV" "$@"
+    status=$?
+    [ "$status" -eq 2 ] || fail "gpulab $*: exit $status"
+    [ "$(wc -l <"$work/log/err")" -eq 1 ] || fail "gpulab $*: not one line: $(cat "$work/log/err")"
+    grep -q '^gpulab: ' "$work/log/err" || fail "gpulab $*: $(cat "$work/log/err")"
+    grep -qF -- "$says" "$work/log/err" || fail "gpulab $*: does not say '$says': $(cat "$work/log/err")"
+}
+for option in threads registers shared; do
+    for value in "" " 1" 1x nan inf 1e400 1.5 0x10 -1 99999999999999999999; do
+        lab_refuses "--$option '$value': " "--$option=$value" device
+    done
+done
+for value in "" " 1" 1x 0 -1 1x2x3x4x5 nan 99999999999999999999; do
+    lab_refuses "--size '$value': " "--size=$value" run hello
+done
+lab_refuses "--from ''" --from= report
+lab_refuses "--html ''" --html= report
+lab_refuses "nothing: no such command; the commands are list, show"
+lab_refuses "'sing': no such command" sing
+lab_refuses "unknown option" --nonsense list
+GPUCONV=$GPUCONV_ALONE
 
 # What is right is accepted wherever it stands, long, short or joined.
 for line in "-b cpu -a direct -t 1 -g -3 -q" "--backend=cpu --algorithm=overlap-save --threads=2 --gain=-3.5" \

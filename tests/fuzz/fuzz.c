@@ -10,7 +10,7 @@
 static char folder[64], path[128];
 
 static void leave(void) {
-    static const char *const names[] = {"a.wav", "b.wav", "sub", "file.txt", "file.conf", "file.wav"};
+    static const char *const names[] = {"a.wav", "b.wav", "sub", "default.flac", "file.txt", "file.conf", "file.wav"};
     char name[128];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(name, sizeof name, "%s/%s", folder, names[i]);

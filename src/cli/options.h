@@ -1,0 +1,77 @@
+/* Reads a command line by a table of popt options. The tables describe the options for --help, the manual pages and the
+ * completions; every value is read here, by one set of rules. */
+#ifndef GC_CLI_OPTIONS_H
+#define GC_CLI_OPTIONS_H
+
+#include <popt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ranges of numeric options: name, least, most. The last value of an option's table line (`val`) is GC_RANGE_NAME. An
+ * INT or LONGLONG option takes whole numbers, and so does a DOUBLE option that counts frames, taps or signals. */
+#define GC_RANGES(X)                                                                                                   \
+    X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
+    X(CROSSFADE, 0, 60)                                                                                                \
+    X(BENCH_CHANNELS, 1, 64)                                                                                           \
+    X(BENCH_FRAMES, 1, 1e10)                                                                                           \
+    X(BENCH_MOST, 1, 1e9)                                                                                              \
+    X(BENCH_RUNS, 3, 64)                                                                                               \
+    X(BENCH_SECONDS, 0.1, 86400)                                                                                       \
+    X(BENCH_SIGNALS, 1, 1e7)                                                                                           \
+    X(BENCH_TAPS, 1, 1e8)                                                                                              \
+    X(BLOCK, 0, 65536)                                                                                                 \
+    X(DEVICE, -1, 1023)                                                                                                \
+    X(DISTANCE, 0.3, 200)                                                                                              \
+    X(FREQUENCY, 1e-3, 5e5)                                                                                            \
+    X(LATENCY, 0, 1048576)                                                                                             \
+    X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
+    X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \
+    X(LAUNCH_THREADS, 1, 1024)                                                                                         \
+    X(LEVEL, -200, 200)                                                                                                \
+    X(PLAYED_CHANNELS, 1, 64)                                                                                          \
+    X(PLAYED_RATE, 0, 1e6)                                                                                             \
+    X(RATE, 1000, 1e6)                                                                                                 \
+    X(RT60, 0.1, 20)                                                                                                   \
+    X(RT_BLOCK, 1, 65536)                                                                                              \
+    X(RT_CHANNELS, 1, 1048576)                                                                                         \
+    X(RT_LENGTH, 1e-6, 600)                                                                                            \
+    X(RT_THREADS, 0, 64)                                                                                               \
+    X(STRETCH, 0.01, 100)                                                                                              \
+    X(SWEEP_LENGTH, 0, 600)                                                                                            \
+    X(SWEEP_LEVEL, -100, 0)                                                                                            \
+    X(SWEEP_SECONDS, 0.1, 600)                                                                                         \
+    X(SYNTH_CHANNELS, 1, 4)                                                                                            \
+    X(THREADS, 0, 1024)                                                                                                \
+    X(TIME, 0, 1e6)                                                                                                    \
+    X(TRIM, -300, 0)
+
+#define GC_RANGE_NAMED(name, least, most) GC_RANGE_##name,
+typedef enum gc_range { GC_RANGE_NONE, GC_RANGES(GC_RANGE_NAMED) GC_RANGE_COUNT } gc_range;
+
+/* Whether a value is given with the option. */
+bool gc_option_takes_value(const struct poptOption *option);
+
+/* Whether the value is one of the words that the option's description lists, with | between them. */
+bool gc_option_takes_words(const struct poptOption *option);
+
+/* Whether the value is a number. */
+bool gc_option_takes_number(const struct poptOption *option);
+
+/* A command line that was read. */
+typedef struct gc_line {
+    poptContext context;
+    struct poptOption *table;
+    const char **argument; /* what is no option; NULL when there is none */
+    int count;
+} gc_line;
+
+/* Reads the command line into the variables of the table and fills *line, which the caller frees in every case. A
+ * string that is replaced by a later one is freed.
+ * @return GC_EXIT_DONE; GC_EXIT_USAGE after a line that names the option, its value and what it takes;
+ *         GC_EXIT_FAILED without memory. */
+int gc_options_read(gc_line *line, const char *name, const struct poptOption *table, int argc, const char **argv);
+
+/* Frees the line and the strings in the variables of the table, and sets them to NULL. */
+void gc_options_free(gc_line *line, const struct poptOption *table);
+
+#endif

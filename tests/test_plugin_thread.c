@@ -1,0 +1,205 @@
+/* The plug-in's audio thread: while the worker loads responses and states are saved, run and work_response allocate
+ * nothing and take no lock. The plug-in is compiled into this test, so that its calls go through the test. */
+#include "check.h"
+#include "files.h"
+
+#include <lv2/atom/atom.h>
+#include <lv2/atom/forge.h>
+#include <lv2/core/lv2.h>
+#include <lv2/patch/patch.h>
+#include <lv2/state/state.h>
+#include <lv2/urid/urid.h>
+#include <lv2/worker/worker.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static _Thread_local bool in_callback;
+static _Atomic int calls;
+
+#define WATCH(result, name, parameters, arguments)                                                                     \
+    result __real_##name parameters;                                                                                   \
+    result __wrap_##name parameters;                                                                                   \
+    result __wrap_##name parameters {                                                                                  \
+        if (in_callback)                                                                                               \
+            atomic_fetch_add(&calls, 1);                                                                               \
+        return __real_##name arguments;                                                                                \
+    }
+
+WATCH(void *, malloc, (size_t n), (n))
+WATCH(void *, calloc, (size_t n, size_t m), (n, m))
+WATCH(void *, realloc, (void *p, size_t n), (p, n))
+WATCH(int, posix_memalign, (void **p, size_t a, size_t n), (p, a, n))
+WATCH(void *, aligned_alloc, (size_t a, size_t n), (a, n))
+WATCH(void, free, (void *p), (p))
+WATCH(int, pthread_mutex_lock, (pthread_mutex_t * m), (m))
+WATCH(int, pthread_cond_signal, (pthread_cond_t * c), (c))
+WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left))
+
+enum { BLOCK = 64, ROOM = 16384, RATE = 48000 };
+enum { CONTROL, NOTIFY, WET, PREDELAY = 5, MISSED = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
+
+static const char *const uris[] = {
+    "", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value, "urn:gpuconv:response"};
+static char others[64][128];
+
+static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
+    (void)handle;
+    for (int i = 1; i < COUNT(uris); i++)
+        if (strcmp(uris[i], uri) == 0)
+            return (LV2_URID)i;
+    for (int i = 0; i < COUNT(others); i++) {
+        if (!*others[i])
+            (void)snprintf(others[i], sizeof others[i], "%s", uri);
+        if (strcmp(others[i], uri) == 0)
+            return (LV2_URID)(COUNT(uris) + i);
+    }
+    return 0;
+}
+
+static LV2_URID_Map map = {NULL, map_uri};
+
+/* One message is on its way at a time: asked, loaded by the worker, answered. */
+static struct {
+    uint8_t asked[ROOM], answered[ROOM];
+    uint32_t asked_size, answered_size;
+    _Atomic int phase; /* 0 free, 1 asked, 2 answered */
+    _Atomic bool quit;
+    LV2_Handle handle;
+    const LV2_Worker_Interface *worker;
+    const LV2_State_Interface *states;
+    int loaded;
+} host;
+
+static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
+    (void)handle;
+    if (atomic_load(&host.phase) != 0)
+        return LV2_WORKER_ERR_NO_SPACE;
+    memcpy(host.asked, data, size);
+    host.asked_size = size;
+    atomic_store(&host.phase, 1);
+    return LV2_WORKER_SUCCESS;
+}
+
+static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size, const void *data) {
+    (void)handle;
+    memcpy(host.answered, data, size);
+    host.answered_size = size;
+    return LV2_WORKER_SUCCESS;
+}
+
+static void pause_for(long nanoseconds) {
+    struct timespec moment = {0, nanoseconds};
+    nanosleep(&moment, NULL);
+}
+
+static void *work(void *argument) {
+    while (!atomic_load(&host.quit)) {
+        if (atomic_load(&host.phase) == 1) {
+            host.answered_size = 0;
+            (void)host.worker->work(host.handle, respond, argument, host.asked_size, host.asked);
+            host.loaded++;
+            atomic_store(&host.phase, 2);
+        }
+        pause_for(20000);
+    }
+    return NULL;
+}
+
+static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
+                              uint32_t flags) {
+    (void)handle, (void)key, (void)type, (void)flags;
+    return strlen(value) + 1 == size ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
+}
+
+static void *save(void *argument) {
+    int *failed = argument;
+    while (!atomic_load(&host.quit)) {
+        *failed += host.states->save(host.handle, store, NULL, 0, NULL) != LV2_STATE_SUCCESS;
+        pause_for(10000);
+    }
+    return NULL;
+}
+
+static void ask(LV2_Atom_Forge *forge, uint8_t *control, const char *path) {
+    LV2_Atom_Forge_Frame sequence, object;
+    lv2_atom_forge_set_buffer(forge, control, ROOM);
+    lv2_atom_forge_sequence_head(forge, &sequence, 0);
+    if (path) {
+        lv2_atom_forge_frame_time(forge, 0);
+        lv2_atom_forge_object(forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
+        lv2_atom_forge_key(forge, map_uri(NULL, LV2_PATCH__property));
+        lv2_atom_forge_urid(forge, map_uri(NULL, "urn:gpuconv:response"));
+        lv2_atom_forge_key(forge, map_uri(NULL, LV2_PATCH__value));
+        lv2_atom_forge_path(forge, path, (uint32_t)strlen(path));
+        lv2_atom_forge_pop(forge, &object);
+    }
+    lv2_atom_forge_pop(forge, &sequence);
+}
+
+static void the_audio_thread_locks_and_allocates_nothing_while_others_load_and_save(void **state) {
+    (void)state;
+    static uint8_t control[ROOM] __attribute__((aligned(8))), notify[ROOM] __attribute__((aligned(8)));
+    static float number[MISSED + 1], in[2][BLOCK], out[2][BLOCK];
+    LV2_Worker_Schedule worker = {NULL, schedule};
+    LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
+    const LV2_Feature *list[] = {&features[0], &features[1], NULL};
+    const LV2_Descriptor *plugin = lv2_descriptor(0);
+    char path[2][512];
+    for (int i = 0; i < 2; i++) {
+        guarded taps = guarded_new(1, 1000);
+        memset(taps.channel[0], 0, 1000 * sizeof(float));
+        taps.channel[0][0] = 1;
+        (void)snprintf(path[i], sizeof path[i], "%s", files_path("%d.wav", i));
+        files_write(path[i], SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &taps);
+        guarded_free(&taps);
+    }
+    host.handle = plugin->instantiate(plugin, RATE, PLUGIN_BUNDLE "/", list);
+    CHECK(host.handle, "no instance");
+    host.worker = plugin->extension_data(LV2_WORKER__interface);
+    host.states = plugin->extension_data(LV2_STATE__interface);
+    plugin->connect_port(host.handle, CONTROL, control);
+    plugin->connect_port(host.handle, NOTIFY, notify);
+    for (uint32_t i = WET; i <= MISSED; i++)
+        plugin->connect_port(host.handle, i, &number[i]);
+    for (uint32_t c = 0; c < 2; c++) {
+        plugin->connect_port(host.handle, LEFT_IN + c, in[c]);
+        plugin->connect_port(host.handle, LEFT_OUT + c, out[c]);
+    }
+    plugin->activate(host.handle);
+    LV2_Atom_Forge forge;
+    lv2_atom_forge_init(&forge, &map);
+    pthread_t working, saving;
+    int failed = 0, answered = 0;
+    CHECK(pthread_create(&working, NULL, work, NULL) == 0 && pthread_create(&saving, NULL, save, &failed) == 0,
+          "no thread");
+    for (int block = 0; answered < 30 && block < 50000; block++) {
+        ask(&forge, control, atomic_load(&host.phase) == 0 ? path[answered % 2] : NULL);
+        ((LV2_Atom *)(void *)notify)->size = ROOM - sizeof(LV2_Atom);
+        number[PREDELAY] = (float)(block % 100);
+        in_callback = true;
+        if (atomic_load(&host.phase) == 2) {
+            if (host.answered_size)
+                (void)host.worker->work_response(host.handle, host.answered_size, host.answered);
+            answered += host.answered_size > 0;
+            atomic_store(&host.phase, 0);
+        }
+        plugin->run(host.handle, BLOCK);
+        in_callback = false;
+        pause_for(10000);
+    }
+    atomic_store(&host.quit, true);
+    pthread_join(working, NULL);
+    pthread_join(saving, NULL);
+    plugin->cleanup(host.handle);
+    CHECK(answered == 30 && host.loaded >= 30, "%d responses were loaded, %d answered", host.loaded, answered);
+    CHECK(failed == 0, "%d states were not saved", failed);
+    CHECK(atomic_load(&calls) == 0, "the audio thread called the allocator or a lock %d times", atomic_load(&calls));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_audio_thread_locks_and_allocates_nothing_while_others_load_and_save),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}
