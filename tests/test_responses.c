@@ -36,7 +36,7 @@ static void a_shared_response_is_prepared_once_and_a_lone_one_is_not_kept(void *
     (void)state;
     gc_responses *all = gc_responses_new(1 << 20, gc_batch_cpu.forget);
     assert_non_null(all);
-    gc_response_wish wish = {make_response(), 0, 0, -HUGE_VAL, RATE, 1, true};
+    gc_response_wish wish = {make_response(), 0, 0, -HUGE_VAL, RATE, 1, true, NULL};
     gc_response *first = take(all, wish, true), *second = take(all, wish, false);
     assert_ptr_equal(first, second);
     gc_responses_give_back(all, first);

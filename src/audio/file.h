@@ -119,6 +119,10 @@ void gc_writer_free(gc_writer *writer);
 /* gpuconv_ir_load of a file or pipe that can be interrupted; `cancel` may be NULL. CANCELLED. */
 gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
 
+/* gpuconv_ir_load_matrix, whose files may be pipes. CANCELLED. */
+gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
+                                 gpuconv_error *error);
+
 /* A response's planes as the channels of a new file: of floats, which a container that has none refuses, or of 24 bits.
  * FILE, FORMAT, MEMORY. */
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);

@@ -8,6 +8,7 @@
 #include "../core/number.h"
 #include "../core/visible.h"
 #include "../dsp/ir.h"
+#include "file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -47,6 +48,7 @@ typedef struct matrix {
     int files, inputs, outputs, line;
     int64_t most; /* frames of a route; 0: any number */
     double rate;  /* of the files; 0: not known yet */
+    const volatile int *cancel;
 } matrix;
 
 static gpuconv_status wrong(const matrix *m, gpuconv_error *error, const char *format, ...)
@@ -139,7 +141,7 @@ static gpuconv_status find_file(matrix *m, const char *name, int *number_of_it, 
         }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
-    gpuconv_status status = m->files < FILES_MOST ? gpuconv_ir_load(path, &ir, &inner) : GPUCONV_ERROR_FORMAT;
+    gpuconv_status status = m->files < FILES_MOST ? gc_ir_load(path, m->cancel, &ir, &inner) : GPUCONV_ERROR_FORMAT;
     if (status) {
         free(path);
         if (status == GPUCONV_ERROR_MEMORY)
@@ -433,6 +435,11 @@ static gpuconv_status read_text(matrix *m, FILE *f, bool conf, gpuconv_error *er
 }
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    return gc_ir_load_matrix(path, rate, NULL, ir, error);
+}
+
+gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
+                                 gpuconv_error *error) {
     *ir = NULL;
     if (!(rate > 0) || !isfinite(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
@@ -452,6 +459,7 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
+        m->cancel = cancel;
         status = read_text(m, f, dot && strcasecmp(dot, ".conf") == 0, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */

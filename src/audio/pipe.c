@@ -21,7 +21,7 @@
 
 /* A header that is longer is not read as it comes. Of the samples the library looks at the first few bytes while it
  * opens the stream: they are read before, so that opening never waits. */
-enum { HEAD = 1 << 20, LOOKED_AT = 16, KEPT_SAMPLES = 4096 };
+enum { HEAD = 1 << 20, LOOKED_AT = 16, KEPT_SAMPLES = 4096, SPOOLED_AT_ONCE = 1 << 16 };
 
 /* The size of a file whose length is not known: more than any pipe can carry, and far from the limits of the type. */
 static const int64_t endless = INT64_C(1) << 60;
@@ -37,7 +37,8 @@ struct gc_source {
     int64_t length;      /* as the library is told */
     gc_riff riff;        /* without raw */
     unsigned char *said; /* the header as it came, where the library is shown another; NULL */
-    unsigned char head[HEAD + KEPT_SAMPLES];
+    int64_t room;        /* bytes of head */
+    unsigned char *head;
 };
 
 static bool read_all(gc_source *s, unsigned char *to, int64_t count, int64_t *got) {
@@ -51,10 +52,28 @@ static bool read_all(gc_source *s, unsigned char *to, int64_t count, int64_t *go
     return !s->failure;
 }
 
+/* Makes room for so many bytes at the beginning. ENOMEM in s->failure. */
+static bool make_room(gc_source *s, int64_t bytes) {
+    if (bytes <= s->room)
+        return true;
+    const int64_t room = gc_max(bytes, 2 * s->room);
+    unsigned char *larger = gc_calloc(room, 1);
+    if (!larger) {
+        s->failure = ENOMEM;
+        return false;
+    }
+    if (s->kept > 0)
+        memcpy(larger, s->head, (size_t)s->kept);
+    free(s->head);
+    s->head = larger;
+    s->room = room;
+    return true;
+}
+
 /* Reads on until `count` bytes are kept, or the stream ends. */
 static bool keep_until(gc_source *s, int64_t count) {
     int64_t got = 0;
-    bool good = count <= s->kept || read_all(s, s->head + s->kept, count - s->kept, &got);
+    bool good = make_room(s, count) && (count <= s->kept || read_all(s, s->head + s->kept, count - s->kept, &got));
     s->kept += got;
     s->end = s->kept;
     return good;
@@ -63,6 +82,8 @@ static bool keep_until(gc_source *s, int64_t count) {
 static gpuconv_status fail(const gc_source *s, const char *what, const char *folder, gpuconv_error *error) {
     if (s->failure == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", s->name);
+    if (s->failure == ENOMEM)
+        return gc_fail_memory(error, s->name);
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%s%s%s", s->name, what, folder, *what ? ": " : "",
                    strerror(s->failure));
 }
@@ -90,12 +111,12 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
     if (s->said)
         memcpy(s->head, s->said, (size_t)s->riff.begin);
     const gc_pipe_out out = {.fd = fd, .cancel = s->cancel};
-    int64_t got = s->kept;
+    int64_t got = make_room(s, SPOOLED_AT_ONCE) ? s->kept : 0;
     while (got > 0 && !s->failure) {
         int failed = gc_pipe_out_write(&out, s->head, got);
         got = 0;
         if (!failed)
-            (void)read_all(s, s->head, HEAD, &got);
+            (void)read_all(s, s->head, SPOOLED_AT_ONCE, &got);
         s->failure = s->failure ? s->failure : failed;
     }
     close(s->fd);
@@ -132,11 +153,11 @@ static gpuconv_status begin(gc_source *s, gc_source_kind kind, gpuconv_error *er
     if (kind == GC_SOURCE_RAW) {
         s->length = endless;
         s->keep = KEPT_SAMPLES;
-        return GPUCONV_OK;
+        return make_room(s, s->keep) ? GPUCONV_OK : fail(s, "", "", error);
     }
     if (found != GC_RIFF_SAMPLES)
         return gc_source_spool(s, error);
-    if (!keep_until(s, s->riff.begin + LOOKED_AT))
+    if (!make_room(s, s->riff.begin + KEPT_SAMPLES) || !keep_until(s, s->riff.begin + LOOKED_AT))
         return fail(s, "", "", error);
     s->length = s->riff.bytes < 0 ? endless : s->riff.begin + s->riff.bytes;
     s->keep = s->riff.begin + KEPT_SAMPLES;
@@ -168,6 +189,7 @@ void gc_source_free(gc_source *s) {
         return;
     if (s->fd >= 0)
         close(s->fd);
+    free(s->head);
     free(s->said);
     free(s->name);
     free(s);

@@ -93,7 +93,9 @@ static int failure_of(const gc_writer *w) {
 static bool has_no_way_back(const gc_writer *w) {
     struct stat st;
     int flags = fcntl(w->fd, F_GETFL);
-    if (fstat(w->fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+    if (fstat(w->fd, &st) != 0)
+        return false;
+    if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
         return true;
     return w->standard && S_ISREG(st.st_mode) && ((flags >= 0 && flags & O_APPEND) || lseek(w->fd, 0, SEEK_CUR) > 0);
 }

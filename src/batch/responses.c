@@ -114,7 +114,7 @@ static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpucon
     p.gain = w->gain;
     p.wet = w->wet;
     p.dry = w->dry;
-    return gpuconv_ir_prepare(w->path, &p, w->channels, w->rate, ir, error);
+    return gc_ir_prepare(w->path, &p, w->channels, w->rate, w->cancel, ir, error);
 }
 
 static gpuconv_status take_alone(const gc_response_wish *w, gc_response **response, bool *fresh, gpuconv_error *error) {

@@ -28,8 +28,9 @@ typedef struct gc_response_wish {
     const char *path;
     double gain, wet, dry; /* decibels */
     double rate;
-    int channels; /* of the input */
-    bool shared;  /* others may want it too */
+    int channels;               /* of the input */
+    bool shared;                /* others may want it too */
+    const volatile int *cancel; /* looked at while a pipe gives nothing; NULL */
 } gc_response_wish;
 
 /* Keeps up to so many bytes of responses that nobody holds; for any number of threads. `forget` frees a device's copy.

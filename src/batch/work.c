@@ -90,14 +90,16 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
         return gc_fail_memory(error, e->output);
     (void)snprintf(f->path, room, "%s/%s", w->folder, e->output);
     f->input_was = gc_state_of_path(e->input);
-    gpuconv_status status = gc_reader_new(e->input, &f->reader, error);
+    const gc_input_wish input = {.cancel = w->cancel};
+    gpuconv_status status = gc_reader_open(e->input, &input, &f->reader, error);
     if (status)
         return status;
     f->info = *gc_reader_info(f->reader);
     status = choose_part(e, f, error);
     if (status)
         return status;
-    gc_response_wish wish = {e->response, e->gain, e->wet, e->dry, f->info.rate, f->info.channels, e->shared};
+    gc_response_wish wish = {e->response,  e->gain,          e->wet,    e->dry,
+                             f->info.rate, f->info.channels, e->shared, w->cancel};
     status = gc_responses_take(w->responses, &wish, &f->response, &f->fresh, error);
     if (!status) {
         gc_state there = gc_state_of_path(f->path);
@@ -469,7 +471,8 @@ static gpuconv_status every(lanes *s, gpuconv_error *error) {
         open_file f;
         gpuconv_status failed = open_entry(w, number, &f, &why);
         if (failed) {
-            tell(w, &f, failed, &why, "", 0);
+            if (failed != GPUCONV_ERROR_CANCELLED)
+                tell(w, &f, failed, &why, "", 0);
             close_file(w, &f);
         } else if (for_lane(s, &f)) {
             status = on_lane(s, &f, error);

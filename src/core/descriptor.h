@@ -9,7 +9,7 @@
 
 /* Returns whether the flag is set; NULL: there is none. */
 static inline bool gc_cancelled(const volatile int *cancel) {
-    return cancel && *cancel;
+    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED);
 }
 
 /* Blocks until `fd` is ready for `events` (POLLIN, POLLOUT), an error or a hang-up included. Looks at *cancel (may be

@@ -22,7 +22,7 @@ static gpuconv_status load(const char *path, double rate, const volatile int *ca
                            gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
-        gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gc_ir_load(path, cancel, ir, error);
+        gc_is_matrix(path) ? gc_ir_load_matrix(path, rate, cancel, ir, error) : gc_ir_load(path, cancel, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;

@@ -464,7 +464,7 @@ static void end_threads(gc_player *p) {
         p->system->close(p->sound, atomic_load(&p->finished) && !p->failed);
     p->sound = NULL;
     atomic_store(&p->quit, true);
-    p->stop = 1;
+    __atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED);
     if (p->reads)
         pthread_join(p->reading, NULL);
     if (p->records)

@@ -50,7 +50,7 @@ one_line "out.fifo: Broken pipe"
 # A reader that takes nothing, by name and on standard output.
 exec 3<>in.fifo # held open by this script, which neither reads nor writes it
 for out in in.fifo -; do
-    begins "$GPUCONV" -b cpu --format wav --format wav in.wav ir.wav $out >in.fifo
+    begins "$GPUCONV" -b cpu --format wav in.wav ir.wav $out >in.fifo
     sleep 0.5
     kill -s TERM $job
     ends 130 "a reader that takes nothing, $out"

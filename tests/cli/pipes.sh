@@ -102,14 +102,18 @@ refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu in.wav f
 # A stream that stops coming, before its header, in it and behind it, as the input and as the response: a signal ends it.
 mkfifo idle.wav
 exec 3<>idle.wav
+echo "1 1 idle.wav" >matrix.txt
+printf 'input,response,output\nidle.wav,ir.wav,a.wav\n' >in.csv
+printf 'input,response,output\nin.wav,idle.wav,a.wav\nin.wav,idle.wav,b.wav\n' >ir.csv
 for bytes in 0 20 44 5000; do
     for signal in TERM INT; do
-        for what in "- ir.wav" "in.wav -" "idle.wav ir.wav" "in.wav idle.wav"; do
+        for what in "- ir.wav out.wav" "in.wav - out.wav" "idle.wav ir.wav out.wav" "in.wav idle.wav out.wav" \
+            "in.wav matrix.txt out.wav" "batch in.csv --out out" "batch ir.csv --out out"; do
             head -c $bytes in.wav >&3
-            # shellcheck disable=SC2086 # two words
-            timeout --foreground -s KILL 60 "$GPUCONV" -b cpu $what out.wav <idle.wav 2>"$work/log/err" &
+            # shellcheck disable=SC2086 # words
+            timeout --foreground -s KILL 60 "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
             job=$!
-            sleep 0.25
+            sleep 0.2
             kill -s $signal $job
             wait $job
             status=$?
@@ -121,4 +125,5 @@ for bytes in 0 20 44 5000; do
 done
 exec 3<&-
 [ ! -e out.wav ] || fail "an interrupted job leaves an output"
+[ ! -s out/results.jsonl ] || fail "an interrupted entry counts as failed: $(cat out/results.jsonl)"
 exit 0
