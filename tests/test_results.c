@@ -1,5 +1,5 @@
-/* What a batch writes about its entries: texts that stay valid UTF-8, paths in one form, and a list of results that ends
- * with a whole line when the disk is full. */
+/* What a batch writes about its entries: texts that stay valid UTF-8, paths in one form, and a list of results that
+ * ends with a whole line when the disk is full. */
 #include "files.h"
 
 #include "batch/results.h"
@@ -48,9 +48,10 @@ static void bytes_that_are_no_text_are_replaced(void **state) {
 }
 
 static void paths_have_one_form(void **state) {
-    static const char *const cases[][2] = {{"a.wav", "a.wav"},     {"./a.wav", "a.wav"},   {".//./a//b.wav", "a/b.wav"},
-                                           {"/a/./b", "/a/b"},     {"//a", "/a"},          {".a/..b/c.", ".a/..b/c."},
-                                           {"a/../b", "a/../b"},   {".", ""},              {"/", "/"}};
+    static const char *const cases[][2] = {
+        {"a.wav", "a.wav"}, {"./a.wav", "a.wav"},       {".//./a//b.wav", "a/b.wav"}, {"/a/./b", "/a/b"},
+        {"//a", "/a"},      {".a/..b/c.", ".a/..b/c."}, {"a/../b", "a/../b"},         {".", ""},
+        {"/", "/"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[40];
