@@ -35,7 +35,7 @@ struct gc_history {
     uint64_t mask;
     /* the line that is being read: */
     char *line;
-    size_t used;
+    size_t used, room;
     bool too_long;
     int64_t at, whole; /* bytes taken, and up to the end of the last line */
     /* while judging: */
@@ -54,8 +54,7 @@ gc_history *gc_history_new(const gc_manifest *m) {
     pthread_mutex_init(&h->lock, NULL);
     h->past = gc_calloc(gc_max(1, m->entries), sizeof *h->past);
     h->slot = gc_calloc(slots, sizeof *h->slot);
-    h->line = gc_calloc(LINE_MOST, 1);
-    if (!h->past || !h->slot || !h->line) {
+    if (!h->past || !h->slot) {
         gc_history_free(h);
         return NULL;
     }
@@ -168,17 +167,32 @@ static bool take_line(gc_history *h, const char *line, size_t length, bool *unde
     return good;
 }
 
+/* Adds bytes to the line that is being read, unless it gets too long. @return false: no memory */
+static bool add(gc_history *h, const char *bytes, size_t count) {
+    h->too_long |= h->used + count >= LINE_MOST;
+    if (h->too_long)
+        return true;
+    if (h->used + count >= h->room) {
+        size_t room = (size_t)gc_power_of_two((int64_t)(h->used + count) + 1);
+        char *larger = realloc(h->line, room);
+        if (!larger)
+            return false;
+        h->line = larger;
+        h->room = room;
+    }
+    memcpy(h->line + h->used, bytes, count);
+    h->used += count;
+    h->line[h->used] = '\0';
+    return true;
+}
+
 bool gc_history_take(gc_history *h, const char *bytes, size_t count) {
     bool understood;
     while (count > 0) {
         const char *end = memchr(bytes, '\n', count);
         size_t n = end ? (size_t)(end - bytes) : count;
-        h->too_long |= h->used + n >= LINE_MOST;
-        if (!h->too_long) {
-            memcpy(h->line + h->used, bytes, n);
-            h->used += n;
-            h->line[h->used] = '\0';
-        }
+        if (!add(h, bytes, n))
+            return false;
         n += end != NULL;
         h->at += (int64_t)n;
         bytes += n;

@@ -81,8 +81,14 @@ static gpuconv_status read_manifest(const options *o, const char *path, gc_manif
     gpuconv_status status = gc_manifest_pick(o->inputs, o->irs, pick, (uint64_t)o->seed, m, error);
     if (status || !first)
         return status;
-    snprintf(kept, sizeof kept, "%s/manifest.csv", o->out);
-    status = gc_manifest_write(m, kept, error);
+    if (snprintf(kept, sizeof kept, "%s/manifest.csv", o->out) >= (int)sizeof kept) {
+        *error = (gpuconv_error){.status = GPUCONV_ERROR_FILE};
+        snprintf(error->message, sizeof error->message, "--out: a folder name of %zu bytes is too long",
+                 strlen(o->out));
+        status = error->status;
+    } else {
+        status = gc_manifest_write(m, kept, error);
+    }
     if (status)
         gc_manifest_free(m);
     return status;

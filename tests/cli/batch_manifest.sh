@@ -21,6 +21,7 @@ refuses 1 "nul.csv: line 3 holds a NUL" batch nul.csv --out nul
 printf '{"input":"a.wav","response":"ir.wav"}\n\000\n' >nul.jsonl
 refuses 1 "nul.jsonl: line 2 holds a NUL" batch nul.jsonl --out nul
 refuses 2 "--out" batch one.csv --out ""
+refuses 1 "too long" batch --inputs a.wav --irs ir.wav --out "./$(printf '/%.0s' $(seq 4300))o"
 
 # there PATH...: each is a file
 there() {
