@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE = 720, HIGH = 320, LEFT = 64, RIGHT = 12, TOP = 12, BOTTOM = 44 };
+enum { WIDE = 720, HIGH = 320, LEFT = 64, RIGHT = 20, TOP = 12, BOTTOM = 44, LEGEND = 24 /* above a sweep */ };
 
 static const char *const inks[] = {"#0b6e8a", "#c2571a"};
 
@@ -164,7 +164,7 @@ static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
            last = json_number_value(json_array_get(json_array_get(points, count - 1), 0));
     int logarithmic = most / least > 30;
     axis x = {first, last, last / first > 30, LEFT, WIDE - RIGHT};
-    axis y = {logarithmic ? least : 0, most * 1.05, logarithmic, HIGH - BOTTOM, TOP};
+    axis y = {logarithmic ? least : 0, most * 1.05, logarithmic, HIGH - BOTTOM, TOP + LEGEND};
     begin_drawing(to, name);
     grid(to, &x, &y);
     for (size_t c = 1; c <= json_array_size(columns) && c <= 2; c++) {
@@ -175,7 +175,8 @@ static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
                 fprintf(to, "%.1f,%.1f ", place(&x, json_number_value(json_array_get(point, 0))),
                         place(&y, json_number_value(v)));
         }
-        fprintf(to, "'/>\n<text x='%d' y='%d' style='fill:%s'>", LEFT + 10, TOP + 16 * (int)c, inks[c - 1]);
+        fprintf(to, "'/>\n<text x='%d' y='%d' style='fill:%s'>", LEFT + 10 + (WIDE - LEFT) / 2 * (int)(c - 1), TOP + 4,
+                inks[c - 1]);
         put(to, json_string_value(json_array_get(columns, c - 1)));
         fputs("</text>\n", to);
     }
