@@ -11,22 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static void long_texts_lose_their_middle_and_no_part_of_a_character(void **state) {
-    (void)state;
-    char text[400] = "", to[64];
-    gc_text_shorten("short.wav", 20, to);
-    assert_string_equal(to, "short.wav");
-    for (int i = 0; i < 90; i++)
-        strcat(text, "\xc3\xa9"); /* two bytes */
-    for (size_t most = 16; most < 60; most++) {
-        bool changed;
-        gc_text_shorten(text, most, to);
-        char *valid = gc_text_utf8(to, &changed);
-        CHECK(!changed && strlen(to) <= most && strlen(to) + 4 > most, "%zu: '%s'", most, to);
-        free(valid);
-    }
-}
-
 static void bytes_that_are_no_text_are_replaced(void **state) {
     static const struct {
         const char *text, *valid;
@@ -113,7 +97,6 @@ static void a_file_is_known_by_place_and_time_or_by_content(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_texts_lose_their_middle_and_no_part_of_a_character),
         cmocka_unit_test(bytes_that_are_no_text_are_replaced),
         cmocka_unit_test(paths_have_one_form),
         cmocka_unit_test(a_list_that_cannot_grow_ends_with_a_whole_line),
