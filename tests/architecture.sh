@@ -8,7 +8,7 @@
 #   batch      <- pipeline, engine, audio, core, dsp     rt <- engine/{bank,costs}.h, dsp, core
 #   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
 #   synth      <- audio, core, dsp                measure   <- audio, report, core, dsp
-#                                                 cli       <- the public header, core/number.h, bench, batch, measure, synth, report, lab
+#                                                 cli       <- the public header, core/number.h, audio/names.h, bench, batch, measure, synth, report, lab
 set -u
 cd "${SOURCE:?the checkout}/src" || exit 1
 failed=0
@@ -68,7 +68,7 @@ allow play 'pipeline/*' 'audio/*' 'dsp/*' 'core/*'
 allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
 allow lv2
-allow cli core/number.h 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
+allow cli core/number.h audio/names.h 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do
