@@ -69,7 +69,7 @@ allow play 'pipeline/*' 'audio/*' 'dsp/*' 'core/*'
 allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
 allow mpi batch/ranks.h
 allow lv2
-allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*' core/error.h core/output_file.h core/visible.h core/number.h
+allow cli audio/names.h 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*' core/error.h core/output_file.h core/visible.h core/number.h
 allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
 allow ../kernels/course lab/lab.h '../kernels/device/*'
 for folder in */ backend/*/; do

@@ -395,12 +395,12 @@ static void a_state_that_is_no_path_is_refused(void **state) {
     const struct {
         size_t size;
         const char *type;
-    } cases[] = {{4, LV2_ATOM__Path},    {0, LV2_ATOM__Path},   {1, LV2_ATOM__Path},   {5000, LV2_ATOM__Path},
+    } cases[] = {{4, LV2_ATOM__Path},    {0, LV2_ATOM__Path},   {1, LV2_ATOM__Path},
                  {5000, LV2_ATOM__Path}, {4, LV2_ATOM__String}, {4096, LV2_ATOM__Path}};
     for (int i = 0; i < COUNT(cases); i++) {
         char *exact = malloc(cases[i].size ? cases[i].size : 1); /* a byte further is found by the sanitizers */
         CHECK(exact, "no memory");
-        memcpy(exact, text + (i == 4 ? 0 : 10), cases[i].size ? cases[i].size - 1 : 0);
+        memcpy(exact, text, cases[i].size ? cases[i].size - 1 : 0);
         if (cases[i].size)
             exact[cases[i].size - 1] = 'a';
         given_state.bytes = exact;

@@ -1,5 +1,6 @@
 /* Formats: extensions to containers, sample formats to the way samples travel. */
 #include "format.h"
+#include "names.h"
 
 #include "../core/error.h"
 #include "../dsp/ir.h"
@@ -120,10 +121,14 @@ int gc_format_container(const char *path) {
 bool gc_format_raw(const char *text, SF_INFO *info) {
     char *end;
     *info = (SF_INFO){0};
+    if (text[strspn(text, "0123456789")] != ',') /* strtol takes white space and signs too */
+        return false;
     long rate = strtol(text, &end, 10);
     if (end == text || *end != ',' || rate < 1 || rate > GC_RATE_MOST)
         return false;
     text = end + 1;
+    if (text[strspn(text, "0123456789")] != ',')
+        return false;
     long channels = strtol(text, &end, 10);
     if (end == text || *end != ',' || channels < 1 || channels > GC_CHANNELS_MOST)
         return false;
@@ -132,6 +137,19 @@ bool gc_format_raw(const char *text, SF_INFO *info) {
     info->channels = (int)channels;
     info->format = SF_FORMAT_RAW | code | SF_ENDIAN_LITTLE;
     return code && sf_format_check(info);
+}
+
+bool gc_names_format(const char *name) {
+    return gc_format_container_named(name) != 0;
+}
+
+bool gc_names_encoding(const char *name) {
+    return gc_format_encoding_named(name) != 0;
+}
+
+bool gc_names_raw(const char *text) {
+    SF_INFO info;
+    return gc_format_raw(text, &info);
 }
 
 int gc_format_exactly(int container, int encoding, int channels, int rate) {

@@ -28,8 +28,8 @@ runs -b cpu in.wav ir.wav i.ogg --encoding vorbis
 about i.ogg "20499 2 44100 ogg vorbis"
 runs -b cpu in.wav ir.wav j.flac --encoding s16
 about j.flac "20499 2 44100 flac 16"
-refuses 1 "no such format: 'mp9'" in.wav ir.wav out.wav --format mp9
-refuses 1 "no such encoding: 's17'" in.wav ir.wav out.wav --encoding s17
+refuses 2 "--format 'mp9': no such format" in.wav ir.wav out.wav --format mp9
+refuses 2 "--encoding 's17': no such encoding" in.wav ir.wav out.wav --encoding s17
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
 refuses 1 "names no known format" in.wav ir.wav out.xyz
 
@@ -109,7 +109,7 @@ runs -b cpu in.raw ir.wav out.wav --input-raw 44100,2,s16
 "$TOOLS/look_audio" near out.wav want.wav 0 || fail "raw samples are read otherwise"
 cat in.raw | "$GPUCONV" -b cpu - ir.wav - --input-raw 44100,2,s16 --format raw 2>"$work/log/err" | cat >piped.raw
 cmp piped.raw out.raw || fail "raw through pipes: $(cat "$work/log/err")"
-refuses 1 "RATE,CHANNELS,ENCODING" in.raw ir.wav out.wav --input-raw 44100
+refuses 2 "RATE,CHANNELS,ENCODING" in.raw ir.wav out.wav --input-raw 44100
 
 # Parts of the result. The input is a step, the response counts up, so that every frame of the result is another.
 make_audio taps step.wav 1 8000 1 1 1 1 1 1

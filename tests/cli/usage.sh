@@ -39,6 +39,14 @@ refuses 2 "--plot ''" --plot= in.wav ir.wav out.wav
 for tail in "" " 1" nan inf -1 1x auto: auto:0 auto:-301 auto:nan 1e400; do
     refuses 2 "--tail '$tail'" "--tail=$tail" in.wav ir.wav out.wav
 done
+for raw in 48000 48000,2 ,2,s16 " 48000,2,s16" "48000, 2,s16" +48000,2,s16 0,2,s16 -1,2,s16 48000,0,s16 48000,1025,s16 \
+    nan,2,s16 1e400,2,s16 99999999999999999999,2,s16 48000,2,s17 "48000,2,"; do
+    refuses 2 "--input-raw '$raw'" in.wav ir.wav out.wav "--input-raw=$raw"
+done
+for name in zip " wav" wav1 -1 nan; do
+    refuses 2 "--format '$name'" in.wav ir.wav out.wav "--format=$name"
+    refuses 2 "--encoding '$name'" in.wav ir.wav out.wav "--encoding=$name"
+done
 for devices in "" "," "0," ",0" " 0" 0x1 1024 -1 "0,,1" 99999999999; do
     refuses 2 "--devices '$devices'" batch --out o "--devices=$devices" m.csv
 done
