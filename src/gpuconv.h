@@ -7,13 +7,16 @@
  *   Samples    are 32-bit floats; 1.0 is 0 dBFS. Planar: one array a channel.
  *   Times      are seconds, levels decibels, rates frames a second.
  *   Result     is y[n] = sum over k of h[k] x[n - k], zeros before and after x: N + M - 1 frames for N frames and a
- *              response of M. The same input gives the same bytes on the same backend, however it is cut into calls.
- *   Ownership  every _new, _load and _route gives an object that the caller frees with its _free; freeing NULL is
- *              legal. A function that fails gives no object and leaves its outputs at NULL.
- *   Threads    gpuconv_ir and gpuconv_plan never change once made and may be shared; they are counted, so that freeing
- *              one while an engine still uses it is legal. An engine and a report belong to one thread at a time.
- *   Errors     come back as a gpuconv_status; where a gpuconv_error is passed (NULL is legal) its message is one
- *              sentence without a full stop that names the file or value. Nothing here prints or exits.
+ *              response of M. The same input gives the same bytes on the same machine and backend, whatever the number
+ *              of threads and however it is cut into calls, until gpuconv_calibrate changes what plans go by. The
+ * length that gpuconv_config.frames announces belongs to the input: lengths of 2^23 frames (10 minutes at 48 kHz on a
+ * GPU) and more and an unknown one give the same bytes, shorter ones may differ from those in the last bits. Ownership
+ * every _new, _load and _route gives an object that the caller frees with its _free; freeing NULL is legal. A function
+ * that fails gives no object and leaves its outputs at NULL. Threads    gpuconv_ir and gpuconv_plan never change once
+ * made and may be shared; they are counted, so that freeing one while an engine still uses it is legal. An engine and a
+ * report belong to one thread at a time. Errors     come back as a gpuconv_status; where a gpuconv_error is passed
+ * (NULL is legal) its message is one sentence without a full stop that names the file or value. Nothing here prints or
+ * exits.
  */
 #ifndef GPUCONV_H
 #define GPUCONV_H
@@ -261,7 +264,7 @@ typedef struct gpuconv_config {
     gpuconv_backend backend;     /**< where */
     gpuconv_algorithm algorithm; /**< how */
     int device;                  /**< CUDA device number, 0.. ; -1 (default): the one with the most multiprocessors */
-    int threads;                 /**< CPU threads, 1..1024; 0 (default): one a core this process may run on */
+    int threads;                 /**< CPU threads, 1..1024; 0 (default): one a core; no sample depends on it */
     int64_t frames;              /**< how long the input will be, for choosing well; -1 (default): unknown */
 } gpuconv_config;
 

@@ -31,6 +31,7 @@ struct gc_pool {
     void (*job)(void *, int64_t, int);
     void *context;
     int64_t count;
+    int allowed; /* threads from this number on take no part */
     _Atomic int64_t next;
 };
 
@@ -56,7 +57,8 @@ static void *work(void *argument) {
             break;
         seen = pool->generation;
         pthread_mutex_unlock(&pool->lock);
-        share(pool, self->number);
+        if (self->number < pool->allowed)
+            share(pool, self->number);
         pthread_mutex_lock(&pool->lock);
         if (--pool->running == 0)
             pthread_cond_signal(&pool->done);
@@ -91,9 +93,10 @@ gc_pool *gc_pool_new(int threads) {
     return pool;
 }
 
-void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context, int64_t count) {
+void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *, int64_t, int), void *context, int64_t count) {
     if (count <= 0)
         return;
+    pool->allowed = workers;
     pool->job = job;
     pool->context = context;
     pool->count = count;
@@ -112,6 +115,10 @@ void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context
     while (pool->running > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
+}
+
+void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context, int64_t count) {
+    gc_pool_run_on(pool, pool->threads, job, context, count);
 }
 
 int gc_pool_threads(const gc_pool *pool) {

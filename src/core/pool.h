@@ -14,6 +14,10 @@ gc_pool *gc_pool_new(int threads);
  * free, and returns when all are done. One caller at a time. */
 void gc_pool_run(gc_pool *pool, void (*job)(void *context, int64_t index, int worker), void *context, int64_t count);
 
+/* The same on no more than `workers` (>= 1) threads, numbered below `workers`: for jobs with large scratch memory. */
+void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *context, int64_t index, int worker), void *context,
+                    int64_t count);
+
 int gc_pool_threads(const gc_pool *pool);
 void gc_pool_free(gc_pool *pool);
 

@@ -107,10 +107,11 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     c->ir = plan->ir;
     c->points = plan->schedule.transform;
     c->hop = plan->schedule.hop;
-    c->workers = plan->device.threads;
     c->fft = gc_fft_new(gc_simd_best(), c->points);
     bool made = c->fft && find_islands(c);
     if (made) {
+        /* No more scratch than a chunk has jobs for. */
+        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->chunk / c->hop * c->islands));
         c->stride = gc_fft_floats(c->fft);
         c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
         c->scratch = gc_calloc((int64_t)c->workers * c->most, c->stride * (int64_t)sizeof(float));
@@ -164,7 +165,7 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->in = in;
     c->out = out;
     c->blocks = (frames + c->hop - 1) / c->hop;
-    gc_pool_run(pool, job, c, c->blocks * c->islands);
+    gc_pool_run_on(pool, c->workers, job, c, c->blocks * c->islands);
 }
 
 static void reset(gc_convolver *c) {
