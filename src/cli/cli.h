@@ -49,7 +49,8 @@ int gc_exit(int status, const char *format, ...) __attribute__((format(printf, 2
 /* The place of a word in such a text, the first one's for NULL; -1, and a line about `option`: it is none of them. */
 int gc_choose(const char *option, const char *word, const char *words);
 
-/* From now on the first interrupt sets the flag that is returned; the second ends the process as usual. */
+/* From now on the first interrupt sets the flag that is returned, which cancels the calling thread's work too; the
+ * second ends the process as usual. */
 const volatile int *gc_catch_signals(void);
 
 /* The exit status that stands for a status of the library. */

@@ -21,11 +21,12 @@ static int run_info(const char **arguments, int count) {
     gpuconv_error error = {0};
     if (gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
+    (void)gc_catch_signals();
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
     gpuconv_report_free(report);
-    return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+    return gc_exit(gc_exit_of(status), "%s", error.message);
 }
 
 static struct poptOption info_table[] = {
@@ -53,12 +54,13 @@ static int run_measure(const char **arguments, int count) {
     double delay = 0;
     if (count != 1 && count != 3)
         return gc_exit(GC_EXIT_USAGE, "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR; try --help");
+    (void)gc_catch_signals();
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
         status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &delay, &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s",
+        return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
                        error.message);
     if (count == 3 && !measure.quiet)
         fprintf(stderr, "gpuconv: %s: direct sound after %.2f ms; gpuconv ir info tells more\n", arguments[2],
@@ -128,9 +130,10 @@ static int run_synth(const char **arguments, int count) {
     wish.channels = synth.channels;
     wish.rate = synth.rate;
     wish.seed = (uint64_t)synth.seed;
+    (void)gc_catch_signals();
     gpuconv_status status = gc_synth_write(&wish, arguments[1], &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s", error.message);
+        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
     return GC_EXIT_DONE;
 }
 

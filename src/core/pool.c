@@ -2,6 +2,7 @@
  * even out by themselves. */
 #include "pool.h"
 
+#include "cancel.h"
 #include "memory.h"
 #include "subnormal.h"
 
@@ -19,7 +20,8 @@ typedef struct worker {
 
 struct gc_pool {
     int threads;
-    worker *workers; /* threads - 1 of them: the caller works too */
+    const volatile int *cancel; /* of the thread that made the pool */
+    worker *workers;            /* threads - 1 of them: the caller works too */
     int started;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -38,7 +40,7 @@ struct gc_pool {
 static void share(gc_pool *pool, int number) {
     for (;;) {
         int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (index >= pool->count)
+        if (index >= pool->count || gc_cancelled())
             return;
         pool->job(pool->context, index, number);
     }
@@ -49,6 +51,7 @@ static void *work(void *argument) {
     gc_pool *pool = self->pool;
     uint64_t seen = 0;
     gc_flush_subnormals();
+    gpuconv_cancel_set(pool->cancel);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         while (!pool->quit && pool->generation == seen)
@@ -72,6 +75,7 @@ gc_pool *gc_pool_new(int threads) {
     if (!pool)
         return NULL;
     pool->threads = threads;
+    pool->cancel = gc_cancel_flag();
     pool->workers = gc_calloc(threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);

@@ -4,6 +4,9 @@
 
 #include "../gpuconv.h"
 
+/* Checks every value of a preparation. ARGUMENT */
+gpuconv_status gc_preparation_check(const gpuconv_preparation *preparation, gpuconv_error *error);
+
 /* Draws the job's input, output and response, as it was used, into job->plot. ARGUMENT, UNSUPPORTED (no gnuplot), FILE,
  * MEMORY. */
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);

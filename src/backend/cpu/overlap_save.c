@@ -7,6 +7,7 @@
  */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/memory.h"
 #include "../../dsp/fft.h"
 
@@ -91,13 +92,13 @@ static bool find_islands(gc_convolver *c) {
 
 static bool transform_response(gc_convolver *c) {
     float *block = gc_calloc(c->points, sizeof *block);
-    for (int p = 0; block && p < c->ir->planes; p++) {
+    for (int p = 0; block && p < c->ir->planes && !gc_cancelled(); p++) {
         for (int64_t k = 0; k < c->ir->frames; k++)
             block[k] = gc_ir_plane(c->ir, p)[k] * 2 / (float)c->points;
         gc_fft_forward(c->fft, block, c->spectra + p * c->stride);
     }
     free(block);
-    return block != NULL;
+    return block && !gc_cancelled();
 }
 
 static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
@@ -149,9 +150,9 @@ static void job(void *context, int64_t index, int worker) {
     float *scratch = c->scratch + (int64_t)worker * c->most * c->stride;
     float *sum = scratch + (l->outputs > 1 ? l->inputs : 0) * c->stride; /* one output: in place of an input */
     const float **x = c->lists + (int64_t)worker * 2 * c->ir->routes, **h = x + c->ir->routes;
-    for (int i = 0; i < l->inputs; i++)
+    for (int i = 0; i < l->inputs && !gc_cancelled(); i++)
         gc_fft_forward(c->fft, c->in[l->input[i]] + first - before, scratch + i * c->stride);
-    for (int o = 0; o < l->outputs; o++) {
+    for (int o = 0; o < l->outputs && !gc_cancelled(); o++) {
         float *y = c->out[l->output[o]] + first;
         int64_t count = factors(c, l, l->output[o], scratch, x, h);
         if (count)
