@@ -26,7 +26,7 @@ static int lower(void **state) {
 static void *raise_soon(void *unused) {
     const struct timespec moment = {0, 100000000};
     nanosleep(&moment, NULL);
-    flag = 1;
+    __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
     return unused;
 }
 
@@ -167,7 +167,8 @@ static void setting_up_gives_up(void **state) {
 static void count(void *context, int64_t index, int worker) {
     (void)worker;
     atomic_fetch_add((_Atomic int64_t *)context, 1);
-    flag |= index == 10;
+    if (index == 10)
+        __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
 }
 
 static void a_loop_on_a_pool_passes_over_what_is_left(void **state) {

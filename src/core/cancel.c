@@ -18,7 +18,7 @@ const volatile int *gc_cancel_flag(void) {
 }
 
 bool gc_cancelled(void) {
-    return installed && *installed;
+    return installed && __atomic_load_n(installed, __ATOMIC_RELAXED); /* other threads raise it */
 }
 
 gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what) {

@@ -77,6 +77,8 @@ static bool fill_turn(double *turn, int64_t half, int direction) {
 bool gc_fourier(double *re, double *im, int64_t points, int direction) {
     if (points < 2)
         return true;
+    if (gc_cancelled()) /* many short ones take long too */
+        return false;
     double *turn = gc_calloc(points, (int64_t)sizeof *turn);
     if (!turn)
         return false;
