@@ -7,13 +7,16 @@
  *   Samples    are 32-bit floats; 1.0 is 0 dBFS. Planar: one array a channel.
  *   Times      are seconds, levels decibels, rates frames a second.
  *   Result     is y[n] = sum over k of h[k] x[n - k], zeros before and after x: N + M - 1 frames for N frames and a
- *              response of M. The same input gives the same bytes on the same backend, however it is cut into calls.
- *   Ownership  every _new, _load and _route gives an object that the caller frees with its _free; freeing NULL is
- *              legal. A function that fails gives no object and leaves its outputs at NULL.
- *   Threads    gpuconv_ir and gpuconv_plan never change once made and may be shared; they are counted, so that freeing
- *              one while an engine still uses it is legal. An engine and a report belong to one thread at a time.
- *   Errors     come back as a gpuconv_status; where a gpuconv_error is passed (NULL is legal) its message is one
- *              sentence without a full stop that names the file or value. Nothing here prints or exits.
+ *              response of M. The same input gives the same bytes on the same machine and backend, whatever the number
+ *              of threads and however it is cut into calls, until gpuconv_calibrate changes what plans go by. The
+ * length that gpuconv_config.frames announces belongs to the input: lengths of 2^23 frames (10 minutes at 48 kHz on a
+ * GPU) and more and an unknown one give the same bytes, shorter ones may differ from those in the last bits. Ownership
+ * every _new, _load and _route gives an object that the caller frees with its _free; freeing NULL is legal. A function
+ * that fails gives no object and leaves its outputs at NULL. Threads    gpuconv_ir and gpuconv_plan never change once
+ * made and may be shared; they are counted, so that freeing one while an engine still uses it is legal. An engine and a
+ * report belong to one thread at a time. Errors     come back as a gpuconv_status; where a gpuconv_error is passed
+ * (NULL is legal) its message is one sentence without a full stop that names the file or value. Nothing here prints or
+ * exits.
  */
 #ifndef GPUCONV_H
 #define GPUCONV_H
@@ -44,7 +47,7 @@ typedef enum gpuconv_status {
     GPUCONV_ERROR_TOPOLOGY,    /**< channel counts of input and response that fit no topology */
     GPUCONV_ERROR_UNSUPPORTED, /**< a backend or algorithm that cannot do what was asked */
     GPUCONV_ERROR_DEVICE,      /**< a GPU that is missing or failed */
-    GPUCONV_ERROR_CANCELLED,   /**< the caller's cancel flag was raised */
+    GPUCONV_ERROR_CANCELLED,   /**< the flag of gpuconv_cancel_set or of the job was raised; any call can return it */
     GPUCONV_ERROR_STATE        /**< a call out of order, such as processing after draining */
 } gpuconv_status;
 
@@ -53,6 +56,17 @@ typedef struct gpuconv_error {
     gpuconv_status status; /**< as the call gave it back */
     char message[512];     /**< one line of UTF-8 without a full stop; a long path is shortened in the middle */
 } gpuconv_error;
+
+/**
+ * Installs a flag that cancels the work of the calling thread: once *flag is non-zero, calls of this library on this
+ * thread that would take longer return CANCELLED, within about 0.2 s, and leave nothing half-made. An engine made
+ * meanwhile keeps the flag for its own threads. gpuconv_convolve_file installs its job's. Calls that give no status and
+ * gpuconv_realtime_process do not look at it; a GPU finishes what was handed to it.
+ * @param flag NULL: none (default). Must stay valid, and once raised stay raised, until another one is installed and
+ * the engines made meanwhile are freed. May be raised from anywhere, a signal handler too.
+ * @return the flag that was installed before, or NULL.
+ */
+GPUCONV_API const volatile int *gpuconv_cancel_set(const volatile int *flag);
 
 /** A short text for a status, static. Unknown values give "unknown status". */
 GPUCONV_API const char *gpuconv_status_text(gpuconv_status status);
@@ -66,7 +80,8 @@ GPUCONV_API const char *gpuconv_version(void);
 typedef struct gpuconv_ir gpuconv_ir;
 
 /** The response in `taps[channel]` (`frames` each, copied) as one input with `channels` outputs.
- * channels 1..1024, frames >= 1, rate > 0, every tap finite. ARGUMENT, FORMAT (a tap is NaN or infinite), MEMORY. */
+ * channels 1..1024, frames >= 1, rate 1..10000000 Hz, every tap finite. ARGUMENT, FORMAT (a tap is NaN or infinite),
+ * MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate,
                                           gpuconv_ir **ir, gpuconv_error *error);
 
@@ -104,13 +119,15 @@ GPUCONV_API gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs,
  * for a single tap; its channel 1.. (default 1); gain in decibels; delay before it, offset into it and length of it in
  * seconds (length 0: to its end). Lines for the same input and output add up. A name that ends in .conf is read as
  * jconvolver's configuration instead: /cd, /convolver/new, /impulse/read, /impulse/dirac, /impulse/copy; gains are
- * factors and times frames there, and names of inputs and outputs are passed over. `rate`: of the response where no
- * file says one; files of several rates come at the first one's. FILE, FORMAT (the line is named), MEMORY. */
+ * factors and times frames there, and names of inputs and outputs are passed over. `rate` (1..10000000 Hz): of the
+ * response where no file says one; files of several rates come at the first one's. FILE, FORMAT (the line is named),
+ * MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /** The response at another rate (soxr, very high quality, linear phase), its level rescaled by old / new rate, so that
  * convolving the resampled input gives the resampled output. A response that begins abruptly gets what the
- * interpolation puts before its first frame as a lead: see gpuconv_ir_lead. rate > 0. ARGUMENT, MEMORY. */
+ * interpolation puts before its first frame as a lead: see gpuconv_ir_lead. `rate` is 1..10000000 Hz, and 1/1000 to
+ * 1000 times the old one. ARGUMENT, MEMORY (nothing of the kind fits; the message has the numbers), CANCELLED. */
 GPUCONV_API gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled,
                                                gpuconv_error *error);
 
@@ -175,7 +192,8 @@ typedef enum gpuconv_normalize {
 } gpuconv_normalize;
 
 /** One gain for all routes of a routed response; *decibels (may be NULL) says which. Silence at either end changes
- * nothing. ARGUMENT (unknown value), FORMAT (nothing but zeros, or out of reach: more than 400 dB), MEMORY. */
+ * nothing. ARGUMENT (unknown value; loudness outside of 16..2822400 Hz), FORMAT (nothing but zeros, or out of reach:
+ * more than 400 dB), MEMORY. */
 GPUCONV_API gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how, double *decibels,
                                                 gpuconv_ir **normalized, gpuconv_error *error);
 
@@ -202,7 +220,8 @@ GPUCONV_API const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int ou
 /** The frame of the largest magnitude of all channels, the first of several; *magnitude (may be NULL) is that. */
 GPUCONV_API int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude);
 
-/** Frames before the first that comes within `decibels` (below 0) of the peak: silence that is heard as latency. */
+/** Frames before the first that comes within `decibels` of the peak: silence that is heard as latency. Decibels that
+ * are not below 0, NaN too, count as 0. */
 GPUCONV_API int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels);
 
 /** What was done to it since it was read, such as "trimmed to 1.2 s; reversed"; "": nothing. Owned by the response. */
@@ -261,7 +280,7 @@ typedef struct gpuconv_config {
     gpuconv_backend backend;     /**< where */
     gpuconv_algorithm algorithm; /**< how */
     int device;                  /**< CUDA device number, 0.. ; -1 (default): the one with the most multiprocessors */
-    int threads;                 /**< CPU threads, 1..1024; 0 (default): one a core this process may run on */
+    int threads;                 /**< CPU threads, 1..1024; 0 (default): one a core; no sample depends on it */
     int64_t frames;              /**< how long the input will be, for choosing well; -1 (default): unknown */
 } gpuconv_config;
 
@@ -331,7 +350,7 @@ typedef struct gpuconv_realtime gpuconv_realtime;
 
 /** What is played how. */
 typedef struct gpuconv_realtime_config {
-    double rate;             /**< frames a second: how often the threads look for work */
+    double rate;             /**< frames a second, 1..10000000: how often the threads look for work; 0: 48000 */
     int block;               /**< frames of a call that are to be served in time, 1..65536; longer ones may be late */
     int threads;             /**< for the tail, 1..64; 0 (default): 1 */
     bool patient;            /**< calls wait for the tail instead of leaving it out: for use where no time presses */
@@ -340,9 +359,10 @@ typedef struct gpuconv_realtime_config {
     int64_t latency;         /**< frames, 0..1048576, by which the response may be late, for less work in each call */
 } gpuconv_realtime_config;
 
-/** A routed response, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient, device 0, the CPU, no latency in a
- * config of zeros. A GPU that fails, or is late for a fifth of a second on end, is given up: the CPU takes the tail
- * over, faded in within 0.1 s. MEMORY; DEVICE, UNSUPPORTED (CUDA asked for and not there). */
+/** A routed response and a configuration within its ranges, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient,
+ * device 0, the CPU, no latency in a config of zeros. A GPU that fails, or is late for a fifth of a second on end, is
+ * given up: the CPU takes the tail over, faded in within 0.1 s. MEMORY; DEVICE, UNSUPPORTED (CUDA asked for and not
+ * there). */
 GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
                                                 gpuconv_realtime **realtime, gpuconv_error *error);
 
@@ -427,7 +447,7 @@ typedef struct gpuconv_job {
     bool dither;                     /**< triangular noise before rounding to integers */
     gpuconv_mode mode;               /**< which frames are kept */
     double tail;       /**< seconds behind the input's end that are kept at most, with mode FULL; INFINITY: all */
-    double tail_floor; /**< dBFS, below 0: the tail ends with its last sample that loud; 0: where it ends */
+    double tail_floor; /**< dBFS, below 0, to -300: the tail ends with its last sample that loud; 0: where it ends */
     bool compare;      /**< afterwards measure other ways to compute an excerpt, into the report */
     const char *plot;  /**< draw before and after into this .png or .svg (needs gnuplot); NULL */
     void (*note)(void *context,
@@ -445,7 +465,8 @@ GPUCONV_API gpuconv_job gpuconv_job_default(void);
  * broadcast chunk, and appears under its name only when it is whole; on any failure nothing is left and an older file
  * is untouched. Comparison and drawing come after the output: what the drawing needs is checked before the job begins,
  * and where one of them fails all the same, the output stays and the report holds what was measured. `report` may be
- * NULL. Errors as above, CANCELLED when *cancel was raised. */
+ * NULL. Errors as above, CANCELLED when *cancel was raised: then nothing is left either, unless it was raised while
+ * comparing or drawing: the output is whole by then and stays, and the message says so. */
 GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config,
                                                  gpuconv_report *report, gpuconv_error *error);
 

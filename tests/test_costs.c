@@ -5,6 +5,7 @@
 #include "engine/costs.h"
 
 #include <math.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,48 @@ static void a_damaged_file_is_as_good_as_none(void **state) {
     }
 }
 
+/* What is not a regular file of a few kilobytes: nothing is waited for, and nothing read without end. */
+static void what_is_no_file_of_figures_is_passed_over(void **state) {
+    (void)state;
+    static const char *const targets[] = {"/dev/zero", "/dev/tty", "/proc/kmsg", "/", "/nowhere/at.all", "costs"};
+    gc_costs c = invented("A processor", "A GPU");
+    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK); /* makes the folder */
+    for (int i = 0; i < COUNT(targets); i++) {
+        unlink(path);
+        assert_int_equal(symlink(targets[i], path), 0);
+        CHECK(used("A processor", "A GPU") == 0, "a link to %s", targets[i]);
+    }
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(used("A processor", "A GPU"), 0);
+    unlink(path);
+    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK);
+    assert_int_equal(truncate(path, INT64_C(1) << 40), 0); /* good at its beginning, and a terabyte long */
+    assert_int_equal(used("A processor", "A GPU"), 0);
+    unlink(path);
+}
+
+static void only_whole_figures_are_understood(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"cpu-tap 1e-9x\n", "cpu-tap \n", "cpu-tap\n", "cpu-tap 1e-9 1\n",
+                                        "cpu-tap inf\n"};
+    char text[1024] = "gpuconv costs 3\ncpu: A\n";
+    gc_costs c;
+    for (int i = 0; i < GC_COST_CUDA_TAP; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s 1e-9\n", gc_cost_name((gc_cost)i));
+    size_t good = strlen(text);
+    assert_true(gc_costs_parse(text, good, &c));
+    assert_true(gc_costs_parse(text, good - 1, &c));  /* the last line without its end */
+    assert_false(gc_costs_parse(text, good + 1, &c)); /* a zero byte */
+    assert_false(gc_costs_parse(text, 0, &c));
+    for (int i = 0; i < COUNT(wrong); i++) {
+        snprintf(text + good, sizeof text - good, "%s", wrong[i]);
+        CHECK(!gc_costs_parse(text, strlen(text), &c) || i == 2, "believes %s", wrong[i]);
+    }
+    memset(text + good, 'x', sizeof text - good);
+    assert_false(gc_costs_parse(text, sizeof text, &c)); /* a line of hundreds of bytes */
+}
+
 static void where_it_cannot_be_kept_is_told(void **state) {
     (void)state;
     gc_costs c = invented("A processor", "");
@@ -119,6 +162,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_measured_here_is_used_here_alone, open_cache, remove_cache),
         cmocka_unit_test_setup_teardown(a_damaged_file_is_as_good_as_none, open_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(what_is_no_file_of_figures_is_passed_over, open_cache, remove_cache),
+        cmocka_unit_test(only_whole_figures_are_understood),
         cmocka_unit_test_setup_teardown(where_it_cannot_be_kept_is_told, open_cache, remove_cache),
         cmocka_unit_test_setup_teardown(built_in_figures_scale_with_the_gpu, open_cache, remove_cache),
     };

@@ -1,6 +1,7 @@
 /* Impulse responses: what cannot be used is refused, every topology is wired as documented, gain and resampling keep
  * the level that they promise. */
 #include "check.h"
+#include "core/memory.h"
 #include "dsp/ir.h"
 #include "oracle.h"
 
@@ -43,7 +44,9 @@ static void unusable_responses_are_refused(void **state) {
                  {"rate 0", 1, 3, 0},
                  {"negative rate", 1, 3, -48000},
                  {"rate NaN", 1, 3, (double)NAN},
-                 {"rate infinite", 1, 3, (double)INFINITY}};
+                 {"rate infinite", 1, 3, (double)INFINITY},
+                 {"rate below 1 Hz", 1, 3, 0.5},
+                 {"rate beyond any", 1, 3, 2147483647}};
     for (int i = 0; i < COUNT(cases); i++) {
         gpuconv_ir *ir = (gpuconv_ir *)taps;
         gpuconv_error error = {0};
@@ -263,13 +266,35 @@ static void resampling_refuses_impossible_rates(void **state) {
     oracle_random random = {.state = 65};
     guarded taps = guarded_random(&random, 1, 50);
     gpuconv_ir *ir = made(&taps, 44100), *other;
-    static const double bad[] = {0, -1, (double)NAN, (double)INFINITY};
+    /* Beyond the range of rates, and beyond a thousandth and a thousand times the response's own. */
+    static const double bad[] = {0,    -1,    1e-6,  0.999,       44.0999,          44100001,
+                                 1e10, 1e300, -1e-6, (double)NAN, (double)INFINITY, -(double)INFINITY};
     for (int i = 0; i < COUNT(bad); i++) {
         gpuconv_error error = {0};
         refused(gpuconv_ir_resample(ir, bad[i], &other, &error), GPUCONV_ERROR_ARGUMENT, &other, &error, "rate");
     }
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+}
+
+/* A response of a thousand minutes at 10 MHz: refused before any memory is taken. */
+static void what_does_not_fit_into_memory_is_refused_with_the_numbers(void **state) {
+    (void)state;
+    enum { FRAMES = 1 << 20 };
+    guarded taps = guarded_new(1, FRAMES);
+    for (int64_t i = 0; i < FRAMES; i++)
+        taps.channel[0][i] = i % 7 == 0;
+    gpuconv_ir *ir = made(&taps, 10000), *other;
     gpuconv_error error = {0};
-    refused(gpuconv_ir_resample(ir, 1e300, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "endless");
+    const int64_t most = gc_memory_free() / (int64_t)sizeof(float);
+    refused(gpuconv_ir_delay(ir, most, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a delay");
+    CHECK(strstr(error.message, "GB are free"), "no numbers: %s", error.message);
+    refused(gpuconv_ir_delay(ir, INT64_MAX / 4, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error,
+            "an endless delay");
+    if (most < (INT64_C(1) << 40) / 4 && (double)FRAMES * 1000 > (double)most) {
+        refused(gpuconv_ir_resample(ir, 10000000, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a rate");
+        CHECK(strstr(error.message, "GB are free"), "no numbers: %s", error.message);
+    }
     gpuconv_ir_free(ir);
     guarded_free(&taps);
 }
@@ -303,6 +328,7 @@ int main(void) {
         cmocka_unit_test(a_gain_that_overflows_is_refused),
         cmocka_unit_test(resampling_keeps_the_frequency_response),
         cmocka_unit_test(resampling_refuses_impossible_rates),
+        cmocka_unit_test(what_does_not_fit_into_memory_is_refused_with_the_numbers),
         cmocka_unit_test(a_response_of_one_frame_can_be_resampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
             assert_int_not_equal(gpuconv_plan_algorithm(best), GPUCONV_ALGORITHM_AUTO);
             for (int a = 0; a < COUNT(harness_algorithms); a++) {
                 gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames[f], 2);
-                CHECK(best->predicted <= plan->predicted, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
+                CHECK(best->compared <= plan->compared, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
                       (long long)frames[f], gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)),
                       gpuconv_algorithm_name(gpuconv_plan_algorithm(best)));
                 if (harness_algorithms[a] == gpuconv_plan_algorithm(best)) {
@@ -121,6 +121,56 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
             assert_non_null(strstr(gpuconv_plan_why(best), "predicted"));
             gpuconv_plan_free(best);
         }
+        gpuconv_ir_free(ir);
+    }
+}
+
+/* Algorithm and sizes decide every bit of the result. */
+static void same_choice(const gpuconv_plan *a, const gpuconv_plan *b, const char *what) {
+    CHECK(memcmp(&a->schedule, &b->schedule, sizeof a->schedule) == 0, "%s: %s of %lld points, and %s of %lld", what,
+          gpuconv_algorithm_name(gpuconv_plan_algorithm(a)), (long long)gpuconv_plan_transform(a),
+          gpuconv_algorithm_name(gpuconv_plan_algorithm(b)), (long long)gpuconv_plan_transform(b));
+}
+
+static void the_choice_does_not_depend_on_threads(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 512, 4000, 66150, 200000, 441000};
+    static const int64_t frames[] = {1, 1000, 480000, 1367100, 26460000, -1};
+    static const int threads[] = {2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 1024};
+    for (int t = 0; t < COUNT(taps); t++) {
+        gpuconv_ir *ir = response(2, 2, taps[t]);
+        for (int f = 0; f < COUNT(frames); f++) {
+            gpuconv_plan *one = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, frames[f], 1);
+            for (int n = 0; n < COUNT(threads); n++) {
+                gpuconv_plan *many = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, frames[f], threads[n]);
+                char what[96];
+                snprintf(what, sizeof what, "%lld taps, %lld frames, 1 and %d threads", (long long)taps[t],
+                         (long long)frames[f], threads[n]);
+                same_choice(one, many, what);
+                gpuconv_plan_free(many);
+            }
+            gpuconv_plan_free(one);
+        }
+        gpuconv_ir_free(ir);
+    }
+}
+
+static void long_inputs_and_those_of_unknown_length_are_planned_alike(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 512, 30000, 66150, 107719, 441000, 2000000};
+    static const int64_t frames[] = {1 << 23, (1 << 23) + 1, 26460000, INT64_C(1000000000), INT64_MAX / 4096};
+    for (int t = 0; t < COUNT(taps); t++) {
+        gpuconv_ir *ir = response(2, 2, taps[t]);
+        gpuconv_plan *unknown = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, -1, 2);
+        for (int f = 0; f < COUNT(frames); f++) {
+            gpuconv_plan *known = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, frames[f], 2);
+            char what[96];
+            snprintf(what, sizeof what, "%lld taps, %lld frames and unknown ones", (long long)taps[t],
+                     (long long)frames[f]);
+            same_choice(known, unknown, what);
+            gpuconv_plan_free(known);
+        }
+        gpuconv_plan_free(unknown);
         gpuconv_ir_free(ir);
     }
 }
@@ -223,6 +273,8 @@ int main(void) {
         cmocka_unit_test(the_longest_input_is_planned_without_overflow),
         cmocka_unit_test(an_algorithm_asked_for_is_used),
         cmocka_unit_test(the_automatic_choice_is_the_cheapest_predicted),
+        cmocka_unit_test(the_choice_does_not_depend_on_threads),
+        cmocka_unit_test(long_inputs_and_those_of_unknown_length_are_planned_alike),
         cmocka_unit_test(short_responses_go_direct_and_long_ones_do_not),
         cmocka_unit_test(a_response_too_long_for_one_transform_is_refused_by_name),
         cmocka_unit_test(names_are_those_of_the_command_line),

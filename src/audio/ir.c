@@ -1,5 +1,6 @@
 /* Impulse responses from files, and into them. */
 #include "../dsp/ir.h"
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/simd.h"
@@ -38,6 +39,8 @@ static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *f
         if (*frames + want > room && !grow(p, channels, *frames, room *= 2))
             status = gc_fail_memory(error, "the response");
         got = 0;
+        if (!status && gc_cancelled())
+            status = gc_fail_cancelled(error, "the response");
         if (!status)
             status = gc_reader_read_floats(reader, mixed ? mixed : p[0] + *frames, want, &got, error);
         for (int c = 0; mixed && c < channels; c++)

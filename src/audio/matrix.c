@@ -441,8 +441,9 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
 gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
                                  gpuconv_error *error) {
     *ir = NULL;
-    if (!(rate > 0) || !isfinite(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
+    if (!gc_ir_rate_fits(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_IR_RATE_MOST,
+                       rate);
     struct stat st;
     FILE *f = fopen(path, "re");
     if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {

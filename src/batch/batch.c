@@ -310,6 +310,7 @@ static void *work(void *argument) {
                    .context = h};
     bool began;
     gc_flush_subnormals();
+    gpuconv_cancel_set(&r->stop);
     gpuconv_status status = gc_work(&w, &began, &error);
     if (status && (began || !leave_to_others(h, &error)))
         give_up(r, status, &error);

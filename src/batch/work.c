@@ -133,6 +133,8 @@ static gc_outcome outcome_of(const open_file *f, const char *where, int64_t clip
 
 static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, const gpuconv_error *error,
                  const char *where, int64_t clipped) {
+    if (status == GPUCONV_ERROR_CANCELLED && w->cancel && *w->cancel)
+        return; /* not done, and no fault of the entry's: --resume does it */
     gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - f->began, .clipped = clipped};
     if (status)
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);

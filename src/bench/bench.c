@@ -1,6 +1,7 @@
 /* The benchmarks: what is timed, checked and told. */
 #include "bench.h"
 
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../engine/backend.h"
@@ -39,7 +40,7 @@ static void note(const gc_bench *b, const char *text) {
 }
 
 static bool cancelled(const gc_bench *b) {
-    return b->cancel && *b->cancel;
+    return (b->cancel && *b->cancel) || gc_cancelled();
 }
 
 /* The backends to be measured: those that are there, or the one that was named. */
@@ -127,6 +128,8 @@ static void poison(const gc_material *m) {
 
 static gpuconv_status verify(const gc_bench *b, const gc_material *m, outcome *o, gpuconv_error *error) {
     o->error = gc_material_error(m);
+    if (cancelled(b))
+        return gc_fail_cancelled(error, "the benchmark");
     if (o->error <= error_bound)
         return GPUCONV_OK;
     gc_report_text(b->report, "wrong", m->what.name, o->name);

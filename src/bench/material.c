@@ -1,6 +1,7 @@
 /* What benchmarks convolve, and whether the result is right. */
 #include "material.h"
 
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "statistics.h"
@@ -36,6 +37,11 @@ void gc_material_free(gc_material *m) {
     *m = (gc_material){0};
 }
 
+/* Whether to give up in a long loop, at frame i of it. */
+static bool cancelled_at(int64_t i) {
+    return i % 65536 == 65535 && gc_cancelled();
+}
+
 gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpuconv_error *error) {
     *m = (gc_material){.what = *what};
     uint64_t state = (uint64_t)(what->frames * 31 + what->taps) | 1;
@@ -45,10 +51,12 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     gpuconv_ir *mono = NULL;
     gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < what->channels; c++) {
-        for (int64_t i = 0; i < what->frames; i++)
+        for (int64_t i = 0; i < what->frames && !cancelled_at(i); i++)
             m->in[c][i] = gc_noise(&state);
-        for (int64_t i = 0; i < what->taps; i++) /* 60 dB down at its end */
+        for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* 60 dB down at its end */
             m->taps[c][i] = gc_noise(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+        if (gc_cancelled())
+            status = gc_fail_cancelled(error, "the benchmark");
     }
     if (!status)
         status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
@@ -71,10 +79,10 @@ static bool compare(const gc_material *m, sums *s) {
     uint64_t state = 77;
     *s = (sums){0};
     for (int c = 0; c < m->what.channels; c++) {
-        for (int64_t i = 0; i < m->what.frames; i++)
+        for (int64_t i = 0; i < m->what.frames && !cancelled_at(i); i++)
             if (!isfinite(m->out[c][i]))
                 return false;
-        for (int k = 0; k < PLACES; k++) {
+        for (int k = 0; k < PLACES && !gc_cancelled(); k++) {
             int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_noise(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
             double want = 0, got = (double)m->out[c][at];

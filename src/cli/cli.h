@@ -67,7 +67,8 @@ bool gc_was_closed(int descriptor);
  * @return `status`, or GC_EXIT_FAILED after a message where all was done but the output was not written. */
 int gc_end(int status);
 
-/* From now on the first interrupt sets the flag that is returned; the second ends the process as usual. */
+/* From now on the first interrupt sets the flag that is returned, which cancels the calling thread's work too; the
+ * second ends the process as usual. */
 const volatile int *gc_catch_signals(void);
 
 /* The exit status that stands for a status of the library. */

@@ -11,13 +11,14 @@ static int command(const char **arguments, int count) {
     int format = gc_choose("--report", given, GC_WORDS_REPORT);
     if (format < 0)
         return GC_EXIT_USAGE;
+    (void)gc_catch_signals();
     gpuconv_status status = gpuconv_report_new(&report);
     if (!status)
         status = gpuconv_calibrate(report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
     gpuconv_report_free(report);
-    return gc_exit(GC_EXIT_FAILED, "%s", *error.message ? error.message : gpuconv_status_text(status));
+    return gc_exit(gc_exit_of(status), "%s", *error.message ? error.message : gpuconv_status_text(status));
 }
 
 static struct poptOption table[] = {

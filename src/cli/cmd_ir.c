@@ -23,6 +23,7 @@ static int run_info(const char **arguments, int count) {
     gpuconv_error error = {0};
     if (gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
+    (void)gc_catch_signals();
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
@@ -30,7 +31,7 @@ static int run_info(const char **arguments, int count) {
         (void)gc_print_report(report, (gpuconv_report_format)format);
     else
         gpuconv_report_free(report);
-    return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+    return gc_exit(gc_exit_of(status), "%s", error.message);
 }
 
 static struct poptOption info_table[] = {
@@ -61,12 +62,13 @@ static int run_measure(const char **arguments, int count) {
                        "a sweep to make, SWEEP, or three files, RECORDING SWEEP IR, "
                        "not %d; try --help",
                        count);
+    (void)gc_catch_signals();
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
         status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &found, &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s",
+        return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
                        error.message);
     if (count == 3 && !measure.quiet && found.without)
         (void)gc_exit(GC_EXIT_DONE, "%s: %d of %d channels do not hold the sweep, the first is channel %d",
@@ -142,9 +144,10 @@ static int run_synth(const char **arguments, int count) {
     wish.channels = synth.channels;
     wish.rate = synth.rate;
     wish.seed = (uint64_t)synth.seed;
+    (void)gc_catch_signals();
     gpuconv_status status = gc_synth_write(&wish, arguments[1], &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : GC_EXIT_FAILED, "%s", error.message);
+        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
     return GC_EXIT_DONE;
 }
 

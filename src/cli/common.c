@@ -91,6 +91,7 @@ const volatile int *gc_catch_signals(void) {
         sigaction(SIGHUP, &action, NULL);
     /* A file size limit then shows as an error of the write, like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
+    gpuconv_cancel_set(&interrupted);
     return &interrupted;
 }
 

@@ -1,6 +1,7 @@
 /* Statuses and their texts. */
 #include "error.h"
 
+#include "cancel.h"
 #include "visible.h"
 
 #include <stdarg.h>
@@ -47,5 +48,7 @@ gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *
 }
 
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what) {
+    if (gc_cancelled())
+        return gc_fail_cancelled(error, what);
     return gc_fail(error, GPUCONV_ERROR_MEMORY, "out of memory for %s", what);
 }

@@ -10,7 +10,8 @@
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* gc_fail for exhausted memory, naming what was wanted. */
+/* gc_fail for exhausted memory, naming what was wanted; CANCELLED where the thread's flag is raised, since work that
+ * was cancelled and memory that was not to be had come back alike: as NULL or false. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);
 
 #endif

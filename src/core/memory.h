@@ -7,8 +7,13 @@
 
 enum { GC_ALIGNMENT = 64 };
 
-/* count x size bytes, zeroed, aligned to GC_ALIGNMENT; NULL when it overflows, is negative or is not to be had. */
+/* count x size bytes, zeroed, aligned to GC_ALIGNMENT; NULL when it overflows, is negative, is not to be had, is more
+ * than gc_memory_free() says, or when the thread's flag (cancel.h) was raised while it was being zeroed. */
 void *gc_calloc(int64_t count, int64_t size);
+
+/* Bytes that can be allocated without pressing the system: what the kernel calls available, or the limit of the control
+ * group where that is less; INT64_MAX where neither is told. */
+int64_t gc_memory_free(void);
 
 /* The least multiple of `step` (> 0) that is >= n (>= 0). */
 static inline int64_t gc_round_up(int64_t n, int64_t step) {

@@ -2,6 +2,7 @@
  * even out by themselves. */
 #include "pool.h"
 
+#include "cancel.h"
 #include "memory.h"
 #include "subnormal.h"
 
@@ -19,7 +20,8 @@ typedef struct worker {
 
 struct gc_pool {
     int threads;
-    worker *workers; /* threads - 1 of them: the caller works too */
+    const volatile int *cancel; /* of the thread that made the pool */
+    worker *workers;            /* threads - 1 of them: the caller works too */
     int started;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -31,13 +33,14 @@ struct gc_pool {
     void (*job)(void *, int64_t, int);
     void *context;
     int64_t count;
+    int allowed; /* threads from this number on take no part */
     _Atomic int64_t next;
 };
 
 static void share(gc_pool *pool, int number) {
     for (;;) {
         int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (index >= pool->count)
+        if (index >= pool->count || gc_cancelled())
             return;
         pool->job(pool->context, index, number);
     }
@@ -48,6 +51,7 @@ static void *work(void *argument) {
     gc_pool *pool = self->pool;
     uint64_t seen = 0;
     gc_flush_subnormals();
+    gpuconv_cancel_set(pool->cancel);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         while (!pool->quit && pool->generation == seen)
@@ -56,7 +60,8 @@ static void *work(void *argument) {
             break;
         seen = pool->generation;
         pthread_mutex_unlock(&pool->lock);
-        share(pool, self->number);
+        if (self->number < pool->allowed)
+            share(pool, self->number);
         pthread_mutex_lock(&pool->lock);
         if (--pool->running == 0)
             pthread_cond_signal(&pool->done);
@@ -70,6 +75,7 @@ gc_pool *gc_pool_new(int threads) {
     if (!pool)
         return NULL;
     pool->threads = threads;
+    pool->cancel = gc_cancel_flag();
     pool->workers = gc_calloc(threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
@@ -91,9 +97,10 @@ gc_pool *gc_pool_new(int threads) {
     return pool;
 }
 
-void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context, int64_t count) {
+void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *, int64_t, int), void *context, int64_t count) {
     if (count <= 0)
         return;
+    pool->allowed = workers;
     pool->job = job;
     pool->context = context;
     pool->count = count;
@@ -112,6 +119,10 @@ void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context
     while (pool->running > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
+}
+
+void gc_pool_run(gc_pool *pool, void (*job)(void *, int64_t, int), void *context, int64_t count) {
+    gc_pool_run_on(pool, pool->threads, job, context, count);
 }
 
 int gc_pool_threads(const gc_pool *pool) {

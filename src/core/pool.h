@@ -10,9 +10,16 @@ typedef struct gc_pool gc_pool;
  * thread to be had. */
 gc_pool *gc_pool_new(int threads);
 
-/* Calls job(context, index, worker) once for each index 0..count-1, worker 0..threads-1 telling which scratch memory is
+/* Once the flag of the thread that made the pool or of the caller is raised (cancel.h), the indices that are left are
+ * passed over: a caller that goes on must ask gc_cancelled().
+ *
+ * Calls job(context, index, worker) once for each index 0..count-1, worker 0..threads-1 telling which scratch memory is
  * free, and returns when all are done. One caller at a time. */
 void gc_pool_run(gc_pool *pool, void (*job)(void *context, int64_t index, int worker), void *context, int64_t count);
+
+/* The same on no more than `workers` (>= 1) threads, numbered below `workers`: for jobs with large scratch memory. */
+void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *context, int64_t index, int worker), void *context,
+                    int64_t count);
 
 int gc_pool_threads(const gc_pool *pool);
 void gc_pool_free(gc_pool *pool);

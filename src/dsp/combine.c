@@ -1,4 +1,5 @@
 /* What is done to responses by their spectra: two in series as one, and the least delay of a magnitude spectrum. */
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "fourier.h"
@@ -26,6 +27,11 @@ gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuco
     if (a->planes == b->planes && b->routed)
         wide = b;
     int64_t frames = a->frames + b->frames - 1;
+    /* Complex transforms in double precision, as long as the next power of two, and their table. */
+    gpuconv_status fits =
+        gc_ir_fits(wide->planes, (double)frames, 24.0 * (double)gc_power_of_two(frames) + 16.0 * (double)frames, error);
+    if (fits)
+        return fits;
     gpuconv_ir *made = gc_ir_like(wide, frames, a->rate);
     double *x = gc_calloc(a->frames, (int64_t)sizeof *x), *y = gc_calloc(b->frames, (int64_t)sizeof *y);
     double *out = gc_calloc(frames, (int64_t)sizeof *out);
@@ -51,14 +57,21 @@ gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuco
     return gc_ir_finish(made, both, error, "in series with another of %g s", (double)b->frames / b->rate);
 }
 
+/* Frames of work between two looks at the flag. */
+enum { LOOK = 1 << 16 };
+
+static bool cancelled_at(int64_t k) {
+    return k % LOOK == LOOK - 1 && gc_cancelled();
+}
+
 /* `points` of work in re and im; the first n of re are the plane on entry and its minimal phase on return. */
 static bool minimize(double *re, double *im, int64_t points) {
     if (!gc_fourier(re, im, points, -1))
         return false;
     double most = 0;
-    for (int64_t k = 0; k < points; k++)
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++)
         most = fmax(most, hypot(re[k], im[k]));
-    for (int64_t k = 0; k < points; k++) {
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++) {
         re[k] = log(fmax(hypot(re[k], im[k]), fmax(most * 1e-10, 1e-300)));
         im[k] = 0;
     }
@@ -72,7 +85,7 @@ static bool minimize(double *re, double *im, int64_t points) {
     }
     if (!gc_fourier(re, im, points, -1))
         return false;
-    for (int64_t k = 0; k < points; k++) {
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++) {
         double magnitude = exp(re[k]), phase = im[k];
         re[k] = magnitude * cos(phase);
         im[k] = magnitude * sin(phase);
@@ -84,6 +97,9 @@ gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minim
     *minimal = NULL;
     /* Eight times the length: what the cepstrum's own tail wraps round onto is then far down. */
     int64_t points = gc_power_of_two(gc_max(8 * ir->frames, 4096));
+    gpuconv_status fits = gc_ir_fits(ir->planes, (double)ir->frames, 24.0 * (double)points, error);
+    if (fits)
+        return fits;
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     double *re = gc_calloc(points, (int64_t)sizeof *re), *im = gc_calloc(points, (int64_t)sizeof *im);
     bool good = made && re && im;

@@ -1,6 +1,7 @@
 /* Cooley & Tukey 1965, radix 2, its table of twiddles walked through in order at every stage. */
 #include "fourier.h"
 
+#include "../core/cancel.h"
 #include "../core/memory.h"
 
 #include <math.h>
@@ -9,8 +10,13 @@
 
 static const double pi = 3.14159265358979323846;
 
-static void reverse_bits(double *re, double *im, int64_t points) {
+/* Frames of work between two looks at the flag. */
+enum { LOOK = 1 << 16 };
+
+static bool reverse_bits(double *re, double *im, int64_t points) {
     for (int64_t i = 1, j = 0; i < points; i++) {
+        if (i % LOOK == 0 && gc_cancelled())
+            return false;
         int64_t bit = points / 2;
         for (; j & bit; bit /= 2)
             j ^= bit;
@@ -24,34 +30,63 @@ static void reverse_bits(double *re, double *im, int64_t points) {
             im[j] = swap;
         }
     }
+    return true;
+}
+
+/* Butterflies `from` .. `to` of the block of 2 x half points at re and im. */
+static void butterflies(double *re, double *im, int64_t half, int64_t from, int64_t to, const double *turn) {
+    const double *cosine = turn, *sine = turn + half;
+    double *br = re + half, *bi = im + half;
+    for (int64_t k = from; k < to; k++) {
+        double x = br[k] * cosine[k] - bi[k] * sine[k], y = br[k] * sine[k] + bi[k] * cosine[k];
+        br[k] = re[k] - x;
+        bi[k] = im[k] - y;
+        re[k] += x;
+        im[k] += y;
+    }
+}
+
+/* One stage; `turn` holds its cosines and behind them its sines. False: cancelled. */
+static bool stage(double *re, double *im, int64_t points, int64_t half, const double *turn) {
+    int64_t done = 0;
+    for (int64_t start = 0; start < points; start += 2 * half)
+        for (int64_t k = 0; k < half; k += LOOK) {
+            const int64_t to = gc_min(half, k + LOOK);
+            butterflies(re + start, im + start, half, k, to, turn);
+            done += to - k;
+            if (done >= LOOK) {
+                done = 0;
+                if (gc_cancelled())
+                    return false;
+            }
+        }
+    return true;
+}
+
+/* Fills the table of a stage. False: cancelled. */
+static bool fill_turn(double *turn, int64_t half, int direction) {
+    for (int64_t k = 0; k < half; k++) {
+        if (k % LOOK == LOOK - 1 && gc_cancelled())
+            return false;
+        turn[k] = cos(pi * (double)k / (double)half);
+        turn[half + k] = direction * sin(pi * (double)k / (double)half);
+    }
+    return true;
 }
 
 bool gc_fourier(double *re, double *im, int64_t points, int direction) {
     if (points < 2)
         return true;
-    double *cosine = gc_calloc(points, (int64_t)sizeof *cosine);
-    if (!cosine)
+    if (gc_cancelled()) /* many short ones take long too */
         return false;
-    double *sine = cosine + points / 2;
-    reverse_bits(re, im, points);
-    for (int64_t half = 1; half < points; half *= 2) {
-        for (int64_t k = 0; k < half; k++) {
-            cosine[k] = cos(pi * (double)k / (double)half);
-            sine[k] = direction * sin(pi * (double)k / (double)half);
-        }
-        for (int64_t start = 0; start < points; start += 2 * half) {
-            double *ar = re + start, *ai = im + start, *br = ar + half, *bi = ai + half;
-            for (int64_t k = 0; k < half; k++) {
-                double x = br[k] * cosine[k] - bi[k] * sine[k], y = br[k] * sine[k] + bi[k] * cosine[k];
-                br[k] = ar[k] - x;
-                bi[k] = ai[k] - y;
-                ar[k] += x;
-                ai[k] += y;
-            }
-        }
-    }
-    free(cosine);
-    return true;
+    double *turn = gc_calloc(points, (int64_t)sizeof *turn);
+    if (!turn)
+        return false;
+    bool good = reverse_bits(re, im, points);
+    for (int64_t half = 1; half < points && good; half *= 2)
+        good = fill_turn(turn, half, direction) && stage(re, im, points, half, turn);
+    free(turn);
+    return good;
 }
 
 /* Both real signals travel as one complex one: its spectrum squared holds 2 a b in its imaginary part. */

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In place and unscaled; `points` a power of two, direction -1 forwards, +1 back. False: no memory, nothing changed. */
+/* In place and unscaled; `points` a power of two, direction -1 forwards, +1 back. False: no memory, or
+ * cancelled. */
 bool gc_fourier(double *re, double *im, int64_t points, int direction);
 
-/* The convolution of a (n frames) and b (m frames) into `out` (n + m - 1 frames). False: no memory. */
+/* The convolution of a (n frames) and b (m frames) into `out` (n + m - 1 frames). False: no memory, or cancelled.
+ */
 bool gc_fourier_convolve(const double *a, int64_t n, const double *b, int64_t m, double *out);
 
 #endif

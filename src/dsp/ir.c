@@ -44,6 +44,19 @@ gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t
     return ir;
 }
 
+gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error) {
+    const double bytes = (double)planes * frames * (double)sizeof(float) + work;
+    if (bytes <= 0x1p26) /* asking the system costs more than so much memory */
+        return GPUCONV_OK;
+    const double left = (double)gc_memory_free();
+    if (bytes <= left && frames < 0x1p53)
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_MEMORY,
+                   "a response of %.0f frames and %lld channels takes %.3g GB of memory to make, and %.3g GB are free; "
+                   "shorten it, or lower the rate",
+                   frames, (long long)planes, bytes * 1e-9, left * 1e-9);
+}
+
 gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir) {
     gpuconv_ir *held = (gpuconv_ir *)ir; /* the count is the one part that changes */
     atomic_fetch_add(&held->references, 1);
@@ -133,8 +146,12 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
                        channels);
     if (frames < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
-    if (!(rate > 0) || !isfinite(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
+    if (!gc_ir_rate_fits(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_IR_RATE_MOST,
+                       rate);
+    gpuconv_status fits = gc_ir_fits(channels, (double)frames, 0, error);
+    if (fits)
+        return fits;
     for (int c = 0; c < channels; c++) {
         int64_t finite = finite_until(taps[c], frames);
         if (finite < frames)
@@ -357,6 +374,7 @@ int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
 
 int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
     double most;
+    decibels = decibels < 0 ? decibels : 0;
     gpuconv_ir_peak(ir, &most);
     return most > 0 ? first_at(ir, most * pow(10, decibels / 20)) : 0;
 }

@@ -22,7 +22,16 @@ struct gpuconv_ir {
     char *history;   /* NULL: none */
 };
 
-enum { GC_CHANNELS_MOST = 1024 };
+enum { GC_CHANNELS_MOST = 1024, GC_IR_RATE_MOST = 10000000 };
+
+/* Whether a response may have this rate: 1 to GC_IR_RATE_MOST Hz, not NaN. */
+static inline bool gc_ir_rate_fits(double rate) {
+    return rate >= 1 && rate <= GC_IR_RATE_MOST;
+}
+
+/* Checks, before memory is taken, that planes of `frames` (a whole number, maybe beyond 64 bits) and `work` more bytes
+ * fit into what is free. MEMORY with the numbers. */
+gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error);
 
 static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
     return ir->taps + (int64_t)plane * ir->frames;

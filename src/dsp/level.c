@@ -70,6 +70,8 @@ static int mix_routes(const gpuconv_ir *ir, bool dry, gc_route *route) {
 /* A plane a route: where a route's output also takes the input itself, its taps are no longer anyone else's. */
 gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
     *mixed = NULL;
+    if (!ir->routed)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is mixed with its input");
     if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet,
                        dry);
@@ -78,6 +80,11 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
         return gc_fail_memory(error, "the routes");
     double much = factor_of(wet), straight = factor_of(dry);
     int routes = mix_routes(ir, straight > 0, route);
+    gpuconv_status fits = gc_ir_fits(routes, (double)ir->frames, 0, error);
+    if (fits) {
+        free(route);
+        return fits;
+    }
     gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, routes, routes, ir->frames, ir->rate);
     bool finite = true;
     for (int r = 0; made && r < routes; r++) {
@@ -169,6 +176,8 @@ static int64_t used_frames(const gpuconv_ir *ir, int64_t *first) {
  * energy, as loudness has a gate for what is too quiet.
  */
 static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuconv_error *error) {
+    if (!(ir->rate >= 16 && ir->rate <= 2822400)) /* what libebur128 takes */
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "loudness is measured at 16 to 2822400 Hz, not at %g", ir->rate);
     int64_t first, m = used_frames(ir, &first), steady = (int64_t)(3 * ir->rate) + 1, n = m - 1 + steady;
     double level = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
     double *noise = gc_calloc(n, (int64_t)sizeof *noise), *taps = gc_calloc(m, (int64_t)sizeof *taps);
@@ -199,8 +208,7 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     free(out);
     free(sum);
     if (!good)
-        return gc_fail(error, GPUCONV_ERROR_MEMORY, "the loudness of a response at %g Hz could not be measured",
-                       ir->rate);
+        return gc_fail_memory(error, "the response's loudness");
     *decibels = 10 * log10(before / after) + 20 * log10(level);
     return GPUCONV_OK;
 }

@@ -1,4 +1,5 @@
 /* What can be done to a response before it is used, in time: cutting, fading, turning round, delaying, resampling. */
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "ir.h"
@@ -103,6 +104,9 @@ gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir
     *delayed = NULL;
     if (frames < 0 || frames > INT64_MAX / 2 - ir->frames)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a delay has 0 frames or more");
+    gpuconv_status fits = gc_ir_fits(ir->planes, (double)ir->frames + (double)frames, 0, error);
+    if (fits)
+        return fits;
     gpuconv_ir *made = window_of(ir, -frames, ir->frames + frames);
     if (!made)
         return no_memory(error);
@@ -132,13 +136,38 @@ gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv
 /* Frames, as recorded, that the interpolation is given room for before the first one. */
 enum { LEAD_ROOM = 2048 };
 
+/* Between rates that differ by more, the converter's filters alone take seconds. */
+static const double ratio_most = 1000;
+
 /* How much of a plane's energy may be lost for the sake of beginning at time zero: -60 dB is under any noise floor. */
 static const double lost_most = 1e-6, lead_least = 1e-12;
+
+/* Frames that the converter gets or gives in one call, between two looks at the flag. */
+enum { PIECE = 1 << 16 };
+
+/* Feeds `frames` of `from` and takes `n` frames to `to`, zeros where the converter gives no more. NULL, or what went
+ * wrong; ends early once cancelled. */
+static soxr_error_t pass(soxr_t converter, const float *from, int64_t frames, float *to, int64_t n) {
+    int64_t fed = 0, taken = 0;
+    bool dry = false; /* the end of the input is told, and nothing comes any more */
+    while (taken < n && !dry && !gc_cancelled()) {
+        size_t used, done;
+        const bool more = fed < frames;
+        soxr_error_t failure =
+            soxr_process(converter, more ? from + fed : NULL, more ? (size_t)gc_min(PIECE, frames - fed) : 0, &used,
+                         to + taken, (size_t)gc_min(PIECE, n - taken), &done);
+        if (failure)
+            return failure;
+        fed += more ? (int64_t)used : 0;
+        taken += (int64_t)done;
+        dry = !more && done == 0;
+    }
+    return NULL;
+}
 
 /* One plane of `room` + frames, through the converter. */
 static gpuconv_status convert(const float *taps, int64_t frames, int64_t room, double ratio, float *to, int64_t n,
                               gpuconv_error *error) {
-    size_t used, done;
     /* A response is a density over time: its sum, not its height, must survive. */
     soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
     io.scale = 1 / ratio;
@@ -148,9 +177,14 @@ static gpuconv_status convert(const float *taps, int64_t frames, int64_t room, d
     if (!padded)
         return no_memory(error);
     memcpy(padded + room, taps, (size_t)frames * sizeof *padded);
-    soxr_error_t failure = soxr_oneshot(1, ratio, 1, padded, (size_t)(room + frames), &used, to, (size_t)n, &done, &io,
-                                        &quality, &runtime);
+    soxr_error_t failure = NULL;
+    soxr_t converter = soxr_create(1, ratio, 1, &failure, &io, &quality, &runtime);
+    if (!failure)
+        failure = pass(converter, padded, room + frames, to, n);
+    soxr_delete(converter);
     free(padded);
+    if (gc_cancelled())
+        return gc_fail_cancelled(error, "the resampled response");
     return failure ? gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", failure) : GPUCONV_OK;
 }
 
@@ -177,8 +211,11 @@ static int64_t find_lead(const float *taps, int64_t room, int64_t n) {
 static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rate, gpuconv_ir **made,
                                   gpuconv_error *error) {
     double length = ceil((double)ir->frames * ratio);
-    if (!(length < 0x1p53))
-        return gc_fail_memory(error, "the resampled response");
+    /* All planes twice, with the room before them, and one as it was recorded. */
+    gpuconv_status fits =
+        gc_ir_fits(ir->planes, length, 4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
+    if (fits)
+        return fits;
     int64_t frames = gc_max(1, (int64_t)length), before = 0;
     /* Whole numbers of frames on both sides keep time zero on a frame: ratios of rates are those of integers here. */
     int64_t least = gc_max(64, gc_min(LEAD_ROOM, (int64_t)(65536 / ratio)));
@@ -212,10 +249,15 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
 
 gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
     *resampled = NULL;
-    if (!(rate > 0) || !isfinite(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
+    const double ratio = rate / ir->rate;
+    if (!gc_ir_rate_fits(rate) || !(ratio >= 1 / ratio_most && ratio <= ratio_most))
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "a response of %g Hz is resampled to 1 to %d Hz, and to %g times its rate or a part of that at the "
+            "most, not to %g Hz",
+            ir->rate, GC_IR_RATE_MOST, ratio_most, rate);
     gpuconv_ir *made;
-    gpuconv_status status = interpolate(ir, rate / ir->rate, rate, &made, error);
+    gpuconv_status status = interpolate(ir, ratio, rate, &made, error);
     if (status)
         return status;
     if (made->lead > 0)

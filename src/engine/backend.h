@@ -37,6 +37,7 @@ struct gpuconv_plan {
     int64_t chunk;    /* frames */
     int slots;        /* chunks in flight at most */
     double predicted; /* seconds for the expected frames */
+    double compared;  /* what algorithms of this backend are compared by; 0: by predicted */
     char why[256], note[256];
 };
 
@@ -71,8 +72,8 @@ typedef struct gc_backend {
     /* Is the processor there, and what is it? DEVICE with a reason when not. */
     gpuconv_status (*probe)(const gpuconv_config *config, gc_device *device, gpuconv_error *error);
 
-    /* Fills plan->schedule, chunk, slots and predicted for one algorithm (never AUTO); plan->ir and plan->device are
-     * set. UNSUPPORTED with a reason when it cannot. */
+    /* Fills plan->schedule, chunk, slots, predicted and, where it differs from predicted, compared for one algorithm
+     * (never AUTO); plan->ir and plan->device are set. UNSUPPORTED with a reason when it cannot. */
     gpuconv_status (*plan)(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error);
 

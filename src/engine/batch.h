@@ -43,8 +43,8 @@ typedef struct gc_batch_backend {
     /* A lane with room for so many bytes each way and so many items. DEVICE, MEMORY (here or on the device). */
     gpuconv_status (*lane)(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error);
 
-    /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: as a plan for
-     * one thread would. NULL: always. */
+    /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: it plans as
+     * an engine does, so that the bytes are the same. NULL: always. */
     bool (*suits)(gc_lane *lane, const gpuconv_ir *ir, int64_t frames);
     void *(*in)(gc_lane *lane); /* host memory */
     const void *(*out)(gc_lane *lane);

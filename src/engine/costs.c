@@ -5,14 +5,19 @@
 #include "../core/folder.h"
 #include "../core/output_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define HEADER "gpuconv costs 3"
+
+enum { FILE_MOST = 16384 }; /* bytes; a file that was written here has less than 2048 */
 
 /* Measured on a common server core (AVX-512) and on an H200 of 132 multiprocessors. */
 static const double reference_multiprocessors = 132;
@@ -51,39 +56,66 @@ bool gc_costs_path(char *path, size_t size) {
     return home && *home == '/' && (size_t)snprintf(path, size, "%s/.cache/gpuconv/costs", home) < size;
 }
 
-/* Nothing of a file that is not wholly understood. */
-static bool load(gc_costs *c) {
-    char path[4096], line[256];
-    bool seen[GC_COSTS] = {false}, good = false;
-    if (!gc_costs_path(path, sizeof path))
-        return false;
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return false;
-    *c = (gc_costs){0};
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *value = strchr(line, ' ');
-        if (strcmp(line, HEADER) == 0) {
-            good = true;
-        } else if (strncmp(line, "cpu: ", 5) == 0) {
-            snprintf(c->cpu, sizeof c->cpu, "%.127s", line + 5);
-        } else if (strncmp(line, "cuda: ", 6) == 0) {
-            snprintf(c->cuda, sizeof c->cuda, "%.127s", line + 6);
-        } else if (value) {
-            *value++ = '\0';
-            for (int i = 0; i < GC_COSTS; i++) {
-                if (strcmp(line, built_in[i].name) == 0) {
-                    c->seconds[i] = strtod(value, NULL);
-                    seen[i] = c->seconds[i] > 0 && c->seconds[i] < 1e3;
-                }
-            }
+/* Takes a line `name value`; *seen tells which figures were good. */
+static void take_figure(const char *line, gc_costs *c, bool seen[GC_COSTS]) {
+    for (int i = 0; i < GC_COSTS; i++) {
+        size_t length = strlen(built_in[i].name);
+        if (strncmp(line, built_in[i].name, length) == 0 && line[length] == ' ') {
+            char *end;
+            c->seconds[i] = strtod(line + length + 1, &end);
+            seen[i] = end != line + length + 1 && !*end && c->seconds[i] > 0 && c->seconds[i] < 1e3;
         }
     }
-    fclose(f); /* read only: nothing can be lost */
+}
+
+bool gc_costs_parse(const char *text, size_t size, gc_costs *c) {
+    bool seen[GC_COSTS] = {false}, good = false;
+    *c = (gc_costs){0};
+    for (size_t at = 0; at < size;) {
+        char line[256];
+        const char *begin = text + at, *newline = memchr(begin, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - begin) : size - at;
+        if (length >= sizeof line || memchr(begin, '\0', length))
+            return false;
+        memcpy(line, begin, length);
+        line[length] = '\0';
+        at += length + 1;
+        if (strcmp(line, HEADER) == 0)
+            good = true;
+        else if (strncmp(line, "cpu: ", 5) == 0)
+            snprintf(c->cpu, sizeof c->cpu, "%.127s", line + 5);
+        else if (strncmp(line, "cuda: ", 6) == 0)
+            snprintf(c->cuda, sizeof c->cuda, "%.127s", line + 6);
+        else
+            take_figure(line, c, seen);
+    }
     for (int i = 0; i < GC_COSTS; i++)
         good = good && (seen[i] || (i >= GC_COST_CUDA_TAP && !*c->cuda));
     return good;
+}
+
+/* Reads the file, if it is a regular one of no more than FILE_MOST bytes; a FIFO or a device is not waited for. */
+static bool load(gc_costs *c) {
+    char path[4096], text[FILE_MOST];
+    struct stat st;
+    size_t size = 0;
+    if (!gc_costs_path(path, sizeof path))
+        return false;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < FILE_MOST;
+    while (good && size < sizeof text) {
+        ssize_t got = read(fd, text + size, sizeof text - size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        good = got >= 0;
+        if (got <= 0)
+            break;
+        size += (size_t)got;
+    }
+    close(fd); /* read only: nothing can be lost */
+    return good && size < sizeof text && gc_costs_parse(text, size, c);
 }
 
 static gc_costs measured;

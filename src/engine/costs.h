@@ -42,6 +42,10 @@ gc_costs gc_costs_of_cuda(const char *name, int multiprocessors);
 /* Where they are kept; false: neither XDG_CACHE_HOME nor HOME says. */
 bool gc_costs_path(char *path, size_t size);
 
+/* Reads the text of such a file, `size` bytes without a zero at their end. False: it is not wholly understood, or says
+ * nothing of a figure. */
+bool gc_costs_parse(const char *text, size_t size, gc_costs *costs);
+
 /* Writes them whole or not at all. FILE */
 gpuconv_status gc_costs_save(const gc_costs *costs, gpuconv_error *error);
 

@@ -67,6 +67,27 @@ static gpuconv_plan *blank(const gpuconv_ir *ir) {
     return plan;
 }
 
+/* A GPU plans inputs of unknown length for so many frames (backend/cuda/cost.c). Longer inputs are planned for as many,
+ * so that a pipe and a file with the same samples give the same bytes; the CPU's planner has its own length. */
+static const int64_t cuda_long_input = INT64_C(600) * 48000;
+
+/* Asks the backend for a plan by one algorithm. */
+static gpuconv_status plan_by(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                              gpuconv_error *error) {
+    gpuconv_config considered = *config;
+    if (plan->backend->id == GPUCONV_BACKEND_CUDA)
+        considered.frames = gc_min(config->frames, cuda_long_input);
+    gpuconv_status status = plan->backend->plan(plan, algorithm, &considered, error);
+    if (!status && considered.frames < config->frames)
+        plan->predicted *= (double)config->frames / (double)considered.frames;
+    return status;
+}
+
+/* What algorithms of one backend are compared by, seconds. */
+static double compared(const gpuconv_plan *plan) {
+    return plan->compared > 0 ? plan->compared : plan->predicted;
+}
+
 /* The best algorithm of one backend, with the reason in plan->why. */
 static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
                               gpuconv_error *error) {
@@ -76,29 +97,31 @@ static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, con
         return status;
     if (config->algorithm) {
         snprintf(plan->why, sizeof plan->why, "%s was asked for", gpuconv_algorithm_name(config->algorithm));
-        return backend->plan(plan, config->algorithm, config, error);
+        return plan_by(plan, config->algorithm, config, error);
     }
-    gpuconv_plan best = {.predicted = HUGE_VAL};
+    gpuconv_plan best = {.compared = HUGE_VAL};
     char others[128] = "";
     double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
         seconds[a] = HUGE_VAL;
-        if (backend->plan(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+        if (plan_by(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
             continue;
         seconds[a] = plan->predicted;
-        if (plan->predicted < best.predicted) {
+        if (compared(plan) < best.compared) {
             best.schedule = plan->schedule;
             best.chunk = plan->chunk;
             best.slots = plan->slots;
             best.predicted = plan->predicted;
+            best.compared = compared(plan);
         }
     }
-    if (!(best.predicted < HUGE_VAL))
+    if (!(best.compared < HUGE_VAL))
         return GPUCONV_ERROR_UNSUPPORTED; /* the last reason stands in *error */
     plan->schedule = best.schedule;
     plan->chunk = best.chunk;
     plan->slots = best.slots;
     plan->predicted = best.predicted;
+    plan->compared = best.compared;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
         size_t used = strlen(others);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)

@@ -5,6 +5,7 @@
  */
 #include "acoustics.h"
 
+#include "../core/cancel.h"
 #include "../core/memory.h"
 #include "../dsp/fourier.h"
 
@@ -24,6 +25,7 @@ static bool filter(double *samples, int64_t frames, double rate, double band) {
     memcpy(re, samples, (size_t)frames * sizeof *re);
     bool good = gc_fourier(re, im, points, -1);
     for (int64_t k = 0; k < points && good; k++) {
+        good = k % 65536 != 0 || !gc_cancelled();
         double hz = (double)(k <= points / 2 ? k : points - k) * rate / (double)points;
         double off = hz > 0 ? fabs(log2(hz / band)) : 10, edge = (off - 0.5) * 6; /* -0.5 .. 0.5 across the flank */
         double weight = edge <= -0.5 ? 1 : edge >= 0.5 ? 0 : 0.5 - 0.5 * sin(pi * edge);

@@ -2,6 +2,7 @@
 #include "sweep.h"
 
 #include "../audio/file.h"
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/fourier.h"
@@ -12,6 +13,11 @@
 #include <string.h>
 
 static const double pi = 3.14159265358979323846;
+
+/* Whether to give up in a long loop, at frame i of it. */
+static bool cancelled_at(int64_t i) {
+    return i % 65536 == 65535 && gc_cancelled();
+}
 
 gc_sweep gc_sweep_default(void) {
     return (gc_sweep){.rate = 48000, .seconds = 10, .from = 10, .to = 0, .level = -6, .silence = 3};
@@ -38,7 +44,7 @@ static double fade(int64_t i, int64_t n, double rate) {
 }
 
 gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error *error) {
-    double to = s->to > 0 ? s->to : s->rate / 2;
+    double to = s->to != 0 ? s->to : s->rate / 2;
     gpuconv_status status = check(s, to, error);
     if (status)
         return status;
@@ -47,13 +53,15 @@ gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error
     if (!samples)
         return gc_fail_memory(error, path);
     double peak = pow(10, s->level / 20), grow = log(to / s->from);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !cancelled_at(i); i++) {
         double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
         samples[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
     }
     gc_audio_info like = gc_audio_floats(1, (int)s->rate, frames);
-    gc_writer *writer;
-    status = gc_writer_new(path, NULL, &like, 1, frames, &writer, error);
+    gc_writer *writer = NULL;
+    status = gc_cancelled() ? gc_fail_cancelled(error, path) : GPUCONV_OK;
+    if (!status)
+        status = gc_writer_new(path, NULL, &like, 1, frames, &writer, error);
     if (!status && gc_writer_pcm(writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a sweep is written as floats, into a WAV for example", path);
     if (!status)
@@ -73,9 +81,9 @@ static void widen(const float *from, double *to, int64_t n, int64_t points) {
 /* R / X, with something added to |X|^2 where the sweep has next to nothing, so that noise there is not blown up. */
 static void divide(double *re, double *im, const double *xr, const double *xi, int64_t points) {
     double most = 0;
-    for (int64_t k = 0; k < points; k++)
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++)
         most = fmax(most, xr[k] * xr[k] + xi[k] * xi[k]);
-    for (int64_t k = 0; k < points; k++) {
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++) {
         double power = xr[k] * xr[k] + xi[k] * xi[k], add = power < 1e-6 * most ? 1e-6 * most : 0;
         double a = re[k], b = im[k], scale = 1 / (power + add);
         re[k] = (a * xr[k] + b * xi[k]) * scale;

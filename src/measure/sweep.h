@@ -7,7 +7,7 @@
 
 typedef struct gc_sweep {
     double rate, seconds; /* of the sweep itself */
-    double from, to;      /* Hz */
+    double from, to;      /* Hz; to 0: half of the rate, and only 0 */
     double level;         /* dBFS of its peaks */
     double silence;       /* seconds behind it, in which the room rings out */
 } gc_sweep;

@@ -4,6 +4,7 @@
  * only.
  */
 #include "../audio/file.h"
+#include "../core/cancel.h"
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
@@ -50,8 +51,15 @@ static gpuconv_status read_excerpt(const gpuconv_job *job, const gpuconv_ir *ir,
         most = gc_min(most, info->frames);
     most = gc_min(most, INT64_C(1) << 26);
     x->samples = gc_calloc(most, x->channels * (int64_t)sizeof *x->samples);
-    status = x->samples ? gc_reader_read_floats(reader, x->samples, most, &x->frames, error)
-                        : gc_fail_memory(error, "the comparison");
+    status = x->samples ? GPUCONV_OK : gc_fail_memory(error, "the comparison");
+    for (int64_t got = 1; !status && got > 0 && x->frames < most; x->frames += got) {
+        const int64_t piece = gc_min(INT64_C(1) << 20, most - x->frames);
+        status = gc_cancelled()
+                     ? gc_fail_cancelled(error, "the comparison")
+                     : gc_reader_read_floats(reader, x->samples + x->frames * x->channels, piece, &got, error);
+        if (status)
+            got = 0;
+    }
     *seconds = (double)x->frames / info->rate;
     gc_reader_free(reader);
     return status;
@@ -65,6 +73,8 @@ static gpuconv_status feed(gpuconv_engine *engine, const gpuconv_plan *plan, con
     bool flushed = false;
     while (!status && taken < total) {
         const void *raw;
+        if (gc_cancelled())
+            return GPUCONV_ERROR_CANCELLED;
         int64_t frames;
         if (given * chunk < total && given * chunk - taken <= lag * chunk) {
             void *in;

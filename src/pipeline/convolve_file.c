@@ -1,5 +1,6 @@
 /* gpuconv_convolve_file: a job's response and plan, the passage from file to file, and what is told of it. */
 #include "../audio/file.h"
+#include "../core/cancel.h"
 #include "../core/clock.h"
 #include "../core/error.h"
 #include "../core/memory.h"
@@ -155,6 +156,9 @@ static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, c
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
     gpuconv_preparation p = job->preparation;
+    gpuconv_status refused = gc_preparation_check(&p, error);
+    if (refused)
+        return refused;
     double gain = p.gain, wet = p.wet, dry = p.dry;
     p.gain = p.wet = 0;
     p.dry = -HUGE_VAL;
@@ -185,8 +189,11 @@ static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info 
                                     gc_transfer *t, gpuconv_error *error) {
     int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
     double keep = (double)lead + job->tail * in->rate;
-    if (!(job->tail >= 0) || !(job->tail_floor <= 0))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a tail has 0 seconds or more, and its floor lies below 0 dBFS");
+    if (!(job->tail >= 0) || !(job->tail_floor <= 0 && job->tail_floor >= -300))
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "a tail has 0 seconds or more, and its floor lies below 0 dBFS, down to -300; not %g s and %g dBFS",
+            job->tail, job->tail_floor);
     switch (job->mode) {
     case GPUCONV_MODE_FULL:
         t->skip = lead;
@@ -264,10 +271,14 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     }
     gpuconv_engine_free(through->engine);
     gc_writer_free(through->writer);
+    const bool whole = !status;
     if (!status && job->compare)
         status = gc_compare(job, ir, plan, report, error);
     if (!status && job->plot)
         status = gc_draw_job(job, ir, error);
+    if (whole && status == GPUCONV_ERROR_CANCELLED)
+        gc_fail(error, status, "%s: written whole; then interrupted while %s", job->output,
+                job->compare ? "comparing or drawing" : "drawing");
     gpuconv_plan_free(plan);
     gpuconv_ir_free(ir);
     gpuconv_ir_free(shaped);
@@ -297,8 +308,8 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
                                .limit = -1,
                                .progress = job->progress ? progress : NULL,
                                .context = &t,
-                               .cancel = job->cancel};
-    const gc_input_wish wish = {.raw = job->raw, .cancel = job->cancel};
+                               .cancel = gc_cancel_flag()};
+    const gc_input_wish wish = {.raw = job->raw, .cancel = gc_cancel_flag()};
     gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;
@@ -313,10 +324,8 @@ static bool passes_once(const char *path) {
     return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
-gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
-                                     gpuconv_error *error) {
-    gpuconv_error local = {0};
-    error = error ? error : &local;
+static gpuconv_status run_job(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
+                              gpuconv_error *error) {
     if (!job->input || !job->response || !job->output)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job names an input, a response and an output");
     bool once = passes_once(job->input), out_once = passes_once(job->output);
@@ -336,5 +345,16 @@ gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_confi
         cpu.backend = GPUCONV_BACKEND_CPU;
         status = attempt(job, &cpu, report, false, error);
     }
+    return status;
+}
+
+gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
+                                     gpuconv_error *error) {
+    gpuconv_error local = {0};
+    const volatile int *before = gc_cancel_flag();
+    if (job->cancel)
+        gpuconv_cancel_set(job->cancel);
+    gpuconv_status status = run_job(job, config, report, error ? error : &local);
+    gpuconv_cancel_set(before);
     return status;
 }

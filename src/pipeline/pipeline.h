@@ -11,6 +11,9 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *prepar
 /* Returns whether a response of this name is read as a matrix, which names further files. */
 bool gc_is_matrix(const char *path);
 
+/* Checks every value of a preparation. ARGUMENT */
+gpuconv_status gc_preparation_check(const gpuconv_preparation *preparation, gpuconv_error *error);
+
 /* Draws the job's input, output and response, as it was used, into job->plot. ARGUMENT, UNSUPPORTED (no gnuplot), FILE,
  * MEMORY. */
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);

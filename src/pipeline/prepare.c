@@ -2,6 +2,7 @@
 #include "../audio/file.h"
 #include "../core/error.h"
 #include "../core/memory.h"
+#include "../dsp/ir.h"
 #include "pipeline.h"
 
 #include <math.h>
@@ -114,13 +115,23 @@ static gpuconv_status take(step s, const gpuconv_ir *ir, const wish *w, gpuconv_
     }
 }
 
-static gpuconv_status check(const gpuconv_preparation *p, gpuconv_error *error) {
+gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error *error) {
     if (!(p->start >= 0 && p->length >= 0 && p->fade >= 0 && p->predelay >= 0 && p->start <= 1e6 && p->length <= 1e6 &&
           p->fade <= 1e6 && p->predelay <= 1e6))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "start, length, fade and predelay of a response are 0 to 1000000 seconds");
     if (!in_range(p->gain))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain lies within -200 and 200 dB, not %g", p->gain);
+    if (!(p->trim == 0 || (p->trim < 0 && p->trim >= -300)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "trimming begins between -300 and 0 dB, not at %g", p->trim);
+    if (!(p->stretch == 0 || (p->stretch >= 0.01 && p->stretch <= 100)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is stretched to 0.01 to 100 times its length, not %g",
+                       p->stretch);
+    if (!(in_range(p->wet) || p->wet <= -HUGE_VAL) || !(in_range(p->dry) || p->dry <= -HUGE_VAL))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", p->wet,
+                       p->dry);
+    if (p->thens < 0)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a number of responses in series is 0 or more, not %d", p->thens);
     if (p->thens > 0 && !p->then)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no responses in series where %d were announced", p->thens);
     return GPUCONV_OK;
@@ -136,7 +147,10 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int
     gpuconv_error inner = {0};
     gpuconv_ir *now = NULL, *next;
     *ir = NULL;
-    gpuconv_status status = check(p, error);
+    gpuconv_status status = gc_preparation_check(p, error);
+    if (!status && !gc_ir_rate_fits(rate))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_IR_RATE_MOST,
+                         rate);
     if (!status)
         status = load(path, rate, cancel, &now, error);
     wish w = {p, inputs, 0, rate, cancel};

@@ -18,16 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gpuconv_status engine_failed(const gc_transfer *t, gpuconv_status status, gpuconv_error *error) {
-    return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
-}
-
 static gpuconv_status interrupted(const gc_transfer *t, gpuconv_error *error) {
     return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->output);
 }
 
 static bool cancelled(const gc_transfer *t) {
     return t->cancel && *t->cancel;
+}
+
+/* The engine's threads look at the flag too, so that it may be the first to know. */
+static gpuconv_status engine_failed(const gc_transfer *t, gpuconv_status status, gpuconv_error *error) {
+    if (status == GPUCONV_ERROR_CANCELLED && cancelled(t))
+        return interrupted(t, error);
+    return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
 }
 
 /* Interleaved frames to the file, in its own format. */
@@ -64,6 +67,8 @@ static gpuconv_status put_held(gc_transfer *t, gpuconv_error *error) {
 }
 
 static gpuconv_status hold(gc_transfer *t, const float *samples, int64_t frames, gpuconv_error *error) {
+    if (frames == 0) /* there may be no room yet to copy nothing into */
+        return GPUCONV_OK;
     if (t->held_frames + frames > t->held_room) {
         int64_t room = gc_max(2 * t->held_room, t->held_frames + frames);
         float *larger = gc_calloc(room, t->outputs * (int64_t)sizeof *larger);

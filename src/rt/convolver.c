@@ -1,6 +1,7 @@
 /* Head and stages, and the counters between the callback and the workers. */
 #include "convolver.h"
 
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/fft.h"
@@ -75,7 +76,7 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     float *block = gc_calloc(2 * plan->hop, sizeof *block);
     bool made = s->spectra && s->delay && s->out && s->work && s->list && block;
     for (int p = 0; made && p < ir->planes; p++)
-        for (int64_t k = 0; k < plan->partitions; k++) {
+        for (int64_t k = 0; k < plan->partitions && !gc_cancelled(); k++) {
             int64_t from = plan->offset + k * plan->hop, n = gc_min(plan->hop, ir->frames - from);
             memset(block, 0, (size_t)plan->hop * sizeof *block);
             for (int64_t i = 0; i < n; i++)
@@ -83,7 +84,7 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
             gc_fft_forward(s->fft, block, s->spectra + (p * plan->partitions + k) * s->stride);
         }
     free(block);
-    return made;
+    return made && !gc_cancelled();
 }
 
 gpuconv_status gc_rt_convolver_new(const gpuconv_ir *whole, int64_t block, double rate, const gc_rt_far *far,

@@ -342,11 +342,18 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
                                const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
     *realtime = NULL;
     gpuconv_realtime_config chosen = *config;
-    chosen.rate = chosen.rate > 0 ? chosen.rate : 48000;
+    chosen.rate = chosen.rate != 0 ? chosen.rate : 48000;
     chosen.block = chosen.block ? chosen.block : 256;
     chosen.threads = chosen.threads ? chosen.threads : 1;
+    if (!ir->routed)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is played");
+    if (!gc_ir_rate_fits(chosen.rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1 to %d Hz, or 0 for 48000, not %g", GC_IR_RATE_MOST,
+                       chosen.rate);
+    if (chosen.device < -1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, or -1, not %d", chosen.device);
     if (chosen.block < 1 || chosen.block > BLOCK_MOST || chosen.threads < 1 || chosen.threads > THREADS_MOST ||
-        !(chosen.rate <= 1e7) || chosen.latency < 0 || chosen.latency > LATENCY_MOST)
+        chosen.latency < 0 || chosen.latency > LATENCY_MOST)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "a block is 1 to %d frames, threads 1 to %d, latency 0 to %d frames, not %d, %d and %lld",
                        BLOCK_MOST, THREADS_MOST, LATENCY_MOST, chosen.block, chosen.threads, (long long)chosen.latency);
@@ -407,6 +414,8 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
 gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     if (!(seconds >= 0 && seconds <= 60))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an exchange takes 0 to 60 seconds, not %g", seconds);
+    if (!ir->routed)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is played");
     if (ir->inputs != r->inputs || ir->outputs != r->outputs)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%d to %d channels cannot take the place of %d to %d", ir->inputs,
                        ir->outputs, r->inputs, r->outputs);

@@ -2,6 +2,7 @@
 #include "make.h"
 
 #include "../audio/file.h"
+#include "../core/cancel.h"
 #include "../core/error.h"
 #include "../core/memory.h"
 #include "../dsp/ir.h"
@@ -31,19 +32,19 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpucon
     *room = (struct room){.share = {0.9, 1.1, 1.0, 0.9, 1.3, 0.8}, .scattering = 0.2};
     double volume = 1;
     for (int axis = 0; axis < 3; axis++) {
-        room->size[axis] = s->size[axis] > 0 ? s->size[axis] : usual[axis];
+        room->size[axis] = s->size[axis] != 0 ? s->size[axis] : usual[axis];
         if (!(room->size[axis] >= 1.5 && room->size[axis] <= 200))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room measures 1.5 to 200 m each way, not %g",
                            room->size[axis]);
         volume *= room->size[axis];
     }
-    double rt60 = s->rt60 > 0 ? s->rt60 : least(0.15 * cbrt(volume), 6);
+    double rt60 = s->rt60 != 0 ? s->rt60 : least(0.15 * cbrt(volume), 6);
     if (!(rt60 >= 0.1 && rt60 <= 20))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room's RT60 is 0.1 to 20 s, not %g", rt60);
     fill_decay(room, rt60);
     room->mixing = 0.06 + 0.004 * cbrt(volume);
     room->seconds = 1.1 * rt60 + 0.1;
-    double room_left = 0.8 * room->size[0] - 0.2, distance = s->distance > 0 ? s->distance : 0.35 * room->size[0];
+    double room_left = 0.8 * room->size[0] - 0.2, distance = s->distance != 0 ? s->distance : 0.35 * room->size[0];
     if (!(distance >= 0.3 && distance <= room_left))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "source and microphones of this room are 0.3 to %.1f m apart, not %g", room_left, distance);
@@ -70,10 +71,10 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpucon
 static gpuconv_status describe_plate(const gc_synth *s, struct plate *plate, gpuconv_error *error) {
     *plate = gc_plate_default();
     for (int axis = 0; axis < 2; axis++)
-        plate->size[axis] = s->size[axis] > 0 ? s->size[axis] : plate->size[axis];
+        plate->size[axis] = s->size[axis] != 0 ? s->size[axis] : plate->size[axis];
     if (!(plate->size[0] >= 0.2 && plate->size[0] <= 5 && plate->size[1] >= 0.2 && plate->size[1] <= 5))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate measures 0.2 to 5 m each way");
-    if (s->rt60 > 0) { /* both parts of its losses in proportion: the default has 2.1 s at 1 kHz */
+    if (s->rt60 != 0) { /* both parts of its losses in proportion: the default has 2.1 s at 1 kHz */
         double usual = 1 / (1 / plate->decay_low + 1000 * plate->decay_slope), part = s->rt60 / usual;
         if (!(s->rt60 >= 0.1 && s->rt60 <= 20))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate's RT60 is 0.1 to 20 s, not %g", s->rt60);
@@ -111,7 +112,7 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
     default:
         good = gc_telephone_response(sound);
     }
-    good = good && gc_sound_level(sound);
+    good = good && !gc_cancelled() && gc_sound_level(sound);
     return status ? status : good ? GPUCONV_OK : gc_fail_memory(error, "the response");
 }
 

@@ -25,8 +25,8 @@ typedef struct gc_synth {
 /* A stereo room at 48000 Hz. */
 gc_synth gc_synth_default(void);
 
-/* At unity gain for pink noise, as 24-bit samples or what the file's name stands for. ARGUMENT, FILE, FORMAT, MEMORY.
- */
+/* At unity gain for pink noise, as 24-bit samples or what the file's name stands for. ARGUMENT (a value outside its
+ * range; only 0 stands for a default, not NaN and nothing negative), FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_synth_write(const gc_synth *synth, const char *path, gpuconv_error *error);
 
 #endif

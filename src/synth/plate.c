@@ -6,6 +6,7 @@
  * reverberation, ICA 2016; Arcas and Chaigne, On the quality of plate reverberation, 2010). */
 #include "responses.h"
 
+#include "../core/cancel.h"
 #include "../core/memory.h"
 
 #include <math.h>
@@ -106,7 +107,7 @@ bool gc_plate_response(const struct plate *plate, gc_sound *sound) {
     struct mode *modes = find_modes(plate, &count);
     if (!modes)
         return false;
-    for (size_t i = 0; i < count; i += LANES)
+    for (size_t i = 0; i < count && !gc_cancelled(); i += LANES)
         run_modes(&modes[i], sound);
     free(modes);
     gc_sound_fade(sound, 24, sound->frames / 5);

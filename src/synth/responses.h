@@ -25,7 +25,8 @@ struct room {
     struct receiver receiver[2];
 };
 
-/* Each makes a sound, to be freed in any case. False: no memory. */
+/* Each makes a sound, to be freed in any case. False: no memory. Once the thread's flag is raised (core/cancel.h) the
+ * sound is not complete. */
 
 /* Channels: every receiver of the first source, then every receiver of the second. */
 bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);

@@ -8,6 +8,7 @@
  * Everything is built per third of an octave and summed in the frequency domain, where the weights add up to one. */
 #include "responses.h"
 
+#include "../core/cancel.h"
 #include "../core/memory.h"
 #include "../dsp/fourier.h"
 
@@ -111,7 +112,7 @@ static bool find_images(const struct room *room, const double source[3], const s
     int most[3];
     for (int axis = 0; axis < 3; axis++)
         most[axis] = (int)ceil(reach / (2 * room->size[axis])) + 1;
-    for (int x = -most[0]; x <= most[0]; x++)
+    for (int x = -most[0]; x <= most[0] && !gc_cancelled(); x++)
         for (int y = -most[1]; y <= most[1]; y++)
             for (int z = -most[2]; z <= most[2]; z++)
                 for (int mirror = 0; mirror < 8; mirror++) {
@@ -205,7 +206,7 @@ static void render_band(const struct room *room, const struct images *images, co
                         double *samples, long frames) {
     double loss[6], air = air_absorption(band_centre(band));
     wall_losses(room, band, loss);
-    for (size_t i = 0; i < images->count; i++) {
+    for (size_t i = 0; i < images->count && !(i % 4096 == 4095 && gc_cancelled()); i++) {
         const struct image *image = &images->item[i];
         double nepers = air * image->distance;
         for (int wall = 0; wall < 6; wall++)
@@ -214,7 +215,7 @@ static void render_band(const struct room *room, const struct images *images, co
     }
     double like = shared ? likeness(room, band_centre(band)) : 0;
     double rate = NEPERS_60DB / wall_decay(room, band) + air * SPEED;
-    for (long n = 0; n < frames; n++) {
+    for (long n = 0; n < frames && !(n % 65536 == 65535 && gc_cancelled()); n++) {
         double pulse = shared ? like * shared[n] + sqrt(1 - like * like) * pulses[n] : pulses[n];
         samples[n] += pulse * tail_envelope(room, receiver, direct, rate, start + (double)n / RATE);
     }

@@ -5,6 +5,7 @@
  * allpasses for the low chirps, plain ones of the opposite sign for the faint quick ones above. */
 #include "responses.h"
 
+#include "../core/cancel.h"
 #include "../core/memory.h"
 
 #include <math.h>
@@ -81,7 +82,7 @@ bool gc_spring_response(double seconds, gc_sound *sound) {
     double *one = gc_calloc(sound->frames, (int64_t)sizeof *one);
     bool good = one != NULL;
     struct noise noise = gc_noise_seed(1939);
-    for (int s = 0; s < SPRINGS && good; s++) {
+    for (int s = 0; s < SPRINGS && good && !gc_cancelled(); s++) {
         for (long n = 0; n < sound->frames; n++)
             one[n] = 0;
         good = run_spring(&tank[s], &noise, one, sound->frames);

@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     p.length = 0.01;
     const char *path = fuzz_file("file.wav", data, size);
     double rate = 48000;
-    if (!gpuconv_ir_load(path, &ir, NULL)) /* at its own rate: the converter is somebody else's, and slow to set up */
-        rate = gpuconv_ir_rate(ir);
+    if (!gpuconv_ir_load(path, &ir, NULL)) /* mostly at its own rate: the converter is slow to set up */
+        rate = gpuconv_ir_rate(ir) * (size % 256 == 0 ? 2 : size % 256 == 1 ? 0.45 : 1);
     gpuconv_ir_free(ir);
     gpuconv_status status = gpuconv_ir_prepare(path, &p, 1 + (wish & 1), rate, &ir, &error);
     if (!status == !ir || (status && !*error.message))

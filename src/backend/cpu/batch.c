@@ -71,15 +71,16 @@ static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **l
     return GPUCONV_OK;
 }
 
-/* What the command alone would do: a file gives the same bytes either way. Partitions are left to the engine. */
+/* Plans as the command alone does, whatever its threads, so that a file gives the same bytes either way. Partitions are
+ * left to the engine. */
 static bool suits(gc_lane *l, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
     gpuconv_error none;
     double least = HUGE_VAL;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
         if (gc_cpu_plan_by(&l->costs, &plan, (gpuconv_algorithm)a, frames, &none) == GPUCONV_OK &&
-            plan.predicted < least) {
-            least = plan.predicted;
+            plan.compared < least) {
+            least = plan.compared;
             l->schedule = plan.schedule;
         }
     }

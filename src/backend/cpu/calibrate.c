@@ -1,6 +1,7 @@
 /* What operations cost on one core here. */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
@@ -31,7 +32,7 @@ static double level(const bench *b, int64_t points) {
     const float *x = b->x, *h = b->h;
     double best = HUGE_VAL;
     int64_t times = gc_max(1, (INT64_C(1) << 20) / points);
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
         double begin = gc_now();
         for (int64_t i = 0; i < times; i++) {
             gc_fft_forward(fft, b->signal, b->x);
@@ -46,7 +47,7 @@ static double level(const bench *b, int64_t points) {
 static double tap(const bench *b) {
     enum { TAPS = 512, OUTPUTS = 1 << 17 };
     double best = HUGE_VAL;
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
         double begin = gc_now();
         b->simd->direct(b->signal + TAPS, b->h, TAPS, b->y, OUTPUTS, 0);
         best = fmin(best, gc_now() - begin);
@@ -63,7 +64,7 @@ static double bin(const bench *b, gc_fft *fft) {
         x[p] = b->x + (int64_t)p * FLOATS;
         h[p] = b->h + (int64_t)p * FLOATS;
     }
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
         double begin = gc_now();
         gc_fft_multiply_sum(fft, b->y, x, h, PARTITIONS, FLOATS);
         best = fmin(best, gc_now() - begin);
@@ -79,7 +80,7 @@ static double sample(const bench *b) {
     gc_pcm_overs overs = {0};
     char *raw = (char *)b->x, *other = (char *)b->y;
     double best = HUGE_VAL;
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
         double begin = gc_now();
         memcpy(other, raw, (size_t)frames * 6);
         gc_pcm_unpack(b->simd, format, other, 2, frames, planar, 0);
@@ -111,6 +112,7 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
         costs->seconds[GC_COST_CPU_LEVEL_LARGE] = level(&b, most);
         costs->seconds[GC_COST_CPU_BIN] = bin(&b, fft);
         costs->seconds[GC_COST_CPU_SAMPLE] = sample(&b);
+        made = !gc_cancelled();
     }
     gc_fft_free(fft);
     free(b.signal);

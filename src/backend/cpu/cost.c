@@ -12,10 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes beyond which a longer transform is not worth its speed. */
+/*
+ * The same input must give the same bytes whatever the number of threads, so algorithm and transform size are chosen
+ * for a machine of NOMINAL_THREADS threads. The threads that are really there only change how long a chunk is, and no
+ * sample depends on that.
+ *
+ * A pipe and a file with the same samples must give the same bytes too. Inputs of `long_input` frames and more, and
+ * inputs of unknown length, are therefore all planned as if they had `long_input` frames: longer ones would gain 1.3 %
+ * at most by the model.
+ */
+enum { NOMINAL_THREADS = 2 };
+static const int64_t long_input = INT64_C(1) << 23;
+
+/* Bytes beyond which a longer transform is not worth its speed, on NOMINAL_THREADS threads. */
 static const double memory_enough = 72e6;
 
-static const int64_t unknown_frames = INT64_C(30) * 48000;
+/* Bytes up to which a chunk grows so that more threads have work. */
+static const double memory_most = 512e6;
 
 /* A transform of a real block. Beyond the second-level cache every level of it costs more. */
 static double transform_cost(const gc_costs *c, int64_t points) {
@@ -25,8 +38,7 @@ static double transform_cost(const gc_costs *c, int64_t points) {
     return (double)points * log2((double)points) * c->seconds[level];
 }
 
-/* Seconds if one thread did it all. More threads divide the whole sum, transforms of the response included, so that the
- * choice, and with it every bit of the result, does not depend on their number. */
+/* Seconds if one thread did it all, transforms of the response included. */
 static double cost(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
     double total = (double)frames + (double)s->taps;
     double moves = total * (ir->inputs + ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
@@ -38,8 +50,8 @@ static double cost(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s
     return blocks * block + moves + (double)(ir->planes * s->partitions) * each;
 }
 
-/* Chunks are long enough that hand-overs are rare and every thread has work, and no longer: they are what memory goes
- * into. */
+/* Returns the frames of a chunk: enough that hand-overs are rare and every thread has work, and no more, since most
+ * memory goes into chunks. */
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
     int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
     int64_t total = frames + s->taps - 1, step = GC_DIRECT_SPAN, aim = gc_max(step, gc_min(262144, 524288 / most));
@@ -58,11 +70,12 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
 /* Bytes of floats that a convolver and the chunks of its driver hold, more or less. */
 static double memory_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
+    double busy = fmin(threads, (double)(chunk / s->hop) * gc_min(ir->inputs, ir->outputs));
     double spectra = ir->planes * (double)s->partitions * block, moving = (double)chunk * channels * 4;
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;
     else
-        spectra += threads * block * 2;
+        spectra += busy * block * 2;
     return 4 * (spectra + moving + block / 2 + ir->inputs * (double)gc_schedule_history(s));
 }
 
@@ -77,38 +90,51 @@ static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, g
     return 0;
 }
 
-/* Enough, or what the smallest size needs and half as much again. */
-static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t frames, int threads) {
+/* Returns the chunk for the threads that are there: as chunk_of, but no longer than memory_most allows. */
+static int64_t chunk_for(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+    int64_t least = gc_min(chunk_of(ir, s, frames, NOMINAL_THREADS), chunk_of(ir, s, frames, threads));
+    int64_t chunk = chunk_of(ir, s, frames, threads);
+    while (chunk - s->hop >= least && memory_of(ir, s, chunk, threads) > memory_most)
+        chunk -= s->hop;
+    return chunk;
+}
+
+/* Bytes that may be used: enough, or what the smallest size needs and half as much again. */
+static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t frames) {
     gc_schedule s;
     double least = HUGE_VAL;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
-        least = fmin(least, memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads));
+        least = fmin(least, memory_of(ir, &s, chunk_of(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
     return fmax(memory_enough, 1.5 * least);
 }
 
 gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t frames,
                               gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    int threads = plan->device.threads;
-    plan->predicted = HUGE_VAL;
-    double limit = memory_limit(algorithm, ir, frames, threads);
+    const int64_t considered = frames < 0 ? long_input : gc_min(frames, long_input);
+    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, considered);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = cost(costs, ir, &s, frames) / threads;
-        if (seconds < plan->predicted && memory_of(ir, &s, chunk_of(ir, &s, frames, threads), threads) <= limit) {
-            plan->predicted = seconds;
+        double seconds = cost(costs, ir, &s, considered), needs;
+        if (!(seconds < best))
+            continue;
+        needs = memory_of(ir, &s, chunk_of(ir, &s, considered, NOMINAL_THREADS), NOMINAL_THREADS);
+        if (needs <= limit) {
+            best = seconds;
             plan->schedule = s;
         }
     }
-    if (!(plan->predicted < HUGE_VAL))
+    if (!(best < HUGE_VAL))
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
-    plan->chunk = chunk_of(ir, &plan->schedule, frames, threads);
+    plan->compared = best;
+    plan->predicted = cost(costs, ir, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
+    plan->chunk = chunk_for(ir, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error) {
     gc_costs costs = gc_costs_of_cpu(plan->device.name);
-    return gc_cpu_plan_by(&costs, plan, algorithm, config->frames >= 0 ? config->frames : unknown_frames, error);
+    return gc_cpu_plan_by(&costs, plan, algorithm, config->frames, error);
 }

@@ -6,6 +6,7 @@
  */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
@@ -27,6 +28,7 @@ typedef struct slot {
 struct gc_state {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
+    const volatile int *cancel; /* of the thread that made the state */
     const gc_convolver_kind *kind;
     gc_convolver *convolver;
     gc_pool *pool;
@@ -92,8 +94,13 @@ static void compute(gc_state *s, slot *w) {
 static void *drive(void *argument) {
     gc_state *s = argument;
     gc_flush_subnormals();
+    gpuconv_cancel_set(s->cancel);
     for (int n; (n = gc_ring_take(&s->ring)) >= 0;) {
         compute(s, &s->slots[n]);
+        if (gc_cancelled()) { /* the chunk is not complete */
+            gc_ring_stop(&s->ring);
+            break;
+        }
         gc_ring_finish(&s->ring);
     }
     return NULL;
@@ -169,6 +176,7 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     if (!s)
         return gc_fail_memory(error, "the CPU backend");
     s->plan = plan;
+    s->cancel = gc_cancel_flag();
     s->in_format = in;
     s->out_format = out;
     s->kind = gc_cpu_kind(plan->schedule.algorithm);

@@ -7,6 +7,7 @@
  */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/memory.h"
 #include "../../dsp/fft.h"
 
@@ -91,13 +92,13 @@ static bool find_islands(gc_convolver *c) {
 
 static bool transform_response(gc_convolver *c) {
     float *block = gc_calloc(c->points, sizeof *block);
-    for (int p = 0; block && p < c->ir->planes; p++) {
+    for (int p = 0; block && p < c->ir->planes && !gc_cancelled(); p++) {
         for (int64_t k = 0; k < c->ir->frames; k++)
             block[k] = gc_ir_plane(c->ir, p)[k] * 2 / (float)c->points;
         gc_fft_forward(c->fft, block, c->spectra + p * c->stride);
     }
     free(block);
-    return block != NULL;
+    return block && !gc_cancelled();
 }
 
 static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
@@ -107,10 +108,11 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     c->ir = plan->ir;
     c->points = plan->schedule.transform;
     c->hop = plan->schedule.hop;
-    c->workers = plan->device.threads;
     c->fft = gc_fft_new(gc_simd_best(), c->points);
     bool made = c->fft && find_islands(c);
     if (made) {
+        /* No more scratch than a chunk has jobs for. */
+        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->chunk / c->hop * c->islands));
         c->stride = gc_fft_floats(c->fft);
         c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
         c->scratch = gc_calloc((int64_t)c->workers * c->most, c->stride * (int64_t)sizeof(float));
@@ -148,9 +150,9 @@ static void job(void *context, int64_t index, int worker) {
     float *scratch = c->scratch + (int64_t)worker * c->most * c->stride;
     float *sum = scratch + (l->outputs > 1 ? l->inputs : 0) * c->stride; /* one output: in place of an input */
     const float **x = c->lists + (int64_t)worker * 2 * c->ir->routes, **h = x + c->ir->routes;
-    for (int i = 0; i < l->inputs; i++)
+    for (int i = 0; i < l->inputs && !gc_cancelled(); i++)
         gc_fft_forward(c->fft, c->in[l->input[i]] + first - before, scratch + i * c->stride);
-    for (int o = 0; o < l->outputs; o++) {
+    for (int o = 0; o < l->outputs && !gc_cancelled(); o++) {
         float *y = c->out[l->output[o]] + first;
         int64_t count = factors(c, l, l->output[o], scratch, x, h);
         if (count)
@@ -164,7 +166,7 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->in = in;
     c->out = out;
     c->blocks = (frames + c->hop - 1) / c->hop;
-    gc_pool_run(pool, job, c, c->blocks * c->islands);
+    gc_pool_run_on(pool, c->workers, job, c, c->blocks * c->islands);
 }
 
 static void reset(gc_convolver *c) {

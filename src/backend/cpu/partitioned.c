@@ -9,6 +9,7 @@
  */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/memory.h"
 #include "../../dsp/fft.h"
 
@@ -50,7 +51,7 @@ static void free_partitioned(gc_convolver *c) {
 static bool transform_response(gc_convolver *c) {
     float *block = gc_calloc(2 * c->hop, sizeof *block);
     for (int plane = 0; block && plane < c->ir->planes; plane++) {
-        for (int64_t p = 0; p < c->partitions; p++) {
+        for (int64_t p = 0; p < c->partitions && !gc_cancelled(); p++) {
             int64_t n = gc_min(c->hop, c->ir->frames - p * c->hop);
             memset(block, 0, (size_t)c->hop * sizeof(float));
             for (int64_t i = 0; i < n; i++)
@@ -59,7 +60,7 @@ static bool transform_response(gc_convolver *c) {
         }
     }
     free(block);
-    return block != NULL;
+    return block && !gc_cancelled();
 }
 
 static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
@@ -116,7 +117,7 @@ static void sum(void *context, int64_t index, int worker) {
     int output = (int)(index / slabs(c));
     int64_t first = index % slabs(c) * SLAB, n = gc_min(SLAB, c->stride - first);
     const float **x = c->lists + worker * 2 * c->list, **h = x + c->list;
-    for (int64_t t = 0; t < c->active; t++) {
+    for (int64_t t = 0; t < c->active && !gc_cancelled(); t++) {
         int64_t count = 0, reach = gc_min(c->partitions, c->now + t + 1);
         for (int r = 0; r < c->ir->routes; r++) {
             const gc_route *route = &c->ir->route[r];

@@ -2,6 +2,7 @@
  * the best of a few sizes. The library is opened when it is wanted, so that nothing of ours depends on it. */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
@@ -81,7 +82,7 @@ static bool time_size(job *j, gc_pool *pool, int runs, double *seconds, double *
     j->bins = gc_calloc(threads * stride, sizeof *j->bins);
     j->spectra = gc_calloc(ir->planes * stride, sizeof *j->spectra);
     j->stride = stride;
-    bool made = j->signals && j->bins && j->spectra;
+    bool made = j->signals && j->bins && j->spectra && !gc_cancelled();
     if (made) {
         unsigned flags = j->points <= most_measured ? MEASURE : ESTIMATE;
         j->forward = j->f->forward((int)j->points, j->signals, j->bins, flags);
@@ -98,6 +99,7 @@ static bool time_size(job *j, gc_pool *pool, int runs, double *seconds, double *
     for (int run = -1; made && run < runs; run++) {
         double begin = gc_now();
         gc_pool_run(pool, block, j, j->blocks * ir->routes);
+        made = !gc_cancelled();
         if (run >= 0)
             sum += times[run] = gc_now() - begin;
     }

@@ -1,6 +1,7 @@
 /* What the CPU can do at most, and convolutions timed on samples that lie in memory. */
 #include "convolver.h"
 
+#include "../../core/cancel.h"
 #include "../../core/clock.h"
 #include "../../core/error.h"
 #include "../../core/memory.h"
@@ -65,6 +66,7 @@ gpuconv_status gc_cpu_ceilings(const gpuconv_config *config, gc_ceilings *c, gpu
         *c = (gc_ceilings){.arithmetic = l.operations * threads / t};
         c->copy = 2.0 * (double)l.share * threads / quickest(pool, copy, &l, threads);
         c->launch = quickest(pool, nothing, &l, threads);
+        made = !gc_cancelled();
     }
     gc_pool_free(pool);
     free(l.from);
@@ -85,6 +87,7 @@ gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs
     for (int run = -1; made && run < runs; run++) {     /* one to warm up */
         double begin = gc_now();
         gc_pool_run(pool, copy, &l, threads);
+        made = !gc_cancelled();
         if (run >= 0)
             seconds[run] = gc_now() - begin;
     }
@@ -137,7 +140,7 @@ static bool run_once(const gpuconv_plan *plan, const gc_convolver_kind *kind, co
     if (!at)
         return false;
     kind->reset(r->convolver);
-    for (int64_t first = 0; first < frames; first += plan->chunk) {
+    for (int64_t first = 0; first < frames && !gc_cancelled(); first += plan->chunk) {
         for (int c = 0; c < inputs; c++)
             at[c] = r->in[c] + first;
         for (int c = 0; c < outputs; c++)
@@ -145,7 +148,7 @@ static bool run_once(const gpuconv_plan *plan, const gc_convolver_kind *kind, co
         kind->run(r->convolver, r->pool, at, at + inputs, gc_min(plan->chunk, frames - first));
     }
     free(at);
-    return true;
+    return !gc_cancelled();
 }
 
 gpuconv_status gc_cpu_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Signals while the command works on what lasts: exit 130 and one line, nothing half-written. Every case takes a minute or
+# more when nobody interrupts it, so that a loop that ignores the signal meets the time limit of `stops`.
+. "$(dirname "$0")/lib.sh"
+
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+make_audio noise in.wav wav-16 2 44100 2646000 0.1
+make_audio noise hall.wav wav-16 1 44100 441000 0.01
+make_audio noise long.wav wav-16 1 44100 13230000 0.01
+
+# stops SIGNAL TEXT ARGUMENT...: ends with 130 once the signal came, and says so
+stops() {
+    signal=$1 says=$2
+    shift 2
+    "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    sleep 0.5
+    (sleep 60 && kill -9 $job) >"$work/log/guard" 2>&1 &
+    guard=$!
+    kill -s "$signal" $job 2>"$work/log/kill" || fail "gpuconv $*: was done before the signal"
+    wait $job
+    status=$?
+    kill $guard 2>"$work/log/kill"
+    [ $status -eq 130 ] || fail "gpuconv $*: exit $status after SIG$signal: $(cat "$work/log/err")"
+    one_line "$says"
+    [ -s "$work/log/out" ] && fail "gpuconv $*: standard output: $(cat "$work/log/out")"
+    echo "$*: $(cat "$work/log/err")"
+}
+
+before=$(state)
+for signal in INT TERM; do
+    stops "$signal" "interrupted" -q -b cpu -a direct -t 1 in.wav hall.wav out.wav
+    stops "$signal" "interrupted" -q -b cpu --minimum-phase in.wav long.wav out.wav
+    stops "$signal" "interrupted" -q -b cpu --normalize loudness in.wav long.wav out.wav
+    stops "$signal" "interrupted" -q -b cpu --then long.wav in.wav long.wav out.wav
+    stops "$signal" "interrupted" ir info long.wav
+    stops "$signal" "interrupted" ir measure long.wav long.wav out.wav
+    stops "$signal" "interrupted" ir synth room --size 60x50x30 --rt60 20 --channels 4 out.wav
+    stops "$signal" "interrupted" bench -q -b cpu -n 1e6 -m 2e6 -a direct -r 64
+    stops "$signal" "interrupted" bench -q -b cpu -n 1e9 -m 512 -r 64
+    [ "$(state)" = "$before" ] || fail "changed the folder: $(ls -lA)"
+done
+
+# The output is whole when a comparison begins, and stays.
+runs -q -b cpu in.wav hall.wav want.wav
+stops INT "out.wav: written whole; then interrupted" -q -b cpu --compare in.wav hall.wav out.wav
+cmp -s out.wav want.wav || fail "--compare interrupted: the output is not whole"
