@@ -319,10 +319,17 @@ static int64_t size_of_chunk(const unsigned char *head, int64_t count, const cha
     return 0;
 }
 
-/* Lengths into a header of a WAV, RF64 or AU, where there are none yet; all ones: not known. */
+void gc_sink_forget_time(unsigned char *head, int64_t count) {
+    int64_t size = count >= 12 && memcmp(head + 8, "WAVE", 4) == 0 ? size_of_chunk(head, count, "PEAK") : 0;
+    if (size && size + 12 <= count)
+        memset(head + size + 8, 0, 4);
+}
+
+/* Puts lengths into a header of a WAV, RF64 or AU, which has none yet; all ones: not known. */
 static void complete(const gc_sink *s, unsigned char *head, int64_t count) {
     static const int sizes[] = {0, 1, 2, 3, 4, 1, 4, 8}; /* by the format's code: bytes of a sample */
     int code = s->format & SF_FORMAT_SUBMASK, sample = code < 8 ? sizes[code] : code <= SF_FORMAT_ALAW ? 1 : 0;
+    gc_sink_forget_time(head, count);
     bool known = s->frames >= 0 && sample;
     uint64_t bytes = known ? (uint64_t)s->frames * (uint64_t)s->channels * (uint64_t)sample : UINT32_MAX;
     uint64_t all = known ? bytes + (bytes & 1) + (uint64_t)count - 8 : UINT32_MAX;
@@ -347,12 +354,13 @@ static void complete(const gc_sink *s, unsigned char *head, int64_t count) {
 }
 
 static sf_count_t sink_length(void *sink) {
-    return ((gc_sink *)sink)->sent;
+    const gc_sink *s = sink;
+    return s->sent + s->waiting;
 }
 
 static sf_count_t sink_seek(sf_count_t offset, int whence, void *sink) {
     gc_sink *s = sink;
-    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->sent, to;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->sent + s->waiting, to;
     if (__builtin_add_overflow(from, offset, &to) || to < 0)
         return -1;
     return s->at = to;
@@ -365,23 +373,44 @@ static sf_count_t sink_read(void *bytes, sf_count_t count, void *sink) {
     return 0;
 }
 
+/* Sends bytes; a failure stays, because an encoder that is closed goes on writing. */
+static bool send(gc_sink *s, const void *bytes, int64_t count) {
+    if (!s->failure && count > 0)
+        s->failure = gc_pipe_out_write(&s->out, bytes, count);
+    s->sent += s->failure ? 0 : count;
+    return !s->failure;
+}
+
+/* Sends the header that waits. */
+static bool send_header(gc_sink *s) {
+    int64_t count = s->waiting;
+    s->waiting = 0;
+    complete(s, s->head, count);
+    return send(s, s->head, count);
+}
+
+/* The library writes a header when it opens the sink, and once more before the first sample when a setting has changed.
+ * So a header at the beginning waits until bytes behind it come; afterwards nothing at its place can change. */
 static sf_count_t sink_write(const void *bytes, sf_count_t count, void *sink) {
     gc_sink *s = sink;
-    unsigned char head[32768];
-    int64_t gone = gc_min(count, gc_max(0, s->sent - s->at)); /* of these bytes, too late to change */
-    const unsigned char *from = bytes;
-    if (s->sent == 0 && count <= (sf_count_t)sizeof head) {
-        memcpy(head, bytes, (size_t)count);
-        complete(s, head, count);
-        from = head;
+    if (s->sent == 0 && s->at == 0 && count <= (sf_count_t)sizeof s->head) {
+        memcpy(s->head, bytes, (size_t)count);
+        s->waiting = s->at = count;
+        return s->failure ? 0 : count;
     }
-    if (s->failure) /* once is enough: a closing encoder writes on */
+    if (s->waiting && !send_header(s))
         return 0;
-    if (count > gone && (s->failure = gc_pipe_out_write(&s->out, from + gone, count - gone)) != 0)
+    int64_t gone = gc_min(count, gc_max(0, s->sent - s->at)); /* of these bytes, too late to change */
+    if (!send(s, (const char *)bytes + gone, count - gone))
         return gone;
-    s->sent += count - gone;
     s->at += count;
     return count;
+}
+
+int gc_sink_end(gc_sink *s) {
+    if (s->waiting)
+        (void)send_header(s);
+    return s->failure;
 }
 
 static sf_count_t sink_tell(void *sink) {

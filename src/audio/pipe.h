@@ -63,9 +63,19 @@ typedef struct gc_sink {
     int format, channels;
     int64_t frames;   /* -1: not known */
     int64_t at, sent; /* where the library believes it is; bytes that are gone */
+    int64_t waiting;  /* bytes of the header that are not sent yet */
+    unsigned char head[32768];
 } gc_sink;
 
 void gc_sink_begin(gc_sink *sink, gc_pipe_out out, int format, int channels, int64_t frames);
 SF_VIRTUAL_IO *gc_sink_io(void);
+
+/* Clears the time of writing in a WAV's or RF64's chunk of peaks, so that the same samples give the same bytes: of RF64
+ * the library writes that chunk although it was asked not to. */
+void gc_sink_forget_time(unsigned char *head, int64_t count);
+
+/* Sends a header that no samples followed, after the library has closed the sink. @return 0, or the errno of the first
+ * write that failed */
+int gc_sink_end(gc_sink *sink);
 
 #endif

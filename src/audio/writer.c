@@ -311,6 +311,21 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
     return GPUCONV_OK;
 }
 
+/* Clears the time of writing in a file that is whole. @return 0 or an errno */
+static int forget_time(int fd) {
+    unsigned char head[4096];
+    ssize_t got = pread(fd, head, sizeof head, 0);
+    if (got < 0)
+        return errno;
+    unsigned char cleared[sizeof head];
+    memcpy(cleared, head, (size_t)got);
+    gc_sink_forget_time(cleared, got);
+    if (memcmp(cleared, head, (size_t)got) == 0)
+        return 0;
+    ssize_t put = pwrite(fd, cleared, (size_t)got, 0);
+    return put == got ? 0 : put < 0 ? errno : EIO;
+}
+
 gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
     return gc_writer_commit_after(w, NULL, NULL, error);
 }
@@ -321,6 +336,10 @@ gpuconv_status gc_writer_commit_after(gc_writer *w,
     int failed = sf_error(w->file);
     int closed = sf_close(w->file);
     w->file = NULL;
+    if (!failed && !closed && w->through)
+        (void)gc_sink_end(&w->pipe); /* its failure is failure_of(w) */
+    else if (!failed && !closed && w->pcm.container == GC_F32 && w->output)
+        w->failure = forget_time(w->fd);
     if (failed || closed || failure_of(w))
         return fail_writing(error, w, sf_error_number(failed ? failed : closed));
     gpuconv_status refused = whole ? whole(context, w->fd, error) : GPUCONV_OK;

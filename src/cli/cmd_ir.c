@@ -27,7 +27,7 @@ static int run_info(const char **arguments, int count) {
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
-    if (gc_report_has(report, "acoustics")) /* only the drawing failed */
+    if (status != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "acoustics")) /* only the drawing failed */
         (void)gc_print_report(report, (gpuconv_report_format)format);
     else
         gpuconv_report_free(report);

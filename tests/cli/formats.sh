@@ -135,7 +135,7 @@ part "0.01 0.03 0.06 0.06 0.06 0.06" --tail auto:-20
 part "0.01 0.03 0.06 0.06 0.06 0.06 0.05 0.03" --tail auto:-300 # nothing is ever held back
 refuses 1 "none are valid" --mode valid count.wav step.wav out.wav
 refuses 2 "--tail goes with --mode full" --mode same --tail 1 step.wav count.wav out.wav
-refuses 2 "seconds from 0 to 1000000, auto" --tail long step.wav count.wav out.wav
+refuses 2 "seconds, auto, or auto:DB" --tail long step.wav count.wav out.wav
 make_audio sparse quiet.wav 30000 1 44100 0 20000 # a gap in the tail that is quiet, and then something again
 make_audio taps blip.wav 1 44100 0.5
 runs -b cpu blip.wav quiet.wav out.wav --tail auto

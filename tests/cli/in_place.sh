@@ -26,6 +26,12 @@ cmp want.wav again.wav || fail "two runs, different bytes"
 make_audio noise float.wav wav-float 1 44100 3000 0.1
 runs float.wav c.wav float.out.wav
 grep -q PEAK float.out.wav && fail "a PEAK chunk holds the time of writing"
+runs float.wav c.wav float.rf64
+"$GPUCONV" -q float.wav c.wav - --format rf64 | cat >piped.rf64
+for file in float.rf64 piped.rf64; do
+    at=$(grep -abo PEAK $file | cut -d: -f1)
+    [ -z "$at" ] || [ "$(od -An -tu4 -j $((at + 12)) -N 4 $file | tr -d ' ')" -eq 0 ] || fail "$file holds the time of writing"
+done
 
 # A link stays a link, and what it points to takes the result.
 mkdir elsewhere
