@@ -9,13 +9,25 @@ make_audio noise in.wav wav-16 2 44100 2646000 0.1
 make_audio noise hall.wav wav-16 1 44100 441000 0.01
 make_audio noise long.wav wav-16 1 44100 13230000 0.01
 
+# catches PID: signals are caught by now
+catches() {
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>"$work/log/status")
+    [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
+}
+
 # stops SIGNAL TEXT ARGUMENT...: ends with 130 once the signal came, and says so
 stops() {
     signal=$1 says=$2
     shift 2
     "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    sleep 0.5
+    turns=0
+    until catches $job; do
+        turns=$((turns + 1))
+        [ "$turns" -lt 3000 ] || fail "gpuconv $*: never caught a signal"
+        sleep 0.02
+    done
+    sleep 0.3
     (sleep 60 && kill -9 $job) >"$work/log/guard" 2>&1 &
     guard=$!
     kill -s "$signal" $job 2>"$work/log/kill" || fail "gpuconv $*: was done before the signal"
