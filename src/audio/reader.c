@@ -8,6 +8,7 @@
 #include "library.h"
 #include "paged.h"
 #include "pipe.h"
+#include "riff.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,10 +102,22 @@ static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error
     return GPUCONV_OK;
 }
 
+/* Refuses a file that the library would read for ever. */
+static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, gpuconv_error *error) {
+    uint32_t size;
+    if (gc_riff_ends(io, file, &size))
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk holds one of %lu bytes",
+                   r->path, (unsigned long)size);
+}
+
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
     const SF_INFO wanted = *info;
     char why[256];
     gc_paged_begin(&r->disk, fd, size);
+    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_paged_io(), &r->disk, error);
+    if (status)
+        return status;
     r->file = gc_library_open(gc_paged_io(), SFM_READ, info, &r->disk);
     if (r->file)
         return GPUCONV_OK;
@@ -132,6 +145,8 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
         return status;
     if (!gc_source_spooled(r->pipe)) {
         char why[256];
+        if (!raw.format && (status = check_lists(r, gc_source_io(), r->pipe, error)) != GPUCONV_OK)
+            return status;
         r->file = gc_library_open(gc_source_io(), SFM_READ, info, r->pipe);
         if (!r->file) {
             *info = raw;

@@ -97,3 +97,67 @@ void gc_riff_open_end(unsigned char *head, const gc_riff *r, int64_t all) {
         put_32(head + r->begin - 4, UINT32_MAX);
     }
 }
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+enum { CHUNKS_MOST = 4096 }; /* looked at; the library stops sooner at what is no chunk */
+
+typedef struct walk {
+    SF_VIRTUAL_IO *io;
+    void *file;
+    int64_t length;
+    bool big; /* RIFX */
+} walk;
+
+/* Reads a chunk's name and size. */
+static bool read_chunk(const walk *w, int64_t at, unsigned char *name, uint32_t *size) {
+    unsigned char bytes[8];
+    if (at > w->length - 8 || w->io->seek(at, SEEK_SET, w->file) != at || w->io->read(bytes, 8, w->file) != 8)
+        return false;
+    memcpy(name, bytes, 4);
+    *size = w->big ? (uint32_t)bytes[4] << 24 | (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7]
+                   : little_32(bytes + 4);
+    return true;
+}
+
+static bool list_ends(const walk *w, int64_t at, int64_t end, uint32_t *size) {
+    unsigned char name[4];
+    for (int i = 0; i < CHUNKS_MOST && at < end && read_chunk(w, at, name, size); i++) {
+        if (memcmp(name, "INFO", 4) == 0 || memcmp(name, "adtl", 4) == 0) { /* these have no size */
+            at += 4;
+            continue;
+        }
+        if (*size > INT32_MAX)
+            return false;
+        at += 8 + (int64_t)*size + (*size & 1);
+    }
+    return true;
+}
+
+static bool chunks_end(const walk *w, uint32_t *size) {
+    unsigned char name[4], wide[16];
+    int64_t data = -1;
+    for (int64_t at = 12, i = 0; i < CHUNKS_MOST && read_chunk(w, at, name, size); i++) {
+        int64_t bytes = *size;
+        if (memcmp(name, "LIST", 4) == 0 && !list_ends(w, at + 8, at + 8 + bytes, size))
+            return false;
+        if (memcmp(name, "ds64", 4) == 0 && w->io->read(wide, 16, w->file) == 16 && little_64(wide + 8) < impossible)
+            data = (int64_t)little_64(wide + 8);
+        if (memcmp(name, "data", 4) == 0 && bytes == unknown_32 && data >= 0)
+            bytes = data;
+        at += 8 + bytes + (bytes & 1);
+    }
+    return true;
+}
+
+bool gc_riff_ends(SF_VIRTUAL_IO *io, void *file, uint32_t *size) {
+    unsigned char head[12];
+    walk w = {.io = io, .file = file, .length = io->get_filelen(file)};
+    bool ends = true;
+    if (io->seek(0, SEEK_SET, file) == 0 && io->read(head, 12, file) == 12 && memcmp(head + 8, "WAVE", 4) == 0) {
+        w.big = memcmp(head, "RIFX", 4) == 0;
+        ends = chunks_end(&w, size);
+    }
+    (void)io->seek(0, SEEK_SET, file);
+    return ends;
+}

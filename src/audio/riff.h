@@ -2,6 +2,7 @@
 #ifndef GC_AUDIO_RIFF_H
 #define GC_AUDIO_RIFF_H
 
+#include <sndfile.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,5 +25,10 @@ gc_riff_found gc_riff_look(const unsigned char *head, int64_t count, gc_riff *ri
 
 /* Writes into a header of unknown length what libsndfile takes as "up to the end of the file", whose size is `all`. */
 void gc_riff_open_end(unsigned char *head, const gc_riff *riff, int64_t all);
+
+/* Whether libsndfile's reader of this file comes to an end. An inner chunk of a LIST that claims 2^31 bytes and more
+ * takes it back to the beginning of that chunk, for ever (libsndfile 1.2); *size is that claim. True for any other file
+ * than a WAV, and where the file cannot be read. Leaves the file at its first byte. */
+bool gc_riff_ends(SF_VIRTUAL_IO *io, void *file, uint32_t *size);
 
 #endif
