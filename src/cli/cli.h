@@ -1,9 +1,9 @@
-/* The subcommands of gpuconv, and what they share. A subcommand is its table of options, from which --help, the manual
- * page and the shells' completions are made, and a function that runs once the table's variables are set. */
+/* What the command lines of gpuconv and gpulab share: a command is a table of options, from which --help, the manual
+ * page and the completions of shells are made, and a function that runs once the table's variables are set. */
 #ifndef GC_CLI_CLI_H
 #define GC_CLI_CLI_H
 
-#include "../gpuconv.h"
+#include "gpuconv.h"
 
 #include "options.h"
 
@@ -30,12 +30,6 @@ int gc_print_help(const gc_command *command);
 
 /* "-b, --backend=auto|cpu|cuda" */
 void gc_option_name(const struct poptOption *option, char *text, size_t size);
-
-/* All of them, the plain `gpuconv IN IR OUT` first, where a longer name stands before the shorter that begins it. */
-extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rt, gc_command_bench,
-    gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth, gc_command_live,
-    gc_command_play;
-extern const gc_command *const gc_commands[]; /* NULL at the end */
 
 /* Sets the options by the arguments, argv[0] being the command's name, and runs it. Gives the exit status. */
 int gc_command_run(const gc_command *command, int argc, const char **argv);

@@ -1,6 +1,6 @@
 /* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
-#include "../core/visible.h"
 #include "cli.h"
+#include "libgpuconv/core/visible.h"
 #include "options.h"
 
 #include <errno.h>

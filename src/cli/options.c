@@ -1,8 +1,8 @@
 /* Options and their values. */
 #include "options.h"
 
-#include "../core/number.h"
 #include "cli.h"
+#include "libgpuconv/core/number.h"
 
 #include <ctype.h>
 #include <math.h>

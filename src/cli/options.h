@@ -1,7 +1,7 @@
 /* Reads a command line by a table of popt options. The tables describe the options for --help, the manual pages and the
  * completions; every value is read here, by one set of rules. */
-#ifndef GC_CLI_OPTIONS_H
-#define GC_CLI_OPTIONS_H
+#ifndef GPUCONV_CLI_OPTIONS_H
+#define GPUCONV_CLI_OPTIONS_H
 
 #include <popt.h>
 #include <stdbool.h>

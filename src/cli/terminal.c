@@ -1,7 +1,7 @@
 /* Widths on a terminal. */
 #include "terminal.h"
 
-#include "../core/number.h"
+#include "libgpuconv/core/number.h"
 
 #include <limits.h>
 #include <locale.h>

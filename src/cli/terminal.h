@@ -1,6 +1,6 @@
 /* Lines that fit the terminal: its width, the width of text on it, and lines that leave out what has no room. */
-#ifndef GC_CLI_TERMINAL_H
-#define GC_CLI_TERMINAL_H
+#ifndef GPUCONV_CLI_TERMINAL_H
+#define GPUCONV_CLI_TERMINAL_H
 
 #include <stddef.h>
 

@@ -10,7 +10,7 @@
  * for a file. The audio thread takes neither: it learns a path from the message that comes back from the worker.
  * Responses are numbered as they are loaded; a message about one that was replaced meanwhile is dropped.
  */
-#include "../gpuconv.h"
+#include "gpuconv.h"
 
 #include <lv2/atom/atom.h>
 #include <lv2/atom/forge.h>

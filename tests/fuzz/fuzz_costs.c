@@ -1,7 +1,7 @@
 /* A calibration file of any bytes: understood with figures that plans can use, or as good as none. */
 #include "fuzz.h"
 
-#include "engine/costs.h"
+#include "libgpuconv/engine/costs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* A saved report of any bytes: refused with a reason, or a page whose markup is gpulab's own, and tables of visible
  * lines. */
-#include "core/visible.h"
-#include "lab/html.h"
-#include "lab/saved.h"
-#include "lab/text.h"
+#include "gpulab/html.h"
+#include "gpulab/saved.h"
+#include "gpulab/text.h"
+#include "libgpuconv/core/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>

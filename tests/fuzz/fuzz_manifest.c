@@ -1,6 +1,6 @@
 /* A manifest of any bytes, as CSV or JSON Lines by the first byte: read or refused with a reason, never more; and what
  * is written of the entries that are right reads again as equal entries. */
-#include "batch/manifest.h"
+#include "gpuconv/batch/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Any texts as file names, titles and labels: scripts for gnuplot are the script of empty texts but for octal escapes
  * in its strings, and messages and reports are visible lines of UTF-8. */
-#include "core/error.h"
-#include "core/visible.h"
-#include "report/report.h"
-#include "report/script.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/visible.h"
+#include "libgpuconv/report/report.h"
+#include "libgpuconv/report/script.h"
 
 #include <math.h>
 #include <stdio.h>

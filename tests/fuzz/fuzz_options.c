@@ -1,6 +1,7 @@
 /* A command line of any words, a zero byte between them: understood, or refused with status 2, up to the point where a
  * file would be opened. */
 #include "cli/cli.h"
+#include "gpuconv/commands/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

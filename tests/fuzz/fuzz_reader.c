@@ -1,7 +1,7 @@
 /* The bytes lie in a file in memory, which is read as a pipe is: no thread and no process is needed for each run. */
 #include "fuzz_reader.h"
 
-#include "audio/file.h"
+#include "libgpuconv/audio/file.h"
 
 #include <math.h>
 #include <stdio.h>

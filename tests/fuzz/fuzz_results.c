@@ -1,8 +1,8 @@
 /* results.jsonl of any bytes, as --resume reads it: lines that are not understood are passed over, and how the bytes
  * are split does not matter. What is written of an outcome with names of these bytes is one line of JSON that reads
  * again as this outcome. */
-#include "batch/history.h"
-#include "batch/results.h"
+#include "gpuconv/batch/history.h"
+#include "gpuconv/batch/results.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,0 +1,312 @@
+/* Reading results.jsonl, and comparing it with the files. */
+#include "history.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+#include "results.h"
+#include "targets.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Longer than any line that a batch writes: three names of 4096 bytes, each byte as six characters and as two digits.
+ */
+enum { LINE_MOST = 128 * 1024 };
+
+/* The state of a response that several entries share. */
+typedef struct shared {
+    const char *path; /* NULL: a free slot */
+    gc_state state;
+} shared;
+
+struct gc_history {
+    const gc_manifest *manifest;
+    gc_past *past;
+    int64_t *slot; /* entries by their outputs, plus 1; 0: a free slot */
+    uint64_t mask;
+    /* the line that is being read: */
+    char *line;
+    size_t used, room;
+    bool too_long;
+    int64_t at, whole; /* bytes taken, and up to the end of the last line */
+    /* while judging: */
+    const char *folder;
+    unsigned char *verdict;
+    shared *shared; /* as many as slots */
+    pthread_mutex_t lock;
+};
+
+gc_history *gc_history_new(const gc_manifest *m) {
+    gc_history *h = gc_calloc(1, sizeof *h);
+    if (!h)
+        return NULL;
+    int64_t slots = gc_power_of_two(gc_max(64, 2 * m->entries));
+    *h = (gc_history){.manifest = m, .mask = (uint64_t)slots - 1};
+    pthread_mutex_init(&h->lock, NULL);
+    h->past = gc_calloc(gc_max(1, m->entries), sizeof *h->past);
+    h->slot = gc_calloc(slots, sizeof *h->slot);
+    if (!h->past || !h->slot) {
+        gc_history_free(h);
+        return NULL;
+    }
+    for (int64_t i = 0; i < m->entries; i++) {
+        if (m->entry[i].wrong)
+            continue;
+        uint64_t at = gc_hash(m->entry[i].output);
+        while (h->slot[at & h->mask])
+            at++;
+        h->slot[at & h->mask] = i + 1;
+    }
+    return h;
+}
+
+void gc_history_free(gc_history *h) {
+    if (!h)
+        return;
+    pthread_mutex_destroy(&h->lock);
+    free(h->past);
+    free(h->slot);
+    free(h->line);
+    free(h);
+}
+
+const gc_past *gc_history_of(const gc_history *h, int64_t entry) {
+    return &h->past[entry];
+}
+
+/* ---- Lines ------------------------------------------------------------------------------------------------------- */
+
+/* Compares a name of an entry with the one of a line. */
+static bool named(const json_t *object, const char *name, const char *exact, const char *text) {
+    const char *hex = json_string_value(json_object_get(object, exact));
+    const char *given = json_string_value(json_object_get(object, name));
+    return hex ? gc_text_is_hex_of(hex, text) : given && strcmp(given, text) == 0;
+}
+
+/* Finds the entry with the output that a line names. *place: its index, -1: none. @return false: no memory */
+static bool find_entry(const gc_history *h, const json_t *object, int64_t *place) {
+    const char *output = json_string_value(json_object_get(object, "output"));
+    const char *hex = json_string_value(json_object_get(object, "output_bytes"));
+    size_t digits = hex ? strlen(hex) : 0;
+    char *path = !output ? NULL : hex ? gc_calloc((int64_t)digits / 2 + 1, 1) : strdup(output);
+    *place = -1;
+    if (!path)
+        return !output;
+    for (size_t i = 0; i + 1 < digits; i += 2) {
+        const char pair[3] = {hex[i], hex[i + 1], '\0'};
+        path[i / 2] = (char)strtol(pair, NULL, 16);
+    }
+    gc_path_normalise(path);
+    for (uint64_t at = gc_hash(path); h->slot[at & h->mask]; at++)
+        if (strcmp(h->manifest->entry[h->slot[at & h->mask] - 1].output, path) == 0) {
+            *place = h->slot[at & h->mask] - 1;
+            break;
+        }
+    free(path);
+    return true;
+}
+
+static bool take_state(const json_t *object, const char *name, gc_state *state) {
+    const char *text = json_string_value(json_object_get(object, name));
+    *state = (gc_state){.size = -1};
+    return text && gc_state_parse(text, state);
+}
+
+/* Keeps what a line says of an output that was written or is about to be. */
+static void keep(gc_past *p, const gc_entry *e, const json_t *object, bool replacing) {
+    char settings[GC_SETTINGS_TEXT];
+    const char *given = json_string_value(json_object_get(object, "settings"));
+    const char *version = json_string_value(json_object_get(object, "version"));
+    const json_t *size = json_object_get(object, "output_size");
+    const char *where = json_string_value(json_object_get(object, "where"));
+    gc_settings_of(e, settings);
+    *p = (gc_past){.known = true, .done = !replacing};
+    p->input_named = named(object, "input", "input_bytes", e->input);
+    p->response_named = named(object, "response", "response_bytes", e->response);
+    p->set = given && strcmp(given, settings) == 0;
+    p->version = version && strcmp(version, gpuconv_version()) == 0;
+    (void)take_state(object, "input_was", &p->input);
+    (void)take_state(object, "response_was", &p->response);
+    p->in_place = take_state(object, "output_was", &p->output);
+    if (!p->in_place && json_is_integer(size))
+        p->output.size = json_integer_value(size);
+    (void)snprintf(p->where, sizeof p->where, "%s", where && strlen(where) < sizeof p->where ? where : "");
+    p->seconds = json_number_value(json_object_get(object, "seconds"));
+    p->audio = json_number_value(json_object_get(object, "audio"));
+    p->clipped = json_integer_value(json_object_get(object, "clipped"));
+}
+
+/* *understood: it is an object. @return false: no memory */
+static bool take_line(gc_history *h, const char *line, size_t length, bool *understood) {
+    int64_t i;
+    json_error_t why;
+    json_t *object = json_loadb(line, length, 0, &why);
+    if (!object && json_error_code(&why) == json_error_out_of_memory)
+        return false;
+    const char *status = json_string_value(json_object_get(object, "status"));
+    *understood = json_is_object(object);
+    bool good = find_entry(h, object, &i);
+    if (good && i >= 0 && status) {
+        gc_past *p = &h->past[i];
+        bool replacing = strcmp(status, "replacing") == 0;
+        if (replacing || strcmp(status, "done") == 0)
+            keep(p, &h->manifest->entry[i], object, replacing);
+        else
+            p->done = false;
+    }
+    json_decref(object);
+    return good;
+}
+
+/* Adds bytes to the line that is being read, unless it gets too long. @return false: no memory */
+static bool add(gc_history *h, const char *bytes, size_t count) {
+    h->too_long |= h->used + count >= LINE_MOST;
+    if (h->too_long)
+        return true;
+    if (h->used + count >= h->room) {
+        size_t room = (size_t)gc_power_of_two((int64_t)(h->used + count) + 1);
+        char *larger = realloc(h->line, room);
+        if (!larger)
+            return false;
+        h->line = larger;
+        h->room = room;
+    }
+    memcpy(h->line + h->used, bytes, count);
+    h->used += count;
+    h->line[h->used] = '\0';
+    return true;
+}
+
+bool gc_history_take(gc_history *h, const char *bytes, size_t count) {
+    bool understood;
+    while (count > 0) {
+        const char *end = memchr(bytes, '\n', count);
+        size_t n = end ? (size_t)(end - bytes) : count;
+        if (!add(h, bytes, n))
+            return false;
+        n += end != NULL;
+        h->at += (int64_t)n;
+        bytes += n;
+        count -= n;
+        if (!end)
+            break;
+        if (!h->too_long && !take_line(h, h->line, h->used, &understood))
+            return false;
+        h->used = 0;
+        h->too_long = false;
+        h->whole = h->at;
+    }
+    return true;
+}
+
+bool gc_history_end(gc_history *h, int64_t *whole, bool *newline) {
+    bool understood = false;
+    bool good = h->used == 0 || h->too_long || take_line(h, h->line, h->used, &understood);
+    *newline = understood;
+    *whole = understood ? h->at : h->whole;
+    h->used = 0;
+    return good;
+}
+
+gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *whole, bool *newline, gpuconv_error *error) {
+    char bytes[1 << 14];
+    struct stat st;
+    *whole = 0;
+    *newline = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+    if (fd < 0 && errno == ENOENT)
+        return GPUCONV_OK;
+    if (fd < 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    gpuconv_status status = GPUCONV_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: is no regular file, so --resume cannot read it", path);
+    for (ssize_t n = 1; n != 0 && !status;) {
+        n = read(fd, bytes, sizeof bytes);
+        if (n < 0 && errno != EINTR)
+            status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+        else if (n > 0 && !gc_history_take(h, bytes, (size_t)n))
+            status = gc_fail_memory(error, path);
+    }
+    close(fd);
+    if (!status && !gc_history_end(h, whole, newline))
+        status = gc_fail_memory(error, path);
+    return status;
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+/* Returns the state of an entry's response; of one that is shared it is found once. */
+static gc_state response_state(gc_history *h, const gc_entry *e) {
+    if (!e->shared)
+        return gc_state_of_response(e->response);
+    pthread_mutex_lock(&h->lock);
+    uint64_t at = gc_hash(e->response);
+    while (h->shared[at & h->mask].path && strcmp(h->shared[at & h->mask].path, e->response) != 0)
+        at++;
+    shared *s = &h->shared[at & h->mask];
+    if (!s->path)
+        *s = (shared){e->response, gc_state_of_response(e->response)};
+    gc_state state = s->state;
+    pthread_mutex_unlock(&h->lock);
+    return state;
+}
+
+static bool is_file(const gc_state *state, const struct stat *st) {
+    return state->size >= 0 && state->device == st->st_dev && state->inode == st->st_ino;
+}
+
+/* @param st  of the output, which exists as a regular file */
+static gc_verdict judge_file(gc_history *h, const gc_past *p, const gc_entry *e, const char *output,
+                             const struct stat *st) {
+    gc_state input = gc_state_of_path(e->input), response = gc_state_of_path(e->response);
+    bool over_input = is_file(&input, st), over_response = is_file(&response, st);
+    if (p->in_place && !gc_state_is_at(&p->output, output))
+        return GC_VERDICT_DO;
+    if (!p->in_place && !(p->done && p->version && p->output.size >= 0 && st->st_size == p->output.size))
+        return GC_VERDICT_DO;
+    if (!over_response || !p->in_place)
+        response = response_state(h, e);
+    bool same = p->set && ((p->in_place && over_input) || (p->input_named && gc_state_same(&p->input, &input))) &&
+                ((p->in_place && over_response) || (p->response_named && gc_state_same(&p->response, &response)));
+    if (same)
+        return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNTOLD;
+    return p->in_place && (over_input || over_response) ? GC_VERDICT_LOST : GC_VERDICT_DO;
+}
+
+static void judge_entry(void *context, int64_t i, int worker) {
+    gc_history *h = context;
+    const gc_entry *e = &h->manifest->entry[i];
+    const gc_past *p = &h->past[i];
+    struct stat st;
+    char path[8192];
+    (void)worker;
+    h->verdict[i] = GC_VERDICT_DO;
+    if (!e->wrong && p->known && snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path &&
+        stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        h->verdict[i] = (unsigned char)judge_file(h, p, e, path, &st);
+}
+
+gpuconv_status gc_history_judge(gc_history *h, const char *folder, int threads, unsigned char *verdict,
+                                gpuconv_error *error) {
+    h->folder = folder;
+    h->verdict = verdict;
+    h->shared = gc_calloc((int64_t)h->mask + 1, sizeof *h->shared);
+    gc_pool *pool = gc_pool_new(h->manifest->entries < 64 ? 1 : threads);
+    bool good = h->shared && pool;
+    if (good)
+        gc_pool_run(pool, judge_entry, h, h->manifest->entries);
+    gc_pool_free(pool);
+    free(h->shared);
+    h->shared = NULL;
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the results of earlier runs");
+}

@@ -1,0 +1,185 @@
+/* Lines of results, and the file that they go into. */
+#include "results.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/output_file.h"
+#include "text.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gc_results {
+    int fd;
+    char *path;
+};
+
+static bool put(json_t *object, const char *name, json_t *value) {
+    return json_object_set_new(object, name, value) == 0;
+}
+
+/* Puts a text of any bytes; *changed: some were not UTF-8. */
+static bool put_text(json_t *object, const char *name, const char *text, bool *changed) {
+    char *valid = gc_text_utf8(text, changed);
+    bool good = valid && put(object, name, json_string(valid));
+    free(valid);
+    return good;
+}
+
+static bool put_names(json_t *object, const gc_entry *e) {
+    static const char *const names[] = {"input", "response", "output"}, *const exact[] = {"input_bytes",
+                                                                                          "response_bytes",
+                                                                                          "output_bytes"};
+    const char *texts[] = {e->input, e->response, e->output};
+    bool good = true;
+    for (int i = 0; i < 3 && good; i++) {
+        bool changed = false;
+        good = !texts[i] || put_text(object, names[i], texts[i], &changed);
+        if (good && changed) {
+            char *hex = gc_text_hex(texts[i]);
+            good = hex && put(object, exact[i], json_string(hex));
+            free(hex);
+        }
+    }
+    return good;
+}
+
+static bool put_state(json_t *object, const char *name, const gc_state *state, bool place) {
+    char text[GC_STATE_TEXT];
+    if (state->size < 0)
+        return true;
+    gc_state_print(state, place, text);
+    return put(object, name, json_string(text));
+}
+
+/* What --resume needs to know; see history.h. */
+static bool put_history(json_t *object, const gc_entry *e, const gc_outcome *o) {
+    char settings[GC_SETTINGS_TEXT];
+    gc_settings_of(e, settings);
+    return put(object, "settings", json_string(settings)) && put(object, "version", json_string(gpuconv_version())) &&
+           put_state(object, "input_was", &o->input, false) && put_state(object, "response_was", &o->response, false) &&
+           (o->output.size < 0 || put(object, "output_size", json_integer(o->output.size))) &&
+           (!o->in_place || put_state(object, "output_was", &o->output, true));
+}
+
+/* Returns the object as a line and drops it. NULL: no memory, or `good` says that some of it is missing. */
+static char *as_line(json_t *object, bool good) {
+    char *text = good ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6)) : NULL;
+    json_decref(object);
+    size_t length = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, length + 2) : NULL;
+    if (!line) {
+        free(text);
+        return NULL;
+    }
+    memcpy(line + length, "\n", 2);
+    return line;
+}
+
+void gc_settings_of(const gc_entry *e, char text[GC_SETTINGS_TEXT]) {
+    char offset[64], length[40] = "all";
+    if (e->somewhere)
+        (void)snprintf(offset, sizeof offset, "random seed=%llu", (unsigned long long)e->seed);
+    else
+        (void)snprintf(offset, sizeof offset, "%.17g", e->offset);
+    if (e->length >= 0)
+        (void)snprintf(length, sizeof length, "%.17g", e->length);
+    (void)snprintf(text, GC_SETTINGS_TEXT, "gain=%.17g wet=%.17g dry=%.17g offset=%s length=%s", e->gain, e->wet,
+                   e->dry, offset, length);
+}
+
+char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
+    json_t *object = json_object();
+    bool changed;
+    bool good = put(object, "line", json_integer(e->line)) && put_names(object, e);
+    good = good && put(object, "status", json_string(o->status ? "failed" : o->replacing ? "replacing" : "done"));
+    if (o->status)
+        good = good && put_text(object, "reason", o->reason, &changed);
+    else
+        good = good && put(object, "where", json_string(o->where)) && put(object, "audio", json_real(o->audio)) &&
+               put(object, "clipped", json_integer(o->clipped)) &&
+               put(object, "not_finite", json_integer(o->not_finite)) &&
+               (!*o->note || put_text(object, "note", o->note, &changed));
+    good = good && put(object, "seconds", json_real(o->seconds));
+    if (!o->status)
+        good = good && put_history(object, e, o);
+    return as_line(object, good);
+}
+
+/* Puts an empty list in the place of an older one, which is never cut short: a batch that does not begin leaves it. */
+static gpuconv_status begin_anew(const char *path, int *fd, gpuconv_error *error) {
+    gc_output_file *file;
+    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_CHOSEN, NULL, &file, error);
+    if (!status)
+        status = gc_output_file_release(file, fd, error);
+    gc_output_file_free(file);
+    return status;
+}
+
+gpuconv_status gc_results_open(const char *path, bool append, gc_results **results, gpuconv_error *error) {
+    *results = NULL;
+    gc_results *r = gc_calloc(1, sizeof *r);
+    if (!r || !(r->path = strdup(path))) {
+        free(r);
+        return gc_fail_memory(error, path);
+    }
+    gpuconv_status status = GPUCONV_OK;
+    if (!append)
+        status = begin_anew(path, &r->fd, error);
+    else if ((r->fd = gc_output_file_append(path, error)) < 0)
+        status = GPUCONV_ERROR_FILE;
+    if (status) {
+        free(r->path);
+        free(r);
+        return status;
+    }
+    *results = r;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_results_mend(gc_results *r, int64_t bytes, bool newline, gpuconv_error *error) {
+    struct stat st;
+    bool failed = fstat(r->fd, &st) != 0 || (st.st_size > bytes && ftruncate(r->fd, bytes) != 0);
+    if (failed)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(errno));
+    return newline ? gc_results_write(r, "\n", 1, error) : GPUCONV_OK;
+}
+
+/* Takes back what was written of a line that is not whole; where the system refuses, --resume does it. */
+static void take_back(const gc_results *r, const char *lines, size_t written) {
+    struct stat st;
+    size_t part = 0;
+    while (part < written && lines[written - 1 - part] != '\n')
+        part++;
+    if (part > 0 && fstat(r->fd, &st) == 0 && st.st_size >= (off_t)part)
+        (void)!ftruncate(r->fd, st.st_size - (off_t)part);
+}
+
+gpuconv_status gc_results_write(gc_results *r, const char *lines, size_t bytes, gpuconv_error *error) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = write(r->fd, lines + done, bytes - done);
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(errno));
+            take_back(r, lines, done);
+            return GPUCONV_ERROR_FILE;
+        }
+    }
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_results_close(gc_results *r, gpuconv_error *error) {
+    if (!r)
+        return GPUCONV_OK;
+    gpuconv_status status =
+        close(r->fd) == 0 ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(errno));
+    free(r->path);
+    free(r);
+    return status;
+}

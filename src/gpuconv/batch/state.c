@@ -1,0 +1,131 @@
+/* States of files. */
+#include "state.h"
+
+#include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Mixes a word into a digest (the finaliser of splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
+static uint64_t mix(uint64_t digest, uint64_t word) {
+    uint64_t z = (digest ^ word) + UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Mixes bytes into a digest, the last word filled with zeros. */
+static uint64_t mix_bytes(uint64_t digest, const void *bytes, int64_t count) {
+    uint64_t word;
+    for (int64_t at = 0; at < count; at += (int64_t)sizeof word) {
+        int64_t left = count - at;
+        word = 0;
+        memcpy(&word, (const char *)bytes + at, left < (int64_t)sizeof word ? (size_t)left : sizeof word);
+        digest = mix(digest, word);
+    }
+    return digest;
+}
+
+gc_state gc_state_of(const struct stat *st) {
+    return (gc_state){.size = S_ISREG(st->st_mode) ? (int64_t)st->st_size : -1,
+                      .seconds = st->st_mtim.tv_sec,
+                      .nanoseconds = st->st_mtim.tv_nsec,
+                      .device = st->st_dev,
+                      .inode = st->st_ino};
+}
+
+gc_state gc_state_of_path(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 ? gc_state_of(&st) : (gc_state){.size = -1};
+}
+
+gc_state gc_state_of_response(const char *path) {
+    gc_state state = gc_state_of_path(path);
+    gpuconv_ir *ir;
+    if (state.size < 0 || !gc_is_matrix(path))
+        return state;
+    if (gpuconv_ir_load_matrix(path, 48000, &ir, NULL) != GPUCONV_OK)
+        return (gc_state){.size = -1};
+    state.digested = true;
+    state.digest = mix_bytes(mix(0, (uint64_t)ir->frames), &ir->rate, sizeof ir->rate);
+    state.digest = mix_bytes(state.digest, &ir->lead, sizeof ir->lead);
+    state.digest = mix_bytes(state.digest, ir->route, (int64_t)sizeof *ir->route * ir->routes);
+    state.digest = mix_bytes(state.digest, ir->taps, (int64_t)sizeof *ir->taps * ir->planes * ir->frames);
+    gpuconv_ir_free(ir);
+    return state;
+}
+
+bool gc_state_digest(int fd, gc_state *state) {
+    uint64_t words[4096];
+    uint64_t digest = 0;
+    int64_t at = 0;
+    for (;;) {
+        size_t have = 0; /* fill the block, so that its words do not depend on how much each read gives */
+        ssize_t n = 1;
+        while (have < sizeof words && n != 0) {
+            n = pread(fd, (char *)words + have, sizeof words - have, at + (int64_t)have);
+            if (n < 0 && errno != EINTR)
+                return false;
+            have += n > 0 ? (size_t)n : 0;
+        }
+        digest = mix_bytes(digest, words, (int64_t)have);
+        at += (int64_t)have;
+        if (have < sizeof words)
+            break;
+    }
+    state->digest = mix(digest, (uint64_t)at);
+    state->digested = true;
+    return true;
+}
+
+void gc_state_print(const gc_state *s, bool place, char text[GC_STATE_TEXT]) {
+    int n = snprintf(text, GC_STATE_TEXT, "%" PRId64 "@%" PRId64 ".%09" PRId64, s->size, s->seconds, s->nanoseconds);
+    if (place)
+        n += snprintf(text + n, GC_STATE_TEXT - (size_t)n, "/%" PRIu64 ":%" PRIu64, s->device, s->inode);
+    if (s->digested)
+        (void)snprintf(text + n, GC_STATE_TEXT - (size_t)n, "#%016" PRIx64, s->digest);
+}
+
+bool gc_state_parse(const char *text, gc_state *s) {
+    char again[GC_STATE_TEXT];
+    gc_state t = {.size = -1};
+    *s = t;
+    if (sscanf(text, "%" SCNd64 "@%" SCNd64 ".%9" SCNd64, &t.size, &t.seconds, &t.nanoseconds) != 3 || t.size < 0)
+        return false;
+    const char *place = strchr(text, '/'), *digest = strchr(text, '#');
+    if (place && sscanf(place, "/%" SCNu64 ":%" SCNu64, &t.device, &t.inode) != 2)
+        return false;
+    t.digested = digest && sscanf(digest, "#%16" SCNx64, &t.digest) == 1;
+    gc_state_print(&t, place != NULL, again); /* refuse whatever sscanf tolerates */
+    if (strcmp(again, text) != 0)
+        return false;
+    *s = t;
+    return true;
+}
+
+bool gc_state_same(const gc_state *a, const gc_state *b) {
+    return a->size >= 0 && a->size == b->size && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds &&
+           a->digested == b->digested && (!a->digested || a->digest == b->digest);
+}
+
+bool gc_state_is_at(const gc_state *written, const char *path) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool same = fd >= 0 && fstat(fd, &st) == 0;
+    if (same) {
+        gc_state now = gc_state_of(&st);
+        same = now.size >= 0 && now.size == written->size;
+        bool untouched = now.device == written->device && now.inode == written->inode &&
+                         now.seconds == written->seconds && now.nanoseconds == written->nanoseconds;
+        if (same && !untouched)
+            same = written->digested && gc_state_digest(fd, &now) && now.digest == written->digest;
+    }
+    if (fd >= 0)
+        close(fd);
+    return same;
+}

@@ -1,0 +1,44 @@
+/* The state of a file: size, time of its last change and, where that is not enough, a digest of its content. A batch
+ * writes states into results.jsonl, so that --resume knows whether a file is still the one that was used or written. */
+#ifndef GPUCONV_BATCH_STATE_H
+#define GPUCONV_BATCH_STATE_H
+
+#include "gpuconv.h"
+
+#include <sys/stat.h>
+
+typedef struct gc_state {
+    int64_t size; /* bytes; -1: the file is missing or not a regular file, and equals no other */
+    int64_t seconds, nanoseconds;
+    uint64_t device, inode;
+    bool digested;
+    uint64_t digest; /* of the content */
+} gc_state;
+
+enum { GC_STATE_TEXT = 160 };
+
+/* Returns the state of a file without a digest. */
+gc_state gc_state_of(const struct stat *st);
+gc_state gc_state_of_path(const char *path);
+
+/* Returns the state of a response. A matrix file names further files, so its state has a digest of the response that it
+ * describes; this reads all of them. */
+gc_state gc_state_of_response(const char *path);
+
+/* Adds a digest of the bytes of an open file to its state. @return false if it cannot be read. */
+bool gc_state_digest(int fd, gc_state *state);
+
+/* Writes the state as SIZE@SECONDS.NANOSECONDS, then /DEVICE:INODE with `place`, then #DIGEST if it has one. */
+void gc_state_print(const gc_state *state, bool place, char text[GC_STATE_TEXT]);
+
+/* Reads what gc_state_print wrote. @return false, with a state that equals no other, if the text is anything else. */
+bool gc_state_parse(const char *text, gc_state *state);
+
+/* Compares size, time and digest. */
+bool gc_state_same(const gc_state *a, const gc_state *b);
+
+/* Decides whether the file at `path` is the one with the state `written`: by its place, size and time, else by its
+ * content, so that a copy of the file counts too. */
+bool gc_state_is_at(const gc_state *written, const char *path);
+
+#endif

@@ -1,0 +1,58 @@
+/* Texts of any bytes. */
+#include "text.h"
+
+#include "libgpuconv/core/memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The table of well-formed sequences: Unicode, chapter 3, table 3-7. */
+size_t gc_text_character(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    unsigned least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned most = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
+    if (c[0] > 0 && c[0] < 0x80)
+        return 1;
+    if (c[0] < 0xc2 || c[0] > 0xf4 || c[1] < least || c[1] > most)
+        return 0;
+    if (c[0] < 0xe0)
+        return 2;
+    if ((c[2] & 0xc0) != 0x80)
+        return 0;
+    if (c[0] < 0xf0)
+        return 3;
+    return (c[3] & 0xc0) == 0x80 ? 4 : 0;
+}
+
+char *gc_text_utf8(const char *text, bool *changed) {
+    static const char unknown[] = "\xef\xbf\xbd";
+    char *made = gc_calloc(3 * (int64_t)strlen(text) + 1, 1);
+    *changed = false;
+    for (char *to = made; made && *text;) {
+        size_t length = gc_text_character(text);
+        memcpy(to, length ? text : unknown, length ? length : sizeof unknown - 1);
+        to += length ? length : sizeof unknown - 1;
+        text += length ? length : 1;
+        *changed |= length == 0;
+    }
+    return made;
+}
+
+char *gc_text_hex(const char *text) {
+    size_t length = strlen(text);
+    char *made = gc_calloc(2 * (int64_t)length + 1, 1);
+    for (size_t i = 0; made && i < length; i++)
+        (void)snprintf(made + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    return made;
+}
+
+bool gc_text_is_hex_of(const char *hex, const char *text) {
+    char pair[3];
+    for (; *text; text++, hex += 2) {
+        (void)snprintf(pair, sizeof pair, "%02x", (unsigned char)*text);
+        if (strncmp(hex, pair, 2) != 0)
+            return false;
+    }
+    return !*hex;
+}

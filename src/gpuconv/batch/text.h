@@ -1,0 +1,20 @@
+/* Texts of any bytes, such as file names, as valid UTF-8. */
+#ifndef GPUCONV_BATCH_TEXT_H
+#define GPUCONV_BATCH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is none. */
+size_t gc_text_character(const char *text);
+
+/* Returns a copy, to be freed, in which every byte that belongs to no UTF-8 character is U+FFFD. NULL: no memory. */
+char *gc_text_utf8(const char *text, bool *changed);
+
+/* Returns the bytes as hexadecimal digits, to be freed. NULL: no memory. */
+char *gc_text_hex(const char *text);
+
+/* Compares a text with hexadecimal digits that gc_text_hex gave. */
+bool gc_text_is_hex_of(const char *hex, const char *text);
+
+#endif

@@ -1,0 +1,210 @@
+/* gpuconv IN IR OUT: one file through one response. */
+#include "cli/cli.h"
+#include "commands.h"
+#include "libgpuconv/audio/names.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/report/report.h"
+#include "progress.h"
+#include "response_options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
+
+typedef struct options {
+    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *dither;
+    int device, threads, quiet, compare, version;
+    double gain;
+    gc_response_options response;
+    gc_meter meter;
+} options;
+
+static void note(void *context, const char *text) {
+    options *o = context;
+    gc_meter_clear(&o->meter);
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: %s\n", text);
+}
+
+static void progress(void *context, const gpuconv_progress *p) {
+    options *o = context;
+    double done = (double)p->frames / p->rate, speed = p->seconds > 0 ? done / p->seconds : 0;
+    gc_status_line line = {0};
+    if (!gc_meter_due(&o->meter, p->seconds))
+        return;
+    if (p->total > 0) {
+        double share = (double)p->frames / (double)p->total;
+        if (o->meter.terminal)
+            gc_meter_bar(&line, 4, share);
+        gc_status_part(&line, 0, "%.0f %%, ", 100 * share);
+    }
+    gc_status_time(&line, 0, "", done, " of audio");
+    if (p->seconds > 0)
+        gc_status_part(&line, 3, ", %.3g million frames a second", (double)p->frames / p->seconds / 1e6);
+    gc_status_part(&line, 2, ", %.0f times real time", speed);
+    if (p->total > 0 && speed > 0)
+        gc_status_time(&line, 1, ", ", (double)(p->total - p->frames) / p->rate / speed, " left");
+    gc_meter_print(&o->meter, &line);
+}
+
+static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {
+    int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
+    int report = algorithm < 0 ? -1 : gc_choose("--report", o->report, GC_WORDS_REPORT);
+    if (report < 0)
+        return GC_EXIT_USAGE;
+    *config = gpuconv_config_default();
+    config->backend = (gpuconv_backend)backend;
+    config->algorithm = (gpuconv_algorithm)algorithm;
+    config->device = o->device;
+    config->threads = o->threads;
+    *format = (gpuconv_report_format)report;
+    return GC_EXIT_DONE;
+}
+
+/* --tail: "2.5" seconds, "auto" down to -90 dBFS, "auto:-60" down to there. */
+static bool parse_tail(const char *text, gpuconv_job *job) {
+    double value;
+    if (strcmp(text, "auto") == 0) {
+        job->tail_floor = -90;
+        return true;
+    }
+    bool floor = strncmp(text, "auto:", 5) == 0;
+    if (!gc_number_parse(floor ? text + 5 : text, &value))
+        return false;
+    if (floor)
+        job->tail_floor = value;
+    else
+        job->tail = value;
+    return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
+}
+
+static int fill_job(options *o, gpuconv_job *job) {
+    int mode = gc_choose("--mode", o->mode, words_mode);
+    int dither = mode < 0 ? -1 : gc_choose("--dither", o->dither, words_dither);
+    if (dither < 0)
+        return GC_EXIT_USAGE;
+    if (o->format && !gc_names_format(o->format))
+        return gc_exit(GC_EXIT_USAGE,
+                       "--format '%.60s': no such format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus, mp3 and raw "
+                       "are some; try --help",
+                       o->format);
+    if (o->encoding && !gc_names_encoding(o->encoding))
+        return gc_exit(GC_EXIT_USAGE,
+                       "--encoding '%.60s': no such encoding; u8, s16, s24, s32, float, double, ulaw, alaw and vorbis "
+                       "are some; try --help",
+                       o->encoding);
+    if (o->raw && !gc_names_raw(o->raw))
+        return gc_exit(GC_EXIT_USAGE,
+                       "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
+                       "10000000, CHANNELS 1 to 1024; try --help",
+                       o->raw);
+    if (o->tail && !parse_tail(o->tail, job))
+        return gc_exit(
+            GC_EXIT_USAGE,
+            "--tail '%.60s': seconds, auto, or auto:DB; seconds are 0 to 1000000, DB is under 0, down to -300; try --help",
+            o->tail);
+    if (o->tail && mode)
+        return gc_exit(GC_EXIT_USAGE, "--tail goes with --mode full; try --help");
+    job->mode = (gpuconv_mode)mode;
+    job->dither = dither == 1;
+    job->gain = o->gain;
+    job->raw = o->raw;
+    job->format = o->format;
+    job->encoding = o->encoding;
+    job->plot = o->plot;
+    job->compare = o->compare;
+    job->note = note;
+    job->progress = o->quiet ? NULL : progress;
+    job->context = o;
+    return gc_response_options_apply(&o->response, &job->preparation);
+}
+
+static int run(options *o, const char *in, const char *response, const char *out) {
+    gpuconv_config config;
+    gpuconv_report_format format = GPUCONV_REPORT_TEXT;
+    gpuconv_job job = gpuconv_job_default();
+    int status = configure(o, &config, &format);
+    if (!status)
+        status = fill_job(o, &job);
+    if (status)
+        return status;
+    bool piped = strcmp(out, "-") == 0;
+    gpuconv_report *report = NULL;
+    if (piped && gc_was_closed(STDOUT_FILENO))
+        return gc_exit(GC_EXIT_FAILED, "standard output: is closed; name a file for OUT");
+    if (strcmp(in, "-") == 0 && gc_was_closed(STDIN_FILENO))
+        return gc_exit(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
+    if (piped && (o->report || o->compare))
+        return gc_exit(GC_EXIT_USAGE, "a report has no place beside a sound on standard output; try --help");
+    if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
+        return GC_EXIT_FAILED;
+    if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
+        return gc_exit(GC_EXIT_FAILED, "out of memory");
+    gpuconv_error error = {0};
+    job.input = in;
+    job.response = response;
+    job.output = out;
+    job.cancel = gc_catch_signals();
+    o->meter = gc_meter_begin(o->quiet);
+    gpuconv_status failed = gpuconv_convolve_file(&job, &config, report, &error);
+    gc_meter_clear(&o->meter);
+    if (!failed)
+        return gc_print_report(report, format);
+    /* The output is there and only what followed, such as the drawing, failed. */
+    if (failed != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
+        (void)gc_print_report(report, format);
+    else
+        gpuconv_report_free(report);
+    return gc_exit(gc_exit_of(failed), "%s", error.message);
+}
+
+static options given = {.device = -1, .response = GC_RESPONSE_OPTIONS};
+
+static int command(const char **arguments, int count) {
+    if (given.version)
+        return printf("gpuconv %s\n", gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
+    if (count != 3)
+        return gc_exit(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
+                       count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
+    return run(&given, arguments[0], arguments[1], arguments[2]);
+}
+
+static struct poptOption table[] = {
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: auto)", GC_WORDS_ALGORITHM},
+    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
+     "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "of the whole result, in decibels (default: 0)", "DB"},
+    GC_RESPONSE_TABLE(given.response){
+        "mode", 'm', POPT_ARG_STRING, &given.mode, 0,
+        "frames to keep: all, the input's count from the middle, or those that lack nothing at either end (default: full)",
+        words_mode},
+    {"tail", 'T', POPT_ARG_STRING, &given.tail, 0,
+     "of the tail keep SECONDS, or with auto down to -90 dBFS, with auto:DB down to DB (default: all)", "SECONDS|auto"},
+    {"format", 'f', POPT_ARG_STRING, &given.format, 0,
+     "container of OUT, such as wav, flac or raw (default: by its extension)", "NAME"},
+    {"encoding", 'e', POPT_ARG_STRING, &given.encoding, 0,
+     "of OUT's samples, such as s16, s24, float or vorbis (default: as IN's)", "NAME"},
+    {"dither", 'D', POPT_ARG_STRING, &given.dither, 0, "noise before rounding to integers (default: none)",
+     words_dither},
+    {"input-raw", 'R', POPT_ARG_STRING, &given.raw, 0, "IN has no header: such as 48000,2,s16",
+     "RATE,CHANNELS,ENCODING"},
+    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw before and after, as .svg or .png (needs gnuplot)", "FILE"},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print what ran and how long it took", GC_WORDS_REPORT},
+    {"compare", 'c', POPT_ARG_NONE, &given.compare, 0, "report also how much slower other ways are", NULL},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    {"version", 'V', POPT_ARG_NONE, &given.version, 0, "print the version", NULL},
+    GC_OPTIONS_END};
+
+const gc_command gc_command_convolve = {
+    "gpuconv", "IN IR OUT",
+    "Convolves the audio file IN with the impulse response IR into OUT; IN and OUT may be -, for a pipe.\n"
+    "IR is a file of 1 channel, as many as IN's, or 4 for stereo (true stereo), or any matrix: a text file .txt or\n"
+    ".matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or jconvolver's .conf.\n"
+    "Also: gpuconv play, live, batch, ir, bench, calibrate (--help tells more).",
+    table, command};

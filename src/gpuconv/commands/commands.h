@@ -1,0 +1,13 @@
+/* The subcommands of gpuconv. */
+#ifndef GPUCONV_COMMANDS_COMMANDS_H
+#define GPUCONV_COMMANDS_COMMANDS_H
+
+#include "cli/cli.h"
+
+/* Every subcommand. `gpuconv IN IR OUT` stands first, and a longer name before a shorter one that it begins with. */
+extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rt, gc_command_bench,
+    gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth, gc_command_live,
+    gc_command_play;
+extern const gc_command *const gc_commands[]; /* NULL at the end */
+
+#endif

@@ -1,0 +1,345 @@
+/* gpuconv-manual FOLDER: writes manual pages and the completions of three shells, from the tables that --help reads. It
+ * is run by the build. */
+#include "cli/cli.h"
+#include "commands.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file of the folder; the process ends where it cannot be made. */
+static FILE *open_file(const char *folder, const char *name) {
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    if (!f) {
+        perror(path);
+        exit(GC_EXIT_FAILED);
+    }
+    return f;
+}
+
+static void close_file(FILE *f) {
+    bool bad = ferror(f) != 0;
+    if (fclose(f) != 0 || bad) {
+        perror("gpuconv-manual");
+        exit(GC_EXIT_FAILED);
+    }
+}
+
+/* The subcommand's words without the program's: "ir info"; "" for the plain command. */
+static const char *words_of(const gc_command *c) {
+    const char *blank = strchr(c->name, ' ');
+    return blank ? blank + 1 : "";
+}
+
+/* The name with another character for each blank. */
+static void joined(const gc_command *c, char with, char *name, size_t size) {
+    (void)snprintf(name, size, "%s", c->name);
+    for (char *at = name; *at; at++)
+        *at = *at == ' ' ? with : *at;
+}
+
+/* ---- Manual pages ------------------------------------------------------------------------------------------------ */
+
+static void put_roff(FILE *f, const char *text) {
+    for (bool first = true; *text; text++) {
+        if (first && (*text == '.' || *text == '\''))
+            fputs("\\&", f);
+        if (*text == '-')
+            fputs("\\-", f);
+        else if (*text == '\\')
+            fputs("\\e", f);
+        else
+            fputc(*text, f);
+        first = *text == '\n';
+    }
+}
+
+static void write_page(const char *folder, const gc_command *c) {
+    char name[128], file[140], option[160];
+    joined(c, '-', name, sizeof name);
+    (void)snprintf(file, sizeof file, "%s.1", name);
+    FILE *f = open_file(folder, file);
+    fputs(".TH ", f);
+    for (const char *at = name; *at; at++)
+        fputc(toupper((unsigned char)*at), f);
+    fprintf(f, " 1 \"\" \"gpuconv %s\"\n.SH NAME\n", gpuconv_version());
+    put_roff(f, name);
+    fputs(" \\- ", f);
+    size_t sentence = strcspn(c->about, ".;:,\n");
+    for (size_t i = 0; i < sentence; i++)
+        fputc(i == 0 ? tolower((unsigned char)c->about[i]) : c->about[i], f);
+    fputs("\n.SH SYNOPSIS\n.B ", f);
+    put_roff(f, c->name);
+    fputc('\n', f);
+    put_roff(f, c->arguments);
+    fputs("\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", f);
+    put_roff(f, c->about);
+    fputs("\n.SH OPTIONS\n", f);
+    for (const struct poptOption *o = c->options; o->longName; o++) {
+        gc_option_name(o, option, sizeof option);
+        fputs(".TP\n.B ", f);
+        put_roff(f, option);
+        fputc('\n', f);
+        put_roff(f, o->descrip);
+        fputc('\n', f);
+    }
+    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 130 interrupted.\n.SH SEE ALSO\n", f);
+    for (int i = 0, told = 0; gc_commands[i]; i++) {
+        if (gc_commands[i] == c)
+            continue;
+        joined(gc_commands[i], '-', name, sizeof name);
+        fputs(told++ ? ",\n.BR " : ".BR ", f);
+        put_roff(f, name);
+        fputs(" (1)", f);
+    }
+    fputc('\n', f);
+    close_file(f);
+}
+
+/* ---- Completions ------------------------------------------------------------------------------------------------- */
+
+static bool is_file(const struct poptOption *o) {
+    return o->argDescrip && (strcmp(o->argDescrip, "FILE") == 0 || strcmp(o->argDescrip, "FOLDER") == 0 ||
+                             strcmp(o->argDescrip, "PATTERN") == 0);
+}
+
+/* Whether some of the values are words: alternatives of the description that are written small. */
+static bool has_words(const struct poptOption *o) {
+    const char *bar = o->argDescrip ? strchr(o->argDescrip, '|') : NULL;
+    return gc_option_takes_words(o) || (bar && islower((unsigned char)bar[1]));
+}
+
+/* Writes the words of "a|b|C" that are written small, with blanks between them. */
+static void put_words(FILE *f, const char *words) {
+    for (bool first = true; *words; words += *words == '|') {
+        int length = (int)strcspn(words, "|");
+        if (islower((unsigned char)*words)) {
+            fprintf(f, "%s%.*s", first ? "" : " ", length, words);
+            first = false;
+        }
+        words += length;
+    }
+}
+
+/* Whether the first argument is one of several words: "room|plate IR". */
+static bool begins_with_words(const gc_command *c) {
+    size_t first = strcspn(c->arguments, " ");
+    return islower((unsigned char)*c->arguments) && memchr(c->arguments, '|', first);
+}
+
+static void put_first_argument(FILE *f, const gc_command *c) {
+    char words[256];
+    (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(c->arguments, " "), c->arguments);
+    put_words(f, words);
+}
+
+/* How many words the subcommand's name has, without the program's. */
+static int count_words(const gc_command *c) {
+    int count = 0;
+    for (const char *at = c->name; *at; at++)
+        count += *at == ' ';
+    return count;
+}
+
+static void bash_command(FILE *f, const gc_command *c) {
+    fprintf(f, "    '%s')\n        case $option in\n", words_of(c));
+    for (const struct poptOption *o = c->options; o->longName; o++) {
+        if (!gc_option_takes_value(o))
+            continue;
+        fprintf(f, "        --%s", o->longName);
+        if (o->shortName)
+            fprintf(f, " | -%c", o->shortName);
+        fputs(")\n            ", f);
+        if (has_words(o)) {
+            fputs("_gpuconv_words '", f);
+            put_words(f, o->argDescrip);
+            fputs("' ;;\n", f);
+        } else {
+            fputs(is_file(o) ? "_gpuconv_files ;;\n" : "COMPREPLY=() ;;\n", f);
+        }
+    }
+    fputs("        *)\n            taken=''\n", f);
+    if (begins_with_words(c)) {
+        fprintf(f, "            ((COMP_CWORD == %d)) && words='", count_words(c) + 1);
+        put_first_argument(f, c);
+        fputs("'\n", f);
+    }
+    fputs("            ;;\n        esac\n        options='", f);
+    for (const struct poptOption *o = c->options; o->longName; o++)
+        fprintf(f, "%s--%s%s", o == c->options ? "" : " ", o->longName,
+                gc_option_takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
+    fputs("' ;;\n", f);
+}
+
+/* The first words of subcommands, and the second ones of those that have two. */
+static void put_first_words(FILE *f, const char *behind) {
+    size_t room = strlen(behind);
+    for (int i = 1; gc_commands[i]; i++) {
+        const char *words = words_of(gc_commands[i]);
+        bool below = room && strncmp(words, behind, room) == 0 && words[room] == ' ';
+        if (room && below)
+            fprintf(f, " %s", words + room + 1);
+        else if (!room)
+            fprintf(f, " %.*s", (int)strcspn(words, " "), words);
+    }
+}
+
+static void write_bash(const char *folder) {
+    FILE *f = open_file(folder, "gpuconv.bash");
+    fputs(
+        "# Completion of gpuconv for bash, made from its tables of options.\n"
+        "_gpuconv_words() { # offers those of the words in $1 that begin with $value\n"
+        "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -W \"$1\" -- \"$value\")\n"
+        "}\n"
+        "_gpuconv_files() { # offers files, whose names readline quotes where it must\n"
+        "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -f -- \"$value\")\n"
+        "    compopt -o filenames\n"
+        "}\n"
+        "_gpuconv() {\n"
+        "    local value=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} command='' options=''\n"
+        "    local prefix='' words='' taken=yes\n"
+        "    # --option=value: three words where = separates words, as it does by default, else one\n"
+        "    if [[ $value == '=' ]]; then\n        value=''\n"
+        "    elif [[ $option == '=' ]]; then\n        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
+        "    elif [[ $value == --*=* ]]; then\n        option=${value%%=*} prefix=$option= value=${value#*=}\n    fi\n"
+        "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
+        f);
+    for (int pass = 0; pass < 2; pass++) /* longer names first */
+        for (int i = 1; gc_commands[i]; i++) {
+            const char *words = words_of(gc_commands[i]);
+            if ((strchr(words, ' ') != NULL) == (pass == 0))
+                fprintf(f, "    '%s%s) command='%s' ;;\n", words, pass ? " '*" : "'", words);
+        }
+    fputs("    esac\n    case $command in\n", f);
+    for (int i = 0; gc_commands[i]; i++)
+        bash_command(f, gc_commands[i]);
+    fputs("    esac\n    [[ $taken ]] && return\n"
+          "    if [[ $value == -* ]]; then\n"
+          "        _gpuconv_words \"$options\"\n"
+          "        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n        return\n    fi\n"
+          "    ((COMP_CWORD == 1)) && words='",
+          f);
+    put_first_words(f, "");
+    fputs("'\n    ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == ir ]] && words='", f);
+    put_first_words(f, "ir");
+    fputs("'\n    if [[ $words ]]; then\n"
+          "        _gpuconv_words \"$words\"\n"
+          "        ((COMP_CWORD == 1)) || return\n"
+          "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$value\")\n"
+          "        compopt -o filenames\n"
+          "    else\n        _gpuconv_files\n    fi\n"
+          "}\ncomplete -F _gpuconv gpuconv\n",
+          f);
+    close_file(f);
+}
+
+/* A text in single quotes, which neither shell has inside. */
+static void put_quoted(FILE *f, const char *text, const char *escaped) {
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", f);
+        else if (strchr(escaped, *text))
+            fprintf(f, "\\%c", *text);
+        else
+            fputc(*text, f);
+    }
+}
+
+static void write_zsh(const char *folder) {
+    FILE *f = open_file(folder, "_gpuconv");
+    fputs("#compdef gpuconv\n# Completion of gpuconv for zsh, made from its tables of options.\n_gpuconv() {\n"
+          "    local command=''\n    case \"${words[2]} ${words[3]}\" in\n",
+          f);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 1; gc_commands[i]; i++) {
+            const char *words = words_of(gc_commands[i]);
+            if ((strchr(words, ' ') != NULL) == (pass == 0))
+                fprintf(f, "    '%s%s) command='%s' ;;\n", words, pass ? " '*" : "'", words);
+        }
+    fputs("    esac\n    if ((CURRENT == 2)); then\n        compadd --", f);
+    put_first_words(f, "");
+    fputs("\n    elif ((CURRENT == 3)) && [[ ${words[2]} == ir ]]; then\n        compadd --", f);
+    put_first_words(f, "ir");
+    fputs("\n        return\n    fi\n    case $command in\n", f);
+    for (int i = 0; gc_commands[i]; i++) {
+        fprintf(f, "    '%s')\n        _arguments", words_of(gc_commands[i]));
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            fprintf(f, " \\\n            '--%s%s[", o->longName, gc_option_takes_value(o) ? "=" : "");
+            put_quoted(f, o->descrip, "[]:\\");
+            fputc(']', f);
+            if (has_words(o)) {
+                fputs(":value:(", f);
+                put_words(f, o->argDescrip);
+                fputc(')', f);
+            } else if (gc_option_takes_value(o)) {
+                fputs(is_file(o) ? ":file:_files" : ":value: ", f);
+            }
+            fputc('\'', f);
+        }
+        if (begins_with_words(gc_commands[i])) {
+            fprintf(f, " \\\n            '%d:kind:(", count_words(gc_commands[i]) + 1);
+            put_first_argument(f, gc_commands[i]);
+            fputs(")'", f);
+        }
+        fputs(" \\\n            '*:file:_files' ;;\n", f);
+    }
+    fputs("    esac\n}\n_gpuconv \"$@\"\n", f);
+    close_file(f);
+}
+
+static void write_fish(const char *folder) {
+    FILE *f = open_file(folder, "gpuconv.fish");
+    fputs("# Completion of gpuconv for fish, made from its tables of options.\n", f);
+    fputs("complete -c gpuconv -n __fish_is_first_token -a '", f);
+    put_first_words(f, "");
+    fputs("'\ncomplete -c gpuconv -n '__fish_seen_subcommand_from ir' -a '", f);
+    put_first_words(f, "ir");
+    fputs("'\n", f);
+    for (int i = 0; gc_commands[i]; i++) {
+        const char *words = words_of(gc_commands[i]);
+        if (begins_with_words(gc_commands[i])) {
+            fprintf(f, "complete -c gpuconv -n 'string match -q \"gpuconv %s*\" (commandline -p)' -a '", words);
+            put_first_argument(f, gc_commands[i]);
+            fputs("'\n", f);
+        }
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            fputs("complete -c gpuconv -n '", f);
+            if (*words) {
+                fputs("string match -q \"gpuconv ", f);
+                fprintf(f, "%s*\" (commandline -p)'", words);
+            } else {
+                fputs("not __fish_seen_subcommand_from", f);
+                put_first_words(f, "");
+                fputc('\'', f);
+            }
+            fprintf(f, " -l %s", o->longName);
+            if (o->shortName)
+                fprintf(f, " -s '%c'", o->shortName);
+            if (has_words(o)) {
+                fputs(" -x -a '", f);
+                put_words(f, o->argDescrip);
+                fputc('\'', f);
+            } else if (gc_option_takes_value(o)) {
+                fputs(is_file(o) ? " -r" : " -x", f);
+            }
+            fputs(" -d '", f);
+            put_quoted(f, o->descrip, "\\");
+            fputs("'\n", f);
+        }
+    }
+    close_file(f);
+}
+
+int main(int argc, char **argv) {
+    gc_begin("gpuconv-manual");
+    if (argc != 2)
+        return gc_exit(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
+    for (int i = 0; gc_commands[i]; i++)
+        write_page(argv[1], gc_commands[i]);
+    write_bash(argv[1]);
+    write_zsh(argv[1]);
+    write_fish(argv[1]);
+    return gc_end(GC_EXIT_DONE);
+}

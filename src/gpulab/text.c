@@ -1,0 +1,264 @@
+/* Lists, chapters and tables of the lab. */
+#include "text.h"
+
+#include "libgpuconv/core/visible.h"
+#include "run.h"
+
+#include <string.h>
+
+enum { WIDTH = 100 };
+
+void gc_lab_fold(const char *text, const char *margin, FILE *to) {
+    int column = 0;
+    for (const char *word = text; *word;) {
+        if (*word == '\n' && word[1] == '\n') {
+            fprintf(to, "\n\n");
+            column = 0;
+            word += 2;
+            continue;
+        }
+        int length = (int)strcspn(word, " \n");
+        if (column && column + 1 + length > WIDTH) {
+            fputc('\n', to);
+            column = 0;
+        }
+        column += fprintf(to, "%s%.*s", column ? " " : margin, length, word);
+        word += length;
+        word += strspn(word, " ");
+        if (*word == '\n' && word[1] != '\n')
+            word++;
+    }
+    fputc('\n', to);
+}
+
+void gc_lab_list(FILE *to) {
+    const gc_lab_module *const *modules;
+    int count = gc_lab_modules(&modules);
+    for (int i = 0; i < count; i++)
+        fprintf(to, "%-16s %2d variants  %s\n", modules[i]->name, modules[i]->variant_count, modules[i]->title);
+}
+
+/* The file of a module is its name with underscores. */
+static void stem_of(const gc_lab_module *module, char *stem, size_t room) {
+    (void)snprintf(stem, room, "%s", module->name);
+    for (char *c = stem; *c; c++)
+        if (*c == '-')
+            *c = '_';
+}
+
+void gc_lab_show(const gc_lab_module *module, FILE *to) {
+    char stem[64], size[100];
+    stem_of(module, stem, sizeof stem);
+    fprintf(to, "%s - %s\n\nCourses: %s\nSource:  kernels/course/%s.c and .cu\n\n", module->name, module->title,
+            module->course, stem);
+    gc_lab_fold(module->idea, "", to);
+    fprintf(to, "\nThe ladder, each rung with what it changed:\n\n");
+    for (int i = 0; i < module->variant_count; i++) {
+        const gc_lab_variant *v = &module->variants[i];
+        fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
+        gc_lab_fold(v->changed, "      ", to);
+        if (v->course)
+            fprintf(to, "      course: %s\n", v->course);
+    }
+    fprintf(to, "\nSizes (");
+    for (int d = 0; d < LAB_DIMENSIONS && module->dimension[d]; d++)
+        fprintf(to, "%s%s", d ? " x " : "", module->dimension[d]);
+    fprintf(to, "):");
+    for (int i = 0; i < module->size_count; i++) {
+        gc_lab_write_size(module, module->sizes[i].value, size, sizeof size);
+        fprintf(to, " %s", size);
+    }
+    fprintf(to, "\n\nWhat to see\n\n");
+    gc_lab_fold(module->see, "  ", to);
+    fprintf(to, "\nWhat to try next\n\n");
+    gc_lab_fold(module->next, "  ", to);
+}
+
+void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
+    char stem[64];
+    stem_of(module, stem, sizeof stem);
+    fprintf(to, "# %s\n\n", module->title);
+    gc_lab_fold(module->idea, "", to);
+    fprintf(to, "\nFrom: %s. Source: `kernels/course/%s.c` (idea, reference, CPU) and `kernels/course/%s.cu` (GPU).\n",
+            module->course, stem, stem);
+    fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
+    fprintf(to, "\n| variant | on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
+    for (int i = 0; i < module->variant_count; i++) {
+        const gc_lab_variant *v = &module->variants[i];
+        fprintf(to, "| %s | %s | %s | %s |\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU", v->changed,
+                v->course ? v->course : "");
+    }
+    fprintf(to, "\n## What to see\n\n");
+    gc_lab_fold(module->see, "", to);
+    if (module->effect_count)
+        fprintf(to, "\n`gpulab check` and `gpulab run` hold the numbers to this, on a GPU:\n\n");
+    for (int i = 0; i < module->effect_count; i++) {
+        const gc_lab_effect *e = &module->effects[i];
+        if (e->slower)
+            fprintf(to, "- %s: *%s* against *%s*, %s %g\n", e->what, e->slower, e->faster,
+                    e->agree ? "within a factor of" : "at least", e->ratio);
+        else
+            fprintf(to, "- %s: *%s* at %g of its ceiling at least\n", e->what, e->faster, e->ratio);
+    }
+    fprintf(to, "\n## What to try next\n\n");
+    gc_lab_fold(module->next, "", to);
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------ */
+
+static const char *text_of(const json_t *row, const char *name) {
+    const char *text = json_string_value(json_object_get(row, name));
+    return text ? text : "";
+}
+
+static double number_of(const json_t *row, const char *name) {
+    return json_number_value(json_object_get(row, name));
+}
+
+static void print_time(FILE *to, double seconds) {
+    if (seconds >= 1)
+        fprintf(to, "%8.3f s ", seconds);
+    else if (seconds >= 1e-3)
+        fprintf(to, "%8.3f ms", seconds * 1e3);
+    else
+        fprintf(to, "%8.2f us", seconds * 1e6);
+}
+
+/* Writes a text as one visible line, padded to `width`. Every text of a report goes through here: a report may come
+ * from a file. */
+static void put(FILE *to, const char *text, int width) {
+    char shown[1024];
+    fprintf(to, "%*s", width, gc_visible(shown, sizeof shown, text ? text : ""));
+}
+
+static void print_measured(const json_t *row, FILE *to) {
+    double median = number_of(row, "median"), bytes = number_of(row, "bytes"), work = number_of(row, "operations");
+    print_time(to, median);
+    fprintf(to, " +-%4.1f%%", 100 * number_of(row, "spread") / median);
+    if (number_of(row, "cold") > 0) {
+        fprintf(to, "  cold");
+        print_time(to, number_of(row, "cold"));
+    }
+    if (bytes > 0)
+        fprintf(to, "  %7.1f GB/s", bytes / median * 1e-9);
+    if (work > 0)
+        fprintf(to, "  %8.3f TFLOP/s", work / median * 1e-12);
+    if (number_of(row, "share") > 0) {
+        fprintf(to, "  %5.1f%% of ", 100 * number_of(row, "share"));
+        put(to, text_of(row, "bound"), 0);
+    }
+    if (json_object_get(row, "figure")) {
+        fprintf(to, "  %.4g ", number_of(row, "figure"));
+        put(to, text_of(row, "unit"), 0);
+    }
+    const json_t *facts = json_object_get(row, "facts");
+    if (facts)
+        fprintf(to, "  %.0f registers, %.0f bytes local, %.0f blocks of %.0f a multiprocessor",
+                number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
+                number_of(facts, "threads"));
+}
+
+static void print_row(const json_t *row, FILE *to) {
+    static const char *const more[][2] = {{"said", "seen"}, {"course", "course"}};
+    fputs("  ", to);
+    put(to, text_of(row, "variant"), -32);
+    fputc(' ', to);
+    put(to, text_of(row, "where"), -3);
+    fputc(' ', to);
+    if (strcmp(text_of(row, "state"), "measured") != 0) {
+        put(to, text_of(row, "state"), 0);
+        fputs(": ", to);
+        put(to, text_of(row, "why"), 0);
+        fputc('\n', to);
+        return;
+    }
+    print_measured(row, to);
+    fputc('\n', to);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (json_object_get(row, more[i][0])) {
+            fprintf(to, "    %s: ", more[i][1]);
+            put(to, text_of(row, more[i][0]), 0);
+            fputc('\n', to);
+        }
+}
+
+static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
+    size_t i;
+    const json_t *point;
+    fputs("\nsweep ", to);
+    put(to, name, 0);
+    fputs("\n  ", to);
+    put(to, text_of(sweep, "across"), 12);
+    const json_t *columns = json_object_get(sweep, "columns"), *column;
+    json_array_foreach(columns, i, column) {
+        fputs("  ", to);
+        put(to, json_string_value(column), 24);
+    }
+    fprintf(to, "\n");
+    json_array_foreach(json_object_get(sweep, "points"), i, point) {
+        size_t k;
+        const json_t *value;
+        json_array_foreach(point, k, value) {
+            if (k == 0)
+                fprintf(to, "  %12.0f", json_number_value(value));
+            else if (json_is_number(value))
+                fprintf(to, "  %24.5g", json_number_value(value));
+            else
+                fprintf(to, "  %24s", "-");
+        }
+        fprintf(to, "\n");
+    }
+}
+
+static void print_device(const json_t *report, FILE *to) {
+    const json_t *ceilings = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
+    if (number_of(ceilings, "copy") > 0) {
+        put(to, text_of(device, "name"), 0);
+        fprintf(to,
+                "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
+                "%.1f TFLOP/s, an empty launch %.2f us\n",
+                number_of(ceilings, "copy") * 1e-9, number_of(ceilings, "fp32") * 1e-12,
+                number_of(ceilings, "fp16") * 1e-12, number_of(ceilings, "tf32") * 1e-12,
+                number_of(ceilings, "launch") * 1e6);
+    } else if (json_object_get(device, "missing")) {
+        fputs("GPU variants are skipped: ", to);
+        put(to, text_of(device, "missing"), 0);
+        fputc('\n', to);
+    }
+}
+
+static void print_effect(const json_t *row, FILE *to) {
+    fprintf(to, "  %-5s ", json_is_true(json_object_get(row, "holds")) ? "holds" : "FAILS");
+    put(to, text_of(row, "module"), -16);
+    fputc(' ', to);
+    put(to, text_of(row, "what"), 0);
+    fputs(" (", to);
+    put(to, text_of(row, "size"), 0);
+    fprintf(to, "): %.3g, wanted %s %.3g\n", number_of(row, "ratio"),
+            json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
+}
+
+void gc_lab_tables(const json_t *report, FILE *to) {
+    const json_t *row;
+    const char *module = "", *size = "";
+    size_t i;
+    print_device(report, to);
+    json_array_foreach(json_object_get(report, "results"), i, row) {
+        if (strcmp(module, text_of(row, "module")) != 0 || strcmp(size, text_of(row, "size")) != 0) {
+            fputc('\n', to);
+            put(to, text_of(row, "module"), 0);
+            fputs(", ", to);
+            put(to, text_of(row, "size"), 0);
+            fputc('\n', to);
+        }
+        module = text_of(row, "module");
+        size = text_of(row, "size");
+        print_row(row, to);
+    }
+    if (json_array_size(json_object_get(report, "effects")))
+        fprintf(to, "\neffects\n");
+    json_array_foreach(json_object_get(report, "effects"), i, row) print_effect(row, to);
+    const char *name;
+    json_t *sweep;
+    json_object_foreach(json_object_get(report, "sweeps"), name, sweep) print_sweep(name, sweep, to);
+}

@@ -1,0 +1,348 @@
+/* Reading through libsndfile: files, and pipes that are read as they come. */
+#include "buffered_io.h"
+#include "file.h"
+#include "format.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
+#include "library.h"
+#include "pipe.h"
+#include "riff.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 1 << 17 }; /* of floats that are read and looked at before more are read */
+
+struct gc_reader {
+    SNDFILE *file;
+    /* What the library reads from: a regular file (its descriptor ours to close, -1: none), or else a pipe. */
+    gc_paged disk;
+    gc_source *pipe;
+    const volatile int *cancel; /* NULL: none */
+    bool as_is;                 /* what is not finite is kept */
+    int64_t at;                 /* the next frame */
+    int64_t not_finite, first_not_finite;
+    char *path;
+    gc_audio_info info;
+    char name[96];
+};
+
+static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_error *error) {
+    if (S_ISDIR(st->st_mode))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
+    if (S_ISREG(st->st_mode) && st->st_size == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status fail_reading(gpuconv_error *error, const gc_reader *r, const char *why) {
+    return gc_format_fail(error, GPUCONV_ERROR_FORMAT, r->path, "not readable as audio: ", why);
+}
+
+/* Why the system did not read on. */
+static gpuconv_status fail_system(gpuconv_error *error, const gc_reader *r, int reason) {
+    if (reason == ECANCELED)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", r->path);
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(reason));
+}
+
+gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
+    return (gc_audio_info){.channels = channels,
+                           .rate = rate,
+                           .frames = frames,
+                           .file_format = SF_FORMAT_FLOAT,
+                           .pcm = {GC_F32, 32},
+                           .name = "float"};
+}
+
+gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames) {
+    gc_audio_info info = gc_audio_floats(channels, rate, frames);
+    info.file_format = SF_FORMAT_PCM_24;
+    info.pcm = (gc_pcm){GC_S24, 24};
+    info.name = "signed 24 bit PCM";
+    return info;
+}
+
+/* What headers cannot say, or say of pipes only: a length that nobody could have written is not known. */
+static int64_t length_of(const gc_reader *r, const SF_INFO *info) {
+    const int64_t unwritten = INT64_C(1) << 30; /* four thousand million bytes of 32 bits: a header's largest number */
+    if (r->pipe && gc_source_empty(r->pipe))
+        return 0;
+    if (r->pipe && !gc_source_knows_length(r->pipe))
+        return -1;
+    if (r->pipe && info->frames >= unwritten / (info->channels > 0 ? info->channels : 1) / 2)
+        return -1;
+    return info->frames < SF_COUNT_MAX / 2 ? info->frames : -1;
+}
+
+static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error *error) {
+    int64_t frames = length_of(r, info);
+    if (frames == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", r->path);
+    if (info->channels < 1 || info->channels > GC_CHANNELS_MOST || info->samplerate < 1 ||
+        info->samplerate > GC_RATE_MOST)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: %d channels at %d Hz cannot be used; 1 to %d channels at 1 to %d Hz can", r->path,
+                       info->channels, info->samplerate, GC_CHANNELS_MOST, GC_RATE_MOST);
+    gc_format_name(info->format, r->name, sizeof r->name);
+    r->info = (gc_audio_info){.channels = info->channels,
+                              .rate = info->samplerate,
+                              .frames = frames,
+                              .file_format = info->format,
+                              .pcm = gc_format_pcm(info->format),
+                              .name = r->name};
+    return GPUCONV_OK;
+}
+
+/* Refuses a file that the library would read for ever. */
+static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, gpuconv_error *error) {
+    uint32_t size;
+    if (gc_riff_ends(io, file, &size))
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk holds one of %lu bytes",
+                   r->path, (unsigned long)size);
+}
+
+static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
+    const SF_INFO wanted = *info;
+    char why[256];
+    gc_paged_begin(&r->disk, fd, size);
+    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_paged_io(), &r->disk, error);
+    if (status)
+        return status;
+    r->file = gc_library_open(gc_paged_io(), SFM_READ, info, &r->disk);
+    if (r->file)
+        return GPUCONV_OK;
+    *info = wanted;
+    gc_paged_begin(&r->disk, fd, size);
+    r->file = gc_library_open_again(gc_paged_io(), SFM_READ, info, &r->disk, why, sizeof why);
+    if (!r->file && r->disk.failure)
+        return fail_system(error, r, r->disk.failure);
+    return r->file ? GPUCONV_OK : fail_reading(error, r, why);
+}
+
+/* Whether samples of this format may be read from a pipe as they come. */
+static gc_source_kind kind_of(const SF_INFO *info) {
+    const int code = info->format & SF_FORMAT_SUBMASK;
+    if (!info->format)
+        return GC_SOURCE_HEADER;
+    return code <= SF_FORMAT_DOUBLE || code == SF_FORMAT_ULAW || code == SF_FORMAT_ALAW ? GC_SOURCE_RAW
+                                                                                        : GC_SOURCE_ENCODED;
+}
+
+static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_error *error) {
+    const SF_INFO raw = *info;
+    gpuconv_status status = gc_source_new(fd, r->path, kind_of(info), r->cancel, &r->pipe, error);
+    if (status)
+        return status;
+    if (!gc_source_spooled(r->pipe)) {
+        char why[256];
+        if (!raw.format && (status = check_lists(r, gc_source_io(), r->pipe, error)) != GPUCONV_OK)
+            return status;
+        r->file = gc_library_open(gc_source_io(), SFM_READ, info, r->pipe);
+        if (!r->file) {
+            *info = raw;
+            gc_source_rewind(r->pipe);
+            r->file = gc_library_open_again(gc_source_io(), SFM_READ, info, r->pipe, why, sizeof why);
+        }
+        if (gc_source_failure(r->pipe))
+            return fail_system(error, r, gc_source_failure(r->pipe));
+        if (!r->file)
+            return fail_reading(error, r, why);
+        if (gc_source_settle(r->pipe))
+            return GPUCONV_OK;
+        sf_close(r->file); /* the library reads this header in another way: it is given a file */
+        r->file = NULL;
+        *info = raw;
+        status = gc_source_spool(r->pipe, error);
+        if (status)
+            return status;
+    }
+    struct stat st;
+    int file = gc_source_take_file(r->pipe);
+    gc_source_free(r->pipe);
+    r->pipe = NULL;
+    r->disk.fd = file;
+    if (fstat(file, &st) != 0)
+        return fail_system(error, r, errno);
+    return open_disk(r, file, st.st_size, info, error);
+}
+
+/* Opens the descriptor, which is the reader's from here on. */
+static gpuconv_status open_library(gc_reader *r, int fd, bool regular, int64_t size, const char *raw,
+                                   gpuconv_error *error) {
+    SF_INFO info = {0};
+    if (raw && !gc_format_raw(raw, &info)) {
+        close(fd);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "'%s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
+    }
+    gpuconv_status status = regular ? open_disk(r, fd, size, &info, error) : open_pipe(r, fd, &info, error);
+    return status ? status : take_over(r, &info, error);
+}
+
+/* A named pipe is opened without waiting for a writer: the first read waits, and can be interrupted. */
+static int open_path(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
+}
+
+static int open_input(const char *path, struct stat *st, gpuconv_error *error) {
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
+    if (fd < 0 || fstat(fd, st) != 0) {
+        int reason = errno;
+        if (fd >= 0)
+            close(fd);
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", standard ? "standard input" : path, strerror(reason));
+        return -1;
+    }
+    if (standard && isatty(fd)) {
+        close(fd);
+        gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; a file or a pipe is wanted");
+        return -1;
+    }
+    return fd;
+}
+
+gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *name, const gc_input_wish *wish,
+                              gc_reader **reader, gpuconv_error *error) {
+    gc_reader *r = gc_calloc(1, sizeof *r);
+    *reader = NULL;
+    if (!r || !(r->path = strdup(name))) {
+        close(fd);
+        free(r);
+        return gc_fail_memory(error, name);
+    }
+    r->disk.fd = -1;
+    r->cancel = wish ? wish->cancel : NULL;
+    r->as_is = wish && wish->as_is;
+    gpuconv_status status = open_library(r, fd, regular, size, wish ? wish->raw : NULL, error);
+    if (status)
+        gc_reader_free(r);
+    else
+        *reader = r;
+    return status;
+}
+
+gpuconv_status gc_reader_open(const char *path, const gc_input_wish *wish, gc_reader **reader, gpuconv_error *error) {
+    *reader = NULL;
+    struct stat st;
+    int fd = open_input(path, &st, error);
+    if (fd < 0)
+        return GPUCONV_ERROR_FILE;
+    if (strcmp(path, "-") == 0)
+        path = "standard input";
+    gpuconv_status status = refuse(path, &st, error);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    return gc_reader_from(fd, S_ISREG(st.st_mode), st.st_size, path, wish, reader, error);
+}
+
+gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
+    return gc_reader_open(path, NULL, reader, error);
+}
+
+void gc_reader_cancel_by(gc_reader *r, const volatile int *cancel) {
+    r->cancel = cancel;
+    if (r->pipe)
+        gc_source_cancel_by(r->pipe, cancel);
+}
+
+const gc_audio_info *gc_reader_info(const gc_reader *r) {
+    return &r->info;
+}
+
+static sf_count_t read_frames(gc_reader *r, gc_pcm pcm, void *to, sf_count_t frames) {
+    const int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    switch (pcm.container) {
+    case GC_S16:
+        return sf_readf_short(r->file, to, frames);
+    case GC_S24:
+        return sf_read_raw(r->file, to, frames * frame) / frame;
+    case GC_S32:
+        return sf_readf_int(r->file, to, frames);
+    default:
+        return sf_readf_float(r->file, to, frames);
+    }
+}
+
+/* Takes what is no number as silence, and counts it. */
+static void check_floats(gc_reader *r, float *samples, int64_t frames) {
+    int64_t first;
+    const int64_t found = gc_silence_not_finite(samples, frames * r->info.channels, &first);
+    if (found > 0 && r->not_finite == 0)
+        r->first_not_finite = r->at + first / r->info.channels;
+    r->not_finite += found;
+}
+
+static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
+    const int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
+    const bool check = r->info.pcm.container == GC_F32 && !r->as_is;
+    const int64_t most = check ? gc_max(1, PIECE_BYTES / frame) : frames; /* while it is in the cache */
+    *got = 0;
+    while (*got < frames) {
+        void *to = (char *)raw + *got * frame;
+        sf_count_t n = read_frames(r, pcm, to, gc_min(most, frames - *got));
+        if (n <= 0)
+            break;
+        if (check)
+            check_floats(r, to, n);
+        r->at += n;
+        *got += n;
+    }
+    int failure = r->pipe ? gc_source_failure(r->pipe) : r->disk.failure;
+    if (*got < frames && failure)
+        return fail_system(error, r, failure);
+    if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
+        return fail_reading(error, r, sf_strerror(r->file));
+    return GPUCONV_OK;
+}
+
+int64_t gc_reader_not_finite(const gc_reader *r, int64_t *first) {
+    if (first)
+        *first = r->first_not_finite;
+    return r->not_finite;
+}
+
+gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
+    if (sf_seek(r->file, at, SEEK_SET) == at) {
+        r->at = at;
+        return GPUCONV_OK;
+    }
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: frame %lld cannot be reached", r->path, (long long)at);
+}
+
+gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
+    return read_as(r, r->info.pcm, raw, frames, got, error);
+}
+
+gpuconv_status gc_reader_read_floats(gc_reader *r, float *samples, int64_t frames, int64_t *got, gpuconv_error *error) {
+    return read_as(r, (gc_pcm){GC_F32, 32}, samples, frames, got, error);
+}
+
+void gc_reader_free(gc_reader *r) {
+    if (!r)
+        return;
+    if (r->file)
+        sf_close(r->file); /* read only: nothing can be lost */
+    if (r->disk.fd >= 0)
+        close(r->disk.fd);
+    gc_source_free(r->pipe);
+    free(r->path);
+    free(r);
+}
+
+void *gc_reader_library(const gc_reader *r) {
+    return r->file;
+}

@@ -1,0 +1,29 @@
+/* Bands of a spectrum. */
+#include "bands.h"
+
+#include "libgpuconv/core/memory.h"
+
+#include <math.h>
+
+int64_t gc_bands_points(int64_t frames, double rate) {
+    /* A band is at least 5 % wide, so 1 Hz at 20 Hz; more than 2^19 points would show nothing more. */
+    double wanted = fmin(fmax(rate, 16384), 0x1p19);
+    return gc_power_of_two(gc_max(frames, (int64_t)wanted));
+}
+
+double gc_bands_lowest(double rate) {
+    return fmin(20, rate / 20);
+}
+
+void gc_bands(const double *power, int64_t points, double rate, int bands, double *hz, double *level) {
+    double lowest = gc_bands_lowest(rate), whole = rate / 2 / lowest, bin = rate / (double)points;
+    int64_t k = (int64_t)ceil(lowest / bin);
+    for (int b = 0; b < bands; b++) {
+        double from = lowest * pow(whole, (double)b / bands), to = lowest * pow(whole, (b + 1.0) / bands), sum = 0;
+        int64_t count = 0;
+        for (; k < points / 2 && (double)k * bin < to; k++, count++)
+            sum += power[k];
+        hz[b] = sqrt(from * to);
+        level[b] = count && sum > 0 ? 10 * log10(sum / (double)count) : (double)NAN;
+    }
+}

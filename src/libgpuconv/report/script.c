@@ -1,0 +1,123 @@
+/* gnuplot scripts of a plot and of a sheet of panels. */
+#include "script.h"
+
+#include "libgpuconv/core/visible.h"
+
+#include <math.h>
+
+enum { TITLE = 90, LABEL = 60 }; /* bytes of a text that find room in a drawing */
+
+/* Writes a text as a string of octal escapes: "\141\142". gnuplot replaces backquotes, macros and quotes before it
+ * reads escapes, so that the text holds none. Control characters become visible first: XML refuses most of them. */
+static void put_text(FILE *to, const char *text, size_t room) {
+    char shown[TITLE + 1];
+    gc_visible(shown, room, text ? text : "");
+    fputc('"', to);
+    for (const char *c = shown; *c; c++)
+        fprintf(to, "\\%03o", (unsigned)(unsigned char)*c);
+    fputc('"', to);
+}
+
+static void set_text(FILE *to, const char *what, const char *text) {
+    fprintf(to, "set %s ", what);
+    put_text(to, text, TITLE + 1);
+    fputs(" noenhanced\n", to);
+}
+
+static void begin(FILE *to, bool svg, int width, int height) {
+    fputs("set encoding utf8\nset datafile missing 'nan'\nset key noenhanced\n", to);
+    if (svg)
+        fprintf(to, "set terminal svg size %d,%d dynamic enhanced background 'white' font 'sans,14'\n", width, height);
+    else
+        fprintf(to, "set terminal pngcairo size %d,%d font 'sans,14'\n", width * 4 / 3, height * 4 / 3);
+}
+
+/* Opens the list of lines: data follows in the order of the series. */
+static void plot_series(FILE *to, const char *const *label, int series, const bool *points, const char *lines) {
+    fputs("plot ", to);
+    for (int s = 0; s < series; s++) {
+        fprintf(to, "%s'-' using 1:2 with %s title ", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
+        put_text(to, label[s], LABEL + 1);
+    }
+    fputc('\n', to);
+}
+
+void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
+    begin(to, svg, 900, 600);
+    set_text(to, "title", p->title);
+    set_text(to, "xlabel", p->x_label);
+    set_text(to, "ylabel", p->y_label);
+    fputs("set logscale x 2\nset logscale y 10\nset format x '2^{%L}'\nset grid\n"
+          "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
+          to);
+    plot_series(to, p->label, p->series, p->points, "linespoints lw 2 pt 7 ps 0.5");
+    for (int s = 0; s < p->series; s++) {
+        int drawn = 0;
+        for (int i = 0; i < p->steps; i++) {
+            if (!isfinite(p->y[s][i]))
+                continue;
+            fprintf(to, "%.17g %.17g\n", p->x[i], p->y[s][i]);
+            drawn++;
+        }
+        if (!drawn)
+            fputs("1 nan\n", to); /* a line without points still stands in the key */
+        fputs("e\n", to);
+    }
+}
+
+static void panel_axes(FILE *to, const gc_panel *p) {
+    set_text(to, "title", p->title);
+    set_text(to, "xlabel", p->x_label);
+    set_text(to, "ylabel", p->y_label);
+    fprintf(to, "%s logscale x\nset xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\n", p->logarithmic ? "set" : "unset",
+            p->x_range[0], p->x_range[1], p->y_range[0], p->y_range[1]);
+    fprintf(to, "set format x '%%g'\nset lmargin 9\n%s grid\n", p->image ? "unset" : "set");
+}
+
+static void panel_image(FILE *to, const gc_panel *p) {
+    fprintf(to, "set cbrange [%.9g:%.9g]\nplot '-' using 1:2:3 with image notitle\n", p->level_range[0],
+            p->level_range[1]);
+    for (int c = 0; c < p->columns; c++)
+        for (int r = 0; r < p->rows; r++) {
+            double x = p->x_range[0] + p->seconds * (c + 0.5) / p->columns;
+            double y = p->y_range[0] + (p->y_range[1] - p->y_range[0]) * (r + 0.5) / p->rows;
+            fprintf(to, "%.7g %.7g %.2f\n", x, y, fmax((double)p->image[c * p->rows + r], p->level_range[0]));
+        }
+    fputs("e\n", to);
+}
+
+static void panel_lines(FILE *to, const gc_panel *p) {
+    if (p->filled) {
+        fputs("plot '-' using 1:2:3 with filledcurves lc rgb '#1764ab' notitle\n", to);
+        for (int i = 0; i < p->steps; i++)
+            fprintf(to, "%.9g %.7g %.7g\n", p->x[i], p->y[0][i], p->y[1][i]);
+        fputs("e\n", to);
+        return;
+    }
+    plot_series(to, p->label, p->series, NULL, "lines lw 2");
+    for (int s = 0; s < p->series; s++) {
+        for (int i = 0; i < p->steps; i++)
+            if (isfinite(p->y[s][i]))
+                fprintf(to, "%.9g %.7g\n", p->x[i], p->y[s][i]);
+        fprintf(to, "%.9g nan\ne\n", p->x_range[0]); /* a line without points still stands in the key */
+    }
+}
+
+void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, FILE *to) {
+    int rows = columns > 0 ? (count + columns - 1) / columns : 0;
+    begin(to, svg, 600 * columns, 300 * rows);
+    fprintf(to,
+            "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\n"
+            "set key bmargin center horizontal Left reverse samplen 2 width 1\n"
+            "unset colorbox\nset style fill solid 1 noborder\n"
+            "set palette defined (0 '#ffffff', 0.25 '#d6e6f4', 0.5 '#6aaed6', 0.75 '#1764ab', 1 '#08204a')\n",
+            rows, columns);
+    for (int i = 0; i < count; i++) {
+        panel_axes(to, &panel[i]);
+        if (panel[i].image)
+            panel_image(to, &panel[i]);
+        else
+            panel_lines(to, &panel[i]);
+    }
+    fputs("unset multiplot\n", to);
+}

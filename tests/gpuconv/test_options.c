@@ -1,0 +1,203 @@
+/* Every option of every subcommand: values that are no number, out of range, empty, or not one of the words are refused
+ * with exit status 2 and one line that names the option, the value and what it takes; both ends of a range and every
+ * word are accepted. */
+#include "check.h"
+#include "cli/cli.h"
+#include "gpuconv/commands/commands.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct limits {
+    double least, most;
+} limits;
+
+#define LIMITS(name, least, most) [GC_RANGE_##name] = {(double)(least), (double)(most)},
+static const limits range[GC_RANGE_COUNT] = {GC_RANGES(LIMITS)};
+
+static int ran;
+static char said[4096];
+
+static int run_nothing(const char **arguments, int count) {
+    (void)arguments;
+    (void)count;
+    ran++;
+    return GC_EXIT_DONE;
+}
+
+/* Runs the subcommand's table with these words after its name, up to NULL; `said` has what went to standard error. */
+static int call(const gc_command *c, const char *first, const char *second) {
+    gc_command tried = *c;
+    const char *words[] = {c->name, first, second, NULL};
+    tried.run = run_nothing;
+    FILE *file = tmpfile();
+    CHECK(file, "no temporary file");
+    (void)fflush(stderr);
+    int before = dup(STDERR_FILENO);
+    CHECK(before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0, "standard error cannot be redirected");
+    ran = 0;
+    int status = gc_command_run(&tried, second ? 3 : 2, words);
+    (void)fflush(stderr);
+    CHECK(dup2(before, STDERR_FILENO) >= 0, "standard error is lost");
+    close(before);
+    rewind(file);
+    said[fread(said, 1, sizeof said - 1, file)] = '\0';
+    (void)fclose(file);
+    return status;
+}
+
+static void refused(const gc_command *c, const struct poptOption *o, const char *value, const char *says) {
+    char joined[512], name[64];
+    (void)snprintf(joined, sizeof joined, "--%s=%s", o->longName, value);
+    (void)snprintf(name, sizeof name, "--%s", o->longName);
+    for (int apart = 0; apart < 2; apart++) {
+        int status = apart ? call(c, name, value) : call(c, joined, NULL);
+        CHECK(status == GC_EXIT_USAGE && !ran, "%s %s '%s': status %d", c->name, name, value, status);
+        size_t length = strlen(said);
+        CHECK(length && strchr(said, '\n') == said + length - 1, "%s %s '%s': not one line: '%s'", c->name, name, value,
+              said);
+        CHECK(strncmp(said, "gpuconv: ", 9) == 0 && strstr(said, name) && strstr(said, value) && strstr(said, says),
+              "%s %s '%s' says: %s", c->name, name, value, said);
+    }
+}
+
+static void accepted(const gc_command *c, const struct poptOption *o, const char *value) {
+    char joined[512];
+    (void)snprintf(joined, sizeof joined, "--%s=%s", o->longName, value);
+    int status = call(c, joined, NULL);
+    CHECK(status == GC_EXIT_DONE && ran == 1, "%s %s: status %d: %s", c->name, joined, status, said);
+}
+
+static void number(const gc_command *c, const struct poptOption *o) {
+    static const char *const wrong[] = {"",         " ",     " 1",     "1 ",   "1x",  "x",   "1,5",
+                                        "--1",      "+-1",   "nan",    "-nan", "NAN", "inf", "-inf",
+                                        "infinity", "1e400", "-1e400", "0x10", "1e",  "."};
+    static const char *const fractions[] = {"1.5", "1e-3"};
+    CHECK(o->val > GC_RANGE_NONE && o->val < GC_RANGE_COUNT, "%s --%s has no range", c->name, o->longName);
+    const limits *r = &range[o->val];
+    bool integer = (o->argInfo & POPT_ARG_MASK) != POPT_ARG_DOUBLE;
+    for (int i = 0; i < COUNT(wrong); i++)
+        refused(c, o, wrong[i], "number");
+    for (int i = 0; integer && i < COUNT(fractions); i++)
+        refused(c, o, fractions[i], "whole number");
+    refused(c, o, "-99999999999999999999999999", "number");
+    if (o->val != GC_RANGE_ANY_COUNT || !integer)
+        refused(c, o, "9223372036854775807", "number");
+    refused(c, o, "9999999999999999999999999999", "number");
+    char text[64];
+    (void)snprintf(text, sizeof text, "%.17g", r->least - (integer ? 1 : fabs(r->least) * 0.01 + 1e-9));
+    refused(c, o, text, "number");
+    (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g",
+                   r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
+    refused(c, o, text, "number");
+    (void)snprintf(text, sizeof text, "%.17g", r->least);
+    accepted(c, o, text);
+    if (o->val == GC_RANGE_ANY_COUNT)
+        (void)snprintf(text, sizeof text, "%" PRId64, INT64_MAX);
+    else
+        (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g", r->most);
+    accepted(c, o, text);
+    if (r->least <= 0 && r->most >= 0) {
+        accepted(c, o, "-0");
+        bool zero = integer || !signbit(*(double *)o->arg);
+        CHECK(zero, "%s --%s=-0 is negative", c->name, o->longName);
+    }
+}
+
+static void words(const gc_command *c, const struct poptOption *o) {
+    char word[64];
+    refused(c, o, "", " or ");
+    refused(c, o, "nonsense", " or ");
+    refused(c, o, o->argDescrip, " or ");
+    for (const char *at = o->argDescrip; *at;) {
+        size_t length = strcspn(at, "|");
+        CHECK(length < sizeof word, "a long word");
+        memcpy(word, at, length);
+        word[length] = '\0';
+        accepted(c, o, word);
+        at += length + (at[length] == '|');
+    }
+}
+
+static void every_value_of_every_option_is_checked(void **state) {
+    (void)state;
+    int numbers = 0, lists = 0, texts = 0;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            if (gc_option_takes_number(o)) {
+                number(gc_commands[i], o);
+                numbers++;
+            } else if (gc_option_takes_words(o)) {
+                words(gc_commands[i], o);
+                lists++;
+            } else if (gc_option_takes_value(o)) {
+                refused(gc_commands[i], o, "", "is needed");
+                accepted(gc_commands[i], o, "any text");
+                texts++;
+            }
+            if (!gc_option_takes_number(o))
+                CHECK(o->val == GC_RANGE_NONE, "%s --%s is no number and has a range", gc_commands[i]->name,
+                      o->longName);
+        }
+    print_message("%d numbers, %d lists of words, %d other values\n", numbers, lists, texts);
+    CHECK(numbers >= 50 && lists >= 15 && texts >= 20, "options are missing");
+}
+
+static void a_flag_takes_no_value_and_an_unknown_option_is_named(void **state) {
+    (void)state;
+    for (int i = 0; gc_commands[i]; i++) {
+        assert_int_equal(call(gc_commands[i], "--nonsense", NULL), GC_EXIT_USAGE);
+        CHECK(strstr(said, "--nonsense"), "%s", said);
+        assert_int_equal(call(gc_commands[i], "--help=yes", NULL), GC_EXIT_USAGE);
+        CHECK(strstr(said, "--help"), "%s", said);
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            char name[64];
+            (void)snprintf(name, sizeof name, "--%s", o->longName);
+            if (!gc_option_takes_value(o))
+                continue;
+            assert_int_equal(call(gc_commands[i], name, NULL), GC_EXIT_USAGE);
+            CHECK(strstr(said, name), "%s", said);
+        }
+    }
+}
+
+static char *text;
+static char **list;
+static int twice_ran;
+
+static int look(const char **arguments, int count) {
+    twice_ran++;
+    assert_int_equal(count, 1);
+    assert_string_equal(arguments[0], "file");
+    assert_string_equal(text, "second");
+    assert_string_equal(list[0], "one");
+    assert_string_equal(list[1], "two");
+    assert_null(list[2]);
+    return GC_EXIT_DONE;
+}
+
+static void of_a_text_that_comes_twice_the_last_counts_and_lists_grow(void **state) {
+    (void)state;
+    struct poptOption table[] = {{"text", 't', POPT_ARG_STRING, &text, 0, "text", "TEXT"},
+                                 {"list", 'l', POPT_ARG_ARGV, &list, 0, "texts", "TEXT"},
+                                 GC_OPTIONS_END};
+    const gc_command c = {"gpuconv twice", "", "", table, look};
+    const char *line[] = {c.name, "--text=first", "-l", "one", "file", "--list", "two", "-t", "second", NULL};
+    assert_int_equal(gc_command_run(&c, COUNT(line) - 1, line), GC_EXIT_DONE);
+    assert_int_equal(twice_ran, 1);
+    assert_null(text);
+    assert_null((void *)list);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_value_of_every_option_is_checked),
+        cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
+        cmocka_unit_test(of_a_text_that_comes_twice_the_last_counts_and_lists_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* Cancelling: work that lasts gives up when the thread's flag is raised, before it or in its middle, with CANCELLED and
+ * nothing half-made. What is cancelled here would take minutes, so that a loop that does not look at the flag shows as
+ * the test's time limit. */
+#include "harness.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+#include "libgpuconv/dsp/fourier.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { LONG = 1 << 21 };
+
+static volatile int flag;
+
+static int lower(void **state) {
+    (void)state;
+    flag = 0;
+    assert_null(gpuconv_cancel_set(NULL));
+    return 0;
+}
+
+static void *raise_soon(void *unused) {
+    const struct timespec moment = {0, 100000000};
+    nanosleep(&moment, NULL);
+    __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
+    return unused;
+}
+
+/* Installs the flag, which another thread raises in 0.1 s. */
+static pthread_t begin(void) {
+    pthread_t thread;
+    flag = 0;
+    gpuconv_cancel_set(&flag);
+    CHECK(pthread_create(&thread, NULL, raise_soon, NULL) == 0, "no thread");
+    return thread;
+}
+
+static void end(pthread_t thread) {
+    pthread_join(thread, NULL);
+    CHECK(gpuconv_cancel_set(NULL) == &flag, "another flag is installed");
+    flag = 0;
+}
+
+static gpuconv_ir *long_response(int64_t frames) {
+    oracle_random random = {.state = 5};
+    guarded taps = guarded_random(&random, 1, frames);
+    gpuconv_ir *ir = harness_route(&taps, 1);
+    guarded_free(&taps);
+    return ir;
+}
+
+/* Calls of the library that last: one tap after another would do the same. */
+static gpuconv_status call(int which, const gpuconv_ir *ir, gpuconv_ir **made, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    *made = NULL;
+    switch (which) {
+    case 0:
+        return gpuconv_ir_resample(ir, 191999, made, error);
+    case 1:
+        return gpuconv_ir_stretch(ir, 3.7, made, error);
+    case 2:
+        return gpuconv_ir_minimum_phase(ir, made, error);
+    case 3:
+        return gpuconv_ir_series(ir, ir, made, error);
+    default:
+        status = gpuconv_ir_normalize(ir, GPUCONV_NORMALIZE_LOUDNESS, NULL, made, error);
+        return status;
+    }
+}
+
+static void what_prepares_a_response_gives_up(void **state) {
+    (void)state;
+    gpuconv_ir *ir = long_response(LONG), *made;
+    for (int midway = 0; midway < 2; midway++)
+        for (int which = 0; which < 5; which++) {
+            gpuconv_error error = {0};
+            gpuconv_status status = GPUCONV_OK;
+            if (midway) { /* again and again, should one call be done too soon */
+                pthread_t thread = begin();
+                while (!status) {
+                    status = call(which, ir, &made, &error);
+                    gpuconv_ir_free(status ? NULL : made);
+                }
+                end(thread);
+            } else {
+                flag = 1;
+                gpuconv_cancel_set(&flag);
+                status = call(which, ir, &made, &error);
+                gpuconv_cancel_set(NULL);
+            }
+            CHECK(status == GPUCONV_ERROR_CANCELLED, "call %d: %s: %s", which, gpuconv_status_text(status),
+                  error.message);
+            assert_null(made);
+            assert_int_equal(error.status, GPUCONV_ERROR_CANCELLED);
+            CHECK(strstr(error.message, "interrupted"), "%s", error.message);
+        }
+    gpuconv_ir_free(ir);
+}
+
+/* 2^21 frames through 2^16 taps, directly, take seconds on one core; by transforms they are done again and again. */
+static void a_convolution_gives_up_and_begins_anew(void **state) {
+    (void)state;
+    gpuconv_ir *ir = long_response(1 << 16);
+    float *x = calloc(LONG, sizeof *x), *y = calloc(LONG, sizeof *y);
+    CHECK(x && y, "no memory");
+    x[0] = 1;
+    const float *in[] = {x};
+    float *out[] = {y};
+    for (int a = 0; a < COUNT(harness_algorithms); a++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            gpuconv_engine *engine;
+            gpuconv_error error = {0};
+            int64_t produced;
+            gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], -1, threads);
+            pthread_t thread = begin();
+            gpuconv_status status = gpuconv_engine_new(plan, &engine, &error);
+            while (!status)
+                status = gpuconv_engine_process(engine, in, LONG, out, &produced);
+            CHECK(status == GPUCONV_ERROR_CANCELLED, "%s on %d threads: %s",
+                  gpuconv_algorithm_name(harness_algorithms[a]), threads, gpuconv_status_text(status));
+            end(thread);
+            if (engine) {
+                assert_int_equal(gpuconv_engine_process(engine, in, 1, out, &produced), GPUCONV_ERROR_STATE);
+                assert_int_equal(gpuconv_engine_reset(engine), GPUCONV_OK);
+                assert_int_equal(gpuconv_engine_process(engine, in, 1, out, &produced), GPUCONV_OK);
+                assert_int_equal(gpuconv_engine_drain(engine, out, 1, &produced), GPUCONV_OK);
+                assert_int_equal(produced, 1);
+                assert_true(y[0] - gpuconv_ir_taps(ir, 0, 0)[0] < 1e-6f && gpuconv_ir_taps(ir, 0, 0)[0] - y[0] < 1e-6f);
+            }
+            gpuconv_engine_free(engine);
+            gpuconv_plan_free(plan);
+        }
+    free(x);
+    free(y);
+    gpuconv_ir_free(ir);
+}
+
+static void setting_up_gives_up(void **state) {
+    (void)state;
+    gpuconv_ir *ir = long_response(LONG);
+    for (int a = 1; a < COUNT(harness_algorithms); a++) {
+        gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], -1, 1);
+        gpuconv_engine *engine = (gpuconv_engine *)plan;
+        gpuconv_error error = {0};
+        flag = 1;
+        gpuconv_cancel_set(&flag);
+        assert_int_equal(gpuconv_engine_new(plan, &engine, &error), GPUCONV_ERROR_CANCELLED);
+        gpuconv_cancel_set(NULL);
+        assert_null(engine);
+        CHECK(strstr(error.message, "interrupted"), "%s", error.message);
+        gpuconv_plan_free(plan);
+    }
+    gpuconv_realtime_config config = {0};
+    gpuconv_realtime *played = (gpuconv_realtime *)ir;
+    gpuconv_cancel_set(&flag);
+    assert_int_equal(gpuconv_realtime_new(ir, &config, &played, NULL), GPUCONV_ERROR_CANCELLED);
+    assert_int_equal(gpuconv_calibrate(NULL, NULL), GPUCONV_ERROR_CANCELLED);
+    gpuconv_cancel_set(NULL);
+    assert_null(played);
+    gpuconv_ir_free(ir);
+}
+
+static void count(void *context, int64_t index, int worker) {
+    (void)worker;
+    atomic_fetch_add((_Atomic int64_t *)context, 1);
+    if (index == 10)
+        __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
+}
+
+static void a_loop_on_a_pool_passes_over_what_is_left(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        _Atomic int64_t done = 0;
+        flag = 0;
+        gpuconv_cancel_set(&flag);
+        gc_pool *pool = gc_pool_new(threads);
+        assert_non_null(pool);
+        gc_pool_run(pool, count, (void *)&done, INT64_C(1) << 60);
+        gpuconv_cancel_set(NULL);
+        CHECK(done > 10 && done < 1000000000, "%lld", (long long)done);
+        gc_pool_free(pool);
+    }
+}
+
+static void the_double_transform_gives_up(void **state) {
+    (void)state;
+    enum { POINTS = 1 << 22 };
+    double *re = calloc(POINTS, 2 * sizeof *re);
+    CHECK(re, "no memory");
+    pthread_t thread = begin();
+    bool good = true;
+    while (good)
+        good = gc_fourier(re, re + POINTS, POINTS, -1);
+    end(thread);
+    free(re);
+}
+
+static void a_flag_belongs_to_its_thread(void **state) {
+    (void)state;
+    volatile int other = 1;
+    assert_false(gc_cancelled());
+    assert_null(gpuconv_cancel_set(&other));
+    assert_true(gc_cancelled());
+    other = 0;
+    assert_false(gc_cancelled());
+    assert_ptr_equal(gpuconv_cancel_set(NULL), &other);
+    assert_null(gc_cancel_flag());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_flag_belongs_to_its_thread, lower),
+        cmocka_unit_test_setup(what_prepares_a_response_gives_up, lower),
+        cmocka_unit_test_setup(a_convolution_gives_up_and_begins_anew, lower),
+        cmocka_unit_test_setup(setting_up_gives_up, lower),
+        cmocka_unit_test_setup(a_loop_on_a_pool_passes_over_what_is_left, lower),
+        cmocka_unit_test_setup(the_double_transform_gives_up, lower),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
