@@ -1,20 +1,6 @@
 # The library as others find it: shared and static, with the header, a CMake package and a pkg-config file; and packages.
 include(CMakePackageConfigHelpers)
 
-add_library(gpuconv_shared SHARED $<TARGET_OBJECTS:gpuconv_core> ${GPUCONV_SIMD_OBJECTS})
-target_link_libraries(gpuconv_shared PRIVATE gpuconv_options Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::SNDFILE
-                                             PkgConfig::SOXR PkgConfig::EBUR128 PkgConfig::JANSSON)
-if(GPUCONV_WITH_CUDA)
-    target_link_libraries(gpuconv_shared PRIVATE gpuconv_kernels CUDA::cudart_static)
-endif()
-target_include_directories(gpuconv_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-                                                    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-set(map ${PROJECT_SOURCE_DIR}/cmake/gpuconv.map)
-target_link_options(gpuconv_shared PRIVATE LINKER:--version-script=${map})
-set_target_properties(gpuconv_shared PROPERTIES OUTPUT_NAME gpuconv EXPORT_NAME gpuconv LINK_DEPENDS ${map}
-                                                VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-set_target_properties(gpuconv_core PROPERTIES OUTPUT_NAME gpuconv EXPORT_NAME static)
-
 install(TARGETS gpuconv_shared EXPORT gpuconv_shared)
 set(static gpuconv_core)
 if(GPUCONV_WITH_CUDA)
@@ -23,7 +9,7 @@ if(GPUCONV_WITH_CUDA)
     set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
 endif()
 install(TARGETS ${static} EXPORT gpuconv_static)
-install(FILES src/gpuconv.h TYPE INCLUDE)
+install(FILES include/gpuconv.h TYPE INCLUDE)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
 install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package})

@@ -5,7 +5,7 @@
  * one and responses can be swapped at an even loudness.  Of the samples next door, which peak at -6 dBFS, none comes
  * out of any response above -3.5 dBFS. */
 #include "collection.h"
-#include "synth/responses.h"
+#include "gpuconv/room/responses.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,127 +1,113 @@
 #!/bin/sh
-# Who may include whom, and who may speak: the rules of the README's architecture section, read from the sources.
-#
-#   core       <- nobody above it                 engine    <- dsp, core, itself
-#   dsp        <- core                            backend/* <- engine/backend.h, dsp, core, its own folder
-#   audio      <- dsp, core                       pipeline  <- engine, audio, report, core, dsp
-#   report     <- core                            bench     <- engine, report, audio, core, dsp
-#   batch      <- pipeline, engine, audio, core, dsp     rt <- engine/{bank,costs}.h, dsp, core
-#   lab        <- core, kernels/engine/engine.h, the list of modules; kernels/course <- lab/lab.h, kernels/device, itself
-#   synth      <- audio, core, dsp                measure   <- audio, report, core, dsp
-#                                                 cli       <- the public header, bench, batch, measure, synth, report, lab
-set -u
-cd "${SOURCE:?the checkout}/src" || exit 1
+# Enforces the architecture (docs/architecture.md): which folder may include which, which folder owns which library, and
+# that the library neither prints nor exits.
+set -uf
+cd "${SOURCE:?the checkout}" || exit 1
+list=$(mktemp) || exit 1
+trap 'rm -f "$list"' EXIT
 failed=0
 complain() {
     echo "FAILED: $*" >&2
     failed=1
 }
 
-# includes FILE: what it includes by quotation marks, as paths from src/
-includes() {
-    sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$1" | while read -r name; do
-        path=$(dirname "$1")/$name
-        [ -e "$path" ] || path=$name # found through the search path: from src/, or from kernels/
-        case $path in
-        ./* | ../* | */../* | */./*) [ -e "$path" ] && path=$(realpath --relative-to=. "$path") ;;
-        esac
-        echo "$path"
-    done
-}
-
-# allow FOLDER PATTERN...: files in it include only what one of the patterns matches
+# allow FOLDER PATTERN...: every file in FOLDER includes, besides its own folder, only what a PATTERN matches. Includes are
+# spelled from src/, from include/ or from the top of the checkout; a name without a slash is in the same folder.
 allow() {
     folder=$1
     shift
     find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' >"$list"
-    [ -s "$list" ] || [ "$folder" = backend/cuda ] || complain "no sources in $folder: is this test out of date?"
+    [ -s "$list" ] || complain "no sources in $folder: the rule is out of date"
     while read -r file; do
-        for path in $(includes "$file"); do
-            ok=no
-            for pattern in gpuconv.h "$folder/*" "$@"; do
+        # shellcheck disable=SC2013 # a name holds no blanks
+        for path in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
+            allowed=no
+            [ -e "$folder/$path" ] && [ "${path#*/}" = "$path" ] && allowed=yes
+            for pattern in gpuconv.h "$@"; do
                 # shellcheck disable=SC2254 # the pattern is meant as one
-                case $path in
-                $pattern) ok=yes ;;
-                esac
+                case $path in $pattern) allowed=yes ;; esac
             done
-            [ $ok = yes ] || complain "src/$file includes $path"
+            [ $allowed = yes ] || complain "$file includes $path"
         done
     done <"$list"
+    checked="$checked $folder"
 }
+checked=
 
-list=$(mktemp) || exit 1
-trap 'rm -f "$list"' EXIT
+# ---- The library: downwards only ----
+L=libgpuconv
+allow src/$L/core
+allow src/$L/dsp "$L/core/*"
+allow src/$L/audio "$L/dsp/*" "$L/core/*"
+allow src/$L/report "$L/core/*"
+allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
+backend="$L/engine/backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h $L/engine/costs.h $L/ir/object.h"
+# shellcheck disable=SC2086 # a list of patterns
+allow src/$L/cpu $backend "$L/dsp/*" "$L/core/*"
+# shellcheck disable=SC2086
+allow src/$L/cuda $backend kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/realtime "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
+# ---- The command and the lab include the library, never each other ----
+allow src/gpuconv/batch "$L/*"
+allow src/gpuconv/bench "$L/*"
+allow src/gpuconv/play "$L/*"
+allow src/gpuconv/room "$L/*"
+allow src/gpuconv/cli 'gpuconv/*' "$L/audio/*" "$L/report/*" "$L/core/*"
+allow src/gpulab "$L/*" kernels/engine/kernels.h kernels/course/modules.def
+allow src/lv2
+allow kernels/course gpulab/lab.h 'kernels/device/*'
+allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
+allow kernels/device
 
-allow core
-allow dsp 'core/*'
-allow audio 'dsp/*' 'core/*'
-allow report 'core/*'
-allow engine 'dsp/*' 'core/*'
-allow backend/cpu engine/backend.h engine/batch.h engine/costs.h 'dsp/*' 'core/*'
-allow backend/cuda engine/backend.h engine/bank.h engine/batch.h engine/costs.h 'dsp/*' 'core/*' '*kernels/engine/engine.h' 'engine/engine.h' engine.h
-allow pipeline 'engine/*' 'audio/*' 'report/*' 'dsp/*' 'core/*'
-allow synth 'audio/*' 'dsp/*' 'core/*'
-allow measure 'audio/*' 'report/*' 'dsp/*' 'core/*'
-allow bench 'engine/*' 'report/*' 'audio/*' 'dsp/*' 'core/*'
-allow batch 'pipeline/*' 'engine/*' 'audio/*' 'dsp/*' 'core/*'
-allow play 'pipeline/*' 'audio/*' 'dsp/*' 'core/*'
-allow rt engine/bank.h engine/costs.h 'dsp/*' 'core/*'
-allow mpi batch/ranks.h
-allow lv2
-allow cli 'measure/*' 'synth/*' 'bench/*' 'batch/*' 'play/*' 'audio/device.h' 'report/*' 'lab/*'
-allow lab 'core/*' '*kernels/engine/engine.h' '*kernels/course/modules.def'
-allow ../kernels/course lab/lab.h '../kernels/device/*'
-for folder in */ backend/*/; do
-    case $folder in
-    core/ | dsp/ | audio/ | report/ | engine/ | backend/ | backend/cpu/ | backend/cuda/ | pipeline/ | bench/ | batch/ | cli/ | lab/ | rt/ | mpi/ | play/ | measure/ | synth/ | lv2/) ;;
-    *) complain "src/$folder has no rule here" ;;
+set +f
+for folder in src/*/ src/"$L"/*/ src/gpuconv/*/ kernels/*/; do
+    case " $checked " in
+    *" ${folder%/}"*) ;;
+    *) complain "$folder has no rule here" ;;
     esac
 done
-[ "$(ls ./*.[ch])" = ./gpuconv.h ] || complain "src/ holds more than gpuconv.h: $(ls ./*.[ch])"
+set -f
 
-# only "WHERE..." HEADER: nobody else includes a library's header
+# only "PATTERN..." HEADER: only files that a PATTERN matches include a library's header
 only() {
-    where=$1 header=$2
-    grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]${header}[>\"]" . | sed 's,^\./,,' >"$list"
+    grep -rlE "#[[:space:]]*include[[:space:]]*[<\"]$2[>\"]" src kernels include >"$list"
     while read -r file; do
-        ok=no
-        set -f
-        for pattern in $where; do
+        found=no
+        for pattern in $1; do
             # shellcheck disable=SC2254
-            case $file in
-            $pattern) ok=yes ;;
-            esac
+            case $file in $pattern) found=yes ;; esac
         done
-        set +f
-        [ $ok = yes ] || complain "src/$file includes <$header>, which belongs to $where"
+        [ $found = yes ] || complain "$file includes <$2>, which belongs to $1"
     done <"$list"
-    [ -s "$list" ] || [ "$3" = maybe ] || complain "nobody includes <$header>: is this test out of date?"
+    [ -s "$list" ] || complain "no file includes <$2>: the rule is out of date"
 }
-only 'audio/*' 'sndfile\.h' yes
-only 'dsp/*' 'soxr\.h' yes
-only 'dsp/*' 'ebur128\.h' yes
-only 'report/* lab/* batch/* cli/gpulab.c' 'jansson\.h' yes
-only 'cli/*' 'popt\.h' yes
-only 'backend/cuda/* lab/device_cuda.c' 'cuda[a-z_]*\.h' maybe
-only lab/blas.c 'cublas[A-Za-z_0-9]*\.h' yes
-only 'mpi/*' 'mpi\.h' yes
-only 'audio/*' 'portaudio\.h' maybe
+only "src/$L/audio/*" 'sndfile\.h'
+only "src/$L/dsp/* src/$L/ir/*" 'soxr\.h'
+only "src/$L/ir/*" 'ebur128\.h'
+only "src/$L/report/* src/gpulab/* src/gpuconv/batch/*" 'jansson\.h'
+only 'src/gpuconv/cli/* src/gpulab/main.c' 'popt\.h'
+only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
+only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
+only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
+only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 
 # The public header stands alone.
 printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |
-    ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I. -x c - || complain "gpuconv.h is not whole"
+    ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "gpuconv.h does not compile alone"
 
-# The library neither prints nor exits. Comments and strings may say so.
-find . -name '*.[ch]' ! -path './cli/*' ! -path './lab/*' >"$list"
+# The library neither prints nor exits, and the tools exit only through the command line. Comments and strings are left out.
+find src/$L src/gpuconv/batch src/gpuconv/bench src/gpuconv/play src/gpuconv/room src/lv2 -name '*.[ch]' >"$list"
 while read -r file; do
     words='exit|_exit|_Exit|quick_exit|abort|assert|printf|vprintf|puts|putchar|perror|stdout|stderr'
-    [ "${file#./report/}" = "$file" ] && words="$words|fprintf|vfprintf|fputs|fputc|putc"
-    said=$(sed -e 's/"\([^"\\]\|\\.\)*"/""/g' -e 's/format(printf,//' "$file" | awk '
+    case $file in src/$L/report/*) ;; *) words="$words|fprintf|vfprintf|fputs|fputc|putc" ;; esac
+    found=$(sed -e 's/"\([^"\\]\|\\.\)*"/""/g' -e 's/format(printf,//' "$file" | awk '
         { while (match($0, "/\\*")) { head = substr($0, 1, RSTART - 1); rest = substr($0, RSTART + 2)
               while (!match(rest, "\\*/")) { if ((getline rest) <= 0) break }
               $0 = head " " substr(rest, RSTART + 2) } sub("//.*", ""); print }' |
         grep -nE "(^|[^A-Za-z0-9_])($words)([^A-Za-z0-9_]|\$)")
-    [ -z "$said" ] || complain "src/${file#./} prints or exits: $said"
+    [ -z "$found" ] || complain "$file prints or exits: $found"
 done <"$list"
 
 [ $failed -eq 0 ]

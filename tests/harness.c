@@ -1,7 +1,7 @@
 /* Running an engine: every call gets a guarded block of exactly the length it may fill. */
 #include "harness.h"
 
-#include "core/memory.h"
+#include "libgpuconv/core/memory.h"
 
 #include <math.h>
 

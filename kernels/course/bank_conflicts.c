@@ -6,7 +6,7 @@
  *
  * Courses: Stahl 9.3, Antolin.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_banks);
 

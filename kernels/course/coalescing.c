@@ -6,7 +6,7 @@
  *
  * Courses: T 6, Antolin.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_coalescing_across);
 LAB_LAUNCHER(gck_coalescing_down);

@@ -5,7 +5,7 @@
  *
  * Courses: Stahl 7, CUDA tutorial.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 

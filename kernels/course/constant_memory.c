@@ -6,7 +6,7 @@
  *
  * Courses: Stahl 8, Filipovic.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 enum { TABLE = 1024, READS = 256, UNIFORM = 0, DIVERGENT = 1 };
 

@@ -12,7 +12,7 @@
  *
  * Course: Stahl 11.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef GC_KERNELS_COURSE_CUH
 #define GC_KERNELS_COURSE_CUH
 
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <cuda_runtime.h>
 

@@ -5,7 +5,7 @@
  *
  * Course: T 5.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 

@@ -15,7 +15,7 @@
  * Course: CUDA tutorial 9. Milakov and Gimelshein, Online normalizer calculation for softmax (2018); Dao et al.,
  * FlashAttention (2022).
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 

@@ -9,10 +9,10 @@
  *      tensor cores:   S(j + 1)  |  O += P(j) V(j)        |  S(j + 2)  | ...
  *      arithmetic:               |  softmax of S(j + 1)   |
  */
-#include "../device/softmax.cuh"
-#include "../device/tma.cuh"
-#include "../device/wgmma.cuh"
 #include "course.cuh"
+#include "kernels/device/softmax.cuh"
+#include "kernels/device/tma.cuh"
+#include "kernels/device/wgmma.cuh"
 
 using namespace course;
 

@@ -9,8 +9,8 @@
  * Lane l of a warp holds, of every tile of 16 x 8 sums, row l / 4 and columns 2 (l % 4) + 0, 1, and the same 8 rows on.
  * Rows in shared memory are 272 bytes apart: eight of them begin in different banks.
  */
-#include "../device/softmax.cuh"
 #include "course.cuh"
+#include "kernels/device/softmax.cuh"
 #include "matmul.cuh"
 
 #include <cuda_fp16.h>

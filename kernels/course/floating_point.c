@@ -5,7 +5,7 @@
  *
  * Courses: Stahl 4, 7.4.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *
  * Course: Stahl 1.2.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
  *
  * Beyond the border the border's own pixel counts. Course: Khunjush.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 enum { BLUR = 0, FADE = 1 };
 

@@ -9,7 +9,7 @@
  *
  * Courses: Stahl 13 to 15, Khunjush, CUDA tutorial 7, Filipovic, Antolin.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_matmul_one_block);
 LAB_LAUNCHER(gck_matmul_one_block_coarse);

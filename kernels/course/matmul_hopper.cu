@@ -15,9 +15,9 @@
  * Blocks stay: each makes one tile after another, and the fetching thread is already at the next one while the last
  * stores of this one are under way.
  */
-#include "../device/tma.cuh"
-#include "../device/wgmma.cuh"
 #include "course.cuh"
+#include "kernels/device/tma.cuh"
+#include "kernels/device/wgmma.cuh"
 #include "matmul.cuh"
 
 #include <cuda_fp16.h>

@@ -4,7 +4,7 @@
  *
  * Course: Stahl 9.2.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
  *
  * Course: Stahl 2.2.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_latency_prepare);
 LAB_LAUNCHER(gck_latency_registers);

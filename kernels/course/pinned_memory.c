@@ -4,7 +4,7 @@
  *
  * Courses: Filipovic, Stahl 12.1.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Course: Filipovic.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <stdio.h>
 

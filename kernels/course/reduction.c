@@ -6,7 +6,7 @@
  *
  * Courses: CUDA tutorial 8, Filipovic.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_reduction_race);
 LAB_LAUNCHER(gck_reduction_atomic);

@@ -10,7 +10,7 @@
  *
  * Courses: Stahl 10, Khunjush.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 enum { NUMBERS = 80, ROUNDS = 64, CHAIN = 20000 };
 

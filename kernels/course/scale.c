@@ -6,7 +6,7 @@
  *
  * The harness does 1 to 3 and 8; the launchers do the rest. Course: Khunjush.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_scale_kernel);
 LAB_LAUNCHER(gck_scale_steps);

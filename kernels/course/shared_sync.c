@@ -4,7 +4,7 @@
  *
  * Courses: Stahl 9, 9.1.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
  *
  * The work: v = 0.999 v + 0.001, WORK times, a chain that no compiler shortens. Course: Stahl 12.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 enum { WORK = 1500 };
 

@@ -5,7 +5,7 @@
  *
  * Courses: Stahl 5, 6, Khunjush.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_timing);
 LAB_LAUNCHER(gck_timing_rest);

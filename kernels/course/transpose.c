@@ -9,7 +9,7 @@
  *
  * Course: Antolin.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_transpose_copy);
 LAB_LAUNCHER(gck_transpose_copy_shared);

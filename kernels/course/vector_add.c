@@ -4,7 +4,7 @@
  *
  * Courses: Stahl 1.3, Khunjush, the CUDA tutorial 3.
  */
-#include "../../src/lab/lab.h"
+#include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_vector_add_simple);
 LAB_LAUNCHER(gck_vector_add_few);

@@ -14,7 +14,7 @@
  */
 #include "overlap_save.cuh"
 #include "pcm.cuh"
-#include "turns.h"
+#include "twiddles.h"
 
 /* Only multiprocessors with room for a whole transform beside the cache: compute capability 8.0, 8.7, 9.0, 10.x. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870 ||                                         \

@@ -10,7 +10,7 @@
  * called while the kernel in front ends.
  */
 #include "overlap_save.cuh"
-#include "turns.h"
+#include "twiddles.h"
 
 #include <type_traits>
 

@@ -2,7 +2,7 @@
 #ifndef GC_KERNELS_OVERLAP_SAVE_CUH
 #define GC_KERNELS_OVERLAP_SAVE_CUH
 
-#include "../device/folded.cuh"
+#include "kernels/device/right_angle.cuh"
 #include "launch.cuh"
 #include "matrix.cuh"
 

@@ -2,7 +2,7 @@
 #ifndef GC_KERNELS_PCM_CUH
 #define GC_KERNELS_PCM_CUH
 
-#include "engine.h"
+#include "kernels.h"
 
 __device__ __forceinline__ float sample_of(const void *raw, gc_container container, int64_t i) {
     switch (container) {

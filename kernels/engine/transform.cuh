@@ -2,7 +2,7 @@
 #ifndef GC_KERNELS_TRANSFORM_CUH
 #define GC_KERNELS_TRANSFORM_CUH
 
-#include "../device/fft.cuh"
+#include "kernels/device/fft.cuh"
 #include "overlap_save.cuh"
 
 /* Small transforms go several to a block, so that a block has at least 128 threads. */

@@ -5,7 +5,7 @@
  * read, prepared, and exchanged for the one that sounds, faded over. What the audio thread does is
  * gpuconv_realtime_process, a delay line and two gains. Without a word from the host the response of the bundle sounds.
  */
-#include "../gpuconv.h"
+#include "gpuconv.h"
 
 #include <lv2/atom/atom.h>
 #include <lv2/atom/forge.h>

@@ -1,6 +1,6 @@
 /* A command line of any words, a zero byte between them: understood, or refused with status 2, up to the point where a
  * file would be opened. */
-#include "cli/cli.h"
+#include "gpuconv/cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Lanes of a batch on a GPU: signals of any length, and samples as files store them. */
-#include "dsp/simd.h"
-#include "engine/batch.h"
 #include "gpu_test.h"
+#include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/engine/batch_convolver.h"
 
 #include <math.h>
 

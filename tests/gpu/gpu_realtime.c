@@ -1,6 +1,6 @@
 /* Real time on a GPU: banks of channels, and the tail of what plays. */
-#include "engine/bank.h"
 #include "gpu_test.h"
+#include "libgpuconv/engine/filter_bank.h"
 
 #include <math.h>
 

@@ -3,9 +3,9 @@
  * none. Usage: gpu_test [--quick] [OUT.json]; quick leaves out what takes long under a sanitizer.
  */
 #include "gpu_test.h"
-#include "core/memory.h"
-#include "dsp/ir.h"
-#include "engine/engine.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/engine.h"
+#include "libgpuconv/ir/object.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 # What was installed, and moved elsewhere, is found by CMake and pkg-config, links shared and static, shows no name that is
 # not public, and runs; the packages hold it all, with the right dependencies.
 # Usage: install.sh BUILD-FOLDER
-. "$(dirname "$0")/../cli/lib.sh"
+. "$(dirname "$0")/../gpuconv/lib.sh"
 build=$1
 case $SANITIZE in
 ?*) skip "what is built with sanitizers is not installed" ;;

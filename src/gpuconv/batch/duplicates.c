@@ -1,0 +1,63 @@
+/* Entries that name the same thing, found by a table: the second one of an output is wrong, and a response that several
+ * have is worth being kept. */
+#include "duplicates.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/memory.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct table {
+    gc_entry **slot; /* the first entry of each name, or NULL; a power of two of them, at least half of them free */
+    uint64_t mask;
+    size_t member; /* where an entry has its name */
+} table;
+
+static const char *name_of(const table *t, const gc_entry *e) {
+    return *(char *const *)(const void *)((const char *)e + t->member);
+}
+
+/* The entry that came first with this name: this one, or one before. */
+static gc_entry *first_with_name_of(const table *t, gc_entry *e) {
+    const char *name = name_of(t, e);
+    uint64_t at = gc_hash(name);
+    for (;; at++) {
+        gc_entry **slot = &t->slot[at & t->mask];
+        if (!*slot)
+            *slot = e;
+        if (*slot == e || strcmp(name_of(t, *slot), name) == 0)
+            return *slot;
+    }
+}
+
+static bool new_table(table *t, const gc_manifest *m, size_t member) {
+    int64_t slots = 64;
+    while (slots < 2 * m->entries)
+        slots *= 2;
+    *t = (table){gc_calloc(slots, (int64_t)sizeof(gc_entry *)), (uint64_t)slots - 1, member};
+    return t->slot != NULL;
+}
+
+gpuconv_status gc_find_twins(gc_manifest *m, gpuconv_error *error) {
+    table outputs = {0}, responses = {0};
+    bool good =
+        new_table(&outputs, m, offsetof(gc_entry, output)) && new_table(&responses, m, offsetof(gc_entry, response));
+    for (int64_t i = 0; i < m->entries && good; i++) {
+        gc_entry *e = &m->entry[i];
+        if (e->wrong)
+            continue;
+        if (first_with_name_of(&outputs, e) != e) {
+            good = gc_entry_refuse(e, "an earlier entry has the output", e->output);
+            continue;
+        }
+        gc_entry *first = first_with_name_of(&responses, e);
+        if (first != e)
+            first->shared = e->shared = true;
+    }
+    free((void *)outputs.slot);
+    free((void *)responses.slot);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+}

@@ -1,0 +1,106 @@
+/* What benchmarks convolve, and whether the result is right. */
+#include "material.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static float **planar(int channels, int64_t frames) {
+    float **p = gc_calloc(channels, sizeof *p);
+    for (int c = 0; p && c < channels; c++) {
+        p[c] = gc_calloc(frames, sizeof **p);
+        if (!p[c]) {
+            for (int k = 0; k < c; k++)
+                free(p[k]);
+            free(p);
+            return NULL;
+        }
+    }
+    return p;
+}
+
+static void free_planar(float **p, int channels) {
+    for (int c = 0; p && c < channels; c++)
+        free(p[c]);
+    free(p);
+}
+
+void gc_material_free(gc_material *m) {
+    free_planar(m->in, m->what.channels);
+    free_planar(m->out, m->what.channels);
+    free_planar(m->taps, m->what.channels);
+    gpuconv_ir_free(m->ir);
+    *m = (gc_material){0};
+}
+
+gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpuconv_error *error) {
+    *m = (gc_material){.what = *what};
+    uint64_t state = (uint64_t)(what->frames * 31 + what->taps) | 1;
+    m->in = planar(what->channels, what->frames);
+    m->out = planar(what->channels, what->frames);
+    m->taps = planar(what->channels, what->taps);
+    gpuconv_ir *mono = NULL;
+    gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    for (int c = 0; !status && c < what->channels; c++) {
+        for (int64_t i = 0; i < what->frames; i++)
+            m->in[c][i] = gc_noise(&state);
+        for (int64_t i = 0; i < what->taps; i++) /* 60 dB down at its end */
+            m->taps[c][i] = gc_noise(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+    }
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
+    if (!status)
+        status = gpuconv_ir_route(mono, what->channels, &m->ir, error);
+    gpuconv_ir_free(mono);
+    if (status)
+        gc_material_free(m);
+    return status;
+}
+
+/* Sums over the places looked at: wanted squared, got squared, wanted times got, error squared. */
+typedef struct sums {
+    double wanted, got, both, error;
+} sums;
+
+/* False where a sample is no number. */
+static bool compare(const gc_material *m, sums *s) {
+    enum { PLACES = 160 };
+    uint64_t state = 77;
+    *s = (sums){0};
+    for (int c = 0; c < m->what.channels; c++) {
+        for (int64_t i = 0; i < m->what.frames; i++)
+            if (!isfinite(m->out[c][i]))
+                return false;
+        for (int k = 0; k < PLACES; k++) {
+            int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_noise(&state) + 0.5) * (double)(m->what.frames - 1));
+            at = k == 1 ? m->what.frames - 1 : at;
+            double want = 0, got = (double)m->out[c][at];
+            for (int64_t i = 0; i < m->what.taps && i <= at; i++)
+                want += (double)m->taps[c][i] * (double)m->in[c][at - i];
+            s->wanted += want * want;
+            s->got += got * got;
+            s->both += want * got;
+            s->error += (got - want) * (got - want);
+        }
+    }
+    return true;
+}
+
+double gc_material_error(const gc_material *m) {
+    sums s;
+    return compare(m, &s) ? 10 * log10(s.error / s.wanted) : (double)INFINITY;
+}
+
+double gc_material_error_at_best_level(const gc_material *m, double *level) {
+    sums s;
+    *level = (double)NAN;
+    if (!compare(m, &s) || !(s.both > 0))
+        return (double)INFINITY;
+    *level = 20 * log10(s.both / s.wanted);
+    /* got / g - want at g = both / wanted: its power is got/g^2 - wanted. Near none, the plain error says it better. */
+    double left = s.got * s.wanted * s.wanted / (s.both * s.both) - s.wanted;
+    return fabs(*level) < 1e-3 ? 10 * log10(s.error / s.wanted) : 10 * log10(fmax(left, 0) / s.wanted);
+}

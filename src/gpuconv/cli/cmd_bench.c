@@ -1,0 +1,180 @@
+/* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
+#include "cli.h"
+#include "gpuconv/bench/bench.h"
+#include "gpuconv/bench/processes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct options {
+    char *backend, *algorithm, *wanted, *sweep, *plot, *roofline, *report;
+    double frames, taps, most, signals;
+    int channels, runs, threads, device, peers, processes, stream, list, quiet;
+} options;
+
+static void note(void *context, const char *text) {
+    const options *o = context;
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: %s\n", text);
+}
+
+static bool known(const char *wanted) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    bool found = !wanted || strcmp(wanted, "all") == 0;
+    for (int i = 0; i < count && !found; i++)
+        found = strcmp(wanted, cases[i].name) == 0;
+    return found;
+}
+
+static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
+    int report = gc_choose("--report", o->report, GC_WORDS_REPORT);
+    int backend = report < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
+    if (algorithm < 0)
+        return GC_EXIT_USAGE;
+    if (o->runs < 3 || o->runs > 64 || o->threads < 0 || o->threads > 1024 || o->device < -1)
+        return gc_exit(GC_EXIT_USAGE, "--runs are 3 to 64, --threads 1 to 1024, --device 0 or more; try --help");
+    if (!(o->frames >= 1 && o->frames <= 1e10 && o->taps >= 1 && o->taps <= 1e8 && o->most >= 1 && o->most <= 1e9) ||
+        o->channels < 1 || o->channels > 64)
+        return gc_exit(GC_EXIT_USAGE, "--frames are 1 to 1e10, --taps 1 to 1e8, --most 1 to 1e9, --channels 1 to 64; "
+                                      "try --help");
+    if (o->sweep && strcmp(o->sweep, "taps") != 0 && strcmp(o->sweep, "frames") != 0)
+        return gc_exit(GC_EXIT_USAGE, "--sweep is taps or frames; try --help");
+    if (o->peers && (o->stream || o->processes || o->sweep))
+        return gc_exit(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
+    if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
+        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
+                                      "--help");
+    if (!(o->signals >= 0 && o->signals <= 1e7))
+        return gc_exit(GC_EXIT_USAGE, "--signals are 1 to 1e7; try --help");
+    if (o->plot && !o->sweep)
+        return gc_exit(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
+    if (!known(o->wanted))
+        return gc_exit(GC_EXIT_USAGE, "no case of that name; --list tells them");
+    b->config = gpuconv_config_default();
+    b->config.backend = (gpuconv_backend)backend;
+    b->config.algorithm = (gpuconv_algorithm)algorithm;
+    b->config.threads = o->threads;
+    b->config.device = o->device;
+    b->runs = o->runs;
+    b->peers = o->peers;
+    b->note = note;
+    b->context = (void *)o;
+    *format = (gpuconv_report_format)report;
+    return GC_EXIT_DONE;
+}
+
+static int list_cases(void) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    for (int i = 0; i < count; i++)
+        printf("%-24s %d x %lld frames, responses of %lld\n", cases[i].name, cases[i].channels,
+               (long long)cases[i].frames, (long long)cases[i].taps);
+    return GC_EXIT_DONE;
+}
+
+static gpuconv_status processes(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
+    char program[4096 + 16];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
+    snprintf(program + (length > 0 ? length : 0), 16, "%s", length > 0 ? "" : "gpuconv"); /* else as the path has it */
+    return gc_bench_processes(b, what, program, error);
+}
+
+/* The named case, all of them, or the one that the numbers make. */
+static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_error *error) {
+    int count;
+    const gc_bench_case *cases = gc_bench_cases(&count);
+    gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
+    gpuconv_status status = GPUCONV_OK;
+    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
+                                                                                          : o->processes
+                                                                                              ? processes
+                                                                                              : gc_bench_convolve;
+    if (!o->wanted)
+        return measure(b, &own, error);
+    for (int i = 0; i < count && !status; i++)
+        if (strcmp(o->wanted, "all") == 0 || strcmp(o->wanted, cases[i].name) == 0)
+            status = measure(b, &cases[i], error);
+    return status;
+}
+
+static int run(const options *o) {
+    gc_bench b = {0};
+    gc_roofline roofline = {0};
+    gpuconv_report_format format = GPUCONV_REPORT_TEXT;
+    gpuconv_error error = {0};
+    int refused = configure(o, &b, &format);
+    if (refused)
+        return refused;
+    if (o->list)
+        return list_cases();
+    if (gpuconv_report_new(&b.report) != GPUCONV_OK)
+        return gc_exit(GC_EXIT_FAILED, "out of memory");
+    b.cancel = gc_catch_signals();
+    b.roofline = &roofline;
+    gpuconv_status status = o->processes ? GPUCONV_OK : gc_bench_ceilings(&b, &error);
+    if (!status && o->sweep) {
+        char title[96];
+        gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
+        snprintf(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
+        gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels};
+        status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
+    } else if (!status && o->signals > 0) {
+        char title[96];
+        snprintf(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
+        gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1};
+        status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
+    } else if (!status) {
+        status = convolve(o, &b, &error);
+    }
+    if (!status && o->roofline)
+        status = gc_bench_draw_roofline(&b, o->roofline, &error);
+    int result = !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
+    if (status)
+        fprintf(stderr, "gpuconv: %s\n", error.message);
+    else if (gpuconv_report_write(b.report, format, stdout) != GPUCONV_OK)
+        result = gc_exit(GC_EXIT_FAILED, "the report cannot be written");
+    gpuconv_report_free(b.report);
+    return result;
+}
+
+static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
+
+static int command(const char **arguments, int count) {
+    (void)arguments;
+    return count ? gc_exit(GC_EXIT_USAGE, "bench takes options only; try --help") : run(&given);
+}
+
+static struct poptOption table[] = {
+    {"case", 'C', POPT_ARG_STRING, &given.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
+    {"list", 'l', POPT_ARG_NONE, &given.list, 0, "tell the cases", NULL},
+    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, 0, "frames of the input (default: 8388608)", "COUNT"},
+    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, 0, "frames of the response (default: 512)", "COUNT"},
+    {"channels", 'c', POPT_ARG_INT, &given.channels, 0, "channels, each with its response (default: 1)", "COUNT"},
+    {"sweep", 's', POPT_ARG_STRING, &given.sweep, 0, "time against length", "taps|frames"},
+    {"most", 'M', POPT_ARG_DOUBLE, &given.most, 0, "where the sweep ends (default: 1048576)", "LENGTH"},
+    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: everywhere)", GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: in all ways)", GC_WORDS_ALGORITHM},
+    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, 0,
+     "many signals, each with its own response, on every CUDA device at once", "COUNT"},
+    {"runs", 'r', POPT_ARG_INT, &given.runs, 0, "timed runs of each (default: 11)", "COUNT"},
+    {"stream", 'S', POPT_ARG_NONE, &given.stream, 0, "through an engine, memory to memory, in chunks", NULL},
+    {"peers", 'P', POPT_ARG_NONE, &given.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
+    {"processes", 'w', POPT_ARG_NONE, &given.processes, 0,
+     "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
+    {"roofline", 'o', POPT_ARG_STRING, &given.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
+     "FILE"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, 0, "CPU threads (default: one a core)", "COUNT"},
+    {"device", 'd', POPT_ARG_INT, &given.device, 0, "CUDA device number (default: the largest)", "NUMBER"},
+    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    GC_OPTIONS_END};
+
+const gc_command gc_command_bench = {"gpuconv bench", "",
+                                     "Measures convolutions on this machine, with every output checked.\n"
+                                     "Also: gpuconv bench rt, in real time.",
+                                     table, command};

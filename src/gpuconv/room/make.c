@@ -1,0 +1,153 @@
+/* From a few numbers to a model's description, and its sound into a file. */
+#include "make.h"
+
+#include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/ir/object.h"
+#include "responses.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+gc_synth gc_synth_default(void) {
+    return (gc_synth){.kind = GC_SYNTH_ROOM, .channels = 2, .rate = RATE, .seed = 1};
+}
+
+static double least(double a, double b) {
+    return a < b ? a : b;
+}
+
+/* The walls' own decay for a wanted one at 1 kHz: rooms are longer in the bass and shorter in the treble. */
+static void fill_decay(struct room *room, double rt60) {
+    static const double shape[ROOM_OCTAVES] = {1.12, 1.08, 1.04, 1.02, 1, 0.98, 0.93, 0.86, 0.78};
+    for (int o = 0; o < ROOM_OCTAVES; o++)
+        room->decay[o] = rt60 * shape[o];
+}
+
+static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpuconv_error *error) {
+    static const double usual[3] = {8, 6, 3.2};
+    *room = (struct room){.share = {0.9, 1.1, 1.0, 0.9, 1.3, 0.8}, .scattering = 0.2};
+    double volume = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        room->size[axis] = s->size[axis] > 0 ? s->size[axis] : usual[axis];
+        if (!(room->size[axis] >= 1.5 && room->size[axis] <= 200))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room measures 1.5 to 200 m each way, not %g",
+                           room->size[axis]);
+        volume *= room->size[axis];
+    }
+    double rt60 = s->rt60 > 0 ? s->rt60 : least(0.15 * cbrt(volume), 6);
+    if (!(rt60 >= 0.1 && rt60 <= 20))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room's RT60 is 0.1 to 20 s, not %g", rt60);
+    fill_decay(room, rt60);
+    room->mixing = 0.06 + 0.004 * cbrt(volume);
+    room->seconds = 1.1 * rt60 + 0.1;
+    double room_left = 0.8 * room->size[0] - 0.2, distance = s->distance > 0 ? s->distance : 0.35 * room->size[0];
+    if (!(distance >= 0.3 && distance <= room_left))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "source and microphones of this room are 0.3 to %.1f m apart, not %g", room_left, distance);
+    if (s->channels != 1 && s->channels != 2 && s->channels != 4)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room has 1, 2 or 4 channels, not %d", s->channels);
+    room->sources = s->channels == 4 ? 2 : 1;
+    room->receivers = s->channels == 1 ? 1 : 2;
+    double x = 0.13 * room->size[0], y = room->size[1], height = least(1.5, 0.55 * room->size[2]);
+    double spread = least(0.24 * y, 3), pair = least(0.12 * y, 0.6);
+    for (int i = 0; i < room->sources; i++) {
+        double off = room->sources == 1 ? 0.01 * y : (i ? 1 : -1) * spread;
+        memcpy(room->source[i], (double[3]){x, 0.47 * y + off, height}, sizeof room->source[i]);
+    }
+    for (int i = 0; i < room->receivers; i++) {
+        double off = room->receivers == 1 ? 0 : (i ? 1 : -1) * pair / 2;
+        struct receiver *r = &room->receiver[i];
+        memcpy(r->at, (double[3]){x + distance, 0.48 * y + off, 1.07 * height}, sizeof r->at);
+        r->aim = room->receivers == 1 ? 180 : i ? 150 : 210; /* towards the source, a little apart */
+        r->omni = 0.7;
+    }
+    return GPUCONV_OK;
+}
+
+static gpuconv_status describe_plate(const gc_synth *s, struct plate *plate, gpuconv_error *error) {
+    *plate = gc_plate_default();
+    for (int axis = 0; axis < 2; axis++)
+        plate->size[axis] = s->size[axis] > 0 ? s->size[axis] : plate->size[axis];
+    if (!(plate->size[0] >= 0.2 && plate->size[0] <= 5 && plate->size[1] >= 0.2 && plate->size[1] <= 5))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate measures 0.2 to 5 m each way");
+    if (s->rt60 > 0) { /* both parts of its losses in proportion: the default has 2.1 s at 1 kHz */
+        double usual = 1 / (1 / plate->decay_low + 1000 * plate->decay_slope), part = s->rt60 / usual;
+        if (!(s->rt60 >= 0.1 && s->rt60 <= 20))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate's RT60 is 0.1 to 20 s, not %g", s->rt60);
+        plate->decay_low *= part;
+        plate->decay_slope /= part;
+        plate->seconds = 1.1 * s->rt60;
+    }
+    return GPUCONV_OK;
+}
+
+static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_error *error) {
+    struct room room;
+    struct plate plate;
+    gpuconv_status status = GPUCONV_OK;
+    bool good = false;
+    *sound = (gc_sound){0};
+    if (!(s->rate >= 1000 && s->rate <= 1e6 && s->rate == floor(s->rate)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1000 to 1000000 whole frames a second, not %g",
+                       s->rate);
+    switch (s->kind) {
+    case GC_SYNTH_ROOM:
+        status = describe_room(s, &room, error);
+        good = !status && gc_room_response(&room, s->seed, sound);
+        break;
+    case GC_SYNTH_PLATE:
+        status = describe_plate(s, &plate, error);
+        good = !status && gc_plate_response(&plate, sound);
+        break;
+    case GC_SYNTH_SPRING:
+        good = gc_spring_response(2.6, sound);
+        break;
+    case GC_SYNTH_CABINET:
+        good = gc_cabinet_response(sound);
+        break;
+    default:
+        good = gc_telephone_response(sound);
+    }
+    good = good && gc_sound_level(sound);
+    return status ? status : good ? GPUCONV_OK : gc_fail_memory(error, "the response");
+}
+
+/* As a response object, at the rate that is wanted. */
+static gpuconv_status to_response(gc_sound *sound, double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    float *planes[MAX_CHANNELS] = {0};
+    gpuconv_status status = GPUCONV_OK;
+    *ir = NULL;
+    gc_sound_trim(sound, ldexp(0.5, -23));
+    for (int c = 0; c < sound->channels && !status; c++) {
+        if (!(planes[c] = gc_calloc(sound->frames, sizeof **planes)))
+            status = gc_fail_memory(error, "the response");
+        for (long i = 0; i < sound->frames && !status; i++)
+            planes[c][i] = (float)sound->channel[c][i];
+    }
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)planes, sound->channels, sound->frames, RATE, ir, error);
+    for (int c = 0; c < sound->channels; c++)
+        free(planes[c]);
+    if (!status && rate != RATE) {
+        gpuconv_ir *made = *ir;
+        status = gpuconv_ir_resample(made, rate, ir, error);
+        gpuconv_ir_free(made);
+    }
+    return status;
+}
+
+gpuconv_status gc_synth_write(const gc_synth *s, const char *path, gpuconv_error *error) {
+    gc_sound sound;
+    gpuconv_ir *ir = NULL;
+    gpuconv_status status = synthesize(s, &sound, error);
+    if (!status)
+        status = to_response(&sound, s->rate, &ir, error);
+    gc_sound_free(&sound);
+    if (!status)
+        status = gc_ir_write(ir, path, false, error);
+    gpuconv_ir_free(ir);
+    return status;
+}

@@ -1,0 +1,158 @@
+/* The sweep, and the division by it. */
+#include "sine_sweep.h"
+
+#include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/ir/object.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double pi = 3.14159265358979323846;
+
+gc_sweep gc_sweep_default(void) {
+    return (gc_sweep){.rate = 48000, .seconds = 10, .from = 10, .to = 0, .level = -6, .silence = 3};
+}
+
+static gpuconv_status check(const gc_sweep *s, double to, gpuconv_error *error) {
+    if (!(s->rate >= 1000 && s->rate <= 1e6 && s->rate == floor(s->rate)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep has 1000 to 1000000 whole frames a second");
+    if (!(s->seconds >= 0.1 && s->seconds <= 600 && s->silence >= 0 && s->silence <= 600))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep lasts 0.1 to 600 s, its silence 0 to 600");
+    if (!(s->from > 0 && to > s->from && to <= s->rate / 2))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep goes upwards from over 0 to %g Hz at the most",
+                       s->rate / 2);
+    if (!(s->level <= 0 && s->level >= -100))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep has -100 to 0 dBFS");
+    return GPUCONV_OK;
+}
+
+/* Short at the top, where it has thousands of turns in a moment, longer at the bottom. */
+static double fade(int64_t i, int64_t n, double rate) {
+    double in = 0.02 * rate, out = 0.001 * rate, left = (double)(n - 1 - i);
+    double weight = (double)i < in ? 0.5 - 0.5 * cos(pi * (double)i / in) : 1;
+    return left < out ? weight * (0.5 - 0.5 * cos(pi * left / out)) : weight;
+}
+
+gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error *error) {
+    double to = s->to > 0 ? s->to : s->rate / 2;
+    gpuconv_status status = check(s, to, error);
+    if (status)
+        return status;
+    int64_t n = llrint(s->seconds * s->rate), frames = n + llrint(s->silence * s->rate);
+    float *samples = gc_calloc(frames, sizeof *samples);
+    if (!samples)
+        return gc_fail_memory(error, path);
+    double peak = pow(10, s->level / 20), grow = log(to / s->from);
+    for (int64_t i = 0; i < n; i++) {
+        double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
+        samples[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
+    }
+    gc_audio_info like = gc_audio_floats(1, (int)s->rate, frames);
+    gc_writer *writer;
+    status = gc_writer_new(path, NULL, &like, 1, frames, &writer, error);
+    if (!status && gc_writer_pcm(writer).container != GC_F32)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a sweep is written as floats, into a WAV for example", path);
+    if (!status)
+        status = gc_writer_write(writer, samples, frames, error);
+    if (!status)
+        status = gc_writer_commit(writer, error);
+    gc_writer_free(writer);
+    free(samples);
+    return status;
+}
+
+static void widen(const float *from, double *to, int64_t n, int64_t points) {
+    for (int64_t i = 0; i < points; i++)
+        to[i] = i < n ? (double)from[i] : 0;
+}
+
+/* R / X, with something added to |X|^2 where the sweep has next to nothing, so that noise there is not blown up. */
+static void divide(double *re, double *im, const double *xr, const double *xi, int64_t points) {
+    double most = 0;
+    for (int64_t k = 0; k < points; k++)
+        most = fmax(most, xr[k] * xr[k] + xi[k] * xi[k]);
+    for (int64_t k = 0; k < points; k++) {
+        double power = xr[k] * xr[k] + xi[k] * xi[k], add = power < 1e-6 * most ? 1e-6 * most : 0;
+        double a = re[k], b = im[k], scale = 1 / (power + add);
+        re[k] = (a * xr[k] + b * xi[k]) * scale;
+        im[k] = (b * xr[k] - a * xi[k]) * scale;
+    }
+}
+
+/* The last frame of the sweep's file that sounds, plus one. */
+static int64_t sounding(const gpuconv_ir *sweep) {
+    const float *x = gc_ir_plane(sweep, 0);
+    int64_t n = sweep->frames;
+    while (n > 1 && x[n - 1] == 0)
+        n--;
+    return n;
+}
+
+/* Both files as responses; `out` gets a plane a channel. */
+static gpuconv_status deconvolve(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t frames, float **out,
+                                 gpuconv_error *error) {
+    int64_t points = gc_power_of_two(recording->frames + sweep->frames);
+    double *memory = gc_calloc(points, 4 * (int64_t)sizeof *memory);
+    if (!memory)
+        return gc_fail_memory(error, "the division by the sweep");
+    double *re = memory, *im = re + points, *xr = im + points, *xi = xr + points;
+    widen(gc_ir_plane(sweep, 0), xr, sweep->frames, points);
+    bool good = gc_fourier(xr, xi, points, -1);
+    for (int c = 0; c < recording->planes && good; c++) {
+        widen(gc_ir_plane(recording, c), re, recording->frames, points);
+        memset(im, 0, (size_t)points * sizeof *im);
+        good = gc_fourier(re, im, points, -1);
+        divide(re, im, xr, xi, points);
+        good = good && gc_fourier(re, im, points, 1);
+        /* Times before zero, where the harmonics are, lie at the far end. */
+        for (int64_t i = 0; i < frames; i++)
+            out[c][i] = (float)(re[i] / (double)points);
+    }
+    free(memory);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the division by the sweep");
+}
+
+gpuconv_status gc_sweep_read(const char *recorded, const char *played, double seconds, const char *response,
+                             double *delay, gpuconv_error *error) {
+    gpuconv_ir *recording = NULL, *sweep = NULL, *made = NULL;
+    float **planes = NULL;
+    gpuconv_status status = gpuconv_ir_load(recorded, &recording, error);
+    if (!status)
+        status = gpuconv_ir_load(played, &sweep, error);
+    if (!status && (recording->rate != sweep->rate || sweep->planes != 1))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s: the sweep that was played is one channel at the recording's %g Hz, not %d at %g", played,
+                         recording->rate, sweep->planes, sweep->rate);
+    if (!status && !(seconds >= 0 && seconds <= 600))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 0 to 600 seconds");
+    int64_t frames = 0;
+    if (!status) {
+        frames = seconds > 0 ? gc_max(1, llrint(seconds * sweep->rate))
+                             : gc_max((int64_t)sweep->rate, recording->frames - sounding(sweep));
+        frames = gc_min(frames, recording->frames);
+        planes = gc_calloc(recording->planes, (int64_t)sizeof(float *));
+        status = planes ? GPUCONV_OK : gc_fail_memory(error, response);
+    }
+    for (int c = 0; !status && c < recording->planes; c++)
+        if (!(planes[c] = gc_calloc(frames, sizeof **planes)))
+            status = gc_fail_memory(error, response);
+    if (!status)
+        status = deconvolve(recording, sweep, frames, planes, error);
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)planes, recording->planes, frames, sweep->rate, &made, error);
+    if (!status) {
+        *delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
+        status = gc_ir_write(made, response, true, error);
+    }
+    for (int c = 0; planes && c < recording->planes; c++)
+        free(planes[c]);
+    free(planes);
+    gpuconv_ir_free(made);
+    gpuconv_ir_free(recording);
+    gpuconv_ir_free(sweep);
+    return status;
+}

@@ -1,0 +1,292 @@
+/*
+ * The CPU backend: a thread of its own takes submitted chunks, unpacks them to planar floats behind the history of the
+ * chunks before, runs the algorithm's convolver on all cores, and packs the result.
+ *
+ *      in[channel]   | history | chunk |   the last `history` frames move to the front after each chunk
+ */
+#include "cpu_convolver.h"
+
+#include "cpu_cost.h"
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/processor.h"
+#include "libgpuconv/core/slot_queue.h"
+#include "libgpuconv/core/subnormal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 3, STRIPE = 32768 };
+
+typedef struct slot {
+    char *in, *out;
+    int64_t in_frames, out_frames;
+} slot;
+
+struct gc_state {
+    const gpuconv_plan *plan;
+    gc_pcm in_format, out_format;
+    const gc_convolver_kind *kind;
+    gc_convolver *convolver;
+    gc_pool *pool;
+    gc_ring ring;
+    bool ring_ready;
+    pthread_t thread;
+    bool running;
+    slot slots[SLOTS];
+    int64_t history;
+    float **in, **out; /* a channel: its planar chunk */
+    float *planar_in, *planar_out;
+    gc_pcm_overs *overs; /* a worker */
+    slot *current;
+    double started;
+    gc_measurement measured;
+};
+
+const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
+    return algorithm == GPUCONV_ALGORITHM_DIRECT         ? &gc_cpu_direct
+           : algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? &gc_cpu_overlap_save
+                                                         : &gc_cpu_partitioned;
+}
+
+static void unpack(void *context, int64_t stripe, int worker) {
+    (void)worker;
+    gc_state *s = context;
+    const slot *w = s->current;
+    int channels = s->plan->ir->inputs;
+    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->chunk - at);
+    int64_t given = gc_max(0, gc_min(n, w->in_frames - at));
+    const char *raw = w->in + at * channels * gc_pcm_bytes(s->in_format);
+    gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, given, s->in, at);
+    for (int c = 0; c < channels; c++)
+        memset(s->in[c] + at + given, 0, (size_t)(n - given) * sizeof(float));
+}
+
+static void pack(void *context, int64_t stripe, int worker) {
+    gc_state *s = context;
+    const slot *w = s->current;
+    int channels = s->plan->ir->outputs;
+    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, w->out_frames - at);
+    char *raw = w->out + at * channels * gc_pcm_bytes(s->out_format);
+    gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
+}
+
+static void compute(gc_state *s, slot *w) {
+    const gpuconv_plan *plan = s->plan;
+    double begin = gc_now();
+    s->current = w;
+    gc_pool_run(s->pool, unpack, s, (plan->chunk + STRIPE - 1) / STRIPE);
+    s->kind->run(s->convolver, s->pool, s->in, s->out, w->out_frames);
+    gc_pool_run(s->pool, pack, s, (w->out_frames + STRIPE - 1) / STRIPE);
+    for (int c = 0; c < plan->ir->inputs; c++)
+        memmove(s->in[c] - s->history, s->in[c] + plan->chunk - s->history, (size_t)s->history * sizeof(float));
+    double end = gc_now();
+    gc_measurement *m = &s->measured;
+    m->compute += end - begin;
+    if (m->passages < GC_TIMELINE)
+        m->passage[m->passages++] = (gc_passage){.compute = {begin - s->started, end - s->started}};
+    m->chunks++;
+}
+
+static void *drive(void *argument) {
+    gc_state *s = argument;
+    gc_flush_subnormals();
+    for (int n; (n = gc_ring_take(&s->ring)) >= 0;) {
+        compute(s, &s->slots[n]);
+        gc_ring_finish(&s->ring);
+    }
+    return NULL;
+}
+
+static void halt(gc_state *s) {
+    if (!s->running)
+        return;
+    gc_ring_stop(&s->ring);
+    pthread_join(s->thread, NULL);
+    s->running = false;
+}
+
+static void free_state(gc_state *s) {
+    if (!s)
+        return;
+    halt(s);
+    if (s->convolver)
+        s->kind->free(s->convolver);
+    gc_pool_free(s->pool);
+    if (s->ring_ready)
+        gc_ring_destroy(&s->ring);
+    for (int i = 0; i < SLOTS; i++) {
+        free(s->slots[i].in);
+        free(s->slots[i].out);
+    }
+    free(s->in);
+    free(s->out);
+    free(s->planar_in);
+    free(s->planar_out);
+    free(s->overs);
+    free(s);
+}
+
+static bool take_memory(gc_state *s) {
+    const gpuconv_plan *plan = s->plan;
+    int inputs = plan->ir->inputs, outputs = plan->ir->outputs;
+    int64_t in_stride = gc_round_up(s->history, 16) + gc_round_up(plan->chunk, 16);
+    int64_t out_stride = gc_round_up(plan->chunk, 16);
+    s->in = gc_calloc(inputs, sizeof *s->in);
+    s->out = gc_calloc(outputs, sizeof *s->out);
+    s->planar_in = gc_calloc(inputs, in_stride * (int64_t)sizeof(float));
+    s->planar_out = gc_calloc(outputs, out_stride * (int64_t)sizeof(float));
+    s->overs = gc_calloc(plan->device.threads, sizeof *s->overs);
+    for (int i = 0; i < plan->slots; i++) {
+        s->slots[i].in = gc_calloc(plan->chunk, (int64_t)inputs * gc_pcm_bytes(s->in_format));
+        s->slots[i].out = gc_calloc(plan->chunk, (int64_t)outputs * gc_pcm_bytes(s->out_format));
+        if (!s->slots[i].in || !s->slots[i].out)
+            return false;
+    }
+    if (!s->in || !s->out || !s->planar_in || !s->planar_out || !s->overs)
+        return false;
+    for (int c = 0; c < inputs; c++)
+        s->in[c] = s->planar_in + c * in_stride + gc_round_up(s->history, 16);
+    for (int c = 0; c < outputs; c++)
+        s->out[c] = s->planar_out + c * out_stride;
+    return true;
+}
+
+static gpuconv_status start(gc_state *s, gpuconv_error *error) {
+    if (pthread_create(&s->thread, NULL, drive, s) != 0)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for the CPU backend");
+    s->running = true;
+    s->started = gc_now();
+    return GPUCONV_OK;
+}
+
+static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_state **state,
+                                gpuconv_error *error) {
+    *state = NULL;
+    double begin = gc_now();
+    gc_state *s = gc_calloc(1, sizeof *s);
+    if (!s)
+        return gc_fail_memory(error, "the CPU backend");
+    s->plan = plan;
+    s->in_format = in;
+    s->out_format = out;
+    s->kind = gc_cpu_kind(plan->schedule.algorithm);
+    s->history = s->kind->history(&plan->schedule);
+    gc_ring_init(&s->ring, plan->slots);
+    s->ring_ready = true;
+    s->pool = gc_pool_new(plan->device.threads);
+    s->convolver = s->kind->new (plan);
+    if (!s->pool || !s->convolver || !take_memory(s)) {
+        free_state(s);
+        return gc_fail_memory(error, "the convolution");
+    }
+    gpuconv_status status = start(s, error);
+    if (status) {
+        free_state(s);
+        return status;
+    }
+    s->measured.setup = gc_now() - begin;
+    *state = s;
+    return GPUCONV_OK;
+}
+
+static gpuconv_status acquire(gc_state *s, void **raw) {
+    int n = gc_ring_acquire(&s->ring);
+    if (n < 0)
+        return GPUCONV_ERROR_CANCELLED;
+    *raw = s->slots[n].in;
+    return GPUCONV_OK;
+}
+
+static gpuconv_status submit(gc_state *s, int64_t in_frames, int64_t out_frames) {
+    int n = gc_ring_acquire(&s->ring);
+    if (n < 0)
+        return GPUCONV_ERROR_CANCELLED;
+    s->slots[n].in_frames = in_frames;
+    s->slots[n].out_frames = out_frames;
+    gc_ring_fill(&s->ring);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status finish(gc_state *s) {
+    gc_ring_close(&s->ring);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status wait_output(gc_state *s, const void **raw, int64_t *frames) {
+    int n = gc_ring_wait(&s->ring);
+    *raw = n < 0 ? NULL : s->slots[n].out;
+    *frames = n < 0 ? 0 : s->slots[n].out_frames;
+    return n == GC_RING_STOPPED ? GPUCONV_ERROR_CANCELLED : GPUCONV_OK;
+}
+
+static void release(gc_state *s) {
+    gc_ring_release(&s->ring);
+}
+
+static void stop(gc_state *s) {
+    gc_ring_stop(&s->ring);
+}
+
+static gpuconv_status reset(gc_state *s) {
+    halt(s);
+    gc_ring_reset(&s->ring);
+    s->kind->reset(s->convolver);
+    for (int c = 0; c < s->plan->ir->inputs; c++)
+        memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
+    memset(s->overs, 0, (size_t)s->plan->device.threads * sizeof *s->overs);
+    s->measured = (gc_measurement){.setup = s->measured.setup};
+    return start(s, NULL);
+}
+
+static void measure(gc_state *s, gc_measurement *m) {
+    *m = s->measured;
+    for (int w = 0; w < s->plan->device.threads; w++) {
+        m->overs.clipped += s->overs[w].clipped;
+        m->overs.peak = s->overs[w].peak > m->overs.peak ? s->overs[w].peak : m->overs.peak;
+    }
+}
+
+static const char *failure(const gc_state *s) {
+    (void)s;
+    return "";
+}
+
+static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
+    (void)error;
+    *device = (gc_device){.threads = config->threads ? config->threads : gc_processors()};
+    gc_processor_name(device->name, sizeof device->name);
+    return GPUCONV_OK;
+}
+
+/* What is all one chunk has little to overlap with. */
+static gpuconv_status plan_cpu(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                               gpuconv_error *error) {
+    gpuconv_status status = gc_cpu_plan(plan, algorithm, config, error);
+    bool one = !status && config->frames >= 0 && config->frames + plan->schedule.taps - 1 <= plan->chunk;
+    plan->slots = one ? 2 : SLOTS;
+    return status;
+}
+
+const gc_backend gc_backend_cpu = {
+    .id = GPUCONV_BACKEND_CPU,
+    .probe = probe,
+    .plan = plan_cpu,
+    .state = new_state,
+    .acquire = acquire,
+    .submit = submit,
+    .finish = finish,
+    .wait = wait_output,
+    .release = release,
+    .stop = stop,
+    .reset = reset,
+    .measure = measure,
+    .failure = failure,
+    .free = free_state,
+    .ceilings = gc_cpu_ceilings,
+    .copy = gc_cpu_copy,
+    .trial = gc_cpu_trial,
+    .peer = gc_cpu_peer,
+    .calibrate = gc_cpu_calibrate,
+};

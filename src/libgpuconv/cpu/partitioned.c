@@ -1,0 +1,158 @@
+/*
+ * Partitioned convolution on all cores. Every input block (a hop, with the hop before it) is transformed once and its
+ * spectrum kept in a delay line; output block t is the inverse of the sum over p of H_p X_(t-p).
+ *
+ * A chunk is done in three sweeps: transform all new blocks; for each slab of bins, sum all blocks of the chunk, so
+ * that the slab of the response and of the delay line stay in the cache; transform back.
+ *
+ *      delay line  | t-P+1 ... t-1 | the chunk's own blocks |    a ring of P - 1 + blocks spectra an input
+ */
+#include "cpu_convolver.h"
+
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLAB = 1024 }; /* floats: with some hundred partitions, half of a second-level cache */
+
+struct gc_convolver {
+    const gpuconv_ir *ir;
+    gc_fft *fft;
+    int64_t hop, stride, partitions; /* stride: floats of a spectrum */
+    int64_t blocks;                  /* in a whole chunk */
+    int64_t ring;                    /* spectra in an input's delay line */
+    int64_t now;                     /* absolute number of the chunk's first block */
+    float *spectra;                  /* planes x partitions, scaled by 1 / hop */
+    float *delay;                    /* inputs x ring */
+    float *sums;                     /* outputs x blocks */
+    const float **lists;             /* a worker: two lists of routes x partitions */
+    int64_t list;                    /* their length */
+    int workers;
+    float *const *in;
+    float *const *out;
+    int64_t frames, active; /* blocks of this chunk that give output */
+};
+
+static void free_partitioned(gc_convolver *c) {
+    if (!c)
+        return;
+    gc_fft_free(c->fft);
+    free(c->spectra);
+    free(c->delay);
+    free(c->sums);
+    free(c->lists);
+    free(c);
+}
+
+/* Transforms the response's partitions: each padded with a hop of zeros behind. */
+static bool transform_response(gc_convolver *c) {
+    float *block = gc_calloc(2 * c->hop, sizeof *block);
+    for (int plane = 0; block && plane < c->ir->planes; plane++) {
+        for (int64_t p = 0; p < c->partitions; p++) {
+            int64_t n = gc_min(c->hop, c->ir->frames - p * c->hop);
+            memset(block, 0, (size_t)c->hop * sizeof(float));
+            for (int64_t i = 0; i < n; i++)
+                block[i] = gc_ir_plane(c->ir, plane)[p * c->hop + i] / (float)c->hop;
+            gc_fft_forward(c->fft, block, c->spectra + (plane * c->partitions + p) * c->stride);
+        }
+    }
+    free(block);
+    return block != NULL;
+}
+
+static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
+    gc_convolver *c = gc_calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->ir = plan->ir;
+    c->hop = plan->schedule.hop;
+    c->partitions = plan->schedule.partitions;
+    c->blocks = plan->chunk / c->hop;
+    c->ring = c->partitions - 1 + c->blocks;
+    c->workers = plan->device.threads;
+    c->list = c->partitions * c->ir->routes;
+    c->fft = gc_fft_new(gc_simd_best(), 2 * c->hop);
+    bool made = c->fft != NULL;
+    if (made) {
+        c->stride = gc_fft_floats(c->fft);
+        int64_t bytes = c->stride * (int64_t)sizeof(float);
+        c->spectra = gc_calloc(c->ir->planes * c->partitions, bytes);
+        c->delay = gc_calloc(c->ir->inputs * c->ring, bytes);
+        c->sums = gc_calloc(c->ir->outputs * c->blocks, bytes);
+        c->lists = gc_calloc(c->workers * 2 * c->list, sizeof *c->lists);
+        made = c->spectra && c->delay && c->sums && c->lists && transform_response(c);
+    }
+    if (!made) {
+        free_partitioned(c);
+        return NULL;
+    }
+    return c;
+}
+
+static int64_t history(const gc_schedule *schedule) {
+    return schedule->hop;
+}
+
+static float *delayed(const gc_convolver *c, int input, int64_t block) {
+    return c->delay + (input * c->ring + block % c->ring) * c->stride;
+}
+
+static void forward(void *context, int64_t index, int worker) {
+    (void)worker;
+    gc_convolver *c = context;
+    int input = (int)(index / c->active);
+    int64_t t = index % c->active;
+    gc_fft_forward(c->fft, c->in[input] + (t - 1) * c->hop, delayed(c, input, c->now + t));
+}
+
+static int64_t slabs(const gc_convolver *c) {
+    return (c->stride + SLAB - 1) / SLAB;
+}
+
+static void sum(void *context, int64_t index, int worker) {
+    gc_convolver *c = context;
+    int output = (int)(index / slabs(c));
+    int64_t first = index % slabs(c) * SLAB, n = gc_min(SLAB, c->stride - first);
+    const float **x = c->lists + worker * 2 * c->list, **h = x + c->list;
+    for (int64_t t = 0; t < c->active; t++) {
+        int64_t count = 0, reach = gc_min(c->partitions, c->now + t + 1);
+        for (int r = 0; r < c->ir->routes; r++) {
+            const gc_route *route = &c->ir->route[r];
+            if (route->output != output)
+                continue;
+            for (int64_t p = 0; p < reach; p++, count++) {
+                x[count] = delayed(c, route->input, c->now + t - p) + first;
+                h[count] = c->spectra + (route->plane * c->partitions + p) * c->stride + first;
+            }
+        }
+        gc_fft_multiply_sum(c->fft, c->sums + (output * c->blocks + t) * c->stride + first, x, h, count, n);
+    }
+}
+
+static void backward(void *context, int64_t index, int worker) {
+    (void)worker;
+    gc_convolver *c = context;
+    int output = (int)(index / c->active);
+    int64_t t = index % c->active;
+    gc_fft_backward(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride, c->out[output] + t * c->hop,
+                    c->hop);
+}
+
+static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
+    c->in = in;
+    c->out = out;
+    c->frames = frames;
+    c->active = (frames + c->hop - 1) / c->hop;
+    gc_pool_run(pool, forward, c, c->ir->inputs * c->active);
+    gc_pool_run(pool, sum, c, c->ir->outputs * slabs(c));
+    gc_pool_run(pool, backward, c, c->ir->outputs * c->active);
+    c->now += c->active;
+}
+
+static void reset(gc_convolver *c) {
+    c->now = 0; /* blocks before the first are never read */
+}
+
+const gc_convolver_kind gc_cpu_partitioned = {new_partitioned, history, run, reset, free_partitioned};

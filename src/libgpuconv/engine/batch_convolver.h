@@ -1,0 +1,75 @@
+/*
+ * The seam between batches and what convolves: lanes, each with buffers of its own - and on a GPU with a stream - that
+ * belong to one thread at a time. Lanes of one device run side by side. The CPU is one device.
+ */
+#ifndef GC_ENGINE_BATCH_CONVOLVER_H
+#define GC_ENGINE_BATCH_CONVOLVER_H
+
+#include "gpuconv.h"
+#include "libgpuconv/dsp/pcm.h"
+
+/* One channel in a lane's input or output: sample n is the n step-th from byte `at` on, a multiple of its size. */
+typedef struct gc_lane_samples {
+    int64_t at;
+    gc_pcm format;
+    int step;
+} gc_lane_samples;
+
+/* `frames` frames of a channel, and its result of frames + taps_count - 1. */
+typedef struct gc_lane_item {
+    gc_lane_samples in, out;
+    int64_t frames, taps_count;
+    const float *taps; /* where the device reads them; NULL: in the lane's input, */
+    int64_t taps_at;   /* from this byte on, a multiple of 16 */
+    int64_t clipped;   /* found by `finish`: samples that did not fit an output of integers */
+} gc_lane_item;
+
+typedef struct gc_lane gc_lane;
+
+typedef struct gc_batch_backend {
+    /* Up to so many taps samples come and go as files store them, beyond that they go as floats; 0: channels are
+     * floats, one after the other (step 1), both ways. */
+    int64_t stored_taps;
+
+    /* How many devices there are, asleep or awake; 0 with a reason. */
+    int (*devices)(gpuconv_error *error);
+
+    /* Wakes one, which takes a GPU an eighth of a second; its first lane would. NULL: none sleeps. DEVICE. */
+    gpuconv_status (*wake)(int device, gpuconv_error *error);
+
+    /* Lanes that a worker is to have, so that it fills one while another convolves; it gets along with one. */
+    int lanes;
+
+    /* A lane with room for so many bytes each way and so many items. DEVICE, MEMORY (here or on the device). */
+    gpuconv_status (*lane)(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error);
+
+    /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: as a plan for
+     * one thread would. NULL: always. */
+    bool (*suits)(gc_lane *lane, const gpuconv_ir *ir, int64_t frames);
+    void *(*in)(gc_lane *lane); /* host memory */
+    const void *(*out)(gc_lane *lane);
+
+    /* Begins to convolve. DEVICE, MEMORY. */
+    gpuconv_status (*begin)(gc_lane *lane, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error);
+    /* Waits for what was begun with these items: results stand in `out`, counts in the items. DEVICE. */
+    gpuconv_status (*finish)(gc_lane *lane, gc_lane_item *items, int count, gpuconv_error *error);
+    void (*free)(gc_lane *lane);
+
+    /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own
+     * response, from memory of the device to memory of the device, all devices at once. seconds[run]: one such batch, a
+     * share of several queued together. *off: relative RMS error in dB at some hundred frames. DEVICE, MEMORY. */
+    gpuconv_status (*trial)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps, int runs,
+                            double *seconds, double *off, gpuconv_error *error);
+
+    /* Responses on a device. NULL: no memory there. */
+    float *(*keep)(int device, const float *planes, int64_t floats);
+    void (*forget)(int device, float *planes);
+} gc_batch_backend;
+
+extern const gc_batch_backend gc_batch_cpu;
+#ifdef GPUCONV_WITH_CUDA
+extern const gc_batch_backend gc_batch_cuda;
+#endif
+
+#endif

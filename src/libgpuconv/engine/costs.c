@@ -1,0 +1,153 @@
+/* The table of costs and its file: a line with the version, one with each processor's name, one a figure. */
+#include "costs.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/folder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER "gpuconv costs 3"
+
+/* Measured on a common server core (AVX-512) and on an H200 of 132 multiprocessors. */
+static const double reference_multiprocessors = 132;
+
+static const struct {
+    const char *name;
+    double seconds;
+} built_in[GC_COSTS] = {
+    [GC_COST_CPU_TAP] = {"cpu-tap", 0.022e-9},
+    [GC_COST_CPU_LEVEL_SMALL] = {"cpu-level-small", 0.028e-9},
+    [GC_COST_CPU_LEVEL_MEDIUM] = {"cpu-level-medium", 0.036e-9},
+    [GC_COST_CPU_LEVEL_LARGE] = {"cpu-level-large", 0.044e-9},
+    [GC_COST_CPU_BIN] = {"cpu-bin", 0.25e-9},
+    [GC_COST_CPU_SAMPLE] = {"cpu-sample", 0.8e-9},
+    [GC_COST_CUDA_TAP] = {"cuda-tap", 1 / 29e12},
+    [GC_COST_CUDA_OUTPUT] = {"cuda-output", 1e-12},
+    [GC_COST_CUDA_FUSED] = {"cuda-fused", 1.9e-12},
+    [GC_COST_CUDA_LONG] = {"cuda-long", 9.2e-12},
+    [GC_COST_CUDA_LEVEL] = {"cuda-level", 5.0e-13},
+    [GC_COST_CUDA_PASS] = {"cuda-pass", 7.0e-12},
+    [GC_COST_CUDA_BIN] = {"cuda-bin", 1 / 6e12},
+    [GC_COST_CUDA_SAMPLE] = {"cuda-sample", 3e-12},
+    [GC_COST_CUDA_LAUNCH] = {"cuda-launch", 3.5e-6},
+    [GC_COST_BUS_BYTE] = {"bus-byte", 1 / 45e9},
+    [GC_COST_CUDA_START] = {"cuda-start", 0.25},
+};
+
+const char *gc_cost_name(gc_cost cost) {
+    return built_in[cost].name;
+}
+
+bool gc_costs_path(char *path, size_t size) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        return (size_t)snprintf(path, size, "%s/gpuconv/costs", cache) < size;
+    return home && *home == '/' && (size_t)snprintf(path, size, "%s/.cache/gpuconv/costs", home) < size;
+}
+
+/* Nothing of a file that is not wholly understood. */
+static bool load(gc_costs *c) {
+    char path[4096], line[256];
+    bool seen[GC_COSTS] = {false}, good = false;
+    if (!gc_costs_path(path, sizeof path))
+        return false;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    *c = (gc_costs){0};
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *value = strchr(line, ' ');
+        if (strcmp(line, HEADER) == 0) {
+            good = true;
+        } else if (strncmp(line, "cpu: ", 5) == 0) {
+            snprintf(c->cpu, sizeof c->cpu, "%.127s", line + 5);
+        } else if (strncmp(line, "cuda: ", 6) == 0) {
+            snprintf(c->cuda, sizeof c->cuda, "%.127s", line + 6);
+        } else if (value) {
+            *value++ = '\0';
+            for (int i = 0; i < GC_COSTS; i++) {
+                if (strcmp(line, built_in[i].name) == 0) {
+                    c->seconds[i] = strtod(value, NULL);
+                    seen[i] = c->seconds[i] > 0 && c->seconds[i] < 1e3;
+                }
+            }
+        }
+    }
+    fclose(f); /* read only: nothing can be lost */
+    for (int i = 0; i < GC_COSTS; i++)
+        good = good && (seen[i] || (i >= GC_COST_CUDA_TAP && !*c->cuda));
+    return good;
+}
+
+static gc_costs measured;
+static bool measured_there;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void look(void) {
+    measured_there = load(&measured);
+}
+
+static gc_costs defaults(double speed) {
+    gc_costs c = {0};
+    for (int i = 0; i < GC_COSTS; i++)
+        c.seconds[i] = built_in[i].seconds / (i >= GC_COST_CUDA_TAP && i < GC_COST_CUDA_LAUNCH ? speed : 1);
+    return c;
+}
+
+gc_costs gc_costs_of_cpu(const char *name) {
+    pthread_once(&once, look);
+    return measured_there && *measured.cpu && strcmp(measured.cpu, name) == 0 ? measured : defaults(1);
+}
+
+gc_costs gc_costs_of_cuda(const char *name, int multiprocessors) {
+    pthread_once(&once, look);
+    return measured_there && *measured.cuda && strcmp(measured.cuda, name) == 0
+               ? measured
+               : defaults(multiprocessors / reference_multiprocessors);
+}
+
+/* The file's text; false: it does not fit. */
+static bool text_of(const gc_costs *c, char *text, size_t size) {
+    int used = snprintf(text, size, HEADER "\ncpu: %s\n", c->cpu);
+    if (*c->cuda)
+        used += snprintf(text + used, size - (size_t)used, "cuda: %s\n", c->cuda);
+    for (int i = 0; i < (*c->cuda ? GC_COSTS : GC_COST_CUDA_TAP) && (size_t)used < size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s %.6g\n", built_in[i].name, c->seconds[i]);
+    return (size_t)used < size;
+}
+
+gpuconv_status gc_costs_save(const gc_costs *c, gpuconv_error *error) {
+    char path[4096], temporary[4112], text[2048];
+    if (!gc_costs_path(path, sizeof path))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+    if (!text_of(c, text, sizeof text))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "names of processors too long for the file of costs");
+    gpuconv_status status = gc_make_folders(path, error);
+    if (status)
+        return status;
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    int fd = mkstemp(temporary);
+    if (fd < 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    errno = ENOSPC; /* what a short write would mean */
+    bool written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int reason = errno;
+    if (close(fd) != 0 && written) {
+        written = false;
+        reason = errno;
+    }
+    if (written && rename(temporary, path) == 0)
+        return GPUCONV_OK;
+    if (written)
+        reason = errno;
+    unlink(temporary);
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
+}

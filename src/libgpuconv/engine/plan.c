@@ -1,0 +1,231 @@
+/*
+ * The decision: backend, algorithm, sizes - and why.
+ *
+ * Each backend predicts every algorithm from its cost model; the cheapest wins. A GPU is only looked for when the CPU
+ * would take longer than waking the GPU does, so short jobs never pay for a driver.
+ */
+#include "plan.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+gpuconv_config gpuconv_config_default(void) {
+    return (gpuconv_config){.device = -1, .frames = -1};
+}
+
+const char *gpuconv_backend_name(gpuconv_backend backend) {
+    switch (backend) {
+    case GPUCONV_BACKEND_AUTO:
+        return "auto";
+    case GPUCONV_BACKEND_CPU:
+        return "cpu";
+    case GPUCONV_BACKEND_CUDA:
+        return "cuda";
+    }
+    return "unknown";
+}
+
+const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
+    switch (algorithm) {
+    case GPUCONV_ALGORITHM_AUTO:
+        return "auto";
+    case GPUCONV_ALGORITHM_DIRECT:
+        return "direct";
+    case GPUCONV_ALGORITHM_OVERLAP_SAVE:
+        return "overlap-save";
+    case GPUCONV_ALGORITHM_PARTITIONED:
+        return "partitioned";
+    }
+    return "unknown";
+}
+
+static gpuconv_status check(const gpuconv_config *config, gpuconv_error *error) {
+    if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
+    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_PARTITIONED)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
+    if (config->device < -1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, not %d", config->device);
+    if (config->threads < 0 || config->threads > 1024)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0 for all, not %d", config->threads);
+    if (config->frames < -1 || config->frames > INT64_MAX / 4096)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an impossible length of %lld frames", (long long)config->frames);
+    return GPUCONV_OK;
+}
+
+static gpuconv_plan *blank(const gpuconv_ir *ir) {
+    gpuconv_plan *plan = gc_calloc(1, sizeof *plan);
+    if (plan) {
+        atomic_init(&plan->references, 1);
+        plan->ir = gc_ir_hold(ir);
+    }
+    return plan;
+}
+
+/* The best algorithm of one backend, with the reason in plan->why. */
+static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
+                              gpuconv_error *error) {
+    plan->backend = backend;
+    gpuconv_status status = backend->probe(config, &plan->device, error);
+    if (status)
+        return status;
+    if (config->algorithm) {
+        snprintf(plan->why, sizeof plan->why, "%s was asked for", gpuconv_algorithm_name(config->algorithm));
+        return backend->plan(plan, config->algorithm, config, error);
+    }
+    gpuconv_plan best = {.predicted = HUGE_VAL};
+    char others[128] = "";
+    double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+        seconds[a] = HUGE_VAL;
+        if (backend->plan(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+            continue;
+        seconds[a] = plan->predicted;
+        if (plan->predicted < best.predicted) {
+            best.schedule = plan->schedule;
+            best.chunk = plan->chunk;
+            best.slots = plan->slots;
+            best.predicted = plan->predicted;
+        }
+    }
+    if (!(best.predicted < HUGE_VAL))
+        return GPUCONV_ERROR_UNSUPPORTED; /* the last reason stands in *error */
+    plan->schedule = best.schedule;
+    plan->chunk = best.chunk;
+    plan->slots = best.slots;
+    plan->predicted = best.predicted;
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+        size_t used = strlen(others);
+        if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
+            snprintf(others + used, sizeof others - used, "%s %.3g s for %s", *others ? " and" : ", against",
+                     seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
+    }
+    gc_costs costs = backend->id == GPUCONV_BACKEND_CPU
+                         ? gc_costs_of_cpu(plan->device.name)
+                         : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
+    snprintf(plan->why, sizeof plan->why, "%.3g s predicted%s%s", best.predicted,
+             *costs.cpu || *costs.cuda ? " by the calibration" : "", others);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status plan_with(const gc_backend *backend, const gpuconv_ir *ir, const gpuconv_config *config,
+                                gpuconv_plan **plan, gpuconv_error *error) {
+    if (!backend)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
+    gpuconv_plan *made = blank(ir);
+    if (!made)
+        return gc_fail_memory(error, "the plan");
+    gpuconv_status status = best_of(made, backend, config, error);
+    if (status) {
+        gpuconv_plan_free(made);
+        return status;
+    }
+    *plan = made;
+    return GPUCONV_OK;
+}
+
+#ifdef GPUCONV_WITH_CUDA
+static const gc_backend *const cuda_backend = &gc_backend_cuda;
+#else
+static const gc_backend *const cuda_backend = NULL;
+#endif
+
+/* Exchanges the CPU's plan for a GPU's where that is quicker, start-up included. */
+static void prefer_gpu(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
+    gpuconv_plan *cpu = *plan, *cuda = NULL;
+    gpuconv_error reason = {0};
+    size_t used = strlen(cpu->why);
+    /* Before the GPU is asked its name is not known: its start-up is that of the one measured here, or as built in. */
+    double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
+    if (!(start > 0))
+        start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
+    if (cpu->predicted < start) {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
+    } else if (plan_with(cuda_backend, ir, config, &cuda, &reason) != GPUCONV_OK) {
+        snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
+    } else if (cuda->predicted + start < cpu->predicted) {
+        *plan = cuda;
+        gpuconv_plan_free(cpu);
+    } else {
+        snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
+                 cuda->predicted + start);
+        gpuconv_plan_free(cuda);
+    }
+}
+
+gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
+                                gpuconv_error *error) {
+    *plan = NULL;
+    gpuconv_status status = check(config, error);
+    if (status)
+        return status;
+    if (config->backend == GPUCONV_BACKEND_CUDA)
+        return plan_with(cuda_backend, ir, config, plan, error);
+    status = plan_with(&gc_backend_cpu, ir, config, plan, error);
+    /* A build without CUDA has nothing to fall back from, and says nothing. */
+    if (!status && config->backend == GPUCONV_BACKEND_AUTO && cuda_backend)
+        prefer_gpu(ir, config, plan);
+    return status;
+}
+
+gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan) {
+    gpuconv_plan *held = (gpuconv_plan *)plan; /* the count is the one part that changes */
+    atomic_fetch_add(&held->references, 1);
+    return held;
+}
+
+void gpuconv_plan_free(gpuconv_plan *plan) {
+    if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
+        return;
+    gpuconv_ir_free(plan->ir);
+    free(plan);
+}
+
+gpuconv_backend gpuconv_plan_backend(const gpuconv_plan *plan) {
+    return plan->backend->id;
+}
+
+gpuconv_algorithm gpuconv_plan_algorithm(const gpuconv_plan *plan) {
+    return plan->schedule.algorithm;
+}
+
+const char *gpuconv_plan_device(const gpuconv_plan *plan) {
+    return plan->device.name;
+}
+
+const char *gpuconv_plan_why(const gpuconv_plan *plan) {
+    return plan->why;
+}
+
+const char *gpuconv_plan_note(const gpuconv_plan *plan) {
+    return plan->note;
+}
+
+int gpuconv_plan_threads(const gpuconv_plan *plan) {
+    return plan->device.threads;
+}
+
+int64_t gpuconv_plan_chunk(const gpuconv_plan *plan) {
+    return plan->chunk;
+}
+
+int64_t gpuconv_plan_latency(const gpuconv_plan *plan) {
+    return (plan->slots - 1) * plan->chunk;
+}
+
+int64_t gpuconv_plan_transform(const gpuconv_plan *plan) {
+    return plan->schedule.transform;
+}
+
+int64_t gpuconv_plan_hop(const gpuconv_plan *plan) {
+    return plan->schedule.hop;
+}
+
+int64_t gpuconv_plan_partitions(const gpuconv_plan *plan) {
+    return plan->schedule.partitions;
+}

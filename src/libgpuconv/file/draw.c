@@ -1,0 +1,219 @@
+/* A sheet that shows what a job did: waveform and spectrogram before and after, both spectra, and the response's decay.
+ */
+#include "job.h"
+#include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/ir/object.h"
+#include "libgpuconv/report/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAVES = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, STEPS = 600, BLOCK = 16384 };
+
+static const double pi = 3.14159265358979323846;
+static const double range[2] = {-110, -10}; /* dB that a spectrogram shows */
+
+/* What is seen of a file, all its channels mixed. */
+typedef struct picture {
+    double time[WAVES], low[WAVES], high[WAVES]; /* of the waveform */
+    float level[COLUMNS * ROWS];                 /* of the spectrogram, dB */
+    double hz[BANDS], band[BANDS];               /* of the spectrum, dB */
+    double power[POINTS / 2];
+    double seconds, rate;
+} picture;
+
+static double mean_of(const float *frame, int channels) {
+    double sum = 0;
+    for (int c = 0; c < channels; c++)
+        sum += (double)frame[c];
+    return sum / channels;
+}
+
+static gpuconv_status look_at_wave(gc_reader *r, int64_t frames, picture *p, float *block, gpuconv_error *error) {
+    int channels = gc_reader_info(r)->channels;
+    int64_t got = 1;
+    gpuconv_status status = GPUCONV_OK;
+    for (int64_t at = 0; at < frames && got > 0 && !status; at += got) {
+        status = gc_reader_read_floats(r, block, gc_min(BLOCK, frames - at), &got, error);
+        for (int64_t i = 0; !status && i < got; i++) {
+            int column = (int)((at + i) * WAVES / frames);
+            double x = mean_of(block + i * channels, channels);
+            p->low[column] = fmin(p->low[column], x);
+            p->high[column] = fmax(p->high[column], x);
+        }
+    }
+    return status;
+}
+
+/* One column: a Hann window (Harris 1978) of POINTS frames, a sine of full scale being 0 dB. */
+static bool look_at_column(const float *block, int64_t got, int channels, picture *p, int column) {
+    double re[POINTS] = {0}, im[POINTS] = {0};
+    for (int64_t i = 0; i < got; i++)
+        re[i] = mean_of(block + i * channels, channels) * (0.5 - 0.5 * cos(2 * pi * (double)i / POINTS));
+    if (!gc_fourier(re, im, POINTS, -1))
+        return false;
+    enum { EACH = POINTS / 2 / ROWS };
+    for (int row = 0; row < ROWS; row++) {
+        double most = 0;
+        for (int k = row * EACH; k < (row + 1) * EACH; k++) {
+            double power = (re[k] * re[k] + im[k] * im[k]) * 16 / ((double)POINTS * POINTS);
+            p->power[k] += power / COLUMNS;
+            most = fmax(most, power);
+        }
+        p->level[column * ROWS + row] = (float)(10 * log10(fmax(most, 1e-20)));
+    }
+    return true;
+}
+
+/* Sixths of octaves and wider, each with the mean power of its bins, 3 dB an octave being level. */
+static void sum_bands(picture *p) {
+    for (int b = 0; b < BANDS; b++) {
+        double from = 20 * pow(p->rate / 40, (double)b / BANDS), to = 20 * pow(p->rate / 40, (b + 1.0) / BANDS);
+        int first = (int)(from / p->rate * POINTS), last = (int)(to / p->rate * POINTS);
+        double sum = 0;
+        int count = 0;
+        for (int k = first; k <= last && k < POINTS / 2; k++, count++)
+            sum += p->power[k];
+        p->hz[b] = sqrt(from * to);
+        p->band[b] = count && sum > 0 ? 10 * log10(sum / count) : (double)NAN;
+    }
+}
+
+static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpuconv_error *error) {
+    gc_reader *r;
+    gpuconv_status status = gc_reader_new_raw(path, raw, &r, error);
+    if (status)
+        return status;
+    const gc_audio_info *info = gc_reader_info(r);
+    int64_t frames = info->frames;
+    p->rate = info->rate;
+    p->seconds = (double)frames / info->rate;
+    float *block = gc_calloc((int64_t)BLOCK * info->channels, sizeof *block);
+    if (!block)
+        status = gc_fail_memory(error, "the drawing");
+    else if (frames < 1)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: of unknown length, and not drawn", path);
+    else
+        status = look_at_wave(r, frames, p, block, error);
+    for (int c = 0; c < COLUMNS && !status; c++) {
+        int64_t at = frames > POINTS ? (frames - POINTS) * c / (COLUMNS - 1) : 0, got = 0;
+        status = gc_reader_seek(r, at, error);
+        if (!status)
+            status = gc_reader_read_floats(r, block, POINTS, &got, error);
+        if (!status && !look_at_column(block, got, info->channels, p, c))
+            status = gc_fail_memory(error, "the drawing");
+    }
+    for (int i = 0; i < WAVES; i++)
+        p->time[i] = p->seconds * (i + 0.5) / WAVES;
+    sum_bands(p);
+    free(block);
+    gc_reader_free(r);
+    return status;
+}
+
+/* How the response decays, all routes together: its level in STEPS pieces, and what energy is still to come (Schroeder
+ * 1965), both in dB. */
+typedef struct decay {
+    double time[STEPS], level[STEPS], left[STEPS];
+} decay;
+
+static void look_at_decay(const gpuconv_ir *ir, decay *d) {
+    double energy[STEPS] = {0}, sum = 0, most = 0;
+    for (int p = 0; p < ir->planes; p++)
+        for (int64_t i = 0; i < ir->frames; i++) {
+            double x = (double)gc_ir_plane(ir, p)[i];
+            energy[i * STEPS / ir->frames] += x * x;
+        }
+    for (int i = STEPS - 1; i >= 0; i--) {
+        sum += energy[i];
+        most = fmax(most, energy[i]);
+        d->left[i] = sum;
+    }
+    for (int i = 0; i < STEPS; i++) {
+        d->time[i] = (double)ir->frames / ir->rate * (i + 0.5) / STEPS;
+        d->level[i] = energy[i] > 0 ? 10 * log10(energy[i] / most) : (double)NAN;
+        d->left[i] = d->left[i] > 0 ? 10 * log10(d->left[i] / sum) : (double)NAN;
+    }
+}
+
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static gc_panel wave_panel(const char *title, const picture *p, double seconds) {
+    double most = 1e-6;
+    for (int i = 0; i < WAVES; i++)
+        most = fmax(most, fmax(p->high[i], -p->low[i]));
+    return (gc_panel){.title = title,
+                      .x_label = "",
+                      .y_label = "amplitude",
+                      .x_range = {0, seconds},
+                      .y_range = {-1.05 * most, 1.05 * most},
+                      .series = 2,
+                      .steps = WAVES,
+                      .filled = true,
+                      .x = p->time,
+                      .y = {p->low, p->high}};
+}
+
+static gc_panel image_panel(const picture *p, double seconds) {
+    return (gc_panel){.title = "",
+                      .x_label = "seconds",
+                      .y_label = "kHz",
+                      .x_range = {0, seconds},
+                      .y_range = {0, p->rate / 2000},
+                      .seconds = p->seconds,
+                      .image = p->level,
+                      .columns = COLUMNS,
+                      .rows = ROWS,
+                      .level_range = {range[0], range[1]}};
+}
+
+gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error) {
+    picture *before = gc_calloc(1, sizeof *before), *after = gc_calloc(1, sizeof *after);
+    decay *d = gc_calloc(1, sizeof *d);
+    gpuconv_status status = before && after && d ? GPUCONV_OK : gc_fail_memory(error, "the drawing");
+    if (!status)
+        status = look_at(job->input, job->raw, before, error);
+    if (!status)
+        status = look_at(job->output, NULL, after, error);
+    if (!status) {
+        double seconds = fmax(before->seconds, after->seconds);
+        look_at_decay(ir, d);
+        gc_panel panels[] = {wave_panel(name_of(job->input), before, seconds),
+                             wave_panel(name_of(job->output), after, seconds),
+                             image_panel(before, seconds),
+                             image_panel(after, seconds),
+                             {.title = "spectra",
+                              .x_label = "Hz",
+                              .y_label = "dB",
+                              .logarithmic = true,
+                              .x_range = {20, before->rate / 2},
+                              .y_range = {-120, 0},
+                              .series = 2,
+                              .steps = BANDS,
+                              .label = {"before", "after"},
+                              .x = before->hz,
+                              .y = {before->band, after->band}},
+                             {.title = name_of(job->response),
+                              .x_label = "seconds",
+                              .y_label = "dB",
+                              .x_range = {0, (double)gpuconv_ir_frames(ir) / gpuconv_ir_rate(ir)},
+                              .y_range = {-100, 3},
+                              .series = 2,
+                              .steps = STEPS,
+                              .label = {"level", "energy still to come"},
+                              .x = d->time,
+                              .y = {d->level, d->left}}};
+        status = gc_plot_panels(panels, 6, 2, job->plot, error);
+    }
+    free(before);
+    free(after);
+    free(d);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* What is done to responses by their spectra: two in series as one, and the least delay of a magnitude spectrum. */
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "object.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void widen(const float *from, double *to, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (double)from[i];
+}
+
+gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuconv_ir **both, gpuconv_error *error) {
+    *both = NULL;
+    const gpuconv_ir *wide = a->planes >= b->planes ? a : b; /* whose routes stay */
+    bool plain = !a->routed && !b->routed;
+    if ((a->planes != 1 && b->planes != 1 && a->planes != b->planes) || (a->planes != 1 && b->planes != 1 && !plain))
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%d and %d channels cannot be in series; as many on both sides, or one on either, can",
+                       a->planes, b->planes);
+    if (a->rate != b->rate)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "responses in series have one rate, not %g and %g", a->rate,
+                       b->rate);
+    if (a->planes == b->planes && b->routed)
+        wide = b;
+    int64_t frames = a->frames + b->frames - 1;
+    gpuconv_ir *made = gc_ir_like(wide, frames, a->rate);
+    double *x = gc_calloc(a->frames, (int64_t)sizeof *x), *y = gc_calloc(b->frames, (int64_t)sizeof *y);
+    double *out = gc_calloc(frames, (int64_t)sizeof *out);
+    bool good = made && x && y && out, finite = true;
+    for (int p = 0; good && p < wide->planes; p++) {
+        widen(gc_ir_plane(a, a->planes == 1 ? 0 : p), x, a->frames);
+        widen(gc_ir_plane(b, b->planes == 1 ? 0 : p), y, b->frames);
+        good = gc_fourier_convolve(x, a->frames, y, b->frames, out);
+        for (int64_t i = 0; good && i < frames; i++) {
+            made->taps[p * frames + i] = (float)out[i];
+            finite &= isfinite((float)out[i]) != 0;
+        }
+    }
+    free(x);
+    free(y);
+    free(out);
+    if (!good || !finite) {
+        gpuconv_ir_free(made);
+        return good ? gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the series is beyond what floats hold")
+                    : gc_fail_memory(error, "the response");
+    }
+    made->lead = a->lead + b->lead;
+    return gc_ir_finish(made, both, error, "in series with another of %g s", (double)b->frames / b->rate);
+}
+
+/* `points` of work in re and im; the first n of re are the plane on entry and its minimal phase on return. */
+static bool minimize(double *re, double *im, int64_t points) {
+    if (!gc_fourier(re, im, points, -1))
+        return false;
+    double most = 0;
+    for (int64_t k = 0; k < points; k++)
+        most = fmax(most, hypot(re[k], im[k]));
+    for (int64_t k = 0; k < points; k++) {
+        re[k] = log(fmax(hypot(re[k], im[k]), fmax(most * 1e-10, 1e-300)));
+        im[k] = 0;
+    }
+    if (!gc_fourier(re, im, points, 1))
+        return false;
+    /* The cepstrum of negative times folded onto the positive ones. */
+    for (int64_t k = 0; k < points; k++) {
+        double fold = k == 0 || k == points / 2 ? 1 : k < points / 2 ? 2 : 0;
+        re[k] *= fold / (double)points;
+        im[k] = 0;
+    }
+    if (!gc_fourier(re, im, points, -1))
+        return false;
+    for (int64_t k = 0; k < points; k++) {
+        double magnitude = exp(re[k]), phase = im[k];
+        re[k] = magnitude * cos(phase);
+        im[k] = magnitude * sin(phase);
+    }
+    return gc_fourier(re, im, points, 1);
+}
+
+gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minimal, gpuconv_error *error) {
+    *minimal = NULL;
+    /* Eight times the length: what the cepstrum's own tail wraps round onto is then far down. */
+    int64_t points = gc_power_of_two(gc_max(8 * ir->frames, 4096));
+    gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
+    double *re = gc_calloc(points, (int64_t)sizeof *re), *im = gc_calloc(points, (int64_t)sizeof *im);
+    bool good = made && re && im;
+    for (int p = 0; good && p < ir->planes; p++) {
+        widen(gc_ir_plane(ir, p), re, ir->frames);
+        for (int64_t i = 0; i < points; i++) {
+            re[i] = i < ir->frames ? re[i] : 0;
+            im[i] = 0;
+        }
+        good = minimize(re, im, points);
+        for (int64_t i = 0; good && i < ir->frames; i++)
+            made->taps[p * ir->frames + i] = (float)(re[i] / (double)points);
+    }
+    free(re);
+    free(im);
+    if (!good) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    made->lead = 0;
+    return gc_ir_finish(made, minimal, error, "made minimum phase");
+}

@@ -1,0 +1,243 @@
+/* Levels of responses: gain, mix with the input, and normalising by one gain for all routes. */
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "object.h"
+
+#include <ebur128.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gpuconv_status too_loud(gpuconv_ir *made, double decibels, gpuconv_error *error) {
+    gpuconv_ir_free(made);
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
+                   decibels);
+}
+
+static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
+    gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    double factor = pow(10, decibels / 20);
+    bool finite = true;
+    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++) {
+        made->taps[i] = (float)(factor * (double)ir->taps[i]);
+        finite &= isfinite(made->taps[i]) != 0;
+    }
+    if (!finite)
+        return too_loud(made, decibels, error);
+    *scaled = made;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
+    *scaled = NULL;
+    if (!(decibels >= -200 && decibels <= 200))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain lies within -200 and 200 dB, not %g", decibels);
+    gpuconv_ir *made;
+    gpuconv_status status = scale(ir, decibels, &made, error);
+    return status ? status : gc_ir_finish(made, scaled, error, "gain %+g dB", decibels);
+}
+
+/* ---- Mix --------------------------------------------------------------------------------------------------------- */
+
+static double factor_of(double decibels) {
+    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
+}
+
+/* Whether the input itself belongs into what this route leads to. */
+static bool straight_on(const gpuconv_ir *ir, int input, int output) {
+    return input == output || ir->inputs == 1;
+}
+
+/* The routes of the response, and, where the input is wanted, those that it lacks for it; planes are numbered anew, the
+ * missing ones -1 - (...). Gives their number. */
+static int mix_routes(const gpuconv_ir *ir, bool dry, gc_route *route) {
+    int count = 0, r = 0;
+    for (int o = 0; o < ir->outputs; o++) {
+        for (int i = 0; i < ir->inputs; i++) {
+            bool there = r < ir->routes && ir->route[r].input == i && ir->route[r].output == o;
+            if (there || (dry && straight_on(ir, i, o)))
+                route[count++] = (gc_route){i, o, there ? ir->route[r].plane : -1};
+            r += there;
+        }
+    }
+    return count;
+}
+
+/* A plane a route: where a route's output also takes the input itself, its taps are no longer anyone else's. */
+gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
+    *mixed = NULL;
+    if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet,
+                       dry);
+    gc_route *route = gc_calloc((int64_t)ir->inputs * ir->outputs, sizeof *route);
+    if (!route)
+        return gc_fail_memory(error, "the routes");
+    double much = factor_of(wet), straight = factor_of(dry);
+    int routes = mix_routes(ir, straight > 0, route);
+    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, routes, routes, ir->frames, ir->rate);
+    bool finite = true;
+    for (int r = 0; made && r < routes; r++) {
+        const float *from = route[r].plane >= 0 ? gc_ir_plane(ir, route[r].plane) : NULL;
+        float *to = made->taps + (int64_t)r * ir->frames;
+        bool same = straight_on(ir, route[r].input, route[r].output);
+        for (int64_t i = 0; i < ir->frames; i++) {
+            to[i] = (float)((from ? much * (double)from[i] : 0) + (same && i == ir->lead ? straight : 0));
+            finite &= isfinite(to[i]) != 0;
+        }
+        made->route[r] = (gc_route){route[r].input, route[r].output, r};
+    }
+    free(route);
+    if (!finite)
+        return too_loud(made, wet, error);
+    if (made) {
+        made->lead = ir->lead;
+        made->routed = ir->routed;
+        if (ir->history && !gc_ir_record(made, "%s", ir->history)) {
+            gpuconv_ir_free(made);
+            made = NULL;
+        }
+    }
+    return gc_ir_finish(made, mixed, error, "wet %g dB, dry %g dB", wet, dry);
+}
+
+/* ---- Normalising ------------------------------------------------------------------------------------------------- */
+
+/* Over all outputs the largest sum, over its routes, of taps to this power (1 or 2). */
+static double largest_sum(const gpuconv_ir *ir, int power) {
+    double largest = 0, sum = 0;
+    for (int r = 0; r < ir->routes; r++) {
+        const float *taps = gc_ir_plane(ir, ir->route[r].plane);
+        if (r == 0 || ir->route[r].output != ir->route[r - 1].output)
+            sum = 0;
+        for (int64_t i = 0; i < ir->frames; i++) {
+            double t = fabs((double)taps[i]);
+            sum += power == 1 ? t : t * t;
+        }
+        largest = fmax(largest, sum);
+    }
+    return largest;
+}
+
+/* Pink noise: white noise through Kellet's filter of three poles, 3 dB an octave within 0.3 dB. */
+static void fill_pink(double *to, int64_t n, uint64_t seed) {
+    double b0 = 0, b1 = 0, b2 = 0;
+    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    for (int64_t i = 0; i < n; i++) {
+        double white = gc_noise_next(&state);
+        b0 = 0.99765 * b0 + white * 0.0990460;
+        b1 = 0.96300 * b1 + white * 0.2965164;
+        b2 = 0.57000 * b2 + white * 1.0526913;
+        to[i] = 0.25 * (b0 + b1 + b2 + white * 0.1848);
+    }
+}
+
+/* The power that BS.1770 hears in n frames; false: the library has no memory, or the rate is beyond it. */
+static bool heard(const double *samples, int64_t n, double rate, double *power) {
+    ebur128_state *state = ebur128_init(1, (unsigned long)rate, EBUR128_MODE_I);
+    double loudness = -HUGE_VAL;
+    bool good = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
+                ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
+    if (state)
+        ebur128_destroy(&state);
+    *power = loudness > -HUGE_VAL ? pow(10, loudness / 10) : 0;
+    return good;
+}
+
+/* The frames between the silence at either end: from *first on. The response is not silent. */
+static int64_t used_frames(const gpuconv_ir *ir, int64_t *first) {
+    int64_t end = 0;
+    *first = ir->frames;
+    for (int p = 0; p < ir->planes; p++) {
+        const float *taps = gc_ir_plane(ir, p);
+        for (int64_t i = 0; i < *first; i++)
+            if (taps[i] != 0)
+                *first = i;
+        for (int64_t i = ir->frames - 1; i >= end; i--)
+            if (taps[i] != 0)
+                end = i + 1;
+    }
+    return end - *first;
+}
+
+/*
+ * The gain at which pink noise is as loud behind the response as before it: mean power of the outputs against mean
+ * power of the inputs, each its own noise, while all of the response sounds. The response is first brought to unit
+ * energy, as loudness has a gate for what is too quiet.
+ */
+static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuconv_error *error) {
+    int64_t first, m = used_frames(ir, &first), steady = (int64_t)(3 * ir->rate) + 1, n = m - 1 + steady;
+    double level = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
+    double *noise = gc_calloc(n, (int64_t)sizeof *noise), *taps = gc_calloc(m, (int64_t)sizeof *taps);
+    double *out = gc_calloc(n + m - 1, (int64_t)sizeof *out), *sum = gc_calloc(steady, (int64_t)sizeof *sum);
+    bool good = noise && taps && out && sum;
+    for (int i = 0; good && i < ir->inputs; i++) {
+        fill_pink(noise, n, (uint64_t)i + 1);
+        good = heard(noise + m - 1, steady, ir->rate, &power);
+        before += power / ir->inputs;
+    }
+    for (int r = 0; good && r < ir->routes; r++) {
+        const float *from = gc_ir_plane(ir, ir->route[r].plane);
+        for (int64_t i = 0; i < m; i++)
+            taps[i] = level * (double)from[first + i];
+        fill_pink(noise, n, (uint64_t)ir->route[r].input + 1);
+        good = gc_fourier_convolve(noise, n, taps, m, out);
+        for (int64_t i = 0; i < steady; i++)
+            sum[i] += out[m - 1 + i];
+        bool last = r + 1 == ir->routes || ir->route[r + 1].output != ir->route[r].output;
+        if (good && last) {
+            good = heard(sum, steady, ir->rate, &power);
+            after += power / ir->outputs;
+            memset(sum, 0, (size_t)steady * sizeof *sum);
+        }
+    }
+    free(noise);
+    free(taps);
+    free(out);
+    free(sum);
+    if (!good)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "the loudness of a response at %g Hz could not be measured",
+                       ir->rate);
+    *decibels = 10 * log10(before / after) + 20 * log10(level);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how, double *decibels,
+                                    gpuconv_ir **normalized, gpuconv_error *error) {
+    static const char *const names[] = {"none", "peak", "l1", "energy", "loudness"};
+    double gain = 0, most;
+    *normalized = NULL;
+    if (decibels)
+        *decibels = 0;
+    if ((unsigned)how > GPUCONV_NORMALIZE_LOUDNESS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such way to normalise: %d", (int)how);
+    gpuconv_ir_peak(ir, &most);
+    if (how != GPUCONV_NORMALIZE_NONE && !(most > 0))
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is silent and cannot be normalised");
+    gpuconv_status status = GPUCONV_OK;
+    if (how == GPUCONV_NORMALIZE_PEAK)
+        gain = -20 * log10(most);
+    else if (how == GPUCONV_NORMALIZE_L1)
+        gain = -20 * log10(largest_sum(ir, 1));
+    else if (how == GPUCONV_NORMALIZE_ENERGY)
+        gain = -10 * log10(largest_sum(ir, 2));
+    else if (how == GPUCONV_NORMALIZE_LOUDNESS)
+        status = loudness_gain(ir, &gain, error);
+    if (status)
+        return status;
+    if (!(fabs(gain) <= 400))
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is too far from any level to be normalised");
+    gpuconv_ir *made;
+    status = scale(ir, gain, &made, error);
+    if (status)
+        return status;
+    if (decibels)
+        *decibels = gain;
+    if (how == GPUCONV_NORMALIZE_NONE)
+        return gc_ir_finish(made, normalized, error, "%s", "");
+    return gc_ir_finish(made, normalized, error, "normalised by %s: %+.2f dB", names[how],
+                        fabs(gain) < 0.005 ? 0.0 : gain);
+}

@@ -1,0 +1,362 @@
+/* The response object: making it, asking it, laying it on routes. Every step returns a new object. */
+#include "object.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without taps. */
+static gpuconv_ir *new_shape(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+    gpuconv_ir *ir = gc_calloc(1, sizeof *ir);
+    if (!ir)
+        return NULL;
+    ir->route = gc_calloc(routes, sizeof *ir->route);
+    atomic_init(&ir->references, 1);
+    ir->rate = rate;
+    ir->frames = frames;
+    ir->inputs = inputs;
+    ir->outputs = outputs;
+    ir->planes = planes;
+    ir->routes = routes;
+    if (!ir->route) {
+        gpuconv_ir_free(ir);
+        return NULL;
+    }
+    return ir;
+}
+
+gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+    gpuconv_ir *ir = new_shape(inputs, outputs, planes, routes, frames, rate);
+    int64_t taps;
+    if (ir && !__builtin_mul_overflow((int64_t)planes, frames, &taps))
+        ir->taps = gc_calloc(taps, sizeof *ir->taps);
+    if (ir && !ir->taps) {
+        gpuconv_ir_free(ir);
+        return NULL;
+    }
+    return ir;
+}
+
+gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir) {
+    gpuconv_ir *held = (gpuconv_ir *)ir; /* the count is the one part that changes */
+    atomic_fetch_add(&held->references, 1);
+    return held;
+}
+
+void gpuconv_ir_free(gpuconv_ir *ir) {
+    if (!ir || atomic_fetch_sub(&ir->references, 1) != 1)
+        return;
+    if (ir->lender)
+        gpuconv_ir_free(ir->lender);
+    else
+        free(ir->taps);
+    free(ir->route);
+    free(ir->history);
+    free(ir);
+}
+
+gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
+    gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->planes, ir->routes, frames, rate);
+    if (!made)
+        return NULL;
+    memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
+    made->lead = ir->lead;
+    made->routed = ir->routed;
+    if (ir->history && !(made->history = strdup(ir->history))) {
+        gpuconv_ir_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+static bool record(gpuconv_ir *ir, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+static bool record(gpuconv_ir *ir, const char *format, va_list args) {
+    char text[256];
+    size_t before = ir->history ? strlen(ir->history) : 0;
+    int n = vsnprintf(text, sizeof text, format, args);
+    if (n < 0 || !*text)
+        return true;
+    char *longer = gc_calloc((int64_t)before + (int64_t)sizeof text + 2, 1);
+    if (!longer)
+        return false;
+    (void)snprintf(longer, before + sizeof text + 2, "%s%s%s", before ? ir->history : "", before ? "; " : "", text);
+    free(ir->history);
+    ir->history = longer;
+    return true;
+}
+
+bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    bool good = record(ir, format, args);
+    va_end(args);
+    return good;
+}
+
+gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    bool good = made && record(made, format, args);
+    va_end(args);
+    if (!good) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    *result = made;
+    return GPUCONV_OK;
+}
+
+/* How many frames from the first one on are numbers. All are looked at, without a branch, before one is looked for. */
+static int64_t finite_until(const float *x, int64_t frames) {
+    int wrong = 0;
+    for (int64_t i = 0; i < frames; i++)
+        wrong |= !(fabsf(x[i]) <= FLT_MAX);
+    int64_t n = wrong ? 0 : frames;
+    while (n < frames && isfinite(x[n]))
+        n++;
+    return n;
+}
+
+gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
+                              gpuconv_error *error) {
+    *ir = NULL;
+    if (channels < 1 || channels > GC_CHANNELS_MOST)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 1 to %d channels, not %d", GC_CHANNELS_MOST,
+                       channels);
+    if (frames < 1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
+    if (!(rate > 0) || !isfinite(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is positive, not %g", rate);
+    for (int c = 0; c < channels; c++) {
+        int64_t finite = finite_until(taps[c], frames);
+        if (finite < frames)
+            return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
+                           (long long)finite, c + 1);
+    }
+    gpuconv_ir *made = gc_ir_blank(1, channels, channels, channels, frames, rate);
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    for (int c = 0; c < channels; c++) {
+        memcpy(made->taps + (int64_t)c * frames, taps[c], (size_t)frames * sizeof(float));
+        made->route[c] = (gc_route){0, c, c};
+    }
+    *ir = made;
+    return GPUCONV_OK;
+}
+
+/* Where a route's plane begins in the response that was read, and the frames that a plane has. */
+typedef struct wiring {
+    int inputs, outputs;
+    int64_t frames;
+} wiring;
+
+static int compare_routes(const void *a, const void *b) {
+    const gc_route *x = a, *y = b;
+    return x->output != y->output ? (x->output > y->output) - (x->output < y->output)
+                                  : (x->input > y->input) - (x->input < y->input);
+}
+
+/* A response of that wiring, with the taps of the source, whose planes are cut into sections where it is packed. */
+static gpuconv_status wire(const gpuconv_ir *ir, wiring w, const gc_route *route, int routes, const char *words,
+                           gpuconv_ir **routed, gpuconv_error *error) {
+    int sections = (int)(ir->frames / w.frames);
+    gpuconv_ir *made = new_shape(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    /* planes in time order are sections in memory order: plane p of section s lies at p x frames + s x w.frames */
+    made->lender = gc_ir_hold(ir);
+    made->taps = ir->taps;
+    memcpy(made->route, route, (size_t)routes * sizeof *route);
+    qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
+    made->lead = ir->lead;
+    made->routed = true;
+    if (ir->history && !(made->history = strdup(ir->history))) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    return gc_ir_finish(made, routed, error, "%s", words);
+}
+
+/* The topology that fits without anybody saying; 0 routes: none does. */
+static int wire_auto(int channels, int inputs, gc_route *route, wiring *w) {
+    int c = channels;
+    if (inputs == 1) {
+        w->outputs = c;
+        for (int i = 0; i < c; i++)
+            route[i] = (gc_route){0, i, i};
+        return c;
+    }
+    if (c == 1 || c == inputs) {
+        w->outputs = inputs;
+        for (int i = 0; i < inputs; i++)
+            route[i] = (gc_route){i, i, c == 1 ? 0 : i};
+        return inputs;
+    }
+    if (inputs == 2 && c == 4) {
+        w->outputs = 2;
+        for (int i = 0; i < 4; i++)
+            route[i] = (gc_route){i / 2, i % 2, i};
+        return 4;
+    }
+    return 0;
+}
+
+static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
+                                 gpuconv_error *error) {
+    int c = ir->planes;
+    wiring w = {inputs, 0, ir->frames};
+    int routes = wire_auto(c, inputs, route, &w);
+    if (!routes)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%d channels of response do not fit %d of input; 1 or %d%s would, and any number fits a mono "
+                       "input%s",
+                       c, inputs, inputs, inputs == 2 ? " or 4 (true stereo)" : "",
+                       c % inputs == 0 ? "; as a full matrix it fits with its layout given: source or output" : "");
+    return wire(
+        ir, w, route, routes,
+        inputs == 2 && c == 4 ? "channels read as left-left, left-right, right-left, right-right (layout source)" : "",
+        routed, error);
+}
+
+static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gc_route *route,
+                                   gpuconv_ir **routed, gpuconv_error *error) {
+    int c = ir->planes, outputs = c / inputs;
+    char words[200];
+    if (c % inputs != 0)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%d channels of response are no full matrix for %d of input; a multiple of %d would be", c,
+                       inputs, inputs);
+    for (int i = 0; i < c; i++)
+        route[i] = layout == GPUCONV_LAYOUT_SOURCE ? (gc_route){i / outputs, i % outputs, i}
+                                                   : (gc_route){i % inputs, i / inputs, i};
+    if (inputs == 2 && outputs == 2)
+        (void)snprintf(words, sizeof words, "channels read as left-left, %s, right-right (layout %s)",
+                       layout == GPUCONV_LAYOUT_SOURCE ? "left-right, right-left" : "right-left, left-right",
+                       layout == GPUCONV_LAYOUT_SOURCE ? "source" : "output");
+    else
+        (void)snprintf(words, sizeof words, "channels read as %d inputs x %d outputs, %s", inputs, outputs,
+                       layout == GPUCONV_LAYOUT_SOURCE ? "every output of the first input first"
+                                                       : "every input of the first output first");
+    return wire(ir, (wiring){inputs, outputs, ir->frames}, route, c, words, routed, error);
+}
+
+static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
+                                   gpuconv_error *error) {
+    int c = ir->planes;
+    char words[200];
+    if (ir->frames % inputs != 0)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%lld frames of response do not part into one equal piece for each of %d inputs",
+                       (long long)ir->frames, inputs);
+    for (int o = 0; o < c; o++)
+        for (int i = 0; i < inputs; i++)
+            route[o * inputs + i] = (gc_route){i, o, o * inputs + i};
+    (void)snprintf(words, sizeof words, "unpacked into %d inputs x %d outputs of %lld frames", inputs, c,
+                   (long long)(ir->frames / inputs));
+    return wire(ir, (wiring){inputs, c, ir->frames / inputs}, route, c * inputs, words, routed, error);
+}
+
+gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
+                                   gpuconv_error *error) {
+    *routed = NULL;
+    if (inputs < 1 || inputs > GC_CHANNELS_MOST)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_CHANNELS_MOST,
+                       inputs);
+    if ((unsigned)layout > GPUCONV_LAYOUT_PACKED)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such layout: %d", (int)layout);
+    if (ir->routed) {
+        if (inputs != ir->inputs)
+            return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                           "the matrix has %d input%s and the input %d channel%s; as many would fit", ir->inputs,
+                           ir->inputs == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s");
+        *routed = gc_ir_hold(ir);
+        return GPUCONV_OK;
+    }
+    int64_t most = (int64_t)ir->planes * inputs;
+    gc_route *route = gc_calloc(gc_max(most, GC_CHANNELS_MOST), sizeof *route);
+    if (!route)
+        return gc_fail_memory(error, "the routes");
+    gpuconv_status status;
+    if (layout == GPUCONV_LAYOUT_AUTO)
+        status = route_auto(ir, inputs, route, routed, error);
+    else if (layout == GPUCONV_LAYOUT_PACKED)
+        status = route_packed(ir, inputs, route, routed, error);
+    else
+        status = route_matrix(ir, inputs, layout, route, routed, error);
+    free(route);
+    return status;
+}
+
+gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **routed, gpuconv_error *error) {
+    return gpuconv_ir_route_as(ir, inputs, GPUCONV_LAYOUT_AUTO, routed, error);
+}
+
+int gpuconv_ir_inputs(const gpuconv_ir *ir) {
+    return ir->inputs;
+}
+
+int gpuconv_ir_outputs(const gpuconv_ir *ir) {
+    return ir->outputs;
+}
+
+int gpuconv_ir_routes(const gpuconv_ir *ir) {
+    return ir->routes;
+}
+
+int64_t gpuconv_ir_frames(const gpuconv_ir *ir) {
+    return ir->frames;
+}
+
+double gpuconv_ir_rate(const gpuconv_ir *ir) {
+    return ir->rate;
+}
+
+int64_t gpuconv_ir_lead(const gpuconv_ir *ir) {
+    return ir->lead;
+}
+
+const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output) {
+    for (int r = 0; r < ir->routes; r++)
+        if (ir->route[r].input == input && ir->route[r].output == output)
+            return gc_ir_plane(ir, ir->route[r].plane);
+    return NULL;
+}
+
+const char *gpuconv_ir_history(const gpuconv_ir *ir) {
+    return ir->history ? ir->history : "";
+}
+
+/* The first frame in which any channel reaches the level; `frames` if none does. */
+static int64_t first_at(const gpuconv_ir *ir, double level) {
+    int64_t first = ir->frames;
+    for (int p = 0; p < ir->planes; p++) {
+        const float *taps = gc_ir_plane(ir, p);
+        for (int64_t i = 0; i < first; i++)
+            if (fabs((double)taps[i]) >= level)
+                first = i;
+    }
+    return first;
+}
+
+int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
+    float most = 0;
+    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
+        most = fmaxf(most, fabsf(ir->taps[i]));
+    if (magnitude)
+        *magnitude = (double)most;
+    return first_at(ir, (double)most);
+}
+
+int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
+    double most;
+    gpuconv_ir_peak(ir, &most);
+    return most > 0 ? first_at(ir, most * pow(10, decibels / 20)) : 0;
+}

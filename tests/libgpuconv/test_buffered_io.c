@@ -1,0 +1,86 @@
+/* Regular files as the file library reads them: any walk of reads and seeks gives the file's own bytes. */
+#include "files.h"
+
+#include "libgpuconv/audio/buffered_io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIZE = 20011, STEPS = 20000 };
+
+static unsigned char bytes[SIZE];
+
+static int open_bytes(void) {
+    const char *path = files_path("bytes");
+    int fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    for (int i = 0; i < SIZE; i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 256 * 13);
+    assert_int_equal(write(fd, bytes, SIZE), SIZE);
+    return fd;
+}
+
+static void walk(int64_t begin) {
+    static unsigned char got[SIZE];
+    const int64_t size = SIZE - begin;
+    int fd = open_bytes();
+    gc_paged f;
+    uint32_t state = 1;
+    int64_t at = 0;
+    lseek(fd, begin, SEEK_SET);
+    gc_paged_begin(&f, fd, SIZE);
+    SF_VIRTUAL_IO *io = gc_paged_io();
+    assert_int_equal(io->get_filelen(&f), size);
+    for (int step = 0; step < STEPS; step++) {
+        state = state * 1664525u + 1013904223u;
+        const uint32_t kind = state >> 30, number = state >> 8 & 0x3fffff;
+        const int64_t most[] = {8, 700, 5000}, want = kind == 3 ? 0 : number % most[kind];
+        if (kind == 3) {
+            at = number % (size + 50); /* also behind the end */
+            const int whence = number & 1 ? SEEK_SET : number & 2 ? SEEK_CUR : SEEK_END;
+            const int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? io->tell(&f) : size;
+            assert_int_equal(io->seek(at - from, whence, &f), at);
+        }
+        const int64_t there = at < size ? size - at : 0, expected = want < there ? want : there;
+        assert_int_equal(io->read(got, want, &f), expected);
+        CHECK(memcmp(got, bytes + begin + at, (size_t)expected) == 0, "step %d: %lld bytes at %lld differ", step,
+              (long long)expected, (long long)at);
+        at += expected;
+        assert_int_equal(io->tell(&f), at);
+    }
+    assert_int_equal(io->seek(-1, SEEK_SET, &f), -1);
+    assert_int_equal(f.failure, 0);
+    close(fd);
+}
+
+static void any_walk_gives_the_files_bytes(void **state) {
+    (void)state;
+    walk(0);
+}
+
+static void a_file_begins_where_its_descriptor_stands(void **state) {
+    (void)state;
+    walk(4099);
+}
+
+static void a_read_that_fails_is_remembered(void **state) {
+    (void)state;
+    int fd = open(files_path("."), O_RDONLY | O_CLOEXEC);
+    gc_paged f;
+    char got[16];
+    gc_paged_begin(&f, fd, 100);
+    assert_int_equal(gc_paged_io()->read(got, sizeof got, &f), 0);
+    assert_int_equal(f.failure, EISDIR);
+    close(fd);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_walk_gives_the_files_bytes),
+        cmocka_unit_test(a_file_begins_where_its_descriptor_stands),
+        cmocka_unit_test(a_read_that_fails_is_remembered),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}

@@ -1,0 +1,154 @@
+/* Every algorithm in every topology against the oracle, to -120 dB, at lengths from one frame to several chunks. */
+#include "harness.h"
+
+#include "libgpuconv/engine/backend.h"
+
+#include <math.h>
+
+static const double bound = -120;
+
+static const struct {
+    const char *name;
+    int inputs, channels; /* of the input, of the response */
+} topologies[] = {{"mono", 1, 1},        {"stereo", 2, 2},      {"three by three", 3, 3}, {"mono to stereo", 1, 2},
+                  {"true stereo", 2, 4}, {"mono on two", 2, 1}, {"mono on three", 3, 1},  {"mono to five", 1, 5}};
+
+/* One shape through one algorithm in every topology. */
+static void all_topologies(int64_t frames, int64_t taps, int64_t expected_frames) {
+    oracle_random random = {.state = (uint64_t)(frames * 1000003 + taps)};
+    for (int t = 0; t < COUNT(topologies); t++) {
+        guarded h, x = guarded_random(&random, topologies[t].inputs, frames);
+        gpuconv_ir *ir = harness_response(&random, topologies[t].channels, topologies[t].inputs, taps, &h);
+        int outputs;
+        double *want = harness_expected(&h, &x, &outputs);
+        assert_int_equal(gpuconv_ir_outputs(ir), outputs);
+        for (int a = 0; a < COUNT(harness_algorithms); a++) {
+            char what[128];
+            snprintf(what, sizeof what, "%s, %s, %lld frames, %lld taps", gpuconv_algorithm_name(harness_algorithms[a]),
+                     topologies[t].name, (long long)frames, (long long)taps);
+            gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], expected_frames, 2);
+            guarded y = harness_convolve(plan, ir, &x);
+            CHECK(oracle_agrees(what, &y, y.frames, want, frames + taps - 1, bound), "%s", what);
+            guarded_free(&y);
+            gpuconv_plan_free(plan);
+        }
+        free(want);
+        gpuconv_ir_free(ir);
+        guarded_free(&h);
+        guarded_free(&x);
+    }
+}
+
+static void shortest_lengths_match_the_oracle(void **state) {
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 1}, {1, 2},   {2, 1},   {1, 100}, {100, 1},
+                                        {3, 3}, {17, 16}, {16, 17}, {63, 65}};
+    for (int i = 0; i < COUNT(shapes); i++) {
+        all_topologies(shapes[i][0], shapes[i][1], shapes[i][0]);
+        all_topologies(shapes[i][0], shapes[i][1], -1);
+    }
+}
+
+static void responses_longer_than_the_input_match_the_oracle(void **state) {
+    (void)state;
+    all_topologies(333, 4099, 333);
+    all_topologies(5, 20011, 5);
+}
+
+static void ordinary_lengths_match_the_oracle(void **state) {
+    (void)state;
+    all_topologies(20011, 701, 20011);
+    all_topologies(8192, 1024, 8192);
+    all_topologies(12289, 2500, -1);
+}
+
+static void inputs_of_several_chunks_match_the_oracle(void **state) {
+    (void)state;
+    all_topologies(262147, 257, -1);
+}
+
+/* Too long for the whole oracle: some frames of the result, chosen at random and at both ends. */
+static void frames_of_a_long_one_match(gpuconv_algorithm algorithm, int64_t frames, int64_t taps) {
+    enum { LOOKED_AT = 400 };
+    oracle_random random = {.state = 60000};
+    guarded h, x = guarded_random(&random, 1, frames);
+    gpuconv_ir *ir = harness_response(&random, 1, 1, taps, &h);
+    gpuconv_plan *plan = harness_plan(ir, algorithm, frames, 2);
+    guarded y = harness_convolve(plan, ir, &x), got = guarded_new(1, LOOKED_AT);
+    double want[LOOKED_AT];
+    for (int i = 0; i < LOOKED_AT; i++) {
+        int64_t at = i == 0 ? 0 : i == 1 ? y.frames - 1 : oracle_below(&random, y.frames);
+        got.channel[0][i] = y.channel[0][at];
+        want[i] = oracle_frame(x.channel[0], frames, h.channel[0], taps, at);
+    }
+    CHECK(guarded_intact(&y), "written outside the output");
+    CHECK(oracle_agrees(gpuconv_algorithm_name(algorithm), &got, LOOKED_AT, want, LOOKED_AT, bound), "long response");
+    guarded_free(&got);
+    guarded_free(&y);
+    guarded_free(&x);
+    guarded_free(&h);
+    gpuconv_plan_free(plan);
+    gpuconv_ir_free(ir);
+}
+
+static void direct_keeps_its_precision_with_60000_taps(void **state) {
+    (void)state;
+    frames_of_a_long_one_match(GPUCONV_ALGORITHM_DIRECT, 30011, 60000);
+}
+
+static void overlap_save_keeps_its_precision_with_a_million_taps(void **state) {
+    (void)state;
+    frames_of_a_long_one_match(GPUCONV_ALGORITHM_OVERLAP_SAVE, 300007, 1000003);
+}
+
+static void partitioned_keeps_its_precision_with_a_million_taps(void **state) {
+    (void)state;
+    frames_of_a_long_one_match(GPUCONV_ALGORITHM_PARTITIONED, 300007, 1000003);
+}
+
+/* Every size of transform that a schedule may choose, not only those that pay here. */
+static void every_transform_size_matches_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {.state = 31};
+    for (int64_t points = 512; points <= 32768; points *= 2) {
+        for (int a = 1; a < COUNT(harness_algorithms); a++) {
+            int64_t taps = points / 2 + 1, frames = 9973;
+            guarded h, x = guarded_random(&random, 2, frames);
+            gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
+            gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames, 2);
+            bool fits = gc_schedule_make(harness_algorithms[a], taps, points, &plan->schedule);
+            if (fits) {
+                int64_t step = plan->schedule.hop * 2;
+                plan->chunk = (2000 / step + 1) * step;
+                int outputs;
+                double *want = harness_expected(&h, &x, &outputs);
+                guarded y = harness_convolve(plan, ir, &x);
+                char what[128];
+                snprintf(what, sizeof what, "%s with %lld points", gpuconv_algorithm_name(harness_algorithms[a]),
+                         (long long)points);
+                CHECK(oracle_agrees(what, &y, y.frames, want, frames + taps - 1, bound), "%s", what);
+                guarded_free(&y);
+                free(want);
+            }
+            CHECK(fits || points <= taps, "%lld points refused for %lld taps", (long long)points, (long long)taps);
+            gpuconv_plan_free(plan);
+            gpuconv_ir_free(ir);
+            guarded_free(&h);
+            guarded_free(&x);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shortest_lengths_match_the_oracle),
+        cmocka_unit_test(responses_longer_than_the_input_match_the_oracle),
+        cmocka_unit_test(ordinary_lengths_match_the_oracle),
+        cmocka_unit_test(inputs_of_several_chunks_match_the_oracle),
+        cmocka_unit_test(direct_keeps_its_precision_with_60000_taps),
+        cmocka_unit_test(overlap_save_keeps_its_precision_with_a_million_taps),
+        cmocka_unit_test(partitioned_keeps_its_precision_with_a_million_taps),
+        cmocka_unit_test(every_transform_size_matches_the_oracle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* The transforms behind fft.h, on every instruction set that runs here: they convolve with the wrapped part negated,
+ * and read and write nothing beyond what they are given. */
+#include "check.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fft.h"
+#include "oracle.h"
+
+#include <math.h>
+
+enum { MOST = 3 };
+
+/* want[n] += the product of two blocks modulo x^points + 1, `taps` of h being other than zero. */
+static void negacyclic(const float *x, const float *h, int64_t points, int64_t taps, double *want) {
+    for (int64_t n = 0; n < points; n++)
+        for (int64_t k = 0; k < taps; k++)
+            want[n] += (double)h[k] * (n >= k ? (double)x[n - k] : -(double)x[points + n - k]);
+}
+
+/* `count` blocks times as many responses, summed and brought back from sample `first` on. */
+static void check_products(const gc_simd *simd, int64_t points, int64_t taps, int count, int64_t first) {
+    oracle_random random = {.state = 41};
+    gc_fft *fft = gc_fft_new(simd, points);
+    assert_non_null(fft);
+    int64_t floats = gc_fft_floats(fft), bytes = floats * (int64_t)sizeof(float);
+    float *work = gc_calloc(1, bytes), *x[MOST], *h[MOST];
+    double *want = calloc((size_t)points, sizeof *want);
+    guarded y = guarded_new(1, points - first);
+    for (int i = 0; i < count; i++) {
+        guarded signal = guarded_random(&random, 1, points), response = guarded_random(&random, 1, points);
+        memset(response.channel[0] + taps, 0, (size_t)(points - taps) * sizeof(float));
+        x[i] = gc_calloc(1, bytes);
+        h[i] = gc_calloc(1, bytes);
+        assert_true(x[i] && h[i] && work && want);
+        gc_fft_forward(fft, signal.channel[0], x[i]);
+        gc_fft_forward(fft, response.channel[0], h[i]);
+        negacyclic(signal.channel[0], response.channel[0], points, taps, want);
+        CHECK(guarded_intact(&signal) && guarded_intact(&response), "%s: an input was written to", simd->name);
+        guarded_free(&signal);
+        guarded_free(&response);
+    }
+    for (int64_t n = 0; n < points; n++)
+        want[n] *= (double)points / 2;
+    gc_fft_backward(fft, (const float *const *)x, (const float *const *)h, count, work, y.channel[0], first);
+    CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
+          "%lld points, %d products, from %lld", (long long)points, count, (long long)first);
+    gc_fft_multiply_sum(fft, work, (const float *const *)x, (const float *const *)h, count, floats);
+    gc_fft_backward(fft, NULL, NULL, 0, work, y.channel[0], first);
+    CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
+          "%lld points, sums of %d made before, from %lld", (long long)points, count, (long long)first);
+    for (int i = 0; i < count; i++) {
+        free(x[i]);
+        free(h[i]);
+    }
+    free(want);
+    free(work);
+    guarded_free(&y);
+    gc_fft_free(fft);
+}
+
+static void products_of_transforms_convolve_with_the_wrap_negated(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    for (int s = 0; s < sets; s++) {
+        for (int64_t points = GC_FFT_LEAST; points <= 1 << 13; points *= 2)
+            for (int count = 1; count <= MOST; count++)
+                check_products(all[s], points, points > 4096 ? 100 : points, count, 0);
+        for (int64_t points = 1 << 14; points <= 1 << 19; points *= 2)
+            check_products(all[s], points, 20, 1, 0);
+    }
+}
+
+static void the_way_back_gives_the_samples_from_first_on(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    for (int s = 0; s < sets; s++)
+        for (int64_t points = GC_FFT_LEAST; points <= 4096; points *= 2)
+            for (int64_t first = 32; first<points; first += points> 1024 ? 480 : 96)
+                check_products(all[s], points, 50, 1, first);
+}
+
+/* Sums over slabs are what sums over whole spectra are, bit by bit. */
+static void slabs_of_a_sum_are_its_parts(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    oracle_random random = {.state = 43};
+    for (int s = 0; s < sets; s++) {
+        gc_fft *fft = gc_fft_new(all[s], 4096);
+        assert_non_null(fft);
+        int64_t floats = gc_fft_floats(fft);
+        guarded x = guarded_random(&random, MOST, floats), h = guarded_random(&random, MOST, floats);
+        guarded whole = guarded_new(1, floats), parts = guarded_new(1, floats);
+        for (int count = 0; count <= MOST; count++) {
+            gc_fft_multiply_sum(fft, whole.channel[0], (const float *const *)x.channel, (const float *const *)h.channel,
+                                count, floats);
+            for (int64_t at = 0; at < floats; at += 3 * GC_FFT_SLAB) {
+                const float *xs[MOST], *hs[MOST];
+                for (int i = 0; i < MOST; i++) {
+                    xs[i] = x.channel[i] + at;
+                    hs[i] = h.channel[i] + at;
+                }
+                gc_fft_multiply_sum(fft, parts.channel[0] + at, xs, hs, count, gc_min(3 * GC_FFT_SLAB, floats - at));
+            }
+            assert_memory_equal(whole.channel[0], parts.channel[0], (size_t)floats * sizeof(float));
+        }
+        CHECK(guarded_intact(&whole) && guarded_intact(&parts), "%s: written outside a spectrum", all[s]->name);
+        guarded_free(&x);
+        guarded_free(&h);
+        guarded_free(&whole);
+        guarded_free(&parts);
+        gc_fft_free(fft);
+    }
+}
+
+static void sizes_that_are_none_are_refused(void **state) {
+    (void)state;
+    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_LEAST / 2));
+    assert_null(gc_fft_new(gc_simd_best(), 0));
+    assert_null(gc_fft_new(gc_simd_best(), -4));
+    assert_null(gc_fft_new(gc_simd_best(), 1000));
+    assert_null(gc_fft_new(gc_simd_best(), INT64_C(1) << 40));
+    gc_fft_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_transforms_convolve_with_the_wrap_negated),
+        cmocka_unit_test(the_way_back_gives_the_samples_from_first_on),
+        cmocka_unit_test(slabs_of_a_sum_are_its_parts),
+        cmocka_unit_test(sizes_that_are_none_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* Containers, sample formats, rates and channels: the container follows the extension, the sample format the input,
+ * N + M - 1 frames come out, and every sample is as right as its format can hold. */
+#include "files.h"
+
+#include "gpuconv.h"
+#include "libgpuconv/audio/file.h"
+
+#include <math.h>
+
+typedef struct format {
+    const char *extension;
+    int container, samples; /* as the file library names them */
+} format;
+
+static const format formats[] = {
+    {"wav", SF_FORMAT_WAV, SF_FORMAT_PCM_U8},   {"wav", SF_FORMAT_WAV, SF_FORMAT_PCM_16},
+    {"wav", SF_FORMAT_WAV, SF_FORMAT_PCM_24},   {"wav", SF_FORMAT_WAV, SF_FORMAT_PCM_32},
+    {"wav", SF_FORMAT_WAV, SF_FORMAT_FLOAT},    {"wav", SF_FORMAT_WAV, SF_FORMAT_DOUBLE},
+    {"wav", SF_FORMAT_WAVEX, SF_FORMAT_PCM_16}, {"wav", SF_FORMAT_WAVEX, SF_FORMAT_PCM_24},
+    {"flac", SF_FORMAT_FLAC, SF_FORMAT_PCM_S8}, {"flac", SF_FORMAT_FLAC, SF_FORMAT_PCM_16},
+    {"flac", SF_FORMAT_FLAC, SF_FORMAT_PCM_24}, {"aiff", SF_FORMAT_AIFF, SF_FORMAT_PCM_16},
+    {"aif", SF_FORMAT_AIFF, SF_FORMAT_PCM_24},  {"aiff", SF_FORMAT_AIFF, SF_FORMAT_FLOAT},
+    {"w64", SF_FORMAT_W64, SF_FORMAT_PCM_16},   {"w64", SF_FORMAT_W64, SF_FORMAT_PCM_24},
+    {"w64", SF_FORMAT_W64, SF_FORMAT_FLOAT},    {"rf64", SF_FORMAT_RF64, SF_FORMAT_PCM_16},
+    {"rf64", SF_FORMAT_RF64, SF_FORMAT_PCM_24}, {"caf", SF_FORMAT_CAF, SF_FORMAT_PCM_16},
+    {"caf", SF_FORMAT_CAF, SF_FORMAT_PCM_24},   {"caf", SF_FORMAT_CAF, SF_FORMAT_FLOAT},
+    {"au", SF_FORMAT_AU, SF_FORMAT_PCM_16},     {"au", SF_FORMAT_AU, SF_FORMAT_PCM_24},
+    {"ogg", SF_FORMAT_OGG, SF_FORMAT_VORBIS},
+};
+
+/* Half a step of the format, and what floats add to it; full scale is 1. */
+static double precision(int samples) {
+    switch (samples) {
+    case SF_FORMAT_PCM_S8:
+    case SF_FORMAT_PCM_U8:
+        return 0x1p-8 + 1e-6;
+    case SF_FORMAT_PCM_16:
+        return 0x1p-16 + 1e-6;
+    case SF_FORMAT_PCM_24:
+        return 0x1p-24 + 1e-6;
+    case SF_FORMAT_VORBIS:
+        return 0.2;
+    default:
+        return 1e-6;
+    }
+}
+
+static gpuconv_status convolve(const char *in, const char *response, const char *out, gpuconv_error *error) {
+    gpuconv_job job = gpuconv_job_default();
+    job.input = in;
+    job.response = response;
+    job.output = out;
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = GPUCONV_BACKEND_CPU;
+    return gpuconv_convolve_file(&job, &config, NULL, error);
+}
+
+/* Convolves the file `in` into `out` and holds the result against the oracle, from what the file library reads of both.
+ */
+static SF_INFO right(const char *in, const guarded *h, const char *out, double tolerance) {
+    SF_INFO from, to;
+    gpuconv_error error = {0};
+    files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, h);
+    guarded x = files_read(in, &from);
+    files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, from.samplerate, h);
+    CHECK(convolve(in, files_path("response.wav"), out, &error) == GPUCONV_OK, "%s", error.message);
+    guarded y = files_read(out, &to);
+    oracle_route route[64];
+    int outputs, routes = oracle_routes((const float *const *)h->channel, h->channels, x.channels, route, &outputs);
+    CHECK(to.channels == outputs, "%s: %d channels instead of %d", out, to.channels, outputs);
+    CHECK(to.samplerate == from.samplerate, "%s: at %d Hz", out, to.samplerate);
+    int64_t total = x.frames + h->frames - 1;
+    CHECK(to.frames == total, "%s: %lld frames instead of %lld", out, (long long)to.frames, (long long)total);
+    double *want = malloc((size_t)(outputs * total) * sizeof *want);
+    CHECK(want, "no memory");
+    oracle_convolve((const float *const *)x.channel, x.frames, route, routes, h->frames, outputs, want);
+    for (int c = 0; c < outputs; c++) {
+        for (int64_t i = 0; i < total; i++) {
+            double off = fabs((double)y.channel[c][i] - want[c * total + i]);
+            CHECK(off <= tolerance, "%s: channel %d, frame %lld is off by %g, allowed are %g", out, c, (long long)i,
+                  off, tolerance);
+        }
+    }
+    free(want);
+    guarded_free(&x);
+    guarded_free(&y);
+    return to;
+}
+
+static guarded quiet_noise(oracle_random *random, int channels, int64_t frames, float level) {
+    guarded g = guarded_random(random, channels, frames);
+    for (int c = 0; c < channels; c++)
+        for (int64_t i = 0; i < frames; i++)
+            g.channel[c][i] *= level;
+    return g;
+}
+
+static void every_format_comes_out_as_it_went_in(void **state) {
+    (void)state;
+    static const int rates[] = {8000, 44100, 48000, 96000}, channels[] = {1, 2, 3, 6};
+    oracle_random random = {.state = 91};
+    for (int f = 0; f < COUNT(formats); f++) {
+        for (int r = 0; r < COUNT(rates); r++) {
+            for (int c = 0; c < COUNT(channels); c++) {
+                SF_INFO possible = {.format = formats[f].container | formats[f].samples,
+                                    .channels = channels[c],
+                                    .samplerate = rates[r]};
+                CHECK(sf_format_check(&possible), "format %d cannot be tested", f);
+                guarded x = quiet_noise(&random, channels[c], 3001, 0.3f), h = quiet_noise(&random, 1, 37, 0.1f);
+                const char *in = files_path("in.%s", formats[f].extension);
+                files_write(in, possible.format, rates[r], &x);
+                SF_INFO to = right(in, &h, files_path("out.%s", formats[f].extension), precision(formats[f].samples));
+                int container = to.format & SF_FORMAT_TYPEMASK;
+                container = container == SF_FORMAT_WAVEX ? SF_FORMAT_WAV : container;
+                int wanted = formats[f].container == SF_FORMAT_WAVEX ? SF_FORMAT_WAV : formats[f].container;
+                CHECK(container == wanted, "%s: container %x", formats[f].extension, (unsigned)container);
+                CHECK((to.format & SF_FORMAT_SUBMASK) == formats[f].samples, "%s: samples %x instead of %x",
+                      formats[f].extension, (unsigned)to.format & SF_FORMAT_SUBMASK, (unsigned)formats[f].samples);
+                guarded_free(&x);
+                guarded_free(&h);
+            }
+        }
+    }
+}
+
+/* Where the container has not the input's sample format: the nearest that loses nothing. */
+static void other_containers_take_the_nearest_format_that_holds_all(void **state) {
+    (void)state;
+    static const struct {
+        int in;
+        const char *out;
+        int samples;
+    } cases[] = {{SF_FORMAT_WAV | SF_FORMAT_PCM_16, "flac", SF_FORMAT_PCM_16},
+                 {SF_FORMAT_WAV | SF_FORMAT_PCM_24, "flac", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_WAV | SF_FORMAT_PCM_U8, "flac", SF_FORMAT_PCM_S8},
+                 {SF_FORMAT_WAV | SF_FORMAT_PCM_32, "flac", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_WAV | SF_FORMAT_FLOAT, "flac", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_WAV | SF_FORMAT_DOUBLE, "flac", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_FLAC | SF_FORMAT_PCM_16, "wav", SF_FORMAT_PCM_16},
+                 {SF_FORMAT_FLAC | SF_FORMAT_PCM_24, "wav", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_FLAC | SF_FORMAT_PCM_S8, "wav", SF_FORMAT_PCM_U8},
+                 {SF_FORMAT_OGG | SF_FORMAT_VORBIS, "wav", SF_FORMAT_FLOAT},
+                 {SF_FORMAT_AIFF | SF_FORMAT_PCM_24, "wav", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_CAF | SF_FORMAT_ALAC_16, "wav", SF_FORMAT_PCM_16},
+                 {SF_FORMAT_CAF | SF_FORMAT_ALAC_24, "wav", SF_FORMAT_PCM_24},
+                 {SF_FORMAT_CAF | SF_FORMAT_ALAC_32, "wav", SF_FORMAT_PCM_32},
+                 {SF_FORMAT_AU | SF_FORMAT_PCM_16, "W64", SF_FORMAT_PCM_16},
+                 {SF_FORMAT_WAV | SF_FORMAT_ULAW, "flac", SF_FORMAT_PCM_16},
+                 {SF_FORMAT_WAV | SF_FORMAT_IMA_ADPCM, "wav", SF_FORMAT_IMA_ADPCM},
+                 {SF_FORMAT_WAV | SF_FORMAT_PCM_16, "ogg", SF_FORMAT_VORBIS},
+                 {SF_FORMAT_WAV | SF_FORMAT_PCM_16, "FLAC", SF_FORMAT_PCM_16}};
+    oracle_random random = {.state = 92};
+    for (int i = 0; i < COUNT(cases); i++) {
+        guarded x = quiet_noise(&random, 1, 5001, 0.3f), h = quiet_noise(&random, 1, 21, 0.1f);
+        const char *in = files_path("in");
+        files_write(in, cases[i].in, 44100, &x);
+        if (cases[i].samples == SF_FORMAT_IMA_ADPCM) { /* blocks of its own: not counted in single frames */
+            gpuconv_error error = {0};
+            files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &h);
+            CHECK(convolve(in, files_path("response.wav"), files_path("out.%s", cases[i].out), &error) == GPUCONV_OK,
+                  "%s", error.message);
+        } else {
+            SF_INFO to = right(in, &h, files_path("out.%s", cases[i].out), precision(cases[i].samples));
+            CHECK((to.format & SF_FORMAT_SUBMASK) == cases[i].samples, "case %d: samples %x", i,
+                  (unsigned)to.format & SF_FORMAT_SUBMASK);
+        }
+        guarded_free(&x);
+        guarded_free(&h);
+    }
+}
+
+static void topologies_hold_from_file_to_file(void **state) {
+    (void)state;
+    static const int shapes[][2] = {{1, 2}, {2, 2}, {2, 4}, {5, 5}, {1, 8}, {4, 1}};
+    oracle_random random = {.state = 93};
+    for (int s = 0; s < COUNT(shapes); s++) {
+        guarded x = quiet_noise(&random, shapes[s][0], 4001, 0.2f), h = quiet_noise(&random, shapes[s][1], 301, 0.05f);
+        files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_24, 48000, &x);
+        right(files_path("in.wav"), &h, files_path("out.wav"), precision(SF_FORMAT_PCM_24));
+        guarded_free(&x);
+        guarded_free(&h);
+    }
+}
+
+static void channels_that_a_container_cannot_hold_are_refused(void **state) {
+    (void)state;
+    oracle_random random = {.state = 94};
+    guarded x = quiet_noise(&random, 1, 101, 0.2f), h = quiet_noise(&random, 9, 31, 0.05f);
+    files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_16, 48000, &x);
+    files_write(files_path("nine.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &h);
+    gpuconv_error error = {0};
+    assert_int_equal(convolve(files_path("in.wav"), files_path("nine.wav"), files_path("nine.flac"), &error),
+                     GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "nine.flac") && strstr(error.message, "9 channels"), "%s", error.message);
+    guarded_free(&x);
+    guarded_free(&h);
+}
+
+/* A WAV whose end is not known, or lies past 4 GiB, begins as RF64 and becomes a WAV again when it stayed small. */
+static void wav_turns_into_rf64_only_when_it_must(void **state) {
+    (void)state;
+    static const int64_t promised[] = {100, -1, INT64_C(2) << 30};
+    for (int i = 0; i < COUNT(promised); i++) {
+        gc_audio_info like = {.rate = 44100, .file_format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
+        gc_writer *writer;
+        gpuconv_error error = {0};
+        int16_t block[200] = {1, 2, 3};
+        CHECK(gc_writer_new(files_path("large.wav"), NULL, &like, 2, promised[i], &writer, &error) == GPUCONV_OK, "%s",
+              error.message);
+        CHECK((strstr(gc_writer_name(writer), "RF64") != NULL) == (promised[i] != 100), "%s for %lld frames",
+              gc_writer_name(writer), (long long)promised[i]);
+        assert_int_equal(gc_writer_write(writer, block, 100, &error), GPUCONV_OK);
+        CHECK(gc_writer_commit(writer, &error) == GPUCONV_OK, "%s", error.message);
+        gc_writer_free(writer);
+        SF_INFO info;
+        guarded y = files_read(files_path("large.wav"), &info);
+        assert_int_equal(info.frames, 100);
+        assert_int_equal(info.format & SF_FORMAT_SUBMASK, SF_FORMAT_PCM_16);
+        assert_int_not_equal(info.format & SF_FORMAT_TYPEMASK, SF_FORMAT_RF64);
+        guarded_free(&y);
+    }
+}
+
+static void keep(void *context, const char *text) {
+    snprintf(context, 512, "%s", text);
+}
+
+/* Every sample beyond the scale is counted, and none that only touches it. */
+static void clipped_samples_are_counted_exactly(void **state) {
+    (void)state;
+    oracle_random random = {.state = 95};
+    static const int samples[] = {SF_FORMAT_PCM_16, SF_FORMAT_PCM_24, SF_FORMAT_PCM_U8};
+    static const int bits[] = {16, 24, 8};
+    for (int f = 0; f < COUNT(samples); f++) {
+        guarded x = guarded_random(&random, 2, 70001), h = guarded_new(1, 3);
+        SF_INFO info;
+        h.channel[0][0] = 0;
+        h.channel[0][1] = 1.75f;
+        h.channel[0][2] = 0;
+        files_write(files_path("in.wav"), SF_FORMAT_WAV | samples[f], 44100, &x);
+        files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &h);
+        guarded stored = files_read(files_path("in.wav"), &info);
+        int64_t want = 0;
+        double scale = ldexp(1, bits[f] - 1);
+        for (int c = 0; c < 2; c++) {
+            for (int64_t i = 0; i < stored.frames; i++) {
+                double v = nearbyint((double)(stored.channel[c][i] * 1.75f) * scale);
+                want += !(v <= scale - 1 && v >= -scale);
+            }
+        }
+        assert_true(want > 1000);
+        char note[512] = "", said[64];
+        gpuconv_job job = gpuconv_job_default();
+        job.input = files_path("in.wav");
+        job.response = files_path("response.wav");
+        job.output = files_path("out.wav");
+        job.note = keep;
+        job.context = note;
+        gpuconv_config config = gpuconv_config_default();
+        config.backend = GPUCONV_BACKEND_CPU;
+        config.algorithm = GPUCONV_ALGORITHM_DIRECT;
+        gpuconv_error error = {0};
+        CHECK(gpuconv_convolve_file(&job, &config, NULL, &error) == GPUCONV_OK, "%s", error.message);
+        snprintf(said, sizeof said, ": %lld samples clipped;", (long long)want);
+        CHECK(strstr(note, said), "'%s' instead of '%s'", note, said);
+        guarded_free(&stored);
+        guarded_free(&x);
+        guarded_free(&h);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_format_comes_out_as_it_went_in),
+        cmocka_unit_test(other_containers_take_the_nearest_format_that_holds_all),
+        cmocka_unit_test(topologies_hold_from_file_to_file),
+        cmocka_unit_test(channels_that_a_container_cannot_hold_are_refused),
+        cmocka_unit_test(wav_turns_into_rf64_only_when_it_must),
+        cmocka_unit_test(clipped_samples_are_counted_exactly),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}

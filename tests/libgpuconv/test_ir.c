@@ -1,0 +1,309 @@
+/* Impulse responses: what cannot be used is refused, every topology is wired as documented, gain and resampling keep
+ * the level that they promise. */
+#include "check.h"
+#include "libgpuconv/ir/object.h"
+#include "oracle.h"
+
+#include <math.h>
+
+static gpuconv_ir *made(const guarded *taps, double rate) {
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    gpuconv_status status =
+        gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, rate, &ir, &error);
+    CHECK(status == GPUCONV_OK, "refused: %s", error.message);
+    return ir;
+}
+
+/* Refused with this status, with a message, and with no object. */
+static void refused(gpuconv_status got, gpuconv_status want, gpuconv_ir *const *ir, const gpuconv_error *error,
+                    const char *what) {
+    CHECK(got == want, "%s: %s", what, gpuconv_status_text(got));
+    CHECK(*ir == NULL, "%s: gave an object", what);
+    CHECK(error->status == want && strlen(error->message) > 5, "%s: no message", what);
+    CHECK(error->message[strlen(error->message) - 1] != '.', "%s: '%s' ends in a full stop", what, error->message);
+}
+
+static void unusable_responses_are_refused(void **state) {
+    (void)state;
+    float taps[] = {1, 2, 3};
+    const float *channels[2000];
+    for (int c = 0; c < COUNT(channels); c++)
+        channels[c] = taps;
+    static const struct {
+        const char *what;
+        int channels;
+        int64_t frames;
+        double rate;
+    } cases[] = {{"no channels", 0, 3, 48000},
+                 {"negative channels", -1, 3, 48000},
+                 {"too many", 1025, 3, 48000},
+                 {"no frames", 1, 0, 48000},
+                 {"negative frames", 1, -7, 48000},
+                 {"rate 0", 1, 3, 0},
+                 {"negative rate", 1, 3, -48000},
+                 {"rate NaN", 1, 3, (double)NAN},
+                 {"rate infinite", 1, 3, (double)INFINITY}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        gpuconv_ir *ir = (gpuconv_ir *)taps;
+        gpuconv_error error = {0};
+        gpuconv_status status =
+            gpuconv_ir_new(channels, cases[i].channels, cases[i].frames, cases[i].rate, &ir, &error);
+        refused(status, GPUCONV_ERROR_ARGUMENT, &ir, &error, cases[i].what);
+        assert_int_equal(gpuconv_ir_new(channels, cases[i].channels, cases[i].frames, cases[i].rate, &ir, NULL),
+                         status);
+    }
+    gpuconv_ir *ir;
+    assert_int_equal(gpuconv_ir_new(channels, 1024, 3, 48000, &ir, NULL), GPUCONV_OK);
+    gpuconv_ir_free(ir);
+    gpuconv_ir_free(NULL);
+}
+
+static void taps_that_are_not_finite_are_refused(void **state) {
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int b = 0; b < COUNT(bad); b++) {
+        for (int at = 0; at < 6; at++) {
+            float taps[2][3] = {{1, 2, 3}, {4, 5, 6}};
+            const float *channels[] = {taps[0], taps[1]};
+            taps[at / 3][at % 3] = bad[b];
+            gpuconv_ir *ir;
+            gpuconv_error error = {0};
+            gpuconv_status status = gpuconv_ir_new(channels, 2, 3, 48000, &ir, &error);
+            refused(status, GPUCONV_ERROR_FORMAT, &ir, &error, "not finite");
+            char frame[32];
+            snprintf(frame, sizeof frame, "frame %d of channel %d", at % 3, at / 3 + 1);
+            CHECK(strstr(error.message, frame), "'%s' does not say %s", error.message, frame);
+        }
+    }
+}
+
+static void routes_connect_what_the_topology_says(void **state) {
+    (void)state;
+    static const struct {
+        int channels, inputs, outputs, routes;
+    } cases[] = {{1, 1, 1, 1}, {2, 1, 2, 2}, {4, 1, 4, 4}, {1, 2, 2, 2}, {1, 7, 7, 7},
+                 {2, 2, 2, 2}, {4, 2, 2, 4}, {3, 3, 3, 3}, {4, 4, 4, 4}, {1024, 1024, 1024, 1024}};
+    oracle_random random = {.state = 61};
+    for (int i = 0; i < COUNT(cases); i++) {
+        guarded taps = guarded_random(&random, cases[i].channels, 5);
+        gpuconv_ir *ir = made(&taps, 44100), *routed;
+        gpuconv_error error = {0};
+        CHECK(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error) == GPUCONV_OK, "%s", error.message);
+        gpuconv_ir_free(ir);
+        assert_int_equal(gpuconv_ir_inputs(routed), cases[i].inputs);
+        assert_int_equal(gpuconv_ir_outputs(routed), cases[i].outputs);
+        assert_int_equal(gpuconv_ir_routes(routed), cases[i].routes);
+        assert_int_equal(gpuconv_ir_frames(routed), 5);
+        assert_true(gpuconv_ir_rate(routed) == 44100);
+        oracle_route *want = malloc((size_t)(cases[i].channels * cases[i].inputs) * sizeof *want);
+        CHECK(want, "no memory");
+        int outputs,
+            n = oracle_routes((const float *const *)taps.channel, cases[i].channels, cases[i].inputs, want, &outputs);
+        assert_int_equal(n, cases[i].routes);
+        for (int r = 0; r < n; r++) {
+            bool found = false;
+            for (int k = 0; k < n; k++) {
+                const gc_route *route = &routed->route[k];
+                found |= route->input == want[r].input && route->output == want[r].output &&
+                         memcmp(gc_ir_plane(routed, route->plane), want[r].taps, 5 * sizeof(float)) == 0;
+            }
+            CHECK(found, "%d channels on %d inputs: no route from %d to %d", cases[i].channels, cases[i].inputs,
+                  want[r].input, want[r].output);
+        }
+        for (int k = 1; k < routed->routes; k++) { /* backends rely on the order */
+            const gc_route *a = &routed->route[k - 1], *b = &routed->route[k];
+            assert_true(a->output < b->output || (a->output == b->output && a->input < b->input));
+        }
+        free(want);
+        gpuconv_ir_free(routed);
+        guarded_free(&taps);
+    }
+}
+
+static void counts_that_fit_no_topology_are_refused_with_those_that_would(void **state) {
+    (void)state;
+    static const struct {
+        int channels, inputs;
+        const char *says[3];
+    } cases[] = {{3, 2, {"3 channels", "1 or 2 or 4", "true stereo"}},
+                 {2, 3, {"2 channels", "1 or 3 would", "mono"}},
+                 {4, 3, {"4 channels", "1 or 3 would", "mono"}},
+                 {6, 2, {"6 channels", "1 or 2 or 4", "true stereo"}}};
+    oracle_random random = {.state = 62};
+    for (int i = 0; i < COUNT(cases); i++) {
+        guarded taps = guarded_random(&random, cases[i].channels, 5);
+        gpuconv_ir *ir = made(&taps, 44100), *routed;
+        gpuconv_error error = {0};
+        refused(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error), GPUCONV_ERROR_TOPOLOGY, &routed, &error,
+                "counts");
+        for (int s = 0; s < COUNT(cases[i].says); s++)
+            CHECK(strstr(error.message, cases[i].says[s]), "'%s' does not say '%s'", error.message, cases[i].says[s]);
+        gpuconv_ir_free(ir);
+        guarded_free(&taps);
+    }
+}
+
+static void impossible_inputs_and_other_inputs_than_routed_for_are_refused(void **state) {
+    (void)state;
+    oracle_random random = {.state = 63};
+    guarded taps = guarded_random(&random, 2, 5);
+    gpuconv_ir *ir = made(&taps, 44100), *routed, *again;
+    static const int bad[] = {0, -1, 1025};
+    for (int i = 0; i < COUNT(bad); i++) {
+        gpuconv_error error = {0};
+        refused(gpuconv_ir_route(ir, bad[i], &routed, &error), GPUCONV_ERROR_ARGUMENT, &routed, &error, "inputs");
+    }
+    assert_int_equal(gpuconv_ir_route(ir, 2, &routed, NULL), GPUCONV_OK);
+    gpuconv_error error = {0};
+    refused(gpuconv_ir_route(routed, 1, &again, &error), GPUCONV_ERROR_TOPOLOGY, &again, &error, "other inputs");
+    assert_int_equal(gpuconv_ir_route(routed, 2, &again, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_routes(again), 2);
+    gpuconv_ir_free(again);
+    gpuconv_ir_free(routed);
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+}
+
+static void gain_is_exact_and_leaves_the_original(void **state) {
+    (void)state;
+    oracle_random random = {.state = 64};
+    guarded taps = guarded_random(&random, 2, 100);
+    gpuconv_ir *ir = made(&taps, 44100), *louder;
+    static const double levels[] = {0, 20, -20, 6.0205999132796239, -200, 200, 3.7};
+    for (int i = 0; i < COUNT(levels); i++) {
+        assert_int_equal(gpuconv_ir_gain(ir, levels[i], &louder, NULL), GPUCONV_OK);
+        for (int c = 0; c < 2; c++) {
+            for (int64_t n = 0; n < 100; n++) {
+                double want = pow(10, levels[i] / 20) * (double)taps.channel[c][n];
+                assert_true(fabs((double)gc_ir_plane(louder, c)[n] - want) <= 0x1p-23 * fabs(want));
+            }
+            assert_memory_equal(gc_ir_plane(ir, c), taps.channel[c], 100 * sizeof(float));
+        }
+        gpuconv_ir_free(louder);
+    }
+    static const double bad[] = {-200.01, 200.01, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    for (int i = 0; i < COUNT(bad); i++) {
+        gpuconv_error error = {0};
+        refused(gpuconv_ir_gain(ir, bad[i], &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "gain");
+    }
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+}
+
+static void a_gain_that_overflows_is_refused(void **state) {
+    (void)state;
+    guarded taps = guarded_new(1, 2);
+    taps.channel[0][0] = 1;
+    taps.channel[0][1] = 1e30f;
+    gpuconv_ir *ir = made(&taps, 44100), *louder;
+    gpuconv_error error = {0};
+    refused(gpuconv_ir_gain(ir, 200, &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "overflow");
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+}
+
+/* ---- Resampling ------------------------------------------------------------------------------------------------- */
+
+static const double pi = 3.14159265358979323846;
+
+/* The frequency response at `hertz`. */
+static void response_at(const float *taps, int64_t n, double rate, double hertz, double *re, double *im) {
+    *re = *im = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double angle = 2 * pi * hertz * (double)i / rate;
+        *re += (double)taps[i] * cos(angle);
+        *im -= (double)taps[i] * sin(angle);
+    }
+}
+
+static void resampling_keeps_the_frequency_response(void **state) {
+    (void)state;
+    static const double rates[][2] = {{48000, 44100}, {44100, 48000}, {48000, 96000},
+                                      {96000, 44100}, {48000, 16000}, {44100, 192000}};
+    static const double hertz[] = {0, 55, 440, 997, 3000, 6500};
+    for (int r = 0; r < COUNT(rates); r++) {
+        double from = rates[r][0], to = rates[r][1];
+        int64_t n = (int64_t)(from / 5);
+        guarded taps = guarded_new(2, n);
+        for (int64_t i = 0; i < n; i++) { /* fades in and out, so that nothing is cut off; bandlimited bursts */
+            double t = (double)i / from, fade = 0.5 - 0.5 * cos(2 * pi * (double)i / (double)(n - 1));
+            taps.channel[0][i] = (float)(fade * fade * (sin(2 * pi * 440 * t) + 0.3 * cos(2 * pi * 3000 * t) + 0.1));
+            taps.channel[1][i] = (float)(fade * fade * cos(2 * pi * 997 * t));
+        }
+        gpuconv_ir *ir = made(&taps, from), *other;
+        gpuconv_error error = {0};
+        CHECK(gpuconv_ir_resample(ir, to, &other, &error) == GPUCONV_OK, "%s", error.message);
+        assert_true(gpuconv_ir_rate(other) == to);
+        assert_int_equal(gpuconv_ir_frames(other), (int64_t)ceil((double)n * to / from));
+        assert_int_equal(gpuconv_ir_outputs(other), 2);
+        for (int c = 0; c < 2; c++) {
+            double loudest = 0;
+            for (int pass = 0; pass < 2; pass++) {
+                for (int f = 0; f < COUNT(hertz); f++) {
+                    double re, im, re2, im2;
+                    response_at(taps.channel[c], n, from, hertz[f], &re, &im);
+                    loudest = fmax(loudest, hypot(re, im));
+                    if (pass == 0)
+                        continue;
+                    response_at(gc_ir_plane(other, c), gpuconv_ir_frames(other), to, hertz[f], &re2, &im2);
+                    double off = hypot(re2 - re, im2 - im) / loudest;
+                    CHECK(off <= 1e-5, "%g to %g Hz: off by %g at %g Hz", from, to, off, hertz[f]);
+                }
+            }
+        }
+        gpuconv_ir_free(other);
+        gpuconv_ir_free(ir);
+        guarded_free(&taps);
+    }
+}
+
+static void resampling_refuses_impossible_rates(void **state) {
+    (void)state;
+    oracle_random random = {.state = 65};
+    guarded taps = guarded_random(&random, 1, 50);
+    gpuconv_ir *ir = made(&taps, 44100), *other;
+    static const double bad[] = {0, -1, (double)NAN, (double)INFINITY};
+    for (int i = 0; i < COUNT(bad); i++) {
+        gpuconv_error error = {0};
+        refused(gpuconv_ir_resample(ir, bad[i], &other, &error), GPUCONV_ERROR_ARGUMENT, &other, &error, "rate");
+    }
+    gpuconv_error error = {0};
+    refused(gpuconv_ir_resample(ir, 1e300, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "endless");
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+}
+
+static void a_response_of_one_frame_can_be_resampled(void **state) {
+    (void)state;
+    guarded taps = guarded_new(1, 1);
+    taps.channel[0][0] = 0.5f;
+    static const double rates[] = {8000, 44100, 48001, 192000};
+    for (int i = 0; i < COUNT(rates); i++) {
+        gpuconv_ir *ir = made(&taps, 48000), *other;
+        gpuconv_error error = {0};
+        CHECK(gpuconv_ir_resample(ir, rates[i], &other, &error) == GPUCONV_OK, "%s", error.message);
+        assert_true(gpuconv_ir_frames(other) >= 1);
+        for (int64_t n = 0; n < gpuconv_ir_frames(other); n++)
+            assert_true(isfinite(gc_ir_plane(other, 0)[n]));
+        gpuconv_ir_free(other);
+        gpuconv_ir_free(ir);
+    }
+    guarded_free(&taps);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unusable_responses_are_refused),
+        cmocka_unit_test(taps_that_are_not_finite_are_refused),
+        cmocka_unit_test(routes_connect_what_the_topology_says),
+        cmocka_unit_test(counts_that_fit_no_topology_are_refused_with_those_that_would),
+        cmocka_unit_test(impossible_inputs_and_other_inputs_than_routed_for_are_refused),
+        cmocka_unit_test(gain_is_exact_and_leaves_the_original),
+        cmocka_unit_test(a_gain_that_overflows_is_refused),
+        cmocka_unit_test(resampling_keeps_the_frequency_response),
+        cmocka_unit_test(resampling_refuses_impossible_rates),
+        cmocka_unit_test(a_response_of_one_frame_can_be_resampled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/*
+ * Every allocation fails in turn. The linker sends the library's calls of the allocator to the functions here; the n-th
+ * of them fails, for n = 1, 2, ... until a run needs no more than that. Whatever fails, the call gives an error and no
+ * object, nothing stays allocated, and no file is left behind. Threads that cannot be had count as allocations.
+ *
+ * Allocations inside the libraries we stand on are their own affair, except jansson's, which can be told to use ours.
+ */
+#include "files.h"
+#include "harness.h"
+
+#include "libgpuconv/report/report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static _Atomic int countdown; /* allocations until one fails; 0: none does */
+static _Atomic int live;      /* allocated and not freed, by calls from this program */
+static _Atomic bool counting;
+
+static bool fails(void) {
+    return counting && atomic_load(&countdown) > 0 && atomic_fetch_sub(&countdown, 1) == 1;
+}
+
+static void *counted(void *p) {
+    if (counting && p)
+        atomic_fetch_add(&live, 1);
+    return p;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *p);
+int __real_posix_memalign(void **p, size_t alignment, size_t size);
+char *__real_strdup(const char *text);
+char *__real_realpath(const char *path, char *resolved);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *p);
+int __wrap_posix_memalign(void **p, size_t alignment, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_realpath(const char *path, char *resolved);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : counted(__real_calloc(count, size));
+}
+
+void __wrap_free(void *p) {
+    if (counting && p)
+        atomic_fetch_sub(&live, 1);
+    __real_free(p);
+}
+
+int __wrap_posix_memalign(void **p, size_t alignment, size_t size) {
+    if (fails())
+        return ENOMEM;
+    int failed = __real_posix_memalign(p, alignment, size);
+    if (!failed)
+        counted(*p);
+    return failed;
+}
+
+char *__wrap_strdup(const char *text) {
+    return fails() ? NULL : counted(__real_strdup(text));
+}
+
+char *__wrap_realpath(const char *path, char *resolved) {
+    if (fails()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return counted(__real_realpath(path, resolved));
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
+    return fails() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* Calls try() with the first, second, ... allocation failing until it succeeds without. try() gives the status and has
+ * freed whatever it got; where it may recover it has made sure that nothing was lost. */
+static void every_allocation(const char *what, gpuconv_status (*try)(void *), void *context, bool may_recover) {
+    enum { MOST = 2000 };
+    for (int n = 1; n <= MOST; n++) {
+        live = 0;
+        countdown = n;
+        counting = true;
+        gpuconv_status status = try(context);
+        counting = false;
+        bool reached = countdown == 0;
+        CHECK(live == 0, "%s: %d allocations are left after number %d failed", what, (int)live, n);
+        if (!reached) {
+            CHECK(status == GPUCONV_OK, "%s: %s with all memory there", what, gpuconv_status_text(status));
+            CHECK(n > 2, "%s: no allocation ever failed", what);
+            print_message("%s: %d allocations\n", what, n - 1);
+            return;
+        }
+        if (may_recover && status == GPUCONV_OK)
+            continue;
+        CHECK(status != GPUCONV_OK, "%s: number %d failed and nobody noticed", what, n);
+        CHECK(status == GPUCONV_ERROR_MEMORY || status == GPUCONV_ERROR_FILE, "%s: number %d failed as '%s'", what, n,
+              gpuconv_status_text(status));
+    }
+    fail_msg("%s: more than %d allocations", what, MOST);
+}
+
+/* An error carries its status and a message; the object is not there. */
+static gpuconv_status judged(gpuconv_status status, const gpuconv_error *error, const void *object) {
+    if (status != GPUCONV_OK && (error->status != status || strlen(error->message) < 5 || object))
+        return GPUCONV_ERROR_STATE;
+    return status == GPUCONV_OK && !object ? GPUCONV_ERROR_STATE : status;
+}
+
+static gpuconv_status make_response(void *context) {
+    const guarded *taps = context;
+    gpuconv_ir *ir = (gpuconv_ir *)context, *other = ir;
+    gpuconv_error error = {0};
+    gpuconv_status status =
+        gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, 48000, &ir, &error);
+    status = judged(status, &error, ir);
+    if (status)
+        return status;
+    status = gpuconv_ir_route(ir, 2, &other, &error);
+    status = judged(status, &error, other);
+    gpuconv_ir_free(other);
+    if (!status) {
+        status = gpuconv_ir_gain(ir, 3, &other, &error);
+        status = judged(status, &error, other);
+        gpuconv_ir_free(other);
+    }
+    if (!status) {
+        status = gpuconv_ir_resample(ir, 44100, &other, &error);
+        status = judged(status, &error, other);
+        gpuconv_ir_free(other);
+    }
+    gpuconv_ir_free(ir);
+    return status;
+}
+
+static void a_response_survives_every_failed_allocation(void **state) {
+    (void)state;
+    oracle_random random = {.state = 81};
+    guarded taps = guarded_random(&random, 4, 1000);
+    every_allocation("response", make_response, &taps, false);
+    guarded_free(&taps);
+}
+
+static gpuconv_status load_response(void *context) {
+    gpuconv_ir *ir = (gpuconv_ir *)context;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_ir_load(context, &ir, &error);
+    status = judged(status, &error, ir);
+    gpuconv_ir_free(ir);
+    return status;
+}
+
+static void a_response_file_survives_every_failed_allocation(void **state) {
+    (void)state;
+    oracle_random random = {.state = 82};
+    guarded taps = guarded_random(&random, 3, 1000);
+    files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &taps);
+    every_allocation("response file", load_response, (void *)files_path("response.wav"), false);
+    guarded_free(&taps);
+}
+
+typedef struct choice {
+    gpuconv_ir *ir;
+    gpuconv_plan *plan;
+    gpuconv_algorithm algorithm;
+} choice;
+
+static gpuconv_status make_plan(void *context) {
+    const choice *c = context;
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.algorithm = c->algorithm;
+    gpuconv_plan *plan = (gpuconv_plan *)context;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_plan_new(c->ir, &config, &plan, &error);
+    status = judged(status, &error, plan);
+    gpuconv_plan_free(plan);
+    return status;
+}
+
+static gpuconv_status make_engine(void *context) {
+    const choice *c = context;
+    gpuconv_engine *engine = (gpuconv_engine *)context;
+    gpuconv_error error = {0};
+    gpuconv_status status = gpuconv_engine_new(c->plan, &engine, &error);
+    status = judged(status, &error, engine);
+    gpuconv_engine_free(engine);
+    return status;
+}
+
+static void plan_and_engine_survive_every_failed_allocation(void **state) {
+    (void)state;
+    oracle_random random = {.state = 83};
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        guarded taps;
+        choice c = {.ir = harness_response(&random, 4, 2, 3000, &taps), .algorithm = harness_algorithms[a]};
+        c.plan = harness_plan(c.ir, c.algorithm, 10000, 3);
+        char what[64];
+        /* The plan is one allocation; the CPU's name comes through the C library's own streams. */
+        snprintf(what, sizeof what, "engine, %s", gpuconv_algorithm_name(c.algorithm));
+        every_allocation(what, make_engine, &c, false);
+        live = 0;
+        countdown = 1;
+        counting = true;
+        gpuconv_status status = make_plan(&c);
+        counting = false;
+        assert_int_equal(status, GPUCONV_ERROR_MEMORY);
+        assert_int_equal(live, 0);
+        gpuconv_plan_free(c.plan);
+        gpuconv_ir_free(c.ir);
+        guarded_free(&taps);
+    }
+}
+
+typedef struct run {
+    char in[512], response[512], out[512], folder[512];
+    bool clean;
+} run;
+
+/* How many entries the folder has; temporaries show. */
+static int entries(const char *path) {
+    DIR *d = opendir(path);
+    int n = 0;
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static gpuconv_status convolve(void *context) {
+    run *r = context;
+    gpuconv_job job = gpuconv_job_default();
+    job.input = r->in;
+    job.response = r->response;
+    job.output = r->out;
+    job.gain = -6;
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.threads = 2;
+    gpuconv_error error = {0};
+    counting = false;
+    unlink(r->out);
+    int before = entries(r->folder);
+    counting = true;
+    gpuconv_status status = gpuconv_convolve_file(&job, &config, NULL, &error);
+    counting = false;
+    int after = entries(r->folder);
+    counting = true;
+    if (after != before + (status == GPUCONV_OK) || (status != GPUCONV_OK && strlen(error.message) < 5))
+        return GPUCONV_ERROR_STATE;
+    return status;
+}
+
+static void a_file_survives_every_failed_allocation(void **state) {
+    (void)state;
+    oracle_random random = {.state = 84};
+    static run r;
+    guarded x = guarded_random(&random, 2, 20000), h = guarded_random(&random, 2, 500);
+    snprintf(r.in, sizeof r.in, "%s", files_path("in.wav"));
+    snprintf(r.response, sizeof r.response, "%s", files_path("response.wav"));
+    snprintf(r.out, sizeof r.out, "%s", files_path("out.wav"));
+    snprintf(r.folder, sizeof r.folder, "%s", files_path("%s", ""));
+    files_write(r.in, SF_FORMAT_WAV | SF_FORMAT_PCM_16, 44100, &x);
+    files_write(r.response, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &h); /* another rate: it is resampled too */
+    every_allocation("file to file", convolve, &r, false);
+    guarded_free(&x);
+    guarded_free(&h);
+}
+
+static char *whole_report; /* as it is when nothing fails */
+
+static gpuconv_status write_report(void *context) {
+    gpuconv_report *report = context;
+    gpuconv_status status = gpuconv_report_new(&report);
+    if (status)
+        return report ? GPUCONV_ERROR_STATE : status;
+    static const char *const names[] = {"one", "two"};
+    static const double values[] = {1, 2};
+    gc_report_text(report, "section", "text", "value");
+    gc_report_text(report, "section", "not UTF-8", "\377");
+    gc_report_count(report, "section", "count", 3);
+    gc_report_measure(report, "other", "measure", 1.5, "s", 1, 0);
+    gc_report_row(report, "rows", 2, names, values);
+    gc_report_named_row(report, "named", "first", 2, names, values);
+    gc_report_named_row(report, "named", "second", 2, names, values);
+    counting = false;
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    status = gpuconv_report_write(report, GPUCONV_REPORT_JSON, memory);
+    fclose(memory);
+    if (!whole_report)
+        whole_report = text;
+    else if (status == GPUCONV_OK && strcmp(text, whole_report) != 0)
+        status = GPUCONV_ERROR_STATE; /* lost something and did not say so */
+    if (whole_report != text)
+        free(text);
+    counting = true;
+    gpuconv_report_free(report);
+    return status;
+}
+
+static void *json_malloc(size_t size) {
+    return __wrap_malloc(size);
+}
+
+static void json_free(void *p) {
+    __wrap_free(p);
+}
+
+static void a_report_that_lost_something_says_so(void **state) {
+    json_set_alloc_funcs(json_malloc, json_free);
+    assert_int_equal(write_report(state), GPUCONV_OK);
+    every_allocation("report", write_report, state, true);
+    json_set_alloc_funcs(malloc, free);
+    free(whole_report);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_response_survives_every_failed_allocation),
+        cmocka_unit_test(a_response_file_survives_every_failed_allocation),
+        cmocka_unit_test(plan_and_engine_survive_every_failed_allocation),
+        cmocka_unit_test(a_file_survives_every_failed_allocation),
+        cmocka_unit_test(a_report_that_lost_something_says_so),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}
