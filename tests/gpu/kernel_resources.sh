@@ -1,27 +1,18 @@
 #!/bin/sh
-# Compiles every engine kernel for every architecture that a release carries and reads what the assembler says of it: no
-# spills, no local memory. Usage: kernel_resources.sh CHECKOUT NVCC ARCHITECTURE...
+# Reads what the assembler reported of every engine kernel when the build compiled it, for every architecture of the build:
+# no kernel spills registers or uses local memory. Usage: kernel_resources.sh OBJECT...
 set -eu
-root=$1 nvcc=$2
-shift 2
-[ "$#" -gt 0 ] || { echo "no architectures given" >&2; exit 1; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+[ "$#" -gt 0 ] || { echo "no objects given" >&2; exit 1; }
 bad=0 kernels=0
-for architecture; do
-    number=${architecture%%-*}
-    for source in "$root"/kernels/engine/*.cu; do
-        log=$work/log
-        "$nvcc" -std=c++17 -O3 -cubin -arch="sm_$number" -Xptxas -v "$source" -o "$work/cubin" 2>"$log" ||
-            { cat "$log" >&2; exit 1; }
-        found=$(grep -c 'Compiling entry function' "$log" || true)
-        kernels=$((kernels + found))
-        if grep -E 'bytes stack frame' "$log" | grep -Eqv '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then
-            echo "sm_$number $(basename "$source"): local memory or spills:" >&2
-            grep -E 'Compiling|stack frame' "$log" >&2
-            bad=1
-        fi
-    done
+for object; do
+    report=$object.ptxas
+    [ -e "$report" ] || { echo "$report is missing: build again" >&2; exit 1; }
+    kernels=$((kernels + $(grep -c 'Compiling entry function' "$report" || true)))
+    if grep 'bytes stack frame' "$report" | grep -Eqv '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then
+        echo "$(basename "$object"): local memory or spills:" >&2
+        grep -E 'Compiling|stack frame' "$report" | grep -B 1 -Ev 'Compiling|^ *0 bytes stack frame, 0 bytes spill stores' >&2
+        bad=1
+    fi
 done
 [ "$kernels" -gt 0 ] || { echo "no kernel was found" >&2; exit 1; }
 [ "$bad" -eq 0 ] || exit 1
