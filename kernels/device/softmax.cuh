@@ -1,4 +1,4 @@
-/* Pieces of a softmax whose scores lie in the lanes of a warp as tensor cores leave them: four lanes share a row. */
+/* Parts of a softmax whose scores are distributed over a warp as tensor cores leave them: four lanes share a row. */
 #ifndef GC_KERNELS_DEVICE_SOFTMAX_CUH
 #define GC_KERNELS_DEVICE_SOFTMAX_CUH
 
@@ -6,14 +6,14 @@
 
 namespace softmax {
 
-/* 2^x as the hardware has it: two units in the last place, subnormal results zero. */
+/* Returns 2^x by the hardware approximation: error up to two units in the last place, subnormal results are zero. */
 static __device__ __forceinline__ float power_of_two(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-/* The largest, or the sum, over the four lanes of a row. */
+/* Returns the maximum (`largest`) or the sum over the four lanes of a row. */
 static __device__ __forceinline__ float of_row(float v, bool largest) {
 #pragma unroll
     for (int apart = 1; apart < 4; apart *= 2) {
@@ -23,7 +23,7 @@ static __device__ __forceinline__ float of_row(float v, bool largest) {
     return v;
 }
 
-/* Two neighbours of a row as tensor cores take them. */
+/* Packs two adjacent numbers of a row into the register format of tensor cores. */
 static __device__ __forceinline__ unsigned pack(float low, float high) {
     __half2 both = __floats2half2_rn(low, high);
     return *reinterpret_cast<unsigned *>(&both);

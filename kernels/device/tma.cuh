@@ -1,7 +1,7 @@
 /*
- * Barriers that count bytes, and Hopper's tensor memory accelerator, which fills shared memory by itself: one thread
- * names a tile of a tensor, the tile arrives swizzled over 128 bytes, zeros where it reaches past the edge, and the
- * barrier is told of its bytes. For sm_90 and later.
+ * Shared-memory barriers that count bytes (mbarrier) and Hopper's tensor memory accelerator (TMA). One thread requests
+ * a tile of a tensor; the hardware writes it to shared memory with the 128-byte swizzle, fills elements beyond the edge
+ * with zeros, and reports the bytes to the barrier. For sm_90 and later.
  */
 #ifndef GC_KERNELS_DEVICE_TMA_CUH
 #define GC_KERNELS_DEVICE_TMA_CUH
@@ -14,24 +14,25 @@ namespace tma {
 
 /* ---- On the host ------------------------------------------------------------------------------------------------- */
 
-/* A tensor of two-byte floats with `rank` dimensions, the first one contiguous (strides of the others in bytes,
- * multiples of 16), fetched in boxes; the first side of a box is 64. cudaError_t as int. */
+/* Fills *map with the descriptor of a tensor of two-byte floats with `rank` dimensions (at most 5), the first one
+ * contiguous; `strides` of the others in bytes, multiples of 16; `box`: the tile's size, 64 in the first dimension.
+ * Returns a cudaError_t as int. */
 static inline int describe(CUtensorMap *map, const void *base, unsigned rank, const cuuint64_t *size,
                            const cuuint64_t *strides, const cuuint32_t *box) {
     typedef CUresult encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                             const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                             CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-    void *function = NULL;
-    cudaDriverEntryPointQueryResult found;
-    cudaError_t failed =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-    if (failed || found != cudaDriverEntryPointSuccess)
-        return failed ? failed : cudaErrorNotSupported;
+    void *entry = NULL;
+    cudaDriverEntryPointQueryResult query;
+    cudaError_t err =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &query);
+    if (err || query != cudaDriverEntryPointSuccess)
+        return err ? err : cudaErrorNotSupported;
     const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
-    CUresult said = ((encode *)function)(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, const_cast<void *>(base), size,
-                                         strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    return said == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+    CUresult result = ((encode *)entry)(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, const_cast<void *>(base), size,
+                                        strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 /* ---- Barriers in shared memory, by their 32-bit address ---------------------------------------------------------- */
@@ -44,12 +45,12 @@ static __device__ __forceinline__ void barrier_new(unsigned barrier, unsigned ar
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/* After barrier_new, before others use the barriers; a barrier of all threads follows. */
+/* Makes initialised barriers visible. Call it after barrier_new and before __syncthreads or a cluster barrier. */
 static __device__ __forceinline__ void barriers_made() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrives, and expects so many bytes in this phase. */
+/* Arrives at the barrier and adds `bytes` to the bytes that its current phase waits for. */
 static __device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -58,7 +59,7 @@ static __device__ __forceinline__ void arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* At the barrier in the same place of another block of the cluster. */
+/* Arrives at the barrier at the same shared-memory address in block `block` of the cluster. */
 static __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned block) {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
                  "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
@@ -66,7 +67,7 @@ static __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned bloc
                  : "memory");
 }
 
-/* Until the phase with this parity has ended. */
+/* Blocks until the phase with this parity has ended. */
 static __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
     unsigned done;
     do
@@ -79,7 +80,7 @@ static __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
     while (!done);
 }
 
-/* All threads of all blocks of the cluster. */
+/* Blocks until all threads of all blocks of the cluster have arrived. */
 static __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
@@ -90,8 +91,10 @@ static __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
-/* ---- Fetching ---------------------------------------------------------------------------------------------------- */
+/* ---- Asynchronous copies of a tile to shared memory ---------------------------------------------------------------
+ */
 
+/* Starts the copy of the tile at (x, y) to address `to`; its bytes are reported to `barrier`. */
 static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap *map, int x, int y, unsigned barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
@@ -109,7 +112,8 @@ static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap *map
         : "memory");
 }
 
-/* Into the same place of every block that `blocks` has a bit for, each block's barrier told of its own. */
+/* Starts the copy to the same address in every block whose bit is set in `blocks`; each block's own barrier counts the
+ * bytes. */
 static __device__ __forceinline__ void fetch_to_all(unsigned to, const CUtensorMap *map, int x, int y, unsigned barrier,
                                                     unsigned short blocks) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "

@@ -1,14 +1,14 @@
 /*
- * Hopper's matrix instructions: a warpgroup, four warps, multiplies a tile of 64 rows out of shared memory (or of its
- * own registers) with one from shared memory, asynchronously. For sm_90a only.
+ * Hopper's warpgroup matrix instructions (wgmma): four warps multiply a tile of 64 rows from shared memory (or from
+ * their registers) by a tile from shared memory, asynchronously. For sm_90a only.
  *
- * A tile in shared memory is named by a descriptor. All tiles here are swizzled over 128 bytes, as the tensor memory
- * accelerator writes them: pieces of 64 two-byte numbers side by side, eight rows of them in 1024 bytes, which begin on
- * a multiple of 1024. With K running along a row, only the distance of groups of eight rows counts; with K running down
- * the rows, the second number is the distance from one piece of 64 columns to the next.
+ * A descriptor names a tile in shared memory. All tiles here have the 128-byte swizzle that the tensor memory
+ * accelerator writes: panels of 64 two-byte numbers per row, eight rows in 1024 bytes, aligned to 1024 bytes. If K runs
+ * along a row, the descriptor needs only the distance of groups of eight rows; if K runs down the rows, its second
+ * number is the distance between panels of 64 columns.
  *
- * The sums: lane l of warp w holds in d[4 j + 0..3] of columns 8 j + 2 (l % 4) + 0, 1 the rows 16 w + l / 4 (two
- * numbers) and 8 more (two numbers).
+ * Accumulators: lane l of warp w holds in d[4 j + 0..3], for columns 8 j + 2 (l % 4) + 0 and 1, row 16 w + l / 4 (two
+ * numbers) and row 16 w + l / 4 + 8 (two numbers).
  */
 #ifndef GC_KERNELS_DEVICE_WGMMA_CUH
 #define GC_KERNELS_DEVICE_WGMMA_CUH
@@ -17,18 +17,20 @@
 
 namespace wgmma {
 
-/* K along the rows: a tile of ROWS x 64. */
+/* Returns the descriptor of a tile of ROWS x 64 with K along the rows. */
 static __device__ __forceinline__ uint64_t along(unsigned address) {
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-/* K down the rows: tiles of K x 64, `apart` bytes from one 64 columns to the next. */
-static __device__ __forceinline__ uint64_t down(unsigned address, unsigned apart) {
-    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
+/* Returns the descriptor of tiles of K x 64 with K down the rows; panel_bytes: from one panel of 64 columns to the
+ * next.
+ */
+static __device__ __forceinline__ uint64_t down(unsigned address, unsigned panel_bytes) {
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(panel_bytes >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
            (uint64_t)1 << 62;
 }
 
-/* Before the first instruction that uses registers that others wrote. */
+/* Orders earlier register writes before the following matrix instructions, which use those registers. */
 static __device__ __forceinline__ void fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -37,12 +39,12 @@ static __device__ __forceinline__ void commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Until at most LEFT of the latest groups are still under way. */
+/* Blocks until at most LEFT of the committed groups are still in flight. */
 template <int LEFT> __device__ __forceinline__ void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-/* The compiler must take the sums as changed from here on: the instructions before write them behind its back. */
+/* Tells the compiler that the sums may have changed: earlier asynchronous instructions write them. */
 template <int N> __device__ __forceinline__ void touch(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -56,7 +58,7 @@ template <int N> __device__ __forceinline__ void touch(float (&d)[N]) {
     SUMS_8(d, i), SUMS_8(d, i + 8), SUMS_8(d, i + 16), SUMS_8(d, i + 24), SUMS_8(d, i + 32), SUMS_8(d, i + 40),        \
         SUMS_8(d, i + 48), SUMS_8(d, i + 56)
 
-/* 64 x 256 sums, 16 of K; B's K runs down its rows. `add`: 0 begins new sums. */
+/* Multiplies 64 x 16 by 16 x 256; the K of b runs down its rows. add: 0 overwrites the sums, otherwise adds to them. */
 static __device__ __forceinline__ void multiply_256_down(float (&d)[128], uint64_t a, uint64_t b, int add) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
@@ -73,7 +75,7 @@ static __device__ __forceinline__ void multiply_256_down(float (&d)[128], uint64
         : "l"(a), "l"(b), "r"(add));
 }
 
-/* 64 x 128 sums, 16 of K, which runs along the rows of both. */
+/* Multiplies 64 x 16 by 16 x 128; K runs along the rows of both. add: as above. */
 static __device__ __forceinline__ void multiply_128_along(float (&d)[64], uint64_t a, uint64_t b, int add) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
@@ -86,7 +88,8 @@ static __device__ __forceinline__ void multiply_128_along(float (&d)[64], uint64
                  : "l"(a), "l"(b), "r"(add));
 }
 
-/* 64 x 128 sums, 16 of K: A from registers - two numbers each, laid out like the sums - B's K down its rows. */
+/* Multiplies 64 x 16 by 16 x 128 and adds to the sums; a is in registers, two numbers each in the layout of the sums;
+ * the K of b runs down its rows. */
 static __device__ __forceinline__ void multiply_128_registers(float (&d)[64], const unsigned (&a)[4], uint64_t b) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, "

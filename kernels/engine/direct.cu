@@ -1,21 +1,25 @@
 /*
- * Direct convolution in registers, after the course's case study: a thread computes OUTPUTS neighbouring outputs; the
- * input window slides through registers whose indices are all compile-time constants.
+ * Direct convolution in registers, after the case study of the course (kernels/course/convolution.cu). A thread computes
+ * OUTPUTS adjacent outputs; the input window slides through registers whose indices are all compile-time constants.
  *
- *      y[i0 + r] = sum over m of h'[m] x[i0 + r + m],     h' the taps reversed
+ *      y[i0 + r] = sum over m of h'[m] x[i0 + r + m],     h' the reversed taps
  *
- *      window   | w0 w1 w2 ...                  w(W-1) |   W = OUTPUTS + 4, a ring: four taps pass, four inputs enter,
- *                                                          after W taps every register has held every place
+ *      window   | w0 w1 w2 ...                  w(W-1) |   W = OUTPUTS + 4, a ring: four taps are applied, four inputs
+ *                                                          enter; after W taps every register has held every position
  *
- * The input tile lies in shared memory, four inputs being one 128-bit load; threads stand OUTPUTS floats apart, and
- * with OUTPUTS / 4 odd the eight threads of a load phase meet eight different groups of banks. Taps are kernel
- * parameters, that is, constant memory, which costs shared memory nothing (5 % of the time); one launch then serves one
- * response: its blocks stay, and fetch the next tile while they compute. Many channels with a response each read theirs
- * from shared memory, four in a 128-bit broadcast. Few taps of one response have a kernel of their own, few_taps.cu,
- * and so has one response where there are tensor cores to match, tensor_direct.cu.
+ * Memory: the input tile is in shared memory and read four floats at a time. Threads are OUTPUTS floats apart; with
+ * OUTPUTS / 4 odd, the eight threads of a load phase access eight different groups of banks.
  *
- * Up to SEGMENT taps are summed in floats (good to 125 dB). Longer responses, and outputs with several routes, are cut
- * into segments whose sums are kept in doubles, so that the error does not grow with the length.
+ *      direct_one         one response for all outputs of the launch. The taps are kernel parameters, that is, constant
+ *                         memory, which leaves shared memory to the samples (worth 5 % of the time). Persistent blocks
+ *                         that fetch the next tile while they compute.
+ *      direct_many        one response per output; the taps are read from shared memory, four in a 128-bit broadcast.
+ *      direct_segmented   responses of more than SEGMENT taps, and outputs with several routes. The SEGMENT taps of a
+ *                         segment are summed in floats (125 dB of precision), the segments in doubles, so that the
+ *                         error does not grow with the length.
+ *
+ * A single response of few taps is done by direct_short.cu, and up to 512 taps by direct_tensor.cu where the device has
+ * fast tensor cores. The contract of gck_direct, the launcher that chooses, is in kernels.h.
  */
 #include "direct.cuh"
 
@@ -23,10 +27,10 @@
 
 namespace {
 
-enum { BLOCK = 128, SMALL = 64, SEGMENT = 512 };
+enum { BLOCK = 128, BLOCK_ONE = 64, SEGMENT = 512 };
 
-/* Taps 1 to `padded` reversed into shared memory, zeros in front. Tap 0 is not among them: it meets the window where it
- * stands in the end, so that the tile may begin a multiple of four floats before the outputs. */
+/* Loads taps 1 to `padded` in reverse order into shared memory, zeros first. Tap 0 is applied last, to the window as it
+ * is then, so that the tile can begin a multiple of four floats before the outputs. */
 __device__ __forceinline__ void load_taps(float *reversed, const float *taps, int count, int padded) {
     for (int m = threadIdx.x; m < padded; m += BLOCK) {
         int k = padded - m;
@@ -34,17 +38,18 @@ __device__ __forceinline__ void load_taps(float *reversed, const float *taps, in
     }
 }
 
-/* tile[i] = x[i], sixteen bytes at a time, past no end of the signal: `most` is where it ends. */
+/* Starts copying x[i] to tile[i] for i < count, 16 bytes at a time, up to the end of the signal at x[length]. */
 template <int THREADS>
-__device__ __forceinline__ void fetch_tile(float *tile, const float *x, int count, int64_t most) {
-    int end = (int)min((int64_t)count, (most + 3) & ~(int64_t)3);
+__device__ __forceinline__ void fetch_tile(float *tile, const float *x, int count, int64_t length) {
+    int end = (int)min((int64_t)count, (length + 3) & ~(int64_t)3);
     for (int i = 4 * threadIdx.x; i < end; i += 4 * THREADS)
         __pipeline_memcpy_async(tile + i, x + i, 4 * sizeof(float));
     __pipeline_commit();
 }
 
-__device__ __forceinline__ void load_tile(float *tile, const float *x, int count, int64_t most) {
-    fetch_tile<BLOCK>(tile, x, count, most);
+/* Copies the tile as fetch_tile does and waits for this thread's part. */
+__device__ __forceinline__ void load_tile(float *tile, const float *x, int count, int64_t length) {
+    fetch_tile<BLOCK>(tile, x, count, length);
     __pipeline_wait_prior(0);
 }
 
@@ -66,7 +71,7 @@ struct shared_taps {
     }
 };
 
-/* acc[r] = first tile[padded + r] + sum over m < padded of reversed[m] tile[r + m] */
+/* Computes acc[r] = first tile[padded + r] + sum over m < padded of reversed[m] tile[r + m] */
 template <int OUTPUTS, typename Taps>
 __device__ __forceinline__ void slide(float *acc, const float *tile, const Taps &taps, int padded) {
     const int WINDOW = OUTPUTS + 4;
@@ -106,19 +111,19 @@ __device__ __forceinline__ void slide(float *acc, const float *tile, const Taps 
         acc[r] = fmaf(taps.first, w[r], acc[r]);
 }
 
-/* The tile's outputs; the block has `most` of them to write. */
-template <int OUTPUTS> __device__ __forceinline__ void store(float *tile, const float *acc, float *out, int64_t most) {
-    int share = threadIdx.x / 32 * 32 * OUTPUTS;
-    __syncthreads(); /* the tile has been read */
-    store_warp<OUTPUTS>(tile + share, acc, out + share, most - share);
+/* Stores the outputs of the tile; `count` of them exist. Overwrites the tile. */
+template <int OUTPUTS> __device__ __forceinline__ void store(float *tile, const float *acc, float *out, int64_t count) {
+    int first = threadIdx.x / 32 * 32 * OUTPUTS;
+    __syncthreads(); /* all threads have read the tile */
+    store_warp<OUTPUTS>(tile + first, acc, out + first, count - first);
 }
 
-/* Taps after the first, up to a multiple of the window. */
+/* Returns the number of taps after the first, rounded up to a multiple of the window. */
 template <int OUTPUTS> __host__ __device__ __forceinline__ int padded_taps(int count) {
     return (count - 1 + OUTPUTS + 3) / (OUTPUTS + 4) * (OUTPUTS + 4);
 }
 
-/* Blocks a multiprocessor is to hold: Turing's holds 1024 threads at most. */
+/* Resident blocks per multiprocessor to compile for; Turing has at most 1024 threads. */
 constexpr int resident(int outputs) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return outputs == 28 ? 6 : 8;
@@ -127,16 +132,16 @@ constexpr int resident(int outputs) {
 #endif
 }
 
-/* Many responses: block.y is the output, its taps come from memory. */
+/* One response per output; block.y: output. */
 template <int OUTPUTS>
 __global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
-    short_responses(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
+    direct_many(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
     const int TILE = OUTPUTS * BLOCK;
     __shared__ __align__(16) float tile[TILE + SEGMENT];
     __shared__ __align__(16) float reversed[SEGMENT];
     int64_t n0 = (int64_t)blockIdx.x * TILE;
     int padded = padded_taps<OUTPUTS>(count);
-    gck_route route = only_route(a, blockIdx.y);
+    gck_route route = single_route(a, blockIdx.y);
     const float *h = taps + (int64_t)route.plane * count;
     load_taps(reversed, h, count, padded);
     load_tile(tile, a.in + route.input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
@@ -147,42 +152,43 @@ __global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
     store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
 }
 
-/* Blocks of one_response that a multiprocessor is to hold. */
+/* Resident blocks of direct_one per multiprocessor. */
 enum { RESIDENT = 12 };
 
-/* One response: block.y counts outputs from `output` on, which all go through it. The next tile comes in while this one
- * is worked on, and this one's outputs leave through it. */
-__global__ void __launch_bounds__(SMALL, RESIDENT)
-    one_response(gck_matrix a, int output, const __grid_constant__ constant_taps taps, int padded, int64_t frames) {
-    const int OUTPUTS = 28, TILE = OUTPUTS * SMALL;
+/* One response for the outputs from `output` on, counted by block.y. The next tile is copied while this one is
+ * computed; the outputs are stored through the tile that they were computed from. */
+__global__ void __launch_bounds__(BLOCK_ONE, RESIDENT)
+    direct_one(gck_matrix a, int output, const __grid_constant__ constant_taps taps, int padded, int64_t frames) {
+    const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK_ONE;
     __shared__ __align__(16) float tiles[2][TILE + SEGMENT];
     const int64_t step = (int64_t)gridDim.x * TILE;
     output += blockIdx.y;
-    const float *in = a.in + only_route(a, output).input * a.in_stride - padded;
+    const float *in = a.in + single_route(a, output).input * a.in_stride - padded;
     float *out = a.out + output * a.out_stride;
     int64_t n = (int64_t)blockIdx.x * TILE;
-    int side = 0;
-    fetch_tile<SMALL>(tiles[0], in + n, TILE + padded, frames - n + padded);
+    int buffer = 0;
+    fetch_tile<BLOCK_ONE>(tiles[0], in + n, TILE + padded, frames - n + padded);
 #pragma unroll 1
     for (; n < frames; n += step) {
         float acc[OUTPUTS];
-        float *tile = tiles[side];
-        side = 1 - side;
+        float *tile = tiles[buffer];
+        buffer = 1 - buffer;
         __pipeline_wait_prior(0);
-        __syncthreads(); /* and the other tile's outputs have left */
+        __syncthreads(); /* the tile is complete, and the outputs of the other one are stored */
         if (n + step < frames)
-            fetch_tile<SMALL>(tiles[side], in + n + step, TILE + padded, frames - n - step + padded);
+            fetch_tile<BLOCK_ONE>(tiles[buffer], in + n + step, TILE + padded, frames - n - step + padded);
         slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, taps, padded);
         store<OUTPUTS>(tile, acc, out + n, frames - n);
     }
 }
 
+/* block.y: output. */
 __global__ void __launch_bounds__(BLOCK, 4)
-    long_response(gck_matrix a, const float *__restrict__ taps, int64_t count, int64_t frames) {
+    direct_segmented(gck_matrix a, const float *__restrict__ taps, int64_t count, int64_t frames) {
     const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK;
     __shared__ __align__(16) float tile[TILE + SEGMENT];
     __shared__ __align__(16) float reversed[SEGMENT];
-    __shared__ double total[TILE]; /* [r][thread]: each thread its own, no conflicts */
+    __shared__ double total[TILE]; /* [r][thread]: free of bank conflicts */
     int64_t n0 = (int64_t)blockIdx.x * TILE;
     float acc[OUTPUTS];
 #pragma unroll
@@ -192,9 +198,9 @@ __global__ void __launch_bounds__(BLOCK, 4)
         gck_route route = a.route[e];
         for (int64_t k = 0; k < count; k += SEGMENT) {
             const float *h = taps + route.plane * count + k;
-            int here = (int)min((int64_t)SEGMENT, count - k), padded = padded_taps<OUTPUTS>(here);
-            __syncthreads(); /* the last segment may still be read */
-            load_taps(reversed, h, here, padded);
+            int segment = (int)min((int64_t)SEGMENT, count - k), padded = padded_taps<OUTPUTS>(segment);
+            __syncthreads(); /* other threads may still read the previous segment */
+            load_taps(reversed, h, segment, padded);
             load_tile(tile, a.in + route.input * a.in_stride + n0 - k - padded, TILE + padded,
                       frames - n0 + k + padded);
             shared_taps t = {reversed, h[0]};
@@ -211,58 +217,61 @@ __global__ void __launch_bounds__(BLOCK, 4)
     store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
 }
 
-cudaError_t launch_one(const gck_matrix *matrix, int output, int together, const uint2 *table, const float *h,
-                       int count, int64_t frames, cudaStream_t stream) {
-    if (table && count > GCK_TENSOR_LEAST)
-        return gck_tensor_direct(matrix, output, together, table, count, frames, stream);
-    if (count <= GCK_FEW_TAPS)
-        return gck_few_taps(matrix, output, together, h, count, frames, stream);
-    const int OUTPUTS = 28, TILE = OUTPUTS * SMALL;
+/* Convolves a range of outputs that share the plane of the first one. */
+cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const gck_direct_taps *taps, int64_t frames,
+                       cudaStream_t stream) {
+    const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK_ONE, count = (int)taps->taps_count;
+    const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
+    if (taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN)
+        return gck_direct_tensor(matrix, outputs, taps->table, count, frames, stream);
+    if (count <= GCK_DIRECT_SHORT_TAPS_MAX)
+        return gck_direct_short(matrix, outputs, h, count, frames, stream);
     int padded = padded_taps<OUTPUTS>(count);
     constant_taps t;
     t.first = h[0];
     for (int m = 0; m < SEGMENT; m++)
         t.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
     unsigned blocks;
-    cudaError_t failed = persistent_blocks(RESIDENT, (frames + TILE - 1) / TILE, &blocks);
-    if (failed)
-        return failed;
-    one_response<<<dim3(blocks, (unsigned)together), SMALL, 0, stream>>>(*matrix, output, t, padded, frames);
+    cudaError_t err = persistent_grid(RESIDENT, (frames + TILE - 1) / TILE, &blocks);
+    if (err)
+        return err;
+    direct_one<<<dim3(blocks, (unsigned)outputs.count), BLOCK_ONE, 0, stream>>>(*matrix, outputs.first, t, padded,
+                                                                                frames);
     return cudaGetLastError();
 }
 
+/* Convolves all outputs, each with the response of its route, in one launch. */
 template <int OUTPUTS>
-cudaError_t launch_many(const gck_matrix *matrix, const float *taps, int count, int64_t frames, cudaStream_t stream) {
+cudaError_t launch_many(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
     unsigned tiles = (unsigned)((frames + OUTPUTS * BLOCK - 1) / (OUTPUTS * BLOCK));
-    short_responses<OUTPUTS>
-        <<<dim3(tiles, (unsigned)matrix->outputs), BLOCK, 0, stream>>>(*matrix, taps, count, frames);
+    direct_many<OUTPUTS><<<dim3(tiles, (unsigned)matrix->outputs), BLOCK, 0, stream>>>(*matrix, taps->taps,
+                                                                                       (int)taps->taps_count, frames);
     return cudaGetLastError();
 }
 
-cudaError_t launch_short(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
-                         int count, int64_t frames, cudaStream_t stream) {
-    enum { LAUNCHES_MOST = 4, FEW = 48 };
+/* Convolves outputs with one route each and at most SEGMENT taps. */
+cudaError_t launch_single_routes(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames,
+                                 cudaStream_t stream) {
+    enum { LAUNCHES_MAX = 4, FEW_TAPS = 48 };
     bool shared = true; /* one response for all outputs */
     for (int o = 1; o < matrix->outputs; o++)
         shared = shared && matrix->host_route[o].plane == matrix->host_route[0].plane;
     int together = shared ? matrix->outputs : 1;
-    if (matrix->outputs / together > LAUNCHES_MOST) /* with few taps memory decides: more blocks at a time */
-        return count > FEW ? launch_many<28>(matrix, taps, count, frames, stream)
-                           : launch_many<12>(matrix, taps, count, frames, stream);
-    cudaError_t failed = cudaSuccess;
-    for (int o = 0; o < matrix->outputs && !failed; o += together)
-        failed = launch_one(matrix, o, together, table, host_taps + (int64_t)matrix->host_route[o].plane * count, count,
-                            frames, stream);
-    return failed;
+    if (matrix->outputs / together > LAUNCHES_MAX) /* few taps are limited by memory: fewer outputs, more blocks */
+        return taps->taps_count > FEW_TAPS ? launch_many<28>(matrix, taps, frames, stream)
+                                           : launch_many<12>(matrix, taps, frames, stream);
+    cudaError_t err = cudaSuccess;
+    for (int o = 0; o < matrix->outputs && !err; o += together)
+        err = launch_one(matrix, output_range{o, together}, taps, frames, stream);
+    return err;
 }
 
 } // namespace
 
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
-                       int64_t taps_count, int64_t frames, cudaStream_t stream) {
-    if (matrix->single && taps_count <= SEGMENT)
-        return launch_short(matrix, taps, host_taps, table, (int)taps_count, frames, stream);
+cudaError_t gck_direct(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
+    if (matrix->single && taps->taps_count <= SEGMENT)
+        return launch_single_routes(matrix, taps, frames, stream);
     dim3 grid((unsigned)((frames + 28 * BLOCK - 1) / (28 * BLOCK)), matrix->outputs);
-    long_response<<<grid, BLOCK, 0, stream>>>(*matrix, taps, taps_count, frames);
+    direct_segmented<<<grid, BLOCK, 0, stream>>>(*matrix, taps->taps, taps->taps_count, frames);
     return cudaGetLastError();
 }

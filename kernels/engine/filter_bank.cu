@@ -1,40 +1,44 @@
 /*
- * Many channels in real time, each through its own response: one period of all of them is a few launches.
+ * Filter bank: many channels in real time, each with its own response. One period of all channels is a few launches.
+ *
+ *      y_c[n] = sum over k of h_c[k] x_c[n - k]
  *
  * A response is cut into levels of growing partitions: hop B, the period, from its first tap on, then hops H that are
- * multiples of B, each from tap H on (Gardner, Efficient Convolution without Input-Output Delay, JAES 43(3), 1995). The
- * first level is what a period waits for. A further one, whose block of H inputs ends at time E, gives outputs E .. E +
- * H, which nobody needs before the next period: it is done behind the copy that takes the results away. Channels take
- * turns, channel c having its blocks end c periods early, so that every period does the same work.
+ * multiples of B, each from tap H on (Gardner, Efficient Convolution without Input-Output Delay, JAES 43(3), 1995). A
+ * period waits only for the first level. A further level, whose block of H inputs ends at time E, computes the outputs
+ * E .. E + H, which are needed from the next period on: it runs after the copy of the results to the host has been
+ * queued. The blocks of channel c end c periods early, so that every period has the same amount of work.
  *
  *      ring      the last inputs of a channel, two hops of the longest level
- *      delay     spectra of its last blocks, one for each partition
- *      future    what a level has to say of the next H frames; the first level adds its slice
+ *      delay     spectra of its last blocks, one per partition
+ *      future    contribution of a level to the next H outputs; the first level adds the part of its period
  *
- * A window of 2 H real places is a complex polynomial of H modulo x^H - i (right-angle convolution: Nussbaumer, Fast
- * Fourier Transform and Convolution Algorithms, 1982, section 5.3), turned by the roots z^n, z^H = i, into one modulo
- * x^H
- * - 1; of the product the imaginary part is what overlap-save keeps.
+ * A window of 2 H real samples is a complex polynomial of H points modulo x^H - i (right-angle convolution: Nussbaumer,
+ * Fast Fourier Transform and Convolution Algorithms, 1982, section 5.3). Multiplying index n by z^n with z^H = i (the
+ * twist) makes it a polynomial modulo x^H - 1; the imaginary part of the product is the part that overlap-save keeps.
+ *
+ * Memory: adjacent threads read adjacent samples; spectra are stored in the order of the registers (transform.cuh).
+ * Contracts of the launchers: kernels.h. Call the first level, then the further ones, then gck_filter_bank_advance.
  */
 #include "transform.cuh"
 
 namespace {
 
-/* v[j], place t + j N / 16, times e^(i pi n / 2 N), or its conjugate. */
-template <int N, bool Back> __device__ __forceinline__ void turn(float2 *v, int t) {
+/* Multiplies v[j], index n = t + j N / 16, by the twist e^(i pi n / 2 N), or by its conjugate if Inverse. */
+template <int N, bool Inverse> __device__ __forceinline__ void twist(float2 *v, int t) {
     float2 base;
     sincospif((float)t * (0.5f / N), &base.y, &base.x);
 #pragma unroll
     for (int j = 0; j < 16; j++) {
-        float2 step; /* e^(i pi j / 32): known when this is compiled */
+        float2 step; /* e^(i pi j / 32): a compile-time constant */
         step.x = cosf(0.09817477042468103f * (float)j);
         step.y = sinf(0.09817477042468103f * (float)j);
         float2 w = mul(base, step);
-        v[j] = Back ? mul_conj(v[j], w) : mul(v[j], w);
+        v[j] = Inverse ? mul_conj(v[j], w) : mul(v[j], w);
     }
 }
 
-/* v = v h[0] + sum over p > 0 of x[slot - p] h[p], slots going round; both lie as registers do. */
+/* Computes v = v h[0] + sum over p > 0 of x[slot - p] h[p], where x is a ring of `partitions` spectra. */
 template <int N>
 __device__ __forceinline__ void sum_partitions(float2 *v, const float2 *__restrict__ x, const float2 *__restrict__ h,
                                                int partitions, int slot, int t) {
@@ -48,194 +52,192 @@ __device__ __forceinline__ void sum_partitions(float2 *v, const float2 *__restri
         const float4 *from = (const float4 *)(x + slot * N) + t, *by = (const float4 *)(h + p * N) + t;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            float4 a = __ldg(from + j * fft<N>::threads), b = __ldg(by + j * fft<N>::threads);
+            float4 a = __ldg(from + j * fft_radix16<N>::threads), b = __ldg(by + j * fft_radix16<N>::threads);
             v[2 * j] = mul_add(make_float2(a.x, a.y), make_float2(b.x, b.y), v[2 * j]);
             v[2 * j + 1] = mul_add(make_float2(a.z, a.w), make_float2(b.z, b.w), v[2 * j + 1]);
         }
     }
 }
 
+/* Spectra of partitions, one per group of threads: partition p of a channel begins at tap offset + p N. */
 template <int N>
 __global__ void __launch_bounds__(layout<N>::block)
     spectra_of(const float *__restrict__ taps, int channels, int64_t count, int64_t offset, int partitions,
                const float2 *__restrict__ table, float2 *spectra) {
     extern __shared__ float2 shared[];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    const int64_t pieces = (int64_t)channels * partitions, wanted = (int64_t)blockIdx.x * layout<N>::groups + group;
-    const int64_t piece = wanted < pieces ? wanted : pieces - 1;
-    const int64_t first = offset + piece % partitions * N;
-    const float *from = taps + piece / partitions * count;
+    const int64_t spectra_count = (int64_t)channels * partitions,
+                  index = (int64_t)blockIdx.x * layout<N>::groups + group;
+    const int64_t spectrum = index < spectra_count ? index : spectra_count - 1;
+    const int64_t first = offset + spectrum % partitions * N;
+    const float *from = taps + spectrum / partitions * count;
     float2 v[16];
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int64_t k = first + t + j * layout<N>::threads;
         v[j] = make_float2(k < count ? from[k] * (1.0f / N) : 0.0f, 0.0f);
     }
-    turn<N, false>(v, t);
-    fft_forward<N>(v, shared + group * fft<N>::shared, t, table);
-    if (wanted < pieces)
-        store_spectrum<N>(v, spectra + piece * N, t);
+    twist<N, false>(v, t);
+    fft_radix16_forward<N>(v, shared + group * fft_radix16<N>::shared, t, table);
+    if (index < spectra_count)
+        store_spectrum<N>(v, spectra + spectrum * N, t);
 }
 
-/* The period's own level, and the slices of all others. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) first_level(const gck_bank b) {
+/* The first level, one channel per group of threads, and the sum with the other levels' parts of the period. */
+template <int N> __global__ void __launch_bounds__(layout<N>::block) first_level(const gck_filter_bank b) {
     extern __shared__ float2 shared[];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    const int wanted = blockIdx.x * layout<N>::groups + group, c = min(wanted, b.channels - 1);
-    const bool mine = wanted < b.channels;
-    const int64_t tick = *b.tick;
-    const int mask = (int)b.room - 1, now = (int)(tick * N) & mask, before = (int)(tick * N - N) & mask;
-    const gck_bank_level level = b.level[0];
-    float *ring = b.ring + c * b.room;
+    const int index = blockIdx.x * layout<N>::groups + group, c = min(index, b.channels - 1);
+    const bool active = index < b.channels;
+    const int64_t period = *b.period;
+    const int mask = (int)b.ring_frames - 1, now = (int)(period * N) & mask, previous = (int)(period * N - N) & mask;
+    const gck_filter_bank_level level = b.level[0];
+    float *ring = b.ring + c * b.ring_frames;
     const float *in = b.in + (int64_t)c * N;
     float2 v[16];
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * layout<N>::threads;
-        v[j] = make_float2(ring[before + n], in[n]);
+        v[j] = make_float2(ring[previous + n], in[n]);
     }
-    if (mine) {
+    if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
             ring[now + t + j * layout<N>::threads] = v[j].y;
     }
-    turn<N, false>(v, t);
-    fft_forward<N>(v, shared + group * fft<N>::shared, t, level.table);
-    const int slot = (int)(tick % level.partitions);
+    twist<N, false>(v, t);
+    fft_radix16_forward<N>(v, shared + group * fft_radix16<N>::shared, t, level.table);
+    const int slot = (int)(period % level.partitions);
     float2 *x = level.delay + (int64_t)c * level.partitions * N;
-    if (mine)
+    if (active)
         store_spectrum<N>(v, x + (int64_t)slot * N, t);
     sum_partitions<N>(v, x, level.spectra + (int64_t)c * level.partitions * N, level.partitions, slot, t);
-    fft_inverse<N>(v, shared + group * fft<N>::shared, t, level.table);
-    turn<N, true>(v, t);
+    fft_radix16_inverse<N>(v, shared + group * fft_radix16<N>::shared, t, level.table);
+    twist<N, true>(v, t);
     for (int k = 1; k < b.levels; k++) {
-        const int turns = b.level[k].periods, q = (int)((tick + c % turns) % turns);
-        const float *slice = b.level[k].future + (int64_t)c * turns * N + q * N;
+        const int periods = b.level[k].periods, q = (int)((period + c % periods) % periods);
+        const float *future = b.level[k].future + (int64_t)c * periods * N + q * N;
 #pragma unroll
         for (int j = 0; j < 16; j++)
-            v[j].y += slice[t + j * layout<N>::threads];
+            v[j].y += future[t + j * layout<N>::threads];
     }
-    if (mine) {
+    if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
             b.out[(int64_t)c * N + t + j * layout<N>::threads] = v[j].y;
     }
 }
 
-/* A further level, of the channels whose block ends with this period. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) next_level(const gck_bank b, int number) {
+/* A further level of those channels whose block ends with this period, one per group of threads. */
+template <int N> __global__ void __launch_bounds__(layout<N>::block) next_level(const gck_filter_bank b, int number) {
     extern __shared__ float2 shared[];
-    const gck_bank_level level = b.level[number];
+    const gck_filter_bank_level level = b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    const int64_t ended = *b.tick + 1;
+    const int64_t ended = *b.period + 1;
     const int residue = (int)((level.periods - ended % level.periods) % level.periods);
-    const int wanted = (blockIdx.x * layout<N>::groups + group) * level.periods + residue;
-    if (layout<N>::groups == 1 && wanted >= b.channels)
+    const int index = (blockIdx.x * layout<N>::groups + group) * level.periods + residue;
+    if (layout<N>::groups == 1 && index >= b.channels)
         return;
-    const bool mine = wanted < b.channels;
-    const int c = min(wanted, b.channels - 1);
-    const float *ring = b.ring + c * b.room;
-    const int mask = (int)b.room - 1, begin = (int)(ended * b.block - 2 * N) & mask;
+    const bool active = index < b.channels;
+    const int c = min(index, b.channels - 1);
+    const float *ring = b.ring + c * b.ring_frames;
+    const int mask = (int)b.ring_frames - 1, begin = (int)(ended * b.block - 2 * N) & mask;
     float2 v[16];
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * layout<N>::threads;
         v[j] = make_float2(ring[(begin + n) & mask], ring[(begin + N + n) & mask]);
     }
-    turn<N, false>(v, t);
-    fft_forward<N>(v, shared + group * fft<N>::shared, t, level.table);
+    twist<N, false>(v, t);
+    fft_radix16_forward<N>(v, shared + group * fft_radix16<N>::shared, t, level.table);
     const int slot = (int)(((ended + c % level.periods) / level.periods) % level.partitions);
     float2 *x = level.delay + (int64_t)c * level.partitions * N;
-    if (mine)
+    if (active)
         store_spectrum<N>(v, x + (int64_t)slot * N, t);
     sum_partitions<N>(v, x, level.spectra + (int64_t)c * level.partitions * N, level.partitions, slot, t);
-    fft_inverse<N>(v, shared + group * fft<N>::shared, t, level.table);
-    turn<N, true>(v, t);
-    if (mine) {
+    fft_radix16_inverse<N>(v, shared + group * fft_radix16<N>::shared, t, level.table);
+    twist<N, true>(v, t);
+    if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
             level.future[(int64_t)c * N + t + j * layout<N>::threads] = v[j].y;
     }
 }
 
-__global__ void advance(int64_t *tick) {
-    ++*tick;
+__global__ void advance(int64_t *period) {
+    ++*period;
 }
 
 template <int N>
-cudaError_t make_spectra(const float *taps, int channels, int64_t count, int64_t offset, int partitions,
-                         const float2 *table, float2 *spectra, cudaStream_t stream) {
-    cudaError_t failed = allow_shared(spectra_of<N>, layout<N>::bytes);
-    if (failed)
-        return failed;
-    int64_t pieces = (int64_t)channels * partitions;
-    spectra_of<N><<<(unsigned)((pieces + layout<N>::groups - 1) / layout<N>::groups), layout<N>::block,
-                    layout<N>::bytes, stream>>>(taps, channels, count, offset, partitions, table, spectra);
+cudaError_t run_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
+                        float2 *spectra, cudaStream_t stream) {
+    typedef layout<N> l;
+    cudaError_t err = allow_shared(spectra_of<N>, l::bytes);
+    if (err)
+        return err;
+    unsigned blocks = l::blocks((int64_t)responses->planes * level->partitions);
+    spectra_of<N><<<blocks, l::block, l::bytes, stream>>>(responses->taps, responses->planes, responses->taps_count,
+                                                          offset, level->partitions, level->table, spectra);
     return cudaGetLastError();
 }
 
-template <int N> cudaError_t run_first(const gck_bank *b, cudaStream_t stream) {
-    first_level<N>
-        <<<(b->channels + layout<N>::groups - 1) / layout<N>::groups, layout<N>::block, layout<N>::bytes, stream>>>(*b);
+template <int N> cudaError_t run_first(const gck_filter_bank *b, cudaStream_t stream) {
+    typedef layout<N> l;
+    first_level<N><<<l::blocks(b->channels), l::block, l::bytes, stream>>>(*b);
     return cudaGetLastError();
 }
 
-template <int N> cudaError_t run_next(const gck_bank *b, int number, cudaStream_t stream) {
-    cudaError_t failed = allow_shared(next_level<N>, layout<N>::bytes);
-    if (failed)
-        return failed;
+template <int N> cudaError_t run_next(const gck_filter_bank *b, int number, cudaStream_t stream) {
+    typedef layout<N> l;
+    cudaError_t err = allow_shared(next_level<N>, l::bytes);
+    if (err)
+        return err;
     int due = (b->channels + b->level[number].periods - 1) / b->level[number].periods;
-    next_level<N>
-        <<<(due + layout<N>::groups - 1) / layout<N>::groups, layout<N>::block, layout<N>::bytes, stream>>>(*b, number);
+    next_level<N><<<l::blocks(due), l::block, l::bytes, stream>>>(*b, number);
     return cudaGetLastError();
+}
+
+/* The kernels by hop; `first` is NULL where the hop is longer than the longest block. */
+const struct row {
+    int64_t hop;
+    cudaError_t (*spectra)(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
+                           float2 *spectra, cudaStream_t stream);
+    cudaError_t (*first)(const gck_filter_bank *bank, cudaStream_t stream);
+    cudaError_t (*next)(const gck_filter_bank *bank, int number, cudaStream_t stream);
+} rows[] = {
+    {32, run_spectra<32>, run_first<32>, run_next<32>},     {64, run_spectra<64>, run_first<64>, run_next<64>},
+    {128, run_spectra<128>, run_first<128>, run_next<128>}, {256, run_spectra<256>, run_first<256>, run_next<256>},
+    {512, run_spectra<512>, run_first<512>, run_next<512>}, {1024, run_spectra<1024>, run_first<1024>, run_next<1024>},
+    {2048, run_spectra<2048>, NULL, run_next<2048>},        {4096, run_spectra<4096>, NULL, run_next<4096>},
+    {8192, run_spectra<8192>, NULL, run_next<8192>},
+};
+
+const row *find_row(int64_t hop) {
+    for (const row &r : rows)
+        if (r.hop == hop)
+            return &r;
+    return NULL;
 }
 
 } // namespace
 
-#define FOR_HOP(hop, call)                                                                                             \
-    switch (hop) {                                                                                                     \
-    case 32:                                                                                                           \
-        return call(32);                                                                                               \
-    case 64:                                                                                                           \
-        return call(64);                                                                                               \
-    case 128:                                                                                                          \
-        return call(128);                                                                                              \
-    case 256:                                                                                                          \
-        return call(256);                                                                                              \
-    default:                                                                                                           \
-        GCK_FOR_POINTS(hop, call)                                                                                      \
-    }
-
-cudaError_t gck_bank_spectra(int64_t hop, const float *taps, int channels, int64_t count, int64_t offset,
-                             int partitions, const float2 *table, float2 *spectra, cudaStream_t stream){
-#define SPECTRA(n) make_spectra<n>(taps, channels, count, offset, partitions, table, spectra, stream)
-    FOR_HOP(hop, SPECTRA)}
-
-cudaError_t gck_bank_first(const gck_bank *bank, cudaStream_t stream) {
-#define FIRST(n) run_first<n>(bank, stream)
-    switch (bank->block) {
-    case 32:
-        return FIRST(32);
-    case 64:
-        return FIRST(64);
-    case 128:
-        return FIRST(128);
-    case 256:
-        return FIRST(256);
-    case 512:
-        return FIRST(512);
-    case 1024:
-        return FIRST(1024);
-    default:
-        return cudaErrorInvalidValue;
-    }
+cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
+                                    float2 *spectra, cudaStream_t stream) {
+    const row *r = find_row(level->hop);
+    return r ? r->spectra(level, responses, offset, spectra, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_bank_next(const gck_bank *bank, int number, cudaStream_t stream){
-#define NEXT(n) run_next<n>(bank, number, stream)
-    FOR_HOP(bank->level[number].hop, NEXT)}
+cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, cudaStream_t stream) {
+    const row *r = find_row(bank->block);
+    return r && r->first ? r->first(bank, stream) : cudaErrorInvalidValue;
+}
 
-cudaError_t gck_bank_advance(int64_t *tick, cudaStream_t stream) {
-    advance<<<1, 1, 0, stream>>>(tick);
+cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream) {
+    const row *r = find_row(bank->level[number].hop);
+    return r ? r->next(bank, number, stream) : cudaErrorInvalidValue;
+}
+
+cudaError_t gck_filter_bank_advance(int64_t *period, cudaStream_t stream) {
+    advance<<<1, 1, 0, stream>>>(period);
     return cudaGetLastError();
 }

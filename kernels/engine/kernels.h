@@ -1,9 +1,10 @@
 /*
- * What gpuconv runs on a GPU: launchers that C can call. Each takes a stream, queues its work there and returns what
- * the launch said; none waits, allocates or copies. All pointers are device memory unless said otherwise.
+ * The C interface of the engine's kernels: launchers that the CUDA backend calls. A launcher that takes a stream queues
+ * its kernels there and returns the status of the launches; it does not wait, allocate or copy. All pointers are device
+ * memory unless stated otherwise.
  *
- * Planar input lies channel after channel, in_stride floats apart; in[0] is the chunk's first frame, and the schedule's
- * history (zeros at the beginning) stands before it. Planar output likewise, out_stride apart.
+ * Planar input stores one channel after another, in_stride floats apart. in[0] is the first frame of the chunk; the
+ * schedule's history precedes it (zeros before the first chunk). Planar output likewise, out_stride apart.
  */
 #ifndef GC_KERNELS_ENGINE_H
 #define GC_KERNELS_ENGINE_H
@@ -20,100 +21,134 @@ typedef struct gck_route {
     int input, plane;
 } gck_route;
 
-enum { GCK_FEW = 8 };
+/* Up to this many outputs with one route each, the routes are kernel parameters. */
+enum { GCK_INLINE_ROUTES = 8 };
 
 typedef struct gck_matrix {
     const float *in;
     float *out;
-    int64_t in_stride, out_stride;
+    int64_t in_stride, out_stride; /* floats */
     int inputs, outputs;
-    int single;                  /* every output has exactly one route */
-    gck_route few[GCK_FEW];      /* of up to so many outputs with a route each: at hand without a read of memory */
-    const gck_route *route;      /* sorted by output */
-    const gck_route *host_route; /* the same in host memory */
-    const int *row;              /* outputs + 1 entries: where an output's routes begin */
+    int single;                                /* every output has exactly one route */
+    gck_route inline_route[GCK_INLINE_ROUTES]; /* by output, if `single` and outputs <= GCK_INLINE_ROUTES */
+    const gck_route *route;                    /* sorted by output */
+    const gck_route *host_route;               /* the same in host memory */
+    const int *row;                            /* outputs + 1 entries: index of an output's first route */
 } gck_matrix;
 
-/* ---- Samples as files store them (pcm.cu) ------------------------------------------------------------------------ */
+/* Impulse responses: planes x taps_count floats. */
+typedef struct gck_responses {
+    const float *taps;
+    int planes;
+    int64_t taps_count;
+} gck_responses;
+
+/* ---- PCM conversion (pcm.cu) ------------------------------------------------------------------------------------- */
 
 typedef struct gck_overs {
     unsigned long long clipped;
-    unsigned int peak; /* the bits of a float >= 0, which order like the floats */
+    unsigned int peak; /* bits of a float >= 0, which have the same order as the floats */
 } gck_overs;
 
-/* `given` interleaved frames of `raw` to planar floats, then zeros up to `frames`. */
-cudaError_t gck_unpack(gc_pcm format, const void *raw, int channels, int64_t given, int64_t frames, float *planar,
-                       int64_t stride, cudaStream_t stream);
+/* Channels of planar floats, `stride` floats apart. */
+typedef struct gck_planar {
+    float *samples;
+    int64_t stride;
+    int channels;
+} gck_planar;
 
-/* `frames` planar frames to interleaved ones, rounded, clamped and counted into *overs. */
-cudaError_t gck_pack(gc_pcm format, const float *planar, int64_t stride, int channels, int64_t frames, void *raw,
-                     gck_overs *overs, cudaStream_t stream);
+/* Converts `raw_frames` interleaved frames of `raw` to planar floats and writes zeros from there up to `frames`. */
+cudaError_t gck_unpack(gc_pcm format, const void *raw, int64_t raw_frames, gck_planar planar, int64_t frames,
+                       cudaStream_t stream);
 
-/* The last `history` frames of a chunk, in front of the next one: next[i - history] = now[chunk + i - history]. */
-cudaError_t gck_carry(const float *now, float *next, int64_t stride, int channels, int64_t chunk, int64_t history,
-                      cudaStream_t stream);
+/* Converts `frames` planar frames to interleaved ones, rounds and clips them, and updates *overs. */
+cudaError_t gck_pack(gc_pcm format, gck_planar planar, int64_t frames, void *raw, gck_overs *overs,
+                     cudaStream_t stream);
 
-/* ---- Direct (direct.cu) ------------------------------------------------------------------------------------------ */
+/* Copies the last `history` frames of a chunk in front of the next one: next[i - history] = now[chunk + i - history] in
+ * every channel, both with the stride of `now`. */
+cudaError_t gck_copy_history(gck_planar now, float *next, int64_t chunk, int64_t history, cudaStream_t stream);
 
-/* Up to so many taps a response has a kernel of its own, where memory decides. */
-enum { GCK_FEW_TAPS = 65 };
+/* ---- Direct convolution (direct.cu, direct_short.cu, direct_tensor.cu) ------------------------------------------- */
 
-/* One response of more than GCK_TENSOR_LEAST and at most GCK_TENSOR_TAPS taps can be summed on tensor cores, where
- * gck_tensor_pays says so, with a table of so many entries of each plane, one after the other, made in host memory. */
-enum { GCK_TENSOR_LEAST = 33, GCK_TENSOR_TAPS = 512 };
-int gck_tensor_pays(int major, int minor);         /* compute capability */
-int64_t gck_tensor_table_size(int64_t taps_count); /* 0: no table */
-void gck_tensor_table(const float *taps, int64_t taps_count, uint2 *table);
+/* Responses of up to this many taps have a kernel of their own, limited by memory bandwidth. */
+enum { GCK_DIRECT_SHORT_TAPS_MAX = 65 };
 
-/* `frames` outputs; taps: planes x taps_count, on the device and on the host (which is read before this returns);
- * table: for tensor cores, on the device, or NULL. in
- * and out are aligned to 16 bytes, their strides multiples of four; in is readable and finite from in[-n], n the
- * multiple of 32 from taps_count - 1 on, and both up to a multiple of four. */
-cudaError_t gck_direct(const gck_matrix *matrix, const float *taps, const float *host_taps, const uint2 *table,
-                       int64_t taps_count, int64_t frames, cudaStream_t stream);
+/* One response of this many taps can be summed on tensor cores, where gck_has_fast_tensor_cores returns nonzero. Each
+ * plane needs a table of gck_direct_tensor_table_size entries, the tables of all planes one after another. */
+enum { GCK_DIRECT_TENSOR_TAPS_MIN = 34, GCK_DIRECT_TENSOR_TAPS_MAX = 512 };
 
-/* ---- Overlap-save (overlap_save.cu, long_overlap_save.cu) -------------------------------------------------------- */
+/* Returns whether tensor cores of this compute capability sum products of halves in floats many times faster than the
+ * multiply-add units do. */
+int gck_has_fast_tensor_cores(int major, int minor);
 
-/* What a transform of so many points, all of them real, takes; all zero where there is none. Numbers of complex numbers
- * but for `bytes`.
- */
-typedef struct gck_transform_size {
-    int64_t turns;    /* of its table */
-    int64_t spectrum; /* of a plane's spectrum */
-    int bytes;        /* of shared memory that a block takes */
-    int sums;         /* outputs may have several routes */
-    int64_t scratch;  /* (inputs + outputs) x blocks x this, and planes x this when the spectra are made */
-} gck_transform_size;
+/* Returns the entries of the table of one plane, 0 if this number of taps has no tensor-core kernel. */
+int64_t gck_direct_tensor_table_size(int64_t taps_count);
 
-enum { GCK_OVERLAP_SAVE_LEAST = 2048, GCK_OVERLAP_SAVE_MOST = 1 << 21 };
+/* Writes the table of one plane; both in host memory. */
+void gck_direct_tensor_table(const float *taps, int64_t taps_count, uint2 *table);
 
-gck_transform_size gck_overlap_save_size(int64_t points);
+/* The responses of a direct convolution. */
+typedef struct gck_direct_taps {
+    const float *taps;      /* planes x taps_count */
+    const float *host_taps; /* the same in host memory */
+    const uint2 *table;     /* the tables for tensor cores, or NULL */
+    int64_t taps_count;
+} gck_direct_taps;
 
-/* The table that the kernels look up, made in host memory. */
-void gck_overlap_save_turns(int64_t points, float2 *turns);
+/* Computes `frames` outputs. Reads host_taps before it returns. `in` and `out` are aligned to 16 bytes and their
+ * strides are multiples of four. `in` is readable and finite from in[-n] on, n = taps_count - 1 rounded up to a
+ * multiple of 32; `in` and `out` extend to the next multiple of four frames. */
+cudaError_t gck_direct(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream);
 
-/* Spectra of whole responses of `count` taps. */
-cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
-                                     float2 *scratch, float2 *spectra, cudaStream_t stream);
+/* ---- Overlap-save (overlap_save.cu, overlap_save_3pass.cu) ------------------------------------------------------- */
 
-/* `blocks` blocks of `hop` outputs; points - hop a multiple of 4. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks, const float2 *turns,
-                             const float2 *spectra, float2 *scratch, cudaStream_t stream);
+enum { GCK_OVERLAP_SAVE_POINTS_MIN = 2048, GCK_OVERLAP_SAVE_POINTS_MAX = 1 << 21 };
 
-/* ---- Many signals, each through its own response (batch.cu) ------------------------------------------------------ */
+/* Memory that a transform of a number of real points takes, in complex numbers unless stated otherwise. */
+typedef struct gck_overlap_save_sizes {
+    int64_t twiddles; /* of the table; 0: no kernel has this size */
+    int64_t spectrum; /* of one plane's spectrum */
+    int shared_bytes; /* of shared memory per block */
+    int many_routes;  /* whether an output may have more than one route */
+    int64_t
+        scratch; /* scratch is (inputs + outputs) x blocks x this, at least planes x this; 0: one kernel, no scratch */
+} gck_overlap_save_sizes;
 
-enum { GCK_BATCH_PART = 16384 }; /* taps that are done at a time */
+typedef struct gck_overlap_save_memory {
+    const float2 *twiddles; /* from gck_overlap_save_twiddles */
+    float2 *spectra;
+    float2 *scratch;
+} gck_overlap_save_memory;
 
-/* One channel of a signal: sample n is the n step-th from `at` on. */
+gck_overlap_save_sizes gck_overlap_save_query(int64_t points);
+
+/* Writes the twiddle table, in host memory. */
+void gck_overlap_save_twiddles(int64_t points, float2 *twiddles);
+
+/* Computes the spectra of whole responses of at most `points` taps. */
+cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
+                                     const gck_overlap_save_memory *memory, cudaStream_t stream);
+
+/* Computes `blocks` blocks of `hop` outputs; points - hop is a multiple of 4. */
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
+                             const gck_overlap_save_memory *memory, cudaStream_t stream);
+
+/* ---- Batches: many signals, each with its own response (batch.cu) ------------------------------------------------ */
+
+/* Responses are convolved in parts of this many taps. */
+enum { GCK_BATCH_PART_TAPS = 16384 };
+
+/* One channel of a signal: sample n is the n * step-th from `at` on. */
 typedef struct gck_samples {
     void *at;
     gc_pcm format;
     int step;
 } gck_samples;
 
-/* Outputs first .. end - 1 of one channel: out[n] = dry in[n] + wet (taps * in)[n], where in has `frames` frames and
- * silence around them. Pointers to device memory; taps_count >= 1, and at most GCK_BATCH_PART if the output is not
- * floats, whose samples that did not fit are added to *clipped. */
+/* Outputs first .. end - 1 of one channel: out[n] = dry in[n] + wet (taps * in)[n], where `in` has `frames` frames and
+ * is zero outside them. taps_count >= 1, and at most GCK_BATCH_PART_TAPS unless the output is floats. The number of
+ * samples that were clipped is added to *clipped. */
 typedef struct gck_batch_item {
     gck_samples in, out;
     const float *taps;
@@ -122,97 +157,124 @@ typedef struct gck_batch_item {
     unsigned long long *clipped;
 } gck_batch_item;
 
-typedef struct gck_batch_needs {
-    int64_t turns;   /* complex numbers of the table */
-    int blocks;      /* that work at a time */
-    int64_t spectra; /* complex numbers of scratch */
-} gck_batch_needs;
+typedef struct gck_batch_sizes {
+    int64_t twiddles; /* complex numbers of the table */
+    int blocks;       /* resident blocks */
+    int64_t spectra;  /* complex numbers of scratch */
+} gck_batch_sizes;
 
-/* cudaErrorNotSupported where a multiprocessor has less shared memory than the kernel wants. Leaves the device asleep.
- */
-cudaError_t gck_batch_size(int device, gck_batch_needs *needs);
-void gck_batch_turns(float2 *turns); /* host memory */
+/* Fills *sizes. Does not create a CUDA context. Returns cudaErrorNotSupported if a block of the device cannot have the
+ * shared memory that the kernel needs. */
+cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes);
 
-/* `items` and the one `ticket` lie on the device. Longest first keeps all blocks busy to the end. */
-cudaError_t gck_batch(const gck_batch_item *items, int count, const float2 *turns, float2 *spectra, int *ticket,
-                      cudaStream_t stream);
+/* Writes the twiddle table, in host memory. */
+void gck_batch_twiddles(float2 *twiddles);
 
-/* ---- Many channels in real time, each through its own response (bank.cu) ----------------------------------------- */
+/* Device memory of a launch besides the items. */
+typedef struct gck_batch_memory {
+    const float2 *twiddles;
+    float2 *spectra;
+    int *next_item; /* index of the next unclaimed item; the launcher clears it */
+} gck_batch_memory;
 
-enum { GCK_BANK_LEVELS = 4, GCK_BANK_BLOCK_LEAST = 32, GCK_BANK_BLOCK_MOST = 1024, GCK_BANK_HOP_MOST = 8192 };
+/* Convolves `count` items. Items sorted from long to short keep all blocks busy until the end. */
+cudaError_t gck_batch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream);
 
-typedef struct gck_bank_level {
-    int64_t hop; /* frames, a power of two: the block for the first level */
-    int periods; /* blocks in a hop */
+/* ---- Filter bank: many channels in real time, each with its own response (filter_bank.cu) ------------------------ */
+
+enum {
+    GCK_FILTER_BANK_LEVELS_MAX = 4,
+    GCK_FILTER_BANK_BLOCK_MIN = 32,
+    GCK_FILTER_BANK_BLOCK_MAX = 1024,
+    GCK_FILTER_BANK_HOP_MAX = 8192
+};
+
+typedef struct gck_filter_bank_level {
+    int64_t hop; /* frames, a power of two; the block for the first level */
+    int periods; /* blocks per hop */
     int partitions;
-    const float2 *table;   /* exp(-2 pi i m / hop), hop of them */
-    const float2 *spectra; /* channels x partitions x hop, by gck_bank_spectra */
-    float2 *delay;         /* as many, zeros before first use */
-    float *future;         /* channels x hop, zeros before first use; not of the first level */
-} gck_bank_level;
+    const float2 *table;   /* hop entries exp(-2 pi i m / hop) */
+    const float2 *spectra; /* channels x partitions x hop, from gck_filter_bank_spectra */
+    float2 *delay;         /* spectra of past blocks, of the same size, zeros before first use */
+    float *future;         /* channels x hop outputs to come, zeros before first use; NULL in the first level */
+} gck_filter_bank_level;
 
-/* One period takes `block` (a power of two) frames of every channel from `in` to `out`, both channel after channel. */
-typedef struct gck_bank {
+/* One period reads `block` (a power of two) frames of every channel from `in` and writes as many to `out`, both channel
+ * after channel. */
+typedef struct gck_filter_bank {
     int channels, block, levels;
     const float *in;
-    float *out, *ring; /* ring: channels x room, zeros before first use; room a power of two, 2 x the longest hop */
-    int64_t room;
-    const int64_t *tick; /* periods so far */
-    gck_bank_level level[GCK_BANK_LEVELS];
-} gck_bank;
+    float *out, *ring;     /* ring: channels x ring_frames past inputs, zeros before first use */
+    int64_t ring_frames;   /* a power of two, twice the longest hop */
+    const int64_t *period; /* number of periods so far */
+    gck_filter_bank_level level[GCK_FILTER_BANK_LEVELS_MAX];
+} gck_filter_bank;
 
-/* Of partitions x hop taps from `offset` on of each channel, which has `count`; taps: channels x count. */
-cudaError_t gck_bank_spectra(int64_t hop, const float *taps, int channels, int64_t count, int64_t offset,
-                             int partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
+/* Computes the spectra of the level's partitions: partitions x hop taps from `offset` on of every plane. */
+cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
+                                    float2 *spectra, cudaStream_t stream);
 
-/* What the period's output waits for; then the further levels, 1 .., of channels whose turn it is; then the count. */
-cudaError_t gck_bank_first(const gck_bank *bank, cudaStream_t stream);
-cudaError_t gck_bank_next(const gck_bank *bank, int number, cudaStream_t stream);
-cudaError_t gck_bank_advance(int64_t *tick, cudaStream_t stream);
+/* Computes the output of the current period. */
+cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, cudaStream_t stream);
 
-/* ---- Partitioned (partitioned.cu): points a power of two, GCK_POINTS_LEAST..GCK_POINTS_MOST ---------------------- */
+/* Computes level `number` (1 ..) of those channels whose block in that level ends with the current period. */
+cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream);
 
-enum { GCK_POINTS_LEAST = 512, GCK_POINTS_MOST = 8192 };
+/* Adds one to the number of periods. Call it after the levels of a period. */
+cudaError_t gck_filter_bank_advance(int64_t *period, cudaStream_t stream);
 
-/* Bytes of shared memory a block takes for a transform. */
-int64_t gck_transform_shared(int64_t points);
+/* ---- Partitioned convolution (partitioned.cu) -------------------------------------------------------------------- */
 
-/* Spectra of planes x partitions pieces of a response, `partition` taps each, scaled by 1 / points, points complex
- * numbers apart. table: points complex numbers, exp(-2 pi i m / points). */
-cudaError_t gck_spectra(int64_t points, const float *taps, int planes, int64_t taps_count, int64_t partition,
-                        int64_t partitions, const float2 *table, float2 *spectra, cudaStream_t stream);
+/* Points are a power of two in this range; partitions are padded to a multiple of GCK_PARTITION_STEP. */
+enum { GCK_PARTITIONED_POINTS_MIN = 512, GCK_PARTITIONED_POINTS_MAX = 8192, GCK_PARTITION_STEP = 16 };
 
-/* Partitioned: blocks 2 x pairs of points / 2 outputs each; block s and block s + pairs share a transform. `partitions`
- * is a multiple of GCK_PARTITION_STEP, the spectra beyond the response's end being zero. delay: inputs x
- * (partitions - 1 + pairs) x points, zeros before first use in the first partitions - `reach` spectra of an input,
- * where reach is the number of partitions that hold taps. sums: outputs x pairs x points. */
-enum { GCK_PARTITION_STEP = 16 };
+typedef struct gck_partitioning {
+    int64_t points;         /* of a transform */
+    int64_t partition_taps; /* taps per partition */
+    int64_t partitions;     /* a multiple of GCK_PARTITION_STEP; spectra beyond the response's end are zero */
+    int64_t reach;          /* partitions that contain taps */
+    int64_t pairs;          /* a chunk has 2 x pairs blocks; blocks s and s + pairs share a transform */
+    const float2 *table;    /* `points` entries exp(-2 pi i m / points) */
+    float2 *spectra;        /* planes x partitions x points, scaled by 1 / points */
+    float2 *delay;          /* inputs x (partitions - 1 + pairs) x points; zeros before first use in the first
+                               partitions - reach spectra of an input */
+    float2 *sums;           /* outputs x pairs x points */
+} gck_partitioning;
 
-cudaError_t gck_partitioned(const gck_matrix *matrix, int64_t points, int64_t pairs, int64_t partitions, int64_t reach,
-                            const float2 *table, const float2 *spectra, float2 *delay, float2 *sums,
-                            cudaStream_t stream);
+/* Returns the bytes of shared memory that a block needs for a transform, 0 if no kernel has this size. */
+int64_t gck_partitioned_shared_bytes(int64_t points);
 
-/* ---- Around cuFFT, for comparison (peer.cu): an output has one route, at matrix->route --------------------------- */
+/* Computes the spectra of all partitions of all planes. */
+cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const gck_responses *responses,
+                                    cudaStream_t stream);
 
-/* blocks: outputs x pairs x points. */
-cudaError_t gck_peer_gather(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, float2 *blocks,
-                            cudaStream_t stream);
-cudaError_t gck_peer_multiply(const gck_matrix *matrix, int64_t points, int64_t pairs, const float2 *spectra,
-                              float2 *blocks, cudaStream_t stream);
-cudaError_t gck_peer_scatter(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *blocks,
-                             cudaStream_t stream);
+/* Convolves one chunk of 2 x pairs blocks of points / 2 outputs each. */
+cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream);
 
-/* ---- Ceilings (ceilings.cu): what the device can do at most --------------------------------------------------------
- */
+/* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* `rounds` x 64 fused multiply-adds in each of blocks x 256 threads; writes one float a thread. */
-cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t stream);
+/* Overlap-save by cuFFT: pairs of blocks of `hop` outputs, outputs x pairs transforms of `points`. Every output has one
+ * route, at matrix->route. */
+typedef struct gck_reference_blocks {
+    int64_t points, hop, pairs;
+    float2 *blocks; /* outputs x pairs x points */
+} gck_reference_blocks;
 
-/* to[i] = from[i], n floats (a multiple of 4, 16-byte aligned). */
-cudaError_t gck_ceiling_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
+cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
+                                   cudaStream_t stream);
+cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 
-/* Nothing, for the price of a launch. */
-cudaError_t gck_ceiling_empty(cudaStream_t stream);
+/* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
+
+/* Computes `rounds` x 64 fused multiply-adds in each of blocks x 256 threads; each thread writes one float. */
+cudaError_t gck_peak_fma(float *out, int blocks, int rounds, cudaStream_t stream);
+
+/* Copies n floats (a multiple of 4, aligned to 16 bytes). */
+cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
+
+/* Launches an empty kernel. */
+cudaError_t gck_peak_empty(cudaStream_t stream);
 
 #ifdef __cplusplus
 }

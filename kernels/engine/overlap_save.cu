@@ -1,13 +1,21 @@
 /*
- * Overlap-save in one kernel: load, transform, multiply, transform back, store. A block of 2 N samples is folded into N
- * complex points (folded.cuh); the spectrum stays in the transform's own order.
+ * Overlap-save in one kernel: load, transform, multiply, transform back, store.
  *
- *      in    |--- before ---|----------- hop -----------|
- *            |<-------------- 2 N places -------------->|
+ *      y[n] = sum over k of h[k] x[n - k]
  *
- * Device memory sees every input sample 2 N / hop times (mostly from the cache) and every output once. While a block
- * computes, what a block of the next wave will read is called into the second-level cache; the first wave's samples are
- * called while the kernel in front ends.
+ * A block of 2 N samples is transformed as N complex points (right_angle.cuh, fft_fma.cuh); the spectrum stays in the
+ * bit-reversed order of the transform.
+ *
+ *      in    |--- overlap --|----------- hop -----------|
+ *            |<------------- 2 N samples -------------->|
+ *
+ * Memory: the threads of a block read adjacent samples; each input sample is read 2 N / hop times (mostly from the
+ * cache) and each output is written once. While a block computes, it prefetches into the second-level cache the input
+ * of the block that takes its place in the next wave; the blocks of the first wave prefetch their own input while the
+ * previous kernel in the stream ends.
+ *
+ * The contracts of gck_overlap_save and its companions are in kernels.h; they choose the kernel by the number of
+ * points.
  */
 #include "overlap_save.cuh"
 #include "twiddles.h"
@@ -16,19 +24,22 @@
 
 namespace {
 
-template <int A, int B> struct whole : tree<A, B, true> {
-    typedef tree<A, B, true> base;
-    static const int turns = base::down_turns + base::up_turns + base::T, factors = 1;
+/* The complete transform: one factor per register of the spectrum. The table contains the forward twiddles, the inverse
+ * ones, and the angles that untwist. */
+template <int A, int B> struct full_transform : fft_fma<A, B, true> {
+    typedef fft_fma<A, B, true> base;
+    static const int twiddles = base::forward_twiddles + base::inverse_twiddles + base::T, factors = 1;
 
     static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *table) {
-        base::inverse(v, s, t, table + base::down_turns);
+        base::inverse(v, s, t, table + base::forward_twiddles);
     }
 
-    static void fill(float2 *to) {
-        fill_unfolding(fill_up(fill_down(to, A, B, 0.25), A, base::T), base::T, base::N);
+    static void write_twiddles(float2 *to) {
+        write_untwist_angles(write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, base::T), base::T,
+                             base::N);
     }
 
-    /* A spectrum in memory: two registers of a thread side by side. */
+    /* Stores a spectrum; in memory two registers of a thread are adjacent. */
     static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
 #pragma unroll
         for (int j = 0; j < base::P; j += 2)
@@ -54,30 +65,36 @@ template <int A, int B> struct whole : tree<A, B, true> {
     }
 };
 
-template <int A> struct halved : incomplete_tree<A, true> {
-    typedef incomplete_tree<A, true> base;
-    static const int turns = base::down_turns + base::parity_turns + base::up_turns + base::T, factors = 2;
+/* The truncated transform: two factors per register of the spectrum, for this thread's coefficient and for that of the
+ * adjacent thread. */
+template <int A> struct half_transform : truncated_fft<A, true> {
+    typedef truncated_fft<A, true> base;
+    static const int twiddles = base::forward_twiddles + base::parity_twiddles + base::inverse_twiddles + base::T,
+                     factors = 2;
 
     static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *table) {
-        base::inverse(v, s, t, table + base::down_turns, table + base::down_turns + base::parity_turns);
+        base::inverse(v, s, t, table + base::forward_twiddles, table + base::forward_twiddles + base::parity_twiddles);
     }
 
-    static void fill(float2 *to) {
-        fill_unfolding(fill_up(fill_up(fill_down(to, A, A, 0.25), A, 2), A, base::T), base::T, base::N);
+    static void write_twiddles(float2 *to) {
+        write_untwist_angles(
+            write_inverse_twiddles(write_inverse_twiddles(write_forward_twiddles(to, A, A, 0.25), A, 2), A, base::T),
+            base::T, base::N);
     }
 
-    static __device__ __forceinline__ float2 neighbour(float2 v) {
+    /* Returns v of the adjacent thread. */
+    static __device__ __forceinline__ float2 adjacent(float2 v) {
         return make_float2(__shfl_xor_sync(0xffffffffu, v.x, 1), __shfl_xor_sync(0xffffffffu, v.y, 1));
     }
 
-    /* Factor of the own coefficient, factor of the neighbour's. */
+    /* Stores a spectrum as pairs: the factor of this thread's coefficient and that of the adjacent thread's. */
     static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
 #pragma unroll
         for (int j = 0; j < base::P; j++) {
-            float2 other = neighbour(v[j]), own = v[j], w;
+            float2 other = adjacent(v[j]), own = v[j], w;
             int leaf = ((t >> 1) << A) + j;
-            float turns = ((float)reversed(leaf, 2 * A) + 0.25f) / (float)(1 << (2 * A));
-            sincospif(t & 1 ? turns : 2 * turns, &w.y, &w.x);
+            float revolutions = ((float)bit_reversed(leaf, 2 * A) + 0.25f) / (float)(1 << (2 * A));
+            sincospif(t & 1 ? revolutions : 2 * revolutions, &w.y, &w.x);
             float2 f = t & 1 ? mul(other, w) : own, g = t & 1 ? mul(own, w) : mul(other, w);
             *(float4 *)(to + 2 * (j * base::T + t)) = make_float4(f.x, f.y, g.x, g.y);
         }
@@ -87,7 +104,7 @@ template <int A> struct halved : incomplete_tree<A, true> {
 #pragma unroll
         for (int j = 0; j < base::P; j++) {
             float4 w = __ldg((const float4 *)(h + 2 * (j * base::T + t)));
-            float2 other = neighbour(v[j]);
+            float2 other = adjacent(v[j]);
             v[j] = mul_add(v[j], make_float2(w.x, w.y), mul(other, make_float2(w.z, w.w)));
         }
     }
@@ -96,67 +113,69 @@ template <int A> struct halved : incomplete_tree<A, true> {
 #pragma unroll
         for (int j = 0; j < base::P; j++) {
             float4 w = __ldg((const float4 *)(h + 2 * (j * base::T + t)));
-            float2 other = neighbour(v[j]);
+            float2 other = adjacent(v[j]);
             sum[j] = mul_add(v[j], make_float2(w.x, w.y), mul_add(other, make_float2(w.z, w.w), sum[j]));
         }
     }
 };
 
-/* The transform of N complex points; how many blocks a multiprocessor is to hold with one route an output, and with
- * sums of several. At 4096 points a sum and a spectrum together do not fit the registers. */
-template <int N> struct kind {
+/* The transform of N complex points, and the resident blocks per multiprocessor to compile for, with one route per
+ * output and with several. 0: with 4096 points a sum and a spectrum together do not fit into the registers. */
+template <int N> struct config {
     static_assert(N == 1024 || N == 2048 || N == 4096, "no such transform");
-    typedef std::conditional_t<N == 1024, whole<5, 5>, std::conditional_t<N == 2048, halved<5>, whole<6, 6>>> transform;
+    typedef std::conditional_t<N == 1024, full_transform<5, 5>,
+                               std::conditional_t<N == 2048, half_transform<5>, full_transform<6, 6>>>
+        transform;
     static const int resident = N == 1024 ? 16 : N == 2048 ? 8 : 6;
     static const int resident_sums = N == 1024 ? 8 : N == 2048 ? 4 : 0;
 };
 
-/* How an output finds its route: few outputs, or many. */
-enum { FEW, MANY };
+/* Where the routes are: in the kernel's parameters, or in memory. */
+enum { INLINE_ROUTES, ROUTES_IN_MEMORY };
 
-/* One route an output; block.x: block of the signal, block.y: output. */
+/* One route per output; block.x: block of the signal; block.y: output. ahead: how many blocks ahead to prefetch. */
 template <int N, int Routes>
-__global__ void __launch_bounds__(kind<N>::transform::T, Routes == FEW ? kind<N>::resident : kind<N>::resident * 3 / 4)
-    overlap_save(gck_matrix a, int hop, int ahead, const float2 *__restrict__ turns,
+__global__ void __launch_bounds__(config<N>::transform::T,
+                                  Routes == INLINE_ROUTES ? config<N>::resident : config<N>::resident * 3 / 4)
+    overlap_save(gck_matrix a, int hop, int ahead, const float2 *__restrict__ twiddles,
                  const float2 *__restrict__ spectra) {
-    typedef typename kind<N>::transform f;
+    typedef typename config<N>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x, before = 2 * N - hop, bytes = 2 * N * (int)sizeof(float);
-    const gck_route route = Routes == FEW ? a.few[blockIdx.y] : a.route[blockIdx.y];
-    const int64_t first = (int64_t)blockIdx.x * hop - before;
+    const int t = threadIdx.x, overlap = 2 * N - hop, bytes = 2 * N * (int)sizeof(float);
+    const gck_route route = Routes == INLINE_ROUTES ? a.inline_route[blockIdx.y] : a.route[blockIdx.y];
+    const int64_t first = (int64_t)blockIdx.x * hop - overlap;
     const float *x = a.in + route.input * a.in_stride + first;
-    let_others_come();
-    /* While the kernel in front ends: what it still writes there, it writes in that cache too. */
-    call_into_cache(x, bytes, t == 0 && blockIdx.x < ahead);
-    wait_for_others();
+    pdl_trigger();
+    /* A prefetch is safe before pdl_wait: later writes of the previous kernel to these lines update the same cache. */
+    prefetch_l2(x, bytes, t == 0 && blockIdx.x < ahead);
+    pdl_wait();
     float2 v[f::P];
-    load_folded<f::P, f::T>(v, x, t);
-    f::forward(v, shared, t, turns);
-    asm volatile("" ::: "memory"); /* not among the loads of samples that somebody waits for */
-    call_into_cache(x + (int64_t)ahead * hop, bytes, t == 0 && blockIdx.x + ahead < gridDim.x);
-    f::multiply(v, fresh(spectra) + (int64_t)route.plane * N * f::factors, t);
+    load_right_angle<f::P, f::T>(v, x, t);
+    f::forward(v, shared, t, twiddles);
+    asm volatile("" ::: "memory"); /* keeps the prefetch behind the loads of this block's samples */
+    prefetch_l2(x + (int64_t)ahead * hop, bytes, t == 0 && blockIdx.x + ahead < gridDim.x);
+    f::multiply(v, opaque_pointer(spectra) + (int64_t)route.plane * N * f::factors, t);
     transform_barrier<f::T>();
-    f::inverse(v, shared, t, turns);
-    const float2 base = fresh(turns)[f::turns - f::T + t];
-    if (N == 1024 &&
-        before >= N / 2) { /* twice the code, half the comparisons: those that are left follow from the assumption */
-        unfold<f::P, true>(v, base);
-        __builtin_assume(before - t > N / 2 - f::T);
-        store_folded<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, before, t);
+    f::inverse(v, shared, t, twiddles);
+    const float2 base = opaque_pointer(twiddles)[f::twiddles - f::T + t];
+    if (N == 1024 && overlap >= N / 2) { /* twice the code, half the comparisons: the assumption removes the rest */
+        untwist<f::P, true>(v, base);
+        __builtin_assume(overlap - t > N / 2 - f::T);
+        store_right_angle<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, overlap, t);
     } else {
-        unfold<f::P>(v, base);
-        store_folded<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, before, t);
+        untwist<f::P>(v, base);
+        store_right_angle<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, overlap, t);
     }
 }
 
-/* Sums of several routes; block.x: block of the signal, block.y: output. */
+/* Outputs with several routes; block.x: block of the signal, block.y: output. */
 template <int N>
-__global__ void __launch_bounds__(kind<N>::transform::T, kind<N>::resident_sums)
-    overlap_save_sums(gck_matrix a, int hop, const float2 *__restrict__ turns, const float2 *__restrict__ spectra) {
-    typedef typename kind<N>::transform f;
+__global__ void __launch_bounds__(config<N>::transform::T, config<N>::resident_sums)
+    overlap_save_sums(gck_matrix a, int hop, const float2 *__restrict__ twiddles, const float2 *__restrict__ spectra) {
+    typedef typename config<N>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    int t = threadIdx.x, before = 2 * N - hop;
-    int64_t first = (int64_t)blockIdx.x * hop - before;
+    int t = threadIdx.x, overlap = 2 * N - hop;
+    int64_t first = (int64_t)blockIdx.x * hop - overlap;
     float2 v[f::P], sum[f::P];
 #pragma unroll
     for (int j = 0; j < f::P; j++)
@@ -164,22 +183,23 @@ __global__ void __launch_bounds__(kind<N>::transform::T, kind<N>::resident_sums)
 #pragma unroll 1
     for (int e = a.row[blockIdx.y]; e < a.row[blockIdx.y + 1]; e++) {
         gck_route route = a.route[e];
-        asm volatile("" : "+r"(t)); /* what follows from t is worked out anew: registers are all taken */
-        load_folded<f::P, f::T>(v, a.in + route.input * a.in_stride + first, t);
+        asm volatile("" : "+r"(t)); /* recompute the values that depend on t: no register is free for them */
+        load_right_angle<f::P, f::T>(v, a.in + route.input * a.in_stride + first, t);
         transform_barrier<f::T>();
-        f::forward(v, shared, t, turns);
-        f::multiply_add(sum, v, fresh(spectra) + (int64_t)route.plane * N * f::factors, t);
+        f::forward(v, shared, t, twiddles);
+        f::multiply_add(sum, v, opaque_pointer(spectra) + (int64_t)route.plane * N * f::factors, t);
     }
     transform_barrier<f::T>();
-    f::inverse(sum, shared, t, turns);
-    unfold<f::P>(sum, fresh(turns)[f::turns - f::T + t]);
-    store_folded<f::P, f::T>(sum, a.out + blockIdx.y * a.out_stride + first, before, t);
+    f::inverse(sum, shared, t, twiddles);
+    untwist<f::P>(sum, opaque_pointer(twiddles)[f::twiddles - f::T + t]);
+    store_right_angle<f::P, f::T>(sum, a.out + blockIdx.y * a.out_stride + first, overlap, t);
 }
 
+/* Spectra of responses, scaled for the inverse; block.x: plane. */
 template <int N>
-__global__ void __launch_bounds__(kind<N>::transform::T)
-    spectrum(const float *__restrict__ taps, int64_t count, const float2 *__restrict__ turns, float2 *spectra) {
-    typedef typename kind<N>::transform f;
+__global__ void __launch_bounds__(config<N>::transform::T)
+    spectrum(const float *__restrict__ taps, int64_t count, const float2 *__restrict__ twiddles, float2 *spectra) {
+    typedef typename config<N>::transform f;
     extern __shared__ __align__(16) float2 shared[];
     int t = threadIdx.x;
     const float *plane = taps + (int64_t)blockIdx.x * count, scale = (float)f::factors / N;
@@ -189,94 +209,96 @@ __global__ void __launch_bounds__(kind<N>::transform::T)
         int64_t k = t + j * f::T, m = k + N;
         v[j] = make_float2(k < count ? plane[k] * scale : 0.0f, m < count ? plane[m] * scale : 0.0f);
     }
-    f::forward(v, shared, t, turns);
+    f::forward(v, shared, t, twiddles);
     f::store_factors(v, spectra + (int64_t)blockIdx.x * N * f::factors, t);
 }
 
-template <int N> struct calls {
-    typedef typename kind<N>::transform f;
+/* The launchers for 2 N real points. */
+template <int N> struct launchers {
+    typedef typename config<N>::transform f;
     static const int bytes = f::shared * (int)sizeof(float2);
 
-    static gck_transform_size size() {
-        return gck_transform_size{f::turns, (int64_t)N * f::factors, bytes, kind<N>::resident_sums > 0, 0};
+    static gck_overlap_save_sizes sizes() {
+        return gck_overlap_save_sizes{f::twiddles, (int64_t)N * f::factors, bytes, config<N>::resident_sums > 0, 0};
     }
 
-    static void fill(float2 *turns) {
-        f::fill(turns);
-    }
-
-    static cudaError_t spectra(const float *taps, int planes, int64_t count, const float2 *turns, float2 *spectra,
+    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
                                cudaStream_t stream) {
-        cudaError_t failed = allow_shared(spectrum<N>, bytes);
-        if (failed)
-            return failed;
-        spectrum<N><<<planes, f::T, bytes, stream>>>(taps, count, turns, spectra);
+        cudaError_t err = allow_shared(spectrum<N>, bytes);
+        if (err)
+            return err;
+        spectrum<N><<<responses.planes, f::T, bytes, stream>>>(responses.taps, responses.taps_count, memory.twiddles,
+                                                               memory.spectra);
         return cudaGetLastError();
     }
 
     template <int Routes>
-    static cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t blocks, const float2 *turns,
-                              const float2 *spectra, cudaStream_t stream) {
+    static cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+                              const gck_overlap_save_memory &memory, cudaStream_t stream) {
         int multiprocessors = 0;
-        static once_a_device once;
-        cudaError_t failed = once([](int device) {
+        static once_per_device once;
+        cudaError_t err = once([](int device) {
             cudaError_t refused = allow_shared(overlap_save<N, Routes>, bytes);
-            return refused ? refused : ask_for_room(device, overlap_save<N, Routes>, kind<N>::resident, bytes);
+            return refused ? refused : set_carveout(device, overlap_save<N, Routes>, config<N>::resident, bytes);
         });
-        if (!failed)
-            failed = count_multiprocessors(&multiprocessors);
-        if (failed)
-            return failed;
-        const int ahead = kind<N>::resident * multiprocessors * 9 / 10; /* measured */
-        return launch_early(overlap_save<N, Routes>, dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream,
-                            *matrix, (int)hop, ahead, turns, spectra);
+        if (!err)
+            err = count_multiprocessors(&multiprocessors);
+        if (err)
+            return err;
+        const int ahead = config<N>::resident * multiprocessors * 9 / 10; /* measured */
+        return launch_dependent(overlap_save<N, Routes>, dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream,
+                                *matrix, (int)hop, ahead, memory.twiddles, memory.spectra);
     }
 
-    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks, const float2 *turns,
-                                const float2 *spectra, cudaStream_t stream) {
+    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+                                const gck_overlap_save_memory &memory, cudaStream_t stream) {
         if (matrix->single)
-            return matrix->outputs <= GCK_FEW ? launch<FEW>(matrix, hop, blocks, turns, spectra, stream)
-                                              : launch<MANY>(matrix, hop, blocks, turns, spectra, stream);
-        if constexpr (kind<N>::resident_sums > 0) {
-            overlap_save_sums<N>
-                <<<dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream>>>(*matrix, (int)hop, turns, spectra);
+            return matrix->outputs <= GCK_INLINE_ROUTES ? launch<INLINE_ROUTES>(matrix, hop, blocks, memory, stream)
+                                                        : launch<ROUTES_IN_MEMORY>(matrix, hop, blocks, memory, stream);
+        if constexpr (config<N>::resident_sums > 0) {
+            overlap_save_sums<N><<<dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream>>>(
+                *matrix, (int)hop, memory.twiddles, memory.spectra);
             return cudaGetLastError();
         }
         return cudaErrorInvalidValue;
     }
+
+    static constexpr overlap_save_row row() {
+        return overlap_save_row{2 * N, sizes, f::write_twiddles, spectra, convolve};
+    }
 };
+
+const overlap_save_row rows[] = {launchers<1024>::row(), launchers<2048>::row(), launchers<4096>::row()};
+
+/* Returns the row of this number of real points, in one kernel or in three; NULL if there is none. */
+const overlap_save_row *find_row(int64_t points) {
+    for (const overlap_save_row &r : rows)
+        if (r.points == points)
+            return &r;
+    return gck_overlap_save_3pass_find(points);
+}
 
 } // namespace
 
-/* points: of the real signal, two to a complex one. */
-#define FOR_POINTS(points, call)                                                                                       \
-    switch (points) {                                                                                                  \
-    case 2048:                                                                                                         \
-        return calls<1024>::call;                                                                                      \
-    case 4096:                                                                                                         \
-        return calls<2048>::call;                                                                                      \
-    case 8192:                                                                                                         \
-        return calls<4096>::call;                                                                                      \
-    }
-
-gck_transform_size gck_overlap_save_size(int64_t points) {
-    FOR_POINTS(points, size())
-    return gck_long_size(points);
+gck_overlap_save_sizes gck_overlap_save_query(int64_t points) {
+    const overlap_save_row *r = find_row(points);
+    return r ? r->sizes() : gck_overlap_save_sizes{0, 0, 0, 0, 0};
 }
 
-void gck_overlap_save_turns(int64_t points, float2 *turns) {
-    FOR_POINTS(points, fill(turns))
-    gck_long_turns(points, turns);
+void gck_overlap_save_twiddles(int64_t points, float2 *twiddles) {
+    const overlap_save_row *r = find_row(points);
+    if (r)
+        r->write_twiddles(twiddles);
 }
 
-cudaError_t gck_overlap_save_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
-                                     float2 *scratch, float2 *spectra, cudaStream_t stream) {
-    FOR_POINTS(points, spectra(taps, planes, count, turns, spectra, stream))
-    return gck_long_spectra(points, taps, planes, count, turns, scratch, spectra, stream);
+cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
+                                     const gck_overlap_save_memory *memory, cudaStream_t stream) {
+    const overlap_save_row *r = find_row(points);
+    return r ? r->spectra(*responses, *memory, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks, const float2 *turns,
-                             const float2 *spectra, float2 *scratch, cudaStream_t stream) {
-    FOR_POINTS(points, convolve(matrix, hop, blocks, turns, spectra, stream))
-    return gck_long_convolve(matrix, points, hop, blocks, turns, spectra, scratch, stream);
+cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
+                             const gck_overlap_save_memory *memory, cudaStream_t stream) {
+    const overlap_save_row *r = find_row(points);
+    return r ? r->convolve(matrix, hop, blocks, *memory, stream) : cudaErrorInvalidValue;
 }

@@ -1,4 +1,5 @@
-/* What overlap-save in one kernel and in three share. */
+/* Declarations shared by overlap-save in one kernel (overlap_save.cu), overlap-save in three kernels
+ * (overlap_save_3pass.cu) and batches (batch.cu). */
 #ifndef GC_KERNELS_OVERLAP_SAVE_CUH
 #define GC_KERNELS_OVERLAP_SAVE_CUH
 
@@ -6,32 +7,37 @@
 #include "launch.cuh"
 #include "matrix.cuh"
 
-/* The same pointer, but the compiler no longer knows it: what is read through it is read here and now, from the cache,
- * neither kept in registers since an earlier use nor fetched long before. */
-__device__ __forceinline__ const float2 *fresh(const float2 *p) {
+/* Returns the same pointer and hides its value from the compiler, so that a read through it happens here: it is
+ * neither replaced by a register that holds an earlier read nor moved forward. */
+__device__ __forceinline__ const float2 *opaque_pointer(const float2 *p) {
     asm volatile("" : "+l"(p));
     return p;
 }
 
-/* If `wanted`, without a branch, which would stand in the way of the loads around it. bytes: a multiple of 16, as is
- * the address. Only Hopper and later can; the others do without. */
-__device__ __forceinline__ void call_into_cache(const float *from, int bytes, bool wanted) {
+/* Prefetches `bytes` from `from` into the second-level cache, if `enabled`. Both are multiples of 16. The condition is
+ * a predicate, not a branch, which would keep the compiler from moving loads across it. Does nothing before Hopper. */
+__device__ __forceinline__ void prefetch_l2(const float *from, int bytes, bool enabled) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.bulk.prefetch.L2.global [%0], %1; }" ::"l"(from),
-                 "r"(bytes), "r"((int)wanted));
+                 "r"(bytes), "r"((int)enabled));
 #else
     (void)from;
     (void)bytes;
-    (void)wanted;
+    (void)enabled;
 #endif
 }
 
-/* Transforms longer than one block's shared memory (long_overlap_save.cu). */
-gck_transform_size gck_long_size(int64_t points);
-void gck_long_turns(int64_t points, float2 *turns);
-cudaError_t gck_long_spectra(int64_t points, const float *taps, int planes, int64_t count, const float2 *turns,
-                             float2 *scratch, float2 *spectra, cudaStream_t stream);
-cudaError_t gck_long_convolve(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
-                              const float2 *turns, const float2 *spectra, float2 *scratch, cudaStream_t stream);
+/* The functions for one transform size; see gck_overlap_save_* in kernels.h. `points` is the number of real points. */
+struct overlap_save_row {
+    int64_t points;
+    gck_overlap_save_sizes (*sizes)();
+    void (*write_twiddles)(float2 *twiddles);
+    cudaError_t (*spectra)(const gck_responses &responses, const gck_overlap_save_memory &memory, cudaStream_t stream);
+    cudaError_t (*convolve)(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+                            const gck_overlap_save_memory &memory, cudaStream_t stream);
+};
+
+/* Returns the functions of the three-kernel form for this size, NULL if it has none. */
+const overlap_save_row *gck_overlap_save_3pass_find(int64_t points);
 
 #endif

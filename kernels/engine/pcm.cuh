@@ -1,10 +1,11 @@
-/* Samples as files store them, one at a time. */
+/* Conversion of single samples between the formats of files and floats. */
 #ifndef GC_KERNELS_PCM_CUH
 #define GC_KERNELS_PCM_CUH
 
 #include "kernels.h"
 
-__device__ __forceinline__ float sample_of(const void *raw, gc_container container, int64_t i) {
+/* Returns sample i of `raw` as a float; full scale is 1. */
+__device__ __forceinline__ float load_sample(const void *raw, gc_container container, int64_t i) {
     switch (container) {
     case GC_S16:
         return (float)((const short *)raw)[i] * 0x1p-15f;
@@ -19,7 +20,8 @@ __device__ __forceinline__ float sample_of(const void *raw, gc_container contain
     }
 }
 
-/* The same rounding, clamping and NaN rule as src/dsp/pcm.c. */
+/* Returns x as an integer sample in the upper bits of an int, `shift` bits unused. Rounds, clips and treats NaN exactly
+ * as src/libgpuconv/dsp/pcm_kernels.c does. scale: 2^(bits - 1). */
 __device__ __forceinline__ int quantize(float x, float scale, int shift, bool *clipped) {
     float v = rintf(x * scale);
     *clipped = !(v < scale) || v < -scale;
@@ -28,7 +30,8 @@ __device__ __forceinline__ int quantize(float x, float scale, int shift, bool *c
     return v < -scale ? (int)0x80000000u : (int)((unsigned)(int)v << shift);
 }
 
-__device__ __forceinline__ void save(void *raw, gc_container container, int64_t i, int v) {
+/* Stores v, as `quantize` returned it, as sample i. */
+__device__ __forceinline__ void store_sample(void *raw, gc_container container, int64_t i, int v) {
     if (container == GC_S16) {
         ((short *)raw)[i] = (short)(v >> 16);
     } else if (container == GC_S24) {

@@ -1,11 +1,17 @@
-/* What this device can do at most: arithmetic, memory, launches. Every figure of a kernel is held against these. */
+/*
+ * Peak rates of a device, to compare the figures of other kernels with:
+ *
+ *      fma_loop   x = x a + b in registers      arithmetic: 2 x 64 operations per thread and round
+ *      copy       to[i] = from[i]               memory: 16 bytes read and written per thread
+ *      empty                                    time of a launch
+ */
 #include "kernels.h"
 
 namespace {
 
 enum { BLOCK = 256, CHAINS = 16 };
 
-/* Sixteen independent chains a thread hide the latency of the multiply-add; the factors keep the values finite. */
+/* Sixteen independent chains per thread hide the latency of the multiply-add. The factors keep the values finite. */
 __global__ void __launch_bounds__(BLOCK) fma_loop(float *out, int rounds) {
     float x[CHAINS];
     float a = 1.0f - 1e-6f * (float)threadIdx.x, b = 1e-7f * (float)blockIdx.x;
@@ -36,18 +42,18 @@ __global__ void empty() {}
 
 } // namespace
 
-cudaError_t gck_ceiling_fma(float *out, int blocks, int rounds, cudaStream_t stream) {
+cudaError_t gck_peak_fma(float *out, int blocks, int rounds, cudaStream_t stream) {
     fma_loop<<<blocks, BLOCK, 0, stream>>>(out, rounds);
     return cudaGetLastError();
 }
 
-cudaError_t gck_ceiling_copy(const float *from, float *to, int64_t n, cudaStream_t stream) {
+cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t stream) {
     int64_t quads = n / 4;
     copy<<<(unsigned)((quads + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>((const float4 *)from, (float4 *)to, quads);
     return cudaGetLastError();
 }
 
-cudaError_t gck_ceiling_empty(cudaStream_t stream) {
+cudaError_t gck_peak_empty(cudaStream_t stream) {
     empty<<<1, 1, 0, stream>>>();
     return cudaGetLastError();
 }

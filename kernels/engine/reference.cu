@@ -1,5 +1,13 @@
-/* What stands around cuFFT when others convolve with it: gather overlapping pairs of blocks, multiply by the spectrum,
- * scatter what is kept. For comparison only; an output has one route. */
+/*
+ * Kernels around cuFFT for the comparison with overlap-save by cuFFT. Blocks 2 p and 2 p + 1 of the signal are the real
+ * and the imaginary part of one complex transform; an output has one route.
+ *
+ *      gather      z[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
+ *      multiply    Z[k] = Z[k] H[k]
+ *      scatter     y[2 p hop + n] = Re z[points - hop + n], y[(2 p + 1) hop + n] = Im z[points - hop + n], n < hop
+ *
+ * One thread per element, adjacent threads at adjacent elements. block.y: pair p; block.z: output.
+ */
 #include "kernels.h"
 
 #include "kernels/device/complex.cuh"
@@ -8,7 +16,6 @@ namespace {
 
 enum { BLOCK = 256 };
 
-/* block.y: pair; block.z: output. */
 __global__ void gather(gck_matrix a, int64_t points, int64_t hop, float2 *blocks) {
     int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (n >= points)
@@ -42,20 +49,18 @@ dim3 grid_of(const gck_matrix *matrix, int64_t n, int64_t pairs) {
 
 } // namespace
 
-cudaError_t gck_peer_gather(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, float2 *blocks,
-                            cudaStream_t stream) {
-    gather<<<grid_of(matrix, points, pairs), BLOCK, 0, stream>>>(*matrix, points, hop, blocks);
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    gather<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
     return cudaGetLastError();
 }
 
-cudaError_t gck_peer_multiply(const gck_matrix *matrix, int64_t points, int64_t pairs, const float2 *spectra,
-                              float2 *blocks, cudaStream_t stream) {
-    multiply<<<grid_of(matrix, points, pairs), BLOCK, 0, stream>>>(*matrix, points, spectra, blocks);
+cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
+                                   cudaStream_t stream) {
+    multiply<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, spectra, b->blocks);
     return cudaGetLastError();
 }
 
-cudaError_t gck_peer_scatter(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t pairs, const float2 *blocks,
-                             cudaStream_t stream) {
-    scatter<<<grid_of(matrix, hop, pairs), BLOCK, 0, stream>>>(*matrix, points, hop, blocks);
+cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    scatter<<<grid_of(matrix, b->hop, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
     return cudaGetLastError();
 }

@@ -1,46 +1,49 @@
-/* The turns that tree.cuh's transforms look up, made on the host. */
-#ifndef GC_KERNELS_TURNS_H
-#define GC_KERNELS_TURNS_H
+/* Writes, on the host, the twiddle tables that the transforms of fft_fma.cuh read. A twiddle w = c (1 + i t) is stored
+ * as (c, t), computed in double precision and rounded once. */
+#ifndef GC_KERNELS_TWIDDLES_H
+#define GC_KERNELS_TWIDDLES_H
 
-#include "kernels/device/tree.cuh"
+#include "kernels/device/fft_fma.cuh"
 
 #include <cmath>
 
-/* The fraction 0 <= v < 1 whose binary digits are those of j, `bits` of them, the last one first. */
-inline double fraction_of(int j, int bits) {
-    return (double)reversed(j, bits) / (double)(1 << bits);
+/* Returns the fraction 0 <= v < 1 whose binary digits are the `bits` bits of j in reverse order. */
+inline double bit_reversed_fraction(int j, int bits) {
+    return (double)bit_reversed(j, bits) / (double)(1 << bits);
 }
 
-inline float2 turn_of(double half_turns) {
+/* Returns the twiddle of the angle pi * half_revolutions. */
+inline float2 twiddle_of(double half_revolutions) {
     const double pi = 3.14159265358979323846;
-    return make_float2((float)cos(pi * half_turns), (float)tan(pi * half_turns));
+    return make_float2((float)cos(pi * half_revolutions), (float)tan(pi * half_revolutions));
 }
 
-/* For down_node<levels> below each of 2^depth nodes: 2^depth x 2^levels / 2 entries, [entry][node]. The root is x^N -
- * e^(2 pi i root). */
-inline float2 *fill_down(float2 *to, int depth, int levels, double root = 0) {
+/* Writes the table for forward_node<levels> below each of 2^depth nodes: 2^levels / 2 x 2^depth entries, [entry][node].
+ * The root of the tree is x^N - e^(2 pi i root). Returns the end of the table. */
+inline float2 *write_forward_twiddles(float2 *to, int depth, int levels, double root = 0) {
     int nodes = 1 << depth;
     for (int l = 0; l < levels; l++)
         for (int j = 0; j < 1 << l; j += 2)
             for (int node = 0; node < nodes; node++)
-                to[((l ? 1 << l : 0) / 2 + j / 2) * nodes + node] =
-                    turn_of(fraction_of(j, l) + (fraction_of(node, depth) + root / nodes) / (1 << l));
+                to[((l ? 1 << l : 0) / 2 + j / 2) * nodes + node] = twiddle_of(
+                    bit_reversed_fraction(j, l) + (bit_reversed_fraction(node, depth) + root / nodes) / (1 << l));
     return to + nodes * (1 << levels) / 2;
 }
 
-/* For up_blocks<levels> of blocks of `places`: [entry][place]. */
-inline float2 *fill_up(float2 *to, int levels, int places) {
+/* Writes the table for inverse_blocks<levels> of blocks of `points`: 2^levels / 2 x points entries, [entry][index].
+ * Returns the end of the table. */
+inline float2 *write_inverse_twiddles(float2 *to, int levels, int points) {
     for (int s = 0; s < levels; s++)
         for (int q = 0; q < (s ? 1 << s : 2) / 2; q++)
-            for (int n = 0; n < places; n++)
-                to[((s ? 1 << s : 0) / 2 + q) * places + n] = turn_of(((double)n / places + q) / (1 << s));
-    return to + places * (1 << levels) / 2;
+            for (int n = 0; n < points; n++)
+                to[((s ? 1 << s : 0) / 2 + q) * points + n] = twiddle_of(((double)n / points + q) / (1 << s));
+    return to + points * (1 << levels) / 2;
 }
 
-/* unfolding<points>(t) of folded.cuh, 0 <= t < places. */
-inline void fill_unfolding(float2 *to, int places, int points) {
+/* Writes untwist_angle<points>(t) of right_angle.cuh for 0 <= t < count. */
+inline void write_untwist_angles(float2 *to, int count, int points) {
     const double pi = 3.14159265358979323846;
-    for (int t = 0; t < places; t++)
+    for (int t = 0; t < count; t++)
         to[t] = make_float2((float)-tan(pi * t / (4.0 * points)), (float)-sin(pi * t / (2.0 * points)));
 }
 

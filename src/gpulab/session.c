@@ -80,15 +80,15 @@ gpuconv_status gc_lab_session_variant(gc_lab_session *session, const gc_lab_modu
 enum { FMA_ROUNDS = 2048, FMA_BLOCKS = 32 }; /* blocks of 256 a multiprocessor */
 
 static int copy(const gc_lab_run *run) {
-    return gck_ceiling_copy(run->buffer[0], run->buffer[1], run->count[0], run->stream[0]);
+    return gck_peak_copy(run->buffer[0], run->buffer[1], run->count[0], run->stream[0]);
 }
 
 static int fma_loop(const gc_lab_run *run) {
-    return gck_ceiling_fma(run->buffer[1], run->multiprocessors * FMA_BLOCKS, FMA_ROUNDS, run->stream[0]);
+    return gck_peak_fma(run->buffer[1], run->multiprocessors * FMA_BLOCKS, FMA_ROUNDS, run->stream[0]);
 }
 
 static int empty(const gc_lab_run *run) {
-    return gck_ceiling_empty(run->stream[0]);
+    return gck_peak_empty(run->stream[0]);
 }
 
 static int product(const gc_lab_run *run) {

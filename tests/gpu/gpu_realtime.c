@@ -1,21 +1,22 @@
-/* Real time on a GPU: banks of channels, and the tail of what plays. */
+/* Real time on a GPU: filter banks, and the tail of the real-time convolver. */
 #include "gpu_test.h"
 #include "libgpuconv/engine/filter_bank.h"
 
 #include <math.h>
 
-typedef struct bank_responses {
+typedef struct random_responses {
     const guarded *taps;
     int64_t count;
-} bank_responses;
+} random_responses;
 
-static void bank_response(void *context, int channel, float *taps) {
-    const bank_responses *r = context;
+static void copy_response(void *context, int channel, float *taps) {
+    const random_responses *r = context;
     memcpy(taps, r->taps->channel[channel], (size_t)r->count * sizeof *taps);
 }
 
-/* Blocks and lengths that begin and end each level of partitions, and channels whose turns fall together and apart. */
-void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
+/* Blocks and lengths at the first and last taps of each level of partitions, with one and with several channels per
+ * level and period. */
+void test_a_filter_bank_agrees_with_the_oracle(void **state) {
     (void)state;
     static const struct {
         int channels, block;
@@ -28,21 +29,21 @@ void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
         int channels = cases[k].channels, block = cases[k].block;
         int64_t taps_count = cases[k].taps, periods = (taps_count + 3000) / block + 5, frames = periods * block;
         guarded taps = guarded_random(&random, channels, taps_count), in = guarded_random(&random, channels, frames);
-        bank_responses responses = {&taps, taps_count};
-        gc_bank_config config = {channels, block, taps_count, 0, bank_response, &responses};
+        random_responses responses = {&taps, taps_count};
+        gc_filter_bank_config config = {channels, block, taps_count, 0, copy_response, &responses};
         gpuconv_error error = {0};
-        gc_bank *bank;
-        CHECK(gc_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+        gc_filter_bank *bank;
+        CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
         float *now = malloc((size_t)channels * (size_t)block * sizeof *now);
         double wrong = 0, power = 0;
         for (int64_t p = 0; p < periods; p++) {
             const float *out;
             for (int c = 0; c < channels; c++)
                 memcpy(now + (int64_t)c * block, in.channel[c] + p * block, (size_t)block * sizeof *now);
-            CHECK(gc_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
-            for (int place = 0; place < 3; place++) {
+            CHECK(gc_filter_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+            for (int check = 0; check < 3; check++) {
                 int c = (int)oracle_below(&random, channels);
-                int64_t i = place == 0 ? 0 : place == 1 ? block - 1 : oracle_below(&random, block);
+                int64_t i = check == 0 ? 0 : check == 1 ? block - 1 : oracle_below(&random, block);
                 double got = (double)out[(int64_t)c * block + i];
                 double want = oracle_frame(in.channel[c], frames, taps.channel[c], taps_count, p * block + i);
                 wrong += (got - want) * (got - want);
@@ -53,67 +54,67 @@ void test_a_bank_of_channels_agrees_with_the_oracle(void **state) {
         CHECK(decibels <= -120, "%d channels, blocks of %d, %lld taps: %.1f dB", channels, block, (long long)taps_count,
               decibels);
         worst = fmax(worst, decibels);
-        gc_bank_cuda.free(bank);
+        gc_filter_bank_cuda.free(bank);
         free(now);
         guarded_free(&taps);
         guarded_free(&in);
     }
-    gc_bank_config bad = {1, 100, 5, 0, bank_response, NULL};
+    gc_filter_bank_config bad = {1, 100, 5, 0, copy_response, NULL};
     gpuconv_error error = {0};
-    gc_bank *none;
-    assert_int_equal(gc_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
-    gpu_note("a bank of channels in real time", worst);
+    gc_filter_bank *none;
+    assert_int_equal(gc_filter_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
+    gpu_note("a filter bank in real time", worst);
 }
 
-typedef struct bank_taps {
+typedef struct single_taps {
     int64_t at[64], count;
-} bank_taps;
+} single_taps;
 
 static void single_tap(void *context, int channel, float *taps) {
-    const bank_taps *t = context;
+    const single_taps *t = context;
     memset(taps, 0, (size_t)t->count * sizeof *taps);
     taps[t->at[channel]] = 0.5f;
 }
 
-/* A channel for every edge of partitions that there can be, and for the frames beside it. */
-void test_a_single_tap_at_every_edge_of_a_bank_delays_by_just_so_much(void **state) {
+/* One channel for each edge between partitions, one for the tap before it and one for the tap after it. */
+void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **state) {
     (void)state;
     enum { BLOCK = 128, TAPS = 20000, PERIODS = TAPS / BLOCK + 40 };
     static const int64_t edges[] = {128, 256, 384, 512, 1024, 1536, 2048, 4096, 6144, 8192, 16384};
-    bank_taps wish = {.count = TAPS};
+    single_taps delays = {.count = TAPS};
     int channels = 0;
-    wish.at[channels++] = 0;
-    wish.at[channels++] = TAPS - 1;
+    delays.at[channels++] = 0;
+    delays.at[channels++] = TAPS - 1;
     for (int e = 0; e < COUNT(edges); e++)
         for (int k = -1; k <= 1; k++)
-            wish.at[channels++] = edges[e] + k;
+            delays.at[channels++] = edges[e] + k;
     oracle_random random = {.state = 83};
     guarded x = guarded_random(&random, channels, PERIODS * BLOCK);
-    gc_bank_config config = {channels, BLOCK, TAPS, 0, single_tap, &wish};
+    gc_filter_bank_config config = {channels, BLOCK, TAPS, 0, single_tap, &delays};
     gpuconv_error error = {0};
-    gc_bank *bank;
-    CHECK(gc_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    gc_filter_bank *bank;
+    CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
     float *now = malloc((size_t)channels * BLOCK * sizeof *now);
     for (int64_t p = 0; p < PERIODS; p++) {
         const float *out;
         for (int c = 0; c < channels; c++)
             memcpy(now + (int64_t)c * BLOCK, x.channel[c] + p * BLOCK, BLOCK * sizeof *now);
-        CHECK(gc_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+        CHECK(gc_filter_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
         for (int c = 0; c < channels; c++)
             for (int64_t i = 0; i < BLOCK; i++) {
-                int64_t n = p * BLOCK + i - wish.at[c];
+                int64_t n = p * BLOCK + i - delays.at[c];
                 double want = n < 0 ? 0 : 0.5 * (double)x.channel[c][n];
                 CHECK(fabs((double)out[(int64_t)c * BLOCK + i] - want) < 2e-6,
-                      "a tap at %lld: frame %lld is %g, not %g", (long long)wish.at[c], (long long)(p * BLOCK + i),
+                      "a tap at %lld: frame %lld is %g, not %g", (long long)delays.at[c], (long long)(p * BLOCK + i),
                       (double)out[(int64_t)c * BLOCK + i], want);
             }
     }
-    gc_bank_cuda.free(bank);
+    gc_filter_bank_cuda.free(bank);
     free(now);
     guarded_free(&x);
 }
 
-/* What plays with its tail on the GPU, in calls of all sizes, true stereo. */
+/* The real-time convolver with its tail on the GPU, called with blocks of different sizes, true stereo. */
 void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
     (void)state;
     enum { FRAMES = 30000, TAPS = 15000 };

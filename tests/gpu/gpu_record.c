@@ -1,9 +1,10 @@
 /*
- * Writes the record of a GPU: what benchmarks measured, the checks that gpu_test noted, and the digest of the sources.
+ * Writes the record of a GPU: the results of benchmarks, the errors that gpu_test measured, and the digest of the
+ * sources.
  *
  * Usage: gpu_record --digest HEX --out FOLDER [--checks FILE] [--bench NAME FILE]... [--sanitizer TEXT] [--failed N]
  *                   [--figure NAME VALUE UNIT]...
- *        gpu_record --empty     only creates a context, as a measure of what every CUDA program takes
+ *        gpu_record --empty     only creates a CUDA context, to measure the time that every CUDA program takes
  */
 #include "gpuconv.h"
 
@@ -14,14 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void must(cudaError_t failed, const char *what) {
-    if (!failed)
+/* Exits with a message unless `err` is cudaSuccess. */
+static void require(cudaError_t err, const char *what) {
+    if (!err)
         return;
-    fprintf(stderr, "gpu_record: %s: %s\n", what, cudaGetErrorString(failed));
+    fprintf(stderr, "gpu_record: %s: %s\n", what, cudaGetErrorString(err));
     exit(1);
 }
 
-static json_t *from_file(const char *path) {
+/* Returns the contents of a JSON file; exits with a message if it cannot be read. */
+static json_t *read_json(const char *path) {
     json_error_t error;
     json_t *json = json_load_file(path, 0, &error);
     if (!json) {
@@ -31,7 +34,7 @@ static json_t *from_file(const char *path) {
     return json;
 }
 
-/* The rows of a benchmark's tables, for those who watch. */
+/* Prints the rows of a benchmark's tables. */
 static void show(const json_t *bench) {
     static const char *const tables[] = {"convolutions", "streams", "sweep"};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
@@ -51,9 +54,9 @@ static void write_record(const char *folder, json_t *record) {
     struct cudaDeviceProp gpu;
     char path[512], name[256];
     int runtime = 0, driver = 0;
-    must(cudaGetDeviceProperties(&gpu, 0), "no GPU");
-    must(cudaRuntimeGetVersion(&runtime), "no runtime");
-    must(cudaDriverGetVersion(&driver), "no driver");
+    require(cudaGetDeviceProperties(&gpu, 0), "no GPU");
+    require(cudaRuntimeGetVersion(&runtime), "no runtime");
+    require(cudaDriverGetVersion(&driver), "no driver");
     size_t n = 0;
     for (const char *p = gpu.name; *p && n + 1 < sizeof name; p++)
         name[n++] = isalnum((unsigned char)*p) ? (char)tolower((unsigned char)*p) : '-';
@@ -75,7 +78,7 @@ int main(int argc, char **argv) {
     const char *out = NULL;
     json_t *record = json_object(), *figures = json_array();
     if (argc == 2 && strcmp(argv[1], "--empty") == 0) {
-        must(cudaFree(NULL), "no GPU");
+        require(cudaFree(NULL), "no GPU");
         return 0;
     }
     json_object_set_new(record, "figures", figures);
@@ -86,11 +89,11 @@ int main(int argc, char **argv) {
         } else if (strcmp(option, "failed") == 0) {
             json_object_set_new(record, option, json_integer(atoi(value)));
         } else if (strcmp(option, "checks") == 0) {
-            json_object_set_new(record, option, from_file(value));
+            json_object_set_new(record, option, read_json(value));
         } else if (strcmp(option, "out") == 0) {
             out = value;
         } else if (strcmp(option, "bench") == 0 && i + 2 < argc) {
-            json_t *bench = from_file(argv[++i + 1]);
+            json_t *bench = read_json(argv[++i + 1]);
             show(bench);
             json_object_set_new(record, value, bench);
         } else if (strcmp(option, "figure") == 0 && i + 3 < argc) {

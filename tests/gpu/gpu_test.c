@@ -1,6 +1,7 @@
 /*
- * The CUDA backend against the oracle and against the CPU. Runs only where there is a GPU, and fails where there is
- * none. Usage: gpu_test [--quick] [OUT.json]; quick leaves out what takes long under a sanitizer.
+ * Tests of the CUDA backend against the oracle and against the CPU backend. Needs a GPU and fails where there is none.
+ * Usage: gpu_test [--quick] [--material FOLDER] [OUT.json]; --quick skips tests that take long under a sanitizer,
+ * --material names the folder of samples and impulse responses for the long tests.
  */
 #include "gpu_test.h"
 #include "libgpuconv/core/memory.h"
@@ -18,6 +19,7 @@ void gpu_note(const char *name, double decibels) {
         record, json_pack("{s:s, s:o}", "check", name, "dB", isfinite(decibels) ? json_real(decibels) : json_null()));
 }
 
+/* Returns a plan for this backend and algorithm; the test fails if there is none. */
 static gpuconv_plan *plan_for(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm,
                               int64_t frames) {
     gpuconv_config config = gpuconv_config_default();
@@ -28,7 +30,7 @@ static gpuconv_plan *plan_for(const gpuconv_ir *ir, gpuconv_backend backend, gpu
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
     CHECK(status == GPUCONV_OK, "no plan: %s", error.message);
-    CHECK(gpuconv_plan_backend(plan) == backend, "not the backend that was asked for");
+    CHECK(gpuconv_plan_backend(plan) == backend, "the plan has another backend than requested");
     return plan;
 }
 
@@ -80,8 +82,8 @@ static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **stat
     }
 }
 
-/* Tensor cores multiply halves, which reach from 6e-8 to 65504: samples and taps of any size must not notice, nor what
- * is quiet beside what is loud. */
+/* Tensor cores multiply halves, whose range is 6e-8 to 65504. The precision must not depend on the level of samples and
+ * taps, nor suffer where quiet samples follow loud ones. */
 static void test_direct_keeps_its_precision_at_every_level(void **state) {
     (void)state;
     static const struct {
@@ -120,7 +122,7 @@ static void test_direct_keeps_its_precision_at_every_level(void **state) {
             gpuconv_plan_free(plan);
             gpuconv_ir_free(ir);
         }
-    gpu_note("direct at every level, beside what is louder", worst);
+    gpu_note("direct at every level, after louder samples", worst);
 }
 
 static void test_several_chunks_agree_with_the_cpu(void **state) {
@@ -137,7 +139,7 @@ static void test_several_chunks_agree_with_the_cpu(void **state) {
             gpuconv_ir *ir = harness_response(&random, 2, 2, taps, &h);
             gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, algorithm, frames);
             gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, frames);
-            CHECK(gpuconv_plan_chunk(gpu) < frames, "one chunk holds it all: nothing is tested");
+            CHECK(gpuconv_plan_chunk(gpu) < frames, "the signal fits into one chunk: the test needs several");
             guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
             double e = harness_distance(&y, &z, z.frames);
             char name[120];
@@ -236,24 +238,32 @@ static void test_silence_stays_silence(void **state) {
     }
 }
 
-/* One run through the chunk interface in a file's own formats. */
-static void *run_format(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, const void *raw, int64_t frames, int inputs,
-                        int outputs, int64_t total, gc_measurement *m) {
+/* A run through the chunk interface in the formats of a file, one chunk in all. */
+typedef struct format_run {
+    gc_pcm in, out;
+    const void *raw;
+    int64_t frames, total;
+    int inputs, outputs;
+    gc_measurement measured;
+} format_run;
+
+/* Returns the interleaved result, which the caller frees, and fills run->measured. */
+static void *run_format(const gpuconv_plan *plan, format_run *run) {
     gpuconv_engine *engine;
-    CHECK(gc_engine_new(plan, in, out, &engine, NULL) == GPUCONV_OK, "no engine");
-    CHECK(frames < gpuconv_plan_chunk(plan) && total <= gpuconv_plan_chunk(plan), "more than a chunk");
-    void *room;
-    int64_t bytes = frames * inputs * gc_pcm_bytes(in), got;
-    CHECK(gc_engine_acquire(engine, &room) == GPUCONV_OK, "no room");
-    memcpy(room, raw, (size_t)bytes);
-    CHECK(gc_engine_submit(engine, frames) == GPUCONV_OK && gc_engine_flush(engine) == GPUCONV_OK, "not taken");
+    CHECK(gc_engine_new(plan, run->in, run->out, &engine, NULL) == GPUCONV_OK, "no engine");
+    CHECK(run->frames < gpuconv_plan_chunk(plan) && run->total <= gpuconv_plan_chunk(plan), "more than a chunk");
+    void *buffer;
+    int64_t bytes = run->frames * run->inputs * gc_pcm_bytes(run->in), got;
+    CHECK(gc_engine_acquire(engine, &buffer) == GPUCONV_OK, "no input buffer");
+    memcpy(buffer, run->raw, (size_t)bytes);
+    CHECK(gc_engine_submit(engine, run->frames) == GPUCONV_OK && gc_engine_flush(engine) == GPUCONV_OK, "not accepted");
     const void *result;
-    CHECK(gc_engine_take(engine, &result, &got) == GPUCONV_OK && got == total, "%lld frames", (long long)got);
-    void *copy = gc_calloc(total, (int64_t)outputs * gc_pcm_bytes(out));
+    CHECK(gc_engine_take(engine, &result, &got) == GPUCONV_OK && got == run->total, "%lld frames", (long long)got);
+    void *copy = gc_calloc(run->total, (int64_t)run->outputs * gc_pcm_bytes(run->out));
     CHECK(copy, "no memory");
-    memcpy(copy, result, (size_t)(total * outputs * gc_pcm_bytes(out)));
+    memcpy(copy, result, (size_t)(run->total * run->outputs * gc_pcm_bytes(run->out)));
     gc_engine_release(engine);
-    gc_engine_measure(engine, m);
+    gc_engine_measure(engine, &run->measured);
     gpuconv_engine_free(engine);
     return copy;
 }
@@ -265,7 +275,7 @@ static void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
     int64_t frames = gpu_quick ? 500 : 20000;
 
     guarded h = guarded_new(1, 1);
-    h.channel[0][0] = 1.5f; /* one exact tap: both backends compute the same float, and some of them clip */
+    h.channel[0][0] = 1.5f; /* one exact tap: both backends compute the same float, and some samples clip */
     gpuconv_ir *ir = harness_route(&h, 3);
     gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, frames + 100);
     gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_DIRECT, frames + 100);
@@ -279,13 +289,19 @@ static void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
             else
                 for (int64_t b = 0; b < bytes; b++)
                     raw[b] = (unsigned char)oracle_bits(&random);
-            gc_measurement mg, mc;
-            void *g = run_format(gpu, formats[i], formats[o], raw, frames, 3, 3, frames, &mg);
-            void *c = run_format(cpu, formats[i], formats[o], raw, frames, 3, 3, frames, &mc);
+            format_run on_gpu = {.in = formats[i],
+                                 .out = formats[o],
+                                 .raw = raw,
+                                 .frames = frames,
+                                 .total = frames,
+                                 .inputs = 3,
+                                 .outputs = 3},
+                       on_cpu = on_gpu;
+            void *g = run_format(gpu, &on_gpu), *c = run_format(cpu, &on_cpu);
+            const gc_pcm_overs *go = &on_gpu.measured.overs, *co = &on_cpu.measured.overs;
             CHECK(memcmp(g, c, (size_t)(frames * 3 * gc_pcm_bytes(formats[o]))) == 0, "format %d to %d differs", i, o);
-            CHECK(mg.overs.clipped == mc.overs.clipped && !(mg.overs.peak < mc.overs.peak) &&
-                      !(mg.overs.peak > mc.overs.peak),
-                  "overs differ: %lld and %lld", (long long)mg.overs.clipped, (long long)mc.overs.clipped);
+            CHECK(go->clipped == co->clipped && !(go->peak < co->peak) && !(go->peak > co->peak),
+                  "overs differ: %lld and %lld", (long long)go->clipped, (long long)co->clipped);
             free(g);
             free(c);
             free(raw);
@@ -358,10 +374,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
         cmocka_unit_test(test_direct_keeps_its_precision_at_every_level),
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
-        cmocka_unit_test(test_signals_of_any_length_in_one_lane_agree_with_the_oracle),
-        cmocka_unit_test(test_samples_as_files_store_them_give_what_floats_give),
-        cmocka_unit_test(test_a_bank_of_channels_agrees_with_the_oracle),
-        cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_bank_delays_by_just_so_much),
+        cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
+        cmocka_unit_test(test_samples_in_file_formats_give_the_same_as_floats),
+        cmocka_unit_test(test_a_filter_bank_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {

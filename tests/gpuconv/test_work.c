@@ -11,7 +11,7 @@
 
 enum { FILES = 48, FRAMES = 60000, TAPS = 3, RATE = 8000 };
 
-struct gc_lane {
+struct gc_batch_slot {
     float *in, *out;
     int64_t bytes;
     bool begun;
@@ -23,30 +23,30 @@ static struct {
     int64_t taken;
 } seen;
 
-static gpuconv_status lane(int device, int64_t bytes, int items, gc_lane **made, gpuconv_error *error) {
+static gpuconv_status lane(int device, int64_t bytes, int items, gc_batch_slot **made, gpuconv_error *error) {
     (void)device;
     (void)items;
     *made = NULL;
     if (seen.lanes_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "no memory on the device");
-    gc_lane *l = calloc(1, sizeof *l);
+    gc_batch_slot *l = calloc(1, sizeof *l);
     assert_non_null(l);
-    *l = (gc_lane){.in = malloc((size_t)bytes), .out = malloc((size_t)bytes), .bytes = bytes};
+    *l = (gc_batch_slot){.in = malloc((size_t)bytes), .out = malloc((size_t)bytes), .bytes = bytes};
     seen.lanes_made++;
     *made = l;
     return GPUCONV_OK;
 }
 
-static void *in(gc_lane *l) {
+static void *in(gc_batch_slot *l) {
     return l->in;
 }
 
-static const void *out(gc_lane *l) {
+static const void *out(gc_batch_slot *l) {
     return l->out;
 }
 
-static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                            gpuconv_error *error) {
+static gpuconv_status begin(gc_batch_slot *l, const gc_batch_item *items, int count, int64_t in_bytes,
+                            int64_t out_bytes, gpuconv_error *error) {
     (void)items;
     (void)error;
     assert_true(count > 0 && in_bytes <= l->bytes && out_bytes <= l->bytes);
@@ -55,7 +55,7 @@ static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, in
     return GPUCONV_OK;
 }
 
-static gpuconv_status finish(gc_lane *l, gc_lane_item *items, int count, gpuconv_error *error) {
+static gpuconv_status finish(gc_batch_slot *l, gc_batch_item *items, int count, gpuconv_error *error) {
     assert_true(l->begun);
     l->begun = false;
     if (seen.finishes_left-- <= 0)
@@ -73,7 +73,7 @@ static gpuconv_status finish(gc_lane *l, gc_lane_item *items, int count, gpuconv
     return GPUCONV_OK;
 }
 
-static void free_lane(gc_lane *l) {
+static void free_lane(gc_batch_slot *l) {
     assert_false(l->begun);
     free(l->in);
     free(l->out);
@@ -117,9 +117,9 @@ static gpuconv_status work(bool *began, gpuconv_error *error) {
         snprintf(m.entry[i].output, 32, "out%d.wav", i);
     }
     gc_batch_backend late = gc_batch_cpu; /* whose memory is the host's */
-    late.lanes = 2;
+    late.slots = 2;
     late.suits = NULL;
-    late.lane = lane;
+    late.new_slot = lane;
     late.in = in;
     late.out = out;
     late.begin = begin;

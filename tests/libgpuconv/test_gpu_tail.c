@@ -11,17 +11,17 @@
 
 /* A bank as a GPU's is, on this thread: the taps that are not zero, one after the other. It can be told to stall once,
  * or to fail. */
-struct gc_bank {
-    gc_bank_config config;
+struct gc_filter_bank {
+    gc_filter_bank_config config;
     float *taps, *past, *out; /* channels x taps; x (taps + block) */
 };
 
 static _Atomic int stall_ms;
 static _Atomic bool bank_fails;
 
-static gpuconv_status fake_open(const gc_bank_config *c, gc_bank **bank, gpuconv_error *error) {
+static gpuconv_status fake_open(const gc_filter_bank_config *c, gc_filter_bank **bank, gpuconv_error *error) {
     (void)error;
-    gc_bank *b = calloc(1, sizeof *b);
+    gc_filter_bank *b = calloc(1, sizeof *b);
     CHECK(b, "no memory");
     b->config = *c;
     b->taps = calloc((size_t)(c->channels * c->taps), sizeof(float));
@@ -34,7 +34,7 @@ static gpuconv_status fake_open(const gc_bank_config *c, gc_bank **bank, gpuconv
     return GPUCONV_OK;
 }
 
-static gpuconv_status fake_process(gc_bank *b, const float *in, const float **out, gpuconv_error *error) {
+static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
     (void)error;
     int ms = atomic_exchange(&stall_ms, 0);
     struct timespec moment = {ms / 1000, ms % 1000 * 1000000L};
@@ -59,29 +59,29 @@ static gpuconv_status fake_process(gc_bank *b, const float *in, const float **ou
     return GPUCONV_OK;
 }
 
-static float *fake_pin(gc_bank *b, int64_t floats) {
+static float *fake_pin(gc_filter_bank *b, int64_t floats) {
     (void)b;
     return calloc((size_t)floats, sizeof(float));
 }
 
-static void fake_unpin(gc_bank *b, float *pinned) {
+static void fake_unpin(gc_filter_bank *b, float *pinned) {
     (void)b;
     free(pinned);
 }
 
-static const char *fake_plan(const gc_bank *b) {
+static const char *fake_plan(const gc_filter_bank *b) {
     (void)b;
     return "a bank of the test's";
 }
 
-static void fake_free(gc_bank *b) {
+static void fake_free(gc_filter_bank *b) {
     free(b->taps);
     free(b->past);
     free(b->out);
     free(b);
 }
 
-static const gc_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
+static const gc_filter_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
 
 static gpuconv_realtime *start_far(const gpuconv_ir *ir, bool patient) {
     gpuconv_realtime_config config = {.rate = 48000, .block = 256, .patient = patient};

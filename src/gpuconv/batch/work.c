@@ -222,10 +222,10 @@ static void by_engine(const gc_worker *w, open_file *f) {
 /* ---- On a lane --------------------------------------------------------------------------------------------------- */
 
 typedef struct lane {
-    gc_lane *lane;
+    gc_batch_slot *lane;
     bool begun; /* it convolves: what it holds is the device's */
     open_file file[LANE_FILES];
-    gc_lane_item item[LANE_ITEMS];
+    gc_batch_item item[LANE_ITEMS];
     int files, items;
     int64_t in_used, out_used;
 } lane;
@@ -354,7 +354,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
     for (int r = 0; r < ir->routes; r++) {
         const gc_route *route = &ir->route[r];
         const int64_t plane = route->plane * ir->frames;
-        l->item[l->items++] = (gc_lane_item){
+        l->item[l->items++] = (gc_batch_item){
             .in = {f->in_at + route->input * f->in_row, f->in_pcm, as_is ? channels : 1},
             .out = {f->out_at + route->output * f->out_row, f->out_pcm, f->stored ? ir->outputs : 1},
             .frames = f->frames,
@@ -505,9 +505,10 @@ gpuconv_status gc_work(const gc_worker *w, bool *began, gpuconv_error *error) {
     else
         (void)snprintf(s->where, sizeof s->where, "cuda %d", w->device);
     gpuconv_status status = GPUCONV_OK;
-    for (; s->count < w->backend->lanes && !status; s->count += !status) {
+    for (; s->count < w->backend->slots && !status; s->count += !status) {
         gpuconv_error why;
-        status = w->backend->lane(w->device, FILE_BYTES, LANE_ITEMS, &s->lane[s->count].lane, s->count ? &why : error);
+        status =
+            w->backend->new_slot(w->device, FILE_BYTES, LANE_ITEMS, &s->lane[s->count].lane, s->count ? &why : error);
     }
     *began = s->count > 0;
     if (*began)

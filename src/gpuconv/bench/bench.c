@@ -72,11 +72,11 @@ gpuconv_status gc_bench_ceilings(gc_bench *b, gpuconv_error *error) {
         return none(error);
     for (int i = 0; i < count; i++) {
         gc_device device;
-        gc_ceilings c = {0};
+        gc_peak_rates c = {0};
         char name[64];
         gpuconv_status status = list[i]->probe(&b->config, &device, error);
         if (!status)
-            status = list[i]->ceilings(&b->config, &c, error);
+            status = list[i]->peak_rates(&b->config, &c, error);
         if (status)
             return status;
         b->arithmetic[list[i]->id] = c.arithmetic;
@@ -281,7 +281,8 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
     double seconds[MOST_RUNS];
     gpuconv_error reason = {0};
     poison(m);
-    if (backend->peer(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, o.name, &reason)) {
+    if (backend->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, o.name,
+                                &reason)) {
         note(b, reason.message);
     } else {
         o.seconds = gc_median(seconds, b->runs, &o.spread);

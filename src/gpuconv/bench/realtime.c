@@ -26,8 +26,8 @@ typedef struct session {
     int channels;
     gpuconv_realtime *realtime;
 #ifdef GPUCONV_WITH_CUDA
-    const gc_bank_backend *backend;
-    gc_bank *bank;
+    const gc_filter_bank_backend *backend;
+    gc_filter_bank *bank;
 #endif
     float *pool, *envelope; /* of which every channel's response is made, and every channel's input */
     float *in, *room;       /* PERIODS x channels x block; where a CPU's results go */
@@ -124,13 +124,13 @@ static gpuconv_status begin_cpu(session *s, gpuconv_error *error) {
 static gpuconv_status begin_gpu(session *s, gpuconv_error *error) {
 #ifdef GPUCONV_WITH_CUDA
     const gc_bench_realtime_case *w = s->what;
-    gc_bank_config config = {.channels = s->channels,
-                             .block = w->block,
-                             .taps = w->taps,
-                             .device = w->device,
-                             .response = fill_response,
-                             .context = s};
-    s->backend = &gc_bank_cuda;
+    gc_filter_bank_config config = {.channels = s->channels,
+                                    .block = w->block,
+                                    .taps = w->taps,
+                                    .device = w->device,
+                                    .response = fill_response,
+                                    .context = s};
+    s->backend = &gc_filter_bank_cuda;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
     if (!status && !(s->in = s->backend->pin(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");

@@ -292,9 +292,9 @@ const gc_backend gc_backend_cpu = {
     .measure = measure,
     .failure = failure,
     .free = free_state,
-    .ceilings = gc_cpu_ceilings,
+    .peak_rates = gc_cpu_peak_rates,
     .copy = gc_cpu_copy,
     .trial = gc_cpu_trial,
-    .peer = gc_cpu_peer,
+    .time_reference = gc_cpu_time_reference,
     .calibrate = gc_cpu_calibrate,
 };

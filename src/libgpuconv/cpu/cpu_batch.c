@@ -22,7 +22,7 @@ typedef struct transform {
     float *block, *response, *work; /* samples; spectra */
 } transform;
 
-struct gc_lane {
+struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
     gc_schedule schedule;                 /* of the file at hand */
@@ -36,7 +36,7 @@ static int devices(gpuconv_error *error) {
     return 1;
 }
 
-static void free_lane(gc_lane *l) {
+static void free_lane(gc_batch_slot *l) {
     if (!l)
         return;
     for (int i = 0; i <= GC_FFT_MOST_LOG2; i++) {
@@ -51,10 +51,10 @@ static void free_lane(gc_lane *l) {
     free(l);
 }
 
-static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error) {
+static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_batch_slot **lane, gpuconv_error *error) {
     (void)device;
     (void)items;
-    gc_lane *l = gc_calloc(1, sizeof *l);
+    gc_batch_slot *l = gc_calloc(1, sizeof *l);
     *lane = NULL;
     if (l) {
         char name[128];
@@ -73,7 +73,7 @@ static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_lane **l
 
 /* Plans as the command alone does, whatever its threads, so that a file gives the same bytes either way. Partitions are
  * left to the engine. */
-static bool suits(gc_lane *l, const gpuconv_ir *ir, int64_t frames) {
+static bool suits(gc_batch_slot *l, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
     gpuconv_error none;
     double least = HUGE_VAL;
@@ -87,11 +87,11 @@ static bool suits(gc_lane *l, const gpuconv_ir *ir, int64_t frames) {
     return least < HUGE_VAL && l->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
 }
 
-static void *in(gc_lane *l) {
+static void *in(gc_batch_slot *l) {
     return l->in;
 }
 
-static const void *out(gc_lane *l) {
+static const void *out(gc_batch_slot *l) {
     return l->out;
 }
 
@@ -105,7 +105,7 @@ static void piece(const float *x, int64_t frames, int64_t at, int64_t count, flo
     memset(to + before + there, 0, (size_t)(count - before - there) * sizeof *to);
 }
 
-static bool direct(gc_lane *l, const gc_lane_item *item) {
+static bool direct(gc_batch_slot *l, const gc_batch_item *item) {
     const int64_t total = item->frames + item->taps_count - 1, before = item->taps_count - 1;
     if (before + total > l->padded) {
         free(l->pad);
@@ -122,7 +122,7 @@ static bool direct(gc_lane *l, const gc_lane_item *item) {
 }
 
 /* NULL: no memory. */
-static const transform *transform_of(gc_lane *l, int64_t points) {
+static const transform *transform_of(gc_batch_slot *l, int64_t points) {
     int log2 = 0;
     while (INT64_C(1) << log2 < points)
         log2++;
@@ -138,7 +138,7 @@ static const transform *transform_of(gc_lane *l, int64_t points) {
     return t->block && t->response && t->work ? t : NULL;
 }
 
-static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
+static bool overlap_save(gc_batch_slot *l, const gc_batch_item *item) {
     const gc_schedule *s = &l->schedule;
     const transform *t = transform_of(l, s->transform);
     if (!t)
@@ -167,11 +167,11 @@ static bool overlap_save(gc_lane *l, const gc_lane_item *item) {
     return true;
 }
 
-static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                            gpuconv_error *error) {
+static gpuconv_status begin(gc_batch_slot *l, const gc_batch_item *items, int count, int64_t in_bytes,
+                            int64_t out_bytes, gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
-    bool (*convolve)(gc_lane *, const gc_lane_item *) =
+    bool (*convolve)(gc_batch_slot *, const gc_batch_item *) =
         l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ? direct : overlap_save;
     for (int i = 0; i < count; i++)
         if (!convolve(l, &items[i]))
@@ -180,7 +180,7 @@ static gpuconv_status begin(gc_lane *l, const gc_lane_item *items, int count, in
 }
 
 /* All was done when it was begun. */
-static gpuconv_status finish(gc_lane *l, gc_lane_item *items, int count, gpuconv_error *error) {
+static gpuconv_status finish(gc_batch_slot *l, gc_batch_item *items, int count, gpuconv_error *error) {
     (void)l;
     (void)items;
     (void)count;
@@ -201,9 +201,9 @@ static void forget(int device, float *planes) { /* NOLINT(readability-non-const-
 }
 
 const gc_batch_backend gc_batch_cpu = {
-    .lanes = 1,
+    .slots = 1,
     .devices = devices,
-    .lane = new_lane,
+    .new_slot = new_lane,
     .suits = suits,
     .in = in,
     .out = out,

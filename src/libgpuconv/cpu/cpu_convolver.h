@@ -27,12 +27,12 @@ const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm);
 
 /* calibrate.c, trial.c, peer.c: see gc_backend. */
 gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
-gpuconv_status gc_cpu_ceilings(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
+gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                            gpuconv_error *error);
 gpuconv_status gc_cpu_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                             int runs, double *seconds, gpuconv_error *error);
-gpuconv_status gc_cpu_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                           int runs, double *seconds, char name[64], gpuconv_error *error);
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error);
 
 #endif

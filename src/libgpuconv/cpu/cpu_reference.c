@@ -150,8 +150,9 @@ static gpuconv_status measure(const fftw *f, const gpuconv_plan *plan, const flo
     return made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
-gpuconv_status gc_cpu_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                           int runs, double *seconds, char name[64], gpuconv_error *error) {
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     float *const *out, int runs, double *seconds, char name[64],
+                                     gpuconv_error *error) {
     fftw f = {0};
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)

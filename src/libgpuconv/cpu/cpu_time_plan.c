@@ -51,7 +51,7 @@ static double quickest(gc_pool *pool, void (*job)(void *, int64_t, int), load *l
     return best;
 }
 
-gpuconv_status gc_cpu_ceilings(const gpuconv_config *config, gc_ceilings *c, gpuconv_error *error) {
+gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *c, gpuconv_error *error) {
     const int64_t bytes = INT64_C(1) << 28;
     int threads = config->threads ? config->threads : gc_processors();
     load l = {.simd = gc_simd_best(), .share = bytes / threads / 64 * 64};
@@ -63,7 +63,7 @@ gpuconv_status gc_cpu_ceilings(const gpuconv_config *config, gc_ceilings *c, gpu
         memset(l.from, 1, (size_t)bytes); /* pages of their own */
         memset(l.to, 2, (size_t)bytes);
         double t = quickest(pool, multiply_add, &l, threads);
-        *c = (gc_ceilings){.arithmetic = l.operations * threads / t};
+        *c = (gc_peak_rates){.arithmetic = l.operations * threads / t};
         c->copy = 2.0 * (double)l.share * threads / quickest(pool, copy, &l, threads);
         c->launch = quickest(pool, nothing, &l, threads);
         made = !gc_cancelled();

@@ -1,4 +1,5 @@
-/* What operations cost on this GPU: a few convolutions timed on the device, the bus, and waking it all. */
+/* Calibration of the GPU's cost model: times of a few convolutions on the device, of the bus, and of creating the CUDA
+ * context. */
 #include "cuda_time_plan.h"
 
 #include "cuda_cost.h"
@@ -10,7 +11,7 @@
 
 enum { RUNS = 5, CHANNELS = 2 };
 
-/* Seconds of one convolution of `frames` frames in both channels. */
+/* Measures one convolution of `frames` frames in both channels: *seconds is the least time of all runs. */
 static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algorithm, int64_t taps, int64_t points,
                                 int64_t frames, double *seconds, gpuconv_error *error) {
     gpuconv_ir *mono = NULL, *ir = NULL;
@@ -39,55 +40,75 @@ static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algor
     return status;
 }
 
-gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error) {
-    const int64_t frames = INT64_C(1) << 22, points = 4096, long_points = INT64_C(1) << 19, taps = 512;
-    double begin = gc_now(), direct = 0, fused = 0, three = 0;
-    gc_device device;
-    gc_ceilings ceilings;
-    gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
-    if (status)
-        return status;
-    /* A context and the kernels are what the first work of a process waits for. */
-    status = time_plan(&device, GPUCONV_ALGORITHM_DIRECT, 16, 1, 1024, &direct, error);
-    double start = gc_now() - begin - 0.05; /* a trial warms up for so long */
-    gc_device plain = device;               /* multiply-adds are what taps are counted in */
+/* The measured times. */
+typedef struct times {
+    double direct, fused, three_kernels; /* seconds of a convolution */
+    double start;                        /* seconds until the first work of the process is done */
+    gc_peak_rates rates;
+} times;
+
+/* The work that is measured. */
+enum { FRAMES = 1 << 22, POINTS = 4096, LONG_POINTS = 1 << 19, TAPS = 512 };
+
+static gpuconv_status measure(const gpuconv_config *config, const gc_device *device, times *t, gpuconv_error *error) {
+    const double warm_up = 0.05; /* gc_cuda_timer_run warms up for this long */
+    double begin = gc_now(), first;
+    /* The first work of a process waits for the context and for the kernels to be loaded. */
+    gpuconv_status status = time_plan(device, GPUCONV_ALGORITHM_DIRECT, 16, 1, 1024, &first, error);
+    t->start = gc_now() - begin - warm_up;
+    gc_device plain = *device; /* taps are counted in multiply-adds, not in products of tensor cores */
     plain.tensor_cores = false;
     if (!status)
-        status = time_plan(&plain, GPUCONV_ALGORITHM_DIRECT, taps, 1, frames, &direct, error);
+        status = time_plan(&plain, GPUCONV_ALGORITHM_DIRECT, TAPS, 1, FRAMES, &t->direct, error);
     if (!status)
-        status = time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, points, frames, &fused, error);
+        status = time_plan(device, GPUCONV_ALGORITHM_OVERLAP_SAVE, TAPS, POINTS, FRAMES, &t->fused, error);
     if (!status)
-        status =
-            time_plan(&device, GPUCONV_ALGORITHM_OVERLAP_SAVE, long_points / 4, long_points, frames, &three, error);
+        status = time_plan(device, GPUCONV_ALGORITHM_OVERLAP_SAVE, LONG_POINTS / 4, LONG_POINTS, FRAMES,
+                           &t->three_kernels, error);
+    return status ? status : gc_cuda_peak_rates(config, &t->rates, error);
+}
+
+/* Computes the costs from the measured times. */
+static void fill_costs(const times *t, double *seconds) {
+    const double samples = (double)FRAMES * CHANNELS;
+    const double blocks = ceil((double)FRAMES / (double)(POINTS - TAPS + 1)) * CHANNELS;
+    const double long_blocks = ceil((double)FRAMES / (0.75 * (double)LONG_POINTS)) * CHANNELS;
+    /* Writing an output is half of copying a sample. */
+    const double output = 4 / t->rates.copy, launch = t->rates.launch;
+    seconds[GC_COST_CUDA_OUTPUT] = output;
+    seconds[GC_COST_CUDA_LAUNCH] = launch;
+    seconds[GC_COST_CUDA_TAP] = (t->direct - launch - output * samples) / (samples * (double)TAPS);
+    seconds[GC_COST_CUDA_FUSED] =
+        (t->fused - launch - output * samples) / (blocks * (double)POINTS / 2 * gc_cuda_slowdown(POINTS));
+    seconds[GC_COST_CUDA_LONG] = (t->three_kernels - 3 * launch - output * samples) /
+                                 (long_blocks * (double)LONG_POINTS / 2 * gc_cuda_slowdown(LONG_POINTS));
+    seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * t->rates.both_at_once);
+    seconds[GC_COST_CUDA_START] = fmax(t->start, 0.01);
+}
+
+gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error) {
+    const double begin = gc_now();
+    gc_device device;
+    times t = {0};
+    gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
+    const double probe_seconds = gc_now() - begin;
     if (!status)
-        status = gc_cuda_ceilings(config, &ceilings, error);
+        status = measure(config, &device, &t, error);
     if (status)
         return status;
+    t.start += probe_seconds;
     gc_costs built_in = gc_costs_of_cuda("", device.multiprocessors);
     *costs = built_in;
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
-    double samples = (double)frames * CHANNELS;
-    double blocks = ceil((double)frames / (double)(points - taps + 1)) * CHANNELS;
-    double long_blocks = ceil((double)frames / (0.75 * (double)long_points)) * CHANNELS;
-    /* An output is half of what copying a sample takes. */
-    double output = 4 / ceilings.copy, launch = ceilings.launch;
-    costs->seconds[GC_COST_CUDA_OUTPUT] = output;
-    costs->seconds[GC_COST_CUDA_LAUNCH] = launch;
-    costs->seconds[GC_COST_CUDA_TAP] = (direct - launch - output * samples) / (samples * (double)taps);
-    costs->seconds[GC_COST_CUDA_FUSED] =
-        (fused - launch - output * samples) / (blocks * (double)points / 2 * gc_cuda_slower(points));
-    costs->seconds[GC_COST_CUDA_LONG] =
-        (three - 3 * launch - output * samples) / (long_blocks * (double)long_points / 2 * gc_cuda_slower(long_points));
-    for (int i = GC_COST_CUDA_TAP; i <= GC_COST_CUDA_LONG; i++) /* of a machine too busy to say */
-        if (!(costs->seconds[i] > 0))
+    fill_costs(&t, costs->seconds);
+    for (int i = GC_COST_CUDA_TAP; i <= GC_COST_CUDA_LONG; i++)
+        if (!(costs->seconds[i] > 0)) /* other work on the machine disturbed the measurement */
             costs->seconds[i] = built_in.seconds[i];
-    /* The partitions' kernels scale as the others do. */
+    /* The kernels of partitioned convolution are taken to scale as those of overlap-save. */
     double scale = costs->seconds[GC_COST_CUDA_FUSED] / built_in.seconds[GC_COST_CUDA_FUSED];
     costs->seconds[GC_COST_CUDA_LEVEL] *= scale;
     costs->seconds[GC_COST_CUDA_PASS] *= scale;
     costs->seconds[GC_COST_CUDA_BIN] *= scale;
     costs->seconds[GC_COST_CUDA_SAMPLE] *= scale;
-    costs->seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * ceilings.both_at_once);
-    costs->seconds[GC_COST_CUDA_START] = fmax(start, 0.01);
     return GPUCONV_OK;
 }

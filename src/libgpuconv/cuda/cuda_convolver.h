@@ -1,37 +1,36 @@
-/* The device's share of a convolution: response, tables and scratch in its memory, and the launches of one chunk. */
+/* The convolution of planar chunks on the device: response, tables and scratch in device memory, and the launches. */
 #ifndef GC_CUDA_CUDA_CONVOLVER_H
 #define GC_CUDA_CUDA_CONVOLVER_H
 
+#include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/engine/backend.h"
 
+/* Of direct, overlap_save and partitioning only the schedule's algorithm is filled. Device memory belongs to the
+ * resources given to gc_cuda_convolver_init. */
 typedef struct gc_cuda_convolver {
     gc_schedule schedule;
-    gck_matrix matrix;  /* in and out are set for each chunk */
-    int64_t pairs;      /* of the partitions' blocks in a whole chunk */
-    int64_t partitions; /* padded to the kernels' step */
-    gck_route *host_route;
-    const float *host_taps; /* the plan's response */
-    gck_route *route;
-    int *row;
-    float *taps;
-    uint2 *tensor_table; /* or NULL */
-    float2 *table, *spectra, *delay;
-    float2 *sums; /* the partitions', or what a long transform keeps between its kernels */
-    int64_t delay_bytes;
+    gck_matrix matrix;      /* in and out are set for each chunk */
+    gck_route *host_routes; /* allocated */
+    gck_direct_taps direct;
+    gck_overlap_save_memory overlap_save;
+    gck_partitioning partitioning;
 } gc_cuda_convolver;
 
-/* How many partitions the kernels see: the schedule's, padded with zeros. */
+/* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros. */
 int64_t gc_cuda_partitions(const gc_schedule *schedule);
 
-/* Takes the memory and queues the response's way to the device; strides in floats. On failure free it all the same. */
+/* Allocates memory, copies the response to the device and queues the computation of its spectra. Strides in floats.
+ * Returns the first error of `resources`, now or before; call gc_cuda_convolver_free in any case. The plan's response
+ * must outlive the convolver. */
 cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *convolver, const gpuconv_plan *plan, int64_t in_stride,
-                                   int64_t out_stride, cudaStream_t stream);
+                                   int64_t out_stride, gc_cuda_resources *resources, cudaStream_t stream);
 
-/* Queues the convolution of one chunk, of which `frames` outputs are wanted. */
+/* Queues the convolution of one chunk; `frames` outputs are needed, more may be written. */
 cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *convolver, const float *in, float *out, int64_t frames,
                                   cudaStream_t stream);
 
+/* Frees host memory. */
 void gc_cuda_convolver_free(gc_cuda_convolver *convolver);
 
 #endif

@@ -1,5 +1,5 @@
-/* cuFFT as others use it, to be compared with: overlap-save over pairs of blocks in batches of complex transforms, at
- * the best of a few sizes. The library is opened when it is wanted, so that nothing of ours depends on it. */
+/* The comparison with cuFFT: overlap-save over pairs of blocks in batches of complex transforms, at the fastest of a
+ * few sizes. The cuFFT library is opened at run time, so that gpuconv does not depend on it. */
 #include "cuda_time_plan.h"
 
 #include "libgpuconv/core/error.h"
@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Constants of cufft.h. */
 enum { C2C = 0x29, FORWARD = -1, INVERSE = 1 };
+
+enum { SIZES = 5, RUNS_MAX = 64 };
 
 typedef struct cufft {
     void *library;
@@ -20,14 +23,27 @@ typedef struct cufft {
     int (*destroy)(int handle);
 } cufft;
 
-typedef struct work {
+/* A convolution by cuFFT with one size of transforms. */
+typedef struct convolution {
     const cufft *f;
     int handle;
     gck_matrix matrix;
-    int64_t points, hop, pairs;
-    float2 *blocks, *spectra;
-} work;
+    gck_reference_blocks blocks;
+    float2 *spectra;
+} convolution;
 
+/* The parameters of gc_cuda_time_reference and the best result so far. */
+typedef struct measurement {
+    const gpuconv_plan *plan;
+    const float *const *in;
+    int64_t frames;
+    float *const *out;
+    int runs;
+    double *seconds;
+    double best; /* sum of `seconds` */
+} measurement;
+
+/* Opens the library and looks up its functions. Returns false if it is not installed. */
 static bool open_library(cufft *f) {
     static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
@@ -41,114 +57,120 @@ static bool open_library(cufft *f) {
     return f->plan && f->stream && f->run && f->destroy;
 }
 
-static cudaError_t convolve(void *context, cudaStream_t stream) {
-    work *w = context;
-    cudaError_t failed = gck_peer_gather(&w->matrix, w->points, w->hop, w->pairs, w->blocks, stream);
-    if (!failed && w->f->run(w->handle, w->blocks, w->blocks, FORWARD) != 0)
-        failed = cudaErrorUnknown;
-    if (!failed)
-        failed = gck_peer_multiply(&w->matrix, w->points, w->pairs, w->spectra, w->blocks, stream);
-    if (!failed && w->f->run(w->handle, w->blocks, w->blocks, INVERSE) != 0)
-        failed = cudaErrorUnknown;
-    if (!failed)
-        failed = gck_peer_scatter(&w->matrix, w->points, w->hop, w->pairs, w->blocks, stream);
-    return failed;
+/* Returns the CUDA status for a status of cuFFT. */
+static cudaError_t status_of(int cufft_status) {
+    return cufft_status ? cudaErrorUnknown : cudaSuccess;
 }
 
-/* The responses' spectra, by the library too. */
-static void make_spectra(gc_cuda_stage *s, work *w, const gpuconv_ir *ir) {
+static cudaError_t convolve(void *context, cudaStream_t stream) {
+    convolution *c = context;
+    float2 *blocks = c->blocks.blocks;
+    cudaError_t err = gck_reference_gather(&c->matrix, &c->blocks, stream);
+    GC_CUDA_TRY(err, status_of(c->f->run(c->handle, blocks, blocks, FORWARD)));
+    GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, &c->blocks, c->spectra, stream));
+    GC_CUDA_TRY(err, status_of(c->f->run(c->handle, blocks, blocks, INVERSE)));
+    return GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, &c->blocks, stream));
+}
+
+/* Computes the spectra of the response, also by cuFFT. */
+static void make_spectra(gc_cuda_timer *t, convolution *c, const gpuconv_ir *ir) {
     int handle;
-    float2 *host = gc_calloc(ir->planes * w->points, sizeof *host);
+    cudaError_t *err = &t->resources.err;
+    const int64_t points = c->blocks.points;
+    float2 *host = gc_calloc(ir->planes * points, sizeof *host);
     if (!host) {
-        s->failed = cudaErrorMemoryAllocation;
+        *err = cudaErrorMemoryAllocation;
         return;
     }
     for (int p = 0; p < ir->planes; p++)
         for (int64_t k = 0; k < ir->frames; k++)
-            host[p * w->points + k].x = gc_ir_plane(ir, p)[k] / (float)w->points;
-    if (!s->failed)
-        s->failed =
-            cudaMemcpy(w->spectra, host, (size_t)(ir->planes * w->points) * sizeof *host, cudaMemcpyHostToDevice);
+            host[p * points + k].x = gc_ir_plane(ir, p)[k] / (float)points;
+    gc_cuda_timer_copy(t, c->spectra, host, ir->planes * points * (int64_t)sizeof *host, cudaMemcpyHostToDevice);
     free(host);
-    if (s->failed || w->f->plan(&handle, (int)w->points, C2C, ir->planes) != 0)
+    if (*err || c->f->plan(&handle, (int)points, C2C, ir->planes) != 0)
         return;
-    if (w->f->stream(handle, s->stream) != 0 || w->f->run(handle, w->spectra, w->spectra, FORWARD) != 0)
-        s->failed = cudaErrorUnknown;
-    w->f->destroy(handle);
+    *err = status_of(c->f->stream(handle, t->stream));
+    GC_CUDA_TRY(*err, status_of(c->f->run(handle, c->spectra, c->spectra, FORWARD)));
+    c->f->destroy(handle);
 }
 
-/* All runs at one size; false: no memory for it. Seconds and samples are those of the quickest size so far. */
-static bool time_size(const cufft *f, const gpuconv_plan *plan, int64_t points, const float *const *in, int64_t frames,
-                      float *const *out, int runs, double *seconds, double *least) {
-    const gpuconv_ir *ir = plan->ir;
-    double times[64], sum = 0;
-    gc_cuda_stage s;
-    gc_cuda_stage_init(&s, plan->device.number);
-    work w = {.f = f, .points = points, .hop = points - ir->frames + 1};
-    w.pairs = (frames + 2 * w.hop - 1) / (2 * w.hop);
-    int64_t whole = w.pairs * 2 * w.hop, stride = points + whole;
+/* Uploads the route of each output. */
+static const gck_route *upload_routes(gc_cuda_timer *t, const gpuconv_ir *ir) {
     gck_route *route = gc_calloc(ir->outputs, sizeof *route);
-    float *samples = gc_cuda_stage_take(&s, ir->inputs * stride * 4, 0);
-    float *result = gc_cuda_stage_take(&s, ir->outputs * whole * 4, 0xff);
-    gck_route *routes = gc_cuda_stage_take(&s, ir->outputs * (int64_t)sizeof *route, 0);
-    w.blocks = gc_cuda_stage_take(&s, ir->outputs * w.pairs * points * 8, 0);
-    w.spectra = gc_cuda_stage_take(&s, ir->planes * points * 8, 0);
+    if (!route)
+        GC_CUDA_TRY(t->resources.err, cudaErrorMemoryAllocation);
     for (int o = 0; route && o < ir->outputs; o++)
         route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
-    if (!s.failed && route)
-        s.failed = cudaMemcpy(routes, route, (size_t)ir->outputs * sizeof *route, cudaMemcpyHostToDevice);
-    for (int c = 0; c < ir->inputs && !s.failed; c++)
-        s.failed = cudaMemcpy(samples + c * stride + points, in[c], (size_t)frames * 4, cudaMemcpyHostToDevice);
-    w.matrix = (gck_matrix){.in = samples + points,
+    const gck_route *device = gc_cuda_upload(&t->resources, route, ir->outputs * (int64_t)sizeof *route);
+    free(route);
+    return device;
+}
+
+/* Measures one size, and stores times and samples if it is the fastest so far. Returns false if it failed, usually
+ * because the device has too little memory. */
+static bool time_size(measurement *m, const cufft *f, int64_t points) {
+    const gpuconv_ir *ir = m->plan->ir;
+    double times[RUNS_MAX], sum = 0;
+    gc_cuda_timer t;
+    gc_cuda_timer_init(&t, m->plan->device.number);
+    convolution c = {.f = f, .blocks = {.points = points, .hop = points - ir->frames + 1}};
+    c.blocks.pairs = (m->frames + 2 * c.blocks.hop - 1) / (2 * c.blocks.hop);
+    int64_t length = c.blocks.pairs * 2 * c.blocks.hop, stride = points + length;
+    float *samples = gc_cuda_timer_memory(&t, ir->inputs * stride * 4, 0);
+    float *result = gc_cuda_timer_memory(&t, ir->outputs * length * 4, 0xff);
+    c.blocks.blocks = gc_cuda_timer_memory(&t, ir->outputs * c.blocks.pairs * points * 8, 0);
+    c.spectra = gc_cuda_timer_memory(&t, ir->planes * points * 8, 0);
+    for (int i = 0; i < ir->inputs && !t.resources.err; i++)
+        gc_cuda_timer_copy(&t, samples + i * stride + points, m->in[i], m->frames * 4, cudaMemcpyHostToDevice);
+    c.matrix = (gck_matrix){.in = t.resources.err ? NULL : samples + points,
                             .out = result,
                             .in_stride = stride,
-                            .out_stride = whole,
+                            .out_stride = length,
                             .inputs = ir->inputs,
                             .outputs = ir->outputs,
                             .single = 1,
-                            .route = routes};
-    bool planned = !s.failed && route && f->plan(&w.handle, (int)points, C2C, (int)(ir->outputs * w.pairs)) == 0;
+                            .route = upload_routes(&t, ir)};
+    bool planned = !t.resources.err && f->plan(&c.handle, (int)points, C2C, (int)(ir->outputs * c.blocks.pairs)) == 0;
     if (planned) {
-        if (f->stream(w.handle, s.stream) != 0)
-            s.failed = cudaErrorUnknown;
-        make_spectra(&s, &w, ir);
-        gc_cuda_stage_time(&s, convolve, &w, runs, times);
-        for (int r = 0; r < runs; r++)
+        t.resources.err = status_of(f->stream(c.handle, t.stream));
+        make_spectra(&t, &c, ir);
+        gc_cuda_timer_run(&t, convolve, &c, m->runs, times);
+        for (int r = 0; r < m->runs && !t.resources.err; r++)
             sum += times[r];
-        if (!s.failed && sum < *least) {
-            *least = sum;
-            memcpy(seconds, times, (size_t)runs * sizeof *seconds);
-            for (int o = 0; o < ir->outputs && !s.failed; o++)
-                s.failed = cudaMemcpy(out[o], result + o * whole, (size_t)frames * 4, cudaMemcpyDeviceToHost);
+        if (!t.resources.err && sum < m->best) {
+            m->best = sum;
+            memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
+            for (int o = 0; o < ir->outputs; o++)
+                gc_cuda_timer_copy(&t, m->out[o], result + o * length, m->frames * 4, cudaMemcpyDeviceToHost);
         }
-        f->destroy(w.handle);
+        f->destroy(c.handle);
     }
-    free(route);
-    gpuconv_error ignored;
-    return gc_cuda_stage_end(&s, &ignored) == GPUCONV_OK && planned;
+    return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && planned;
 }
 
-gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                            int runs, double *seconds, char name[64], gpuconv_error *error) {
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                      float *const *out, int runs, double *seconds, char name[64],
+                                      gpuconv_error *error) {
     cufft f = {0};
     if (plan->ir->routes != plan->ir->outputs)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "the comparison with cuFFT knows one route an output only");
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "the comparison with cuFFT supports only one route per output");
     if (!open_library(&f)) {
         if (f.library)
             dlclose(f.library);
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "cuFFT is not installed");
     }
-    int64_t points = 1024, best = 0;
-    double least = HUGE_VAL;
+    measurement m = {plan, in, frames, out, runs, seconds, HUGE_VAL};
+    int64_t points = 1024, best_points = 0;
     while (points < 2 * plan->ir->frames)
         points *= 2;
-    for (int k = 0; k < 5; k++, points *= 2) {
-        double before = least;
-        if (!time_size(&f, plan, points, in, frames, out, runs, seconds, &least))
+    for (int k = 0; k < SIZES; k++, points *= 2) {
+        double previous = m.best;
+        if (!time_size(&m, &f, points))
             break;
-        best = least < before ? points : best;
+        best_points = m.best < previous ? points : best_points;
     }
     dlclose(f.library);
-    snprintf(name, 64, "cuFFT overlap-save, %lld points", (long long)best);
-    return best ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT ran at no size");
+    snprintf(name, 64, "cuFFT overlap-save, %lld points", (long long)best_points);
+    return best_points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
 }

@@ -1,38 +1,40 @@
-/* Timing on the device: memory, a stream and events that are given back together, and the first failure kept. */
+/* Timing of work on the device: a stream, events and memory that are released together, and the first error. */
 #ifndef GC_CUDA_CUDA_TIME_PLAN_H
 #define GC_CUDA_CUDA_TIME_PLAN_H
 
 #include "cuda_convolver.h"
 
-enum { GC_CUDA_PIECES = 8 };
-
-typedef struct gc_cuda_stage {
-    cudaError_t failed; /* once set, the functions below do nothing */
+typedef struct gc_cuda_timer {
+    gc_cuda_resources resources; /* once resources.err is set, the functions below do nothing */
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    void *piece[GC_CUDA_PIECES];
-    int pieces;
-} gc_cuda_stage;
+} gc_cuda_timer;
 
-gpuconv_status gc_cuda_stage_init(gc_cuda_stage *stage, int device);
+void gc_cuda_timer_init(gc_cuda_timer *timer, int device);
 
-/* Device memory with all bytes `fill`, the stage's own; NULL once anything has failed. */
-void *gc_cuda_stage_take(gc_cuda_stage *stage, int64_t bytes, int fill);
+/* Allocates device memory, all bytes `fill`, that gc_cuda_timer_end releases. Returns NULL after an error. */
+void *gc_cuda_timer_memory(gc_cuda_timer *timer, int64_t bytes, int fill);
 
-/* Seconds of a launch, `runs` times, each the mean of a row of them. */
-void gc_cuda_stage_time(gc_cuda_stage *stage, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,
-                        int runs, double *seconds);
+/* Copies `bytes` between host and device memory. */
+void gc_cuda_timer_copy(gc_cuda_timer *timer, void *to, const void *from, int64_t bytes, enum cudaMemcpyKind kind);
 
-gpuconv_status gc_cuda_stage_end(gc_cuda_stage *stage, gpuconv_error *error);
+/* Measures `launch` after warming up: seconds[run] is the mean of a row of launches. */
+void gc_cuda_timer_run(gc_cuda_timer *timer, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,
+                       int runs, double *seconds);
 
-/* See gc_backend. */
+/* Releases everything.
+ * @return GPUCONV_ERROR_DEVICE with a message if there was an error since gc_cuda_timer_init */
+gpuconv_status gc_cuda_timer_end(gc_cuda_timer *timer, gpuconv_error *error);
+
+/* Entries of gc_backend. */
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
-gpuconv_status gc_cuda_ceilings(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
+gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                             gpuconv_error *error);
 gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                              int runs, double *seconds, gpuconv_error *error);
-gpuconv_status gc_cuda_peer(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                            int runs, double *seconds, char name[64], gpuconv_error *error);
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                      float *const *out, int runs, double *seconds, char name[64],
+                                      gpuconv_error *error);
 
 #endif

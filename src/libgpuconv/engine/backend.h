@@ -57,12 +57,12 @@ typedef struct gc_measurement {
 } gc_measurement;
 
 /* What a processor can do at most, measured. */
-typedef struct gc_ceilings {
+typedef struct gc_peak_rates {
     double arithmetic;                           /* fused multiply-adds in a loop: operations a second, two each */
     double copy;                                 /* bytes read and written a second, of data beyond any cache */
     double launch;                               /* seconds that starting an empty piece of work takes */
     double to_device, from_device, both_at_once; /* bytes a second each way; 0: there is no bus */
-} gc_ceilings;
+} gc_peak_rates;
 
 typedef struct gc_state gc_state;
 
@@ -90,7 +90,7 @@ typedef struct gc_backend {
     void (*free)(gc_state *state);
 
     /* For benchmarks: what the processor of `config` can do at most. DEVICE, MEMORY. */
-    gpuconv_status (*ceilings)(const gpuconv_config *config, gc_ceilings *ceilings, gpuconv_error *error);
+    gpuconv_status (*peak_rates)(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 
     /* For benchmarks: copying so many bytes to another place where it computes, as seconds[run]: the least that a
      * convolution of them can take. DEVICE, MEMORY. */
@@ -104,8 +104,8 @@ typedef struct gc_backend {
 
     /* The same by the library that others use there, at the best of its sizes; `name` says which. UNSUPPORTED where it
      * is not installed. */
-    gpuconv_status (*peer)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                           int runs, double *seconds, char name[64], gpuconv_error *error);
+    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error);
 
     /* Fills the processor's share of *costs, its name too, in a few seconds. DEVICE, MEMORY. */
     gpuconv_status (*calibrate)(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);

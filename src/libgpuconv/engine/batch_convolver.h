@@ -9,22 +9,22 @@
 #include "libgpuconv/dsp/pcm.h"
 
 /* One channel in a lane's input or output: sample n is the n step-th from byte `at` on, a multiple of its size. */
-typedef struct gc_lane_samples {
+typedef struct gc_batch_samples {
     int64_t at;
     gc_pcm format;
     int step;
-} gc_lane_samples;
+} gc_batch_samples;
 
 /* `frames` frames of a channel, and its result of frames + taps_count - 1. */
-typedef struct gc_lane_item {
-    gc_lane_samples in, out;
+typedef struct gc_batch_item {
+    gc_batch_samples in, out;
     int64_t frames, taps_count;
     const float *taps; /* where the device reads them; NULL: in the lane's input, */
     int64_t taps_at;   /* from this byte on, a multiple of 16 */
     int64_t clipped;   /* found by `finish`: samples that did not fit an output of integers */
-} gc_lane_item;
+} gc_batch_item;
 
-typedef struct gc_lane gc_lane;
+typedef struct gc_batch_slot gc_batch_slot;
 
 typedef struct gc_batch_backend {
     /* Up to so many taps samples come and go as files store them, beyond that they go as floats; 0: channels are
@@ -38,23 +38,23 @@ typedef struct gc_batch_backend {
     gpuconv_status (*wake)(int device, gpuconv_error *error);
 
     /* Lanes that a worker is to have, so that it fills one while another convolves; it gets along with one. */
-    int lanes;
+    int slots;
 
     /* A lane with room for so many bytes each way and so many items. DEVICE, MEMORY (here or on the device). */
-    gpuconv_status (*lane)(int device, int64_t bytes, int items, gc_lane **lane, gpuconv_error *error);
+    gpuconv_status (*new_slot)(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error);
 
-    /* Whether the lane is to do a file of so many frames through `ir`, and do so until the next question: it plans as
+    /* Whether the slot is to do a file of so many frames through `ir`, and do so until the next question: it plans as
      * an engine does, so that the bytes are the same. NULL: always. */
-    bool (*suits)(gc_lane *lane, const gpuconv_ir *ir, int64_t frames);
-    void *(*in)(gc_lane *lane); /* host memory */
-    const void *(*out)(gc_lane *lane);
+    bool (*suits)(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames);
+    void *(*in)(gc_batch_slot *slot); /* host memory */
+    const void *(*out)(gc_batch_slot *slot);
 
     /* Begins to convolve. DEVICE, MEMORY. */
-    gpuconv_status (*begin)(gc_lane *lane, const gc_lane_item *items, int count, int64_t in_bytes, int64_t out_bytes,
-                            gpuconv_error *error);
+    gpuconv_status (*begin)(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
+                            int64_t out_bytes, gpuconv_error *error);
     /* Waits for what was begun with these items: results stand in `out`, counts in the items. DEVICE. */
-    gpuconv_status (*finish)(gc_lane *lane, gc_lane_item *items, int count, gpuconv_error *error);
-    void (*free)(gc_lane *lane);
+    gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
+    void (*free)(gc_batch_slot *slot);
 
     /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own
      * response, from memory of the device to memory of the device, all devices at once. seconds[run]: one such batch, a

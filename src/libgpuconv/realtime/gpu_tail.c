@@ -16,8 +16,8 @@ enum { PERIOD = GC_RT_REMOTE_PERIOD, OUT_RING = 4 * GC_RT_LEAD };
 static const double patience = 0.2; /* seconds */
 
 struct gc_rt_remote {
-    const gc_bank_backend *backend;
-    gc_bank *bank;
+    const gc_filter_bank_backend *backend;
+    gc_filter_bank *bank;
     gpuconv_ir *ir;
     gc_rt_input input;
     float *in;  /* routes x PERIOD, pinned */
@@ -99,7 +99,7 @@ void gc_rt_remote_free(gc_rt_remote *r) {
     free(r);
 }
 
-gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_bank_backend *backend, int device,
+gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
                                 const gc_rt_input *input, gc_rt_remote **remote, gpuconv_error *error) {
     *remote = NULL;
     gc_rt_remote *r = gc_calloc(1, sizeof *r);
@@ -110,12 +110,12 @@ gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_bank
     r->input = *input;
     r->pause.tv_nsec = (long)(1e9 * PERIOD / rate / 4);
     r->late_most = (int64_t)(patience * rate);
-    gc_bank_config config = {.channels = ir->routes,
-                             .block = PERIOD,
-                             .taps = ir->frames - GC_RT_LEAD,
-                             .device = device,
-                             .response = response,
-                             .context = r->ir};
+    gc_filter_bank_config config = {.channels = ir->routes,
+                                    .block = PERIOD,
+                                    .taps = ir->frames - GC_RT_LEAD,
+                                    .device = device,
+                                    .response = response,
+                                    .context = r->ir};
     gpuconv_status status = backend->open(&config, &r->bank, error);
     if (!status) {
         r->in = backend->pin(r->bank, (int64_t)ir->routes * PERIOD);

@@ -28,7 +28,7 @@ typedef struct gc_rt_input {
 } gc_rt_input;
 
 /* For the taps of `ir`, which has more, from GC_RT_LEAD on. DEVICE, MEMORY, as the bank says. */
-gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_bank_backend *backend, int device,
+gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
                                 const gc_rt_input *input, gc_rt_remote **remote, gpuconv_error *error);
 void gc_rt_remote_free(gc_rt_remote *remote);
 

@@ -339,7 +339,8 @@ static gpuconv_status delayed(const gpuconv_realtime *r, const gpuconv_ir *ir, g
 }
 
 gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
-                               const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
+                               const gc_filter_bank_backend *backend, gpuconv_realtime **realtime,
+                               gpuconv_error *error) {
     *realtime = NULL;
     gpuconv_realtime_config chosen = *config;
     chosen.rate = chosen.rate != 0 ? chosen.rate : 48000;
@@ -398,12 +399,12 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
 gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
                                     gpuconv_realtime **realtime, gpuconv_error *error) {
     *realtime = NULL;
-    const gc_bank_backend *backend = NULL;
+    const gc_filter_bank_backend *backend = NULL;
     if ((unsigned)config->backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config->backend);
     if (config->backend == GPUCONV_BACKEND_CUDA) {
 #ifdef GPUCONV_WITH_CUDA
-        backend = &gc_bank_cuda;
+        backend = &gc_filter_bank_cuda;
 #else
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
 #endif

@@ -6,6 +6,7 @@
 
 /* As gpuconv_realtime_new; backend NULL: everything on the CPU. */
 gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
-                               const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error);
+                               const gc_filter_bank_backend *backend, gpuconv_realtime **realtime,
+                               gpuconv_error *error);
 
 #endif

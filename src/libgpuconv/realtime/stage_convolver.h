@@ -18,7 +18,7 @@ typedef struct gc_rt_convolver gc_rt_convolver;
 
 /* What a tail on a GPU takes; backend NULL: none, everything on the CPU. */
 typedef struct gc_rt_far {
-    const gc_bank_backend *backend;
+    const gc_filter_bank_backend *backend;
     int device;
 } gc_rt_far;
 

@@ -1,0 +1,20 @@
+/* Discovery of CUDA devices, and messages about them. */
+#ifndef GC_CUDA_CUDA_DEVICE_H
+#define GC_CUDA_CUDA_DEVICE_H
+
+#include "gpuconv.h"
+
+#include <cuda_runtime_api.h>
+
+/* Returns the number of CUDA devices; 0 with the reason in *error. Creates no context. */
+int gc_cuda_count_devices(gpuconv_error *error);
+
+/* Stores `wanted` in *device, or, if it is negative, the number of the device with the most multiprocessors.
+ * @return GPUCONV_ERROR_DEVICE if there is no such device or no usable device */
+gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *error);
+
+/* Stores the text of `err` on a device in *error and clears the runtime's last error.
+ * @return GPUCONV_ERROR_DEVICE, or GPUCONV_OK if `err` is cudaSuccess */
+gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err);
+
+#endif

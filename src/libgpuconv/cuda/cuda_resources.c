@@ -1,0 +1,133 @@
+/* CUDA resources that are released together. */
+#include "cuda_resources.h"
+
+#include "libgpuconv/core/memory.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef enum resource_kind { STREAM, EVENT, GRAPH, DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY } resource_kind;
+
+typedef struct gc_cuda_resource {
+    resource_kind kind;
+    void *handle;
+} gc_cuda_resource;
+
+void gc_cuda_resources_init(gc_cuda_resources *r, int device) {
+    *r = (gc_cuda_resources){.device = device};
+    r->err = cudaSetDevice(device);
+}
+
+/* Makes room for one more entry of the list. Returns false if there was an error, now or before. */
+static bool reserve(gc_cuda_resources *r) {
+    if (!r->err && r->count == r->capacity) {
+        int capacity = r->capacity ? 2 * r->capacity : 16;
+        gc_cuda_resource *list = realloc(r->list, (size_t)capacity * sizeof *list);
+        if (!list) {
+            r->err = cudaErrorMemoryAllocation;
+        } else {
+            r->list = list;
+            r->capacity = capacity;
+        }
+    }
+    return !r->err;
+}
+
+/* Adds a resource that `err` says was created. Returns it, or NULL after an error. */
+static void *add(gc_cuda_resources *r, resource_kind kind, void *handle) {
+    if (r->err)
+        return NULL;
+    r->list[r->count++] = (gc_cuda_resource){kind, handle};
+    return handle;
+}
+
+cudaStream_t gc_cuda_stream(gc_cuda_resources *r) {
+    cudaStream_t stream = NULL;
+    if (reserve(r))
+        r->err = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    return add(r, STREAM, stream);
+}
+
+cudaEvent_t gc_cuda_event(gc_cuda_resources *r, unsigned flags) {
+    cudaEvent_t event = NULL;
+    if (reserve(r))
+        r->err = cudaEventCreateWithFlags(&event, flags);
+    return add(r, EVENT, event);
+}
+
+cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *r, cudaGraph_t graph) {
+    cudaGraphExec_t instance = NULL;
+    if (reserve(r))
+        r->err = cudaGraphInstantiate(&instance, graph, 0);
+    return add(r, GRAPH, instance);
+}
+
+void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
+    void *p = NULL;
+    if (reserve(r))
+        r->err = cudaMalloc(&p, (size_t)gc_max(bytes, 1));
+    r->device_bytes += r->err ? 0 : bytes;
+    return add(r, DEVICE_MEMORY, p);
+}
+
+void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
+    void *p = gc_cuda_memory(r, bytes);
+    GC_CUDA_TRY(r->err, cudaMemcpy(p, from, (size_t)bytes, cudaMemcpyHostToDevice));
+    return r->err ? NULL : p;
+}
+
+void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
+    void *p = NULL;
+    if (reserve(r))
+        r->err = cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable);
+    return add(r, PINNED_MEMORY, p);
+}
+
+void *gc_cuda_registered(gc_cuda_resources *r, int64_t bytes) {
+    void *p = reserve(r) ? gc_calloc(bytes, 1) : NULL;
+    if (!r->err && !p)
+        r->err = cudaErrorMemoryAllocation;
+    GC_CUDA_TRY(r->err, cudaHostRegister(p, (size_t)bytes, cudaHostRegisterDefault));
+    if (r->err)
+        free(p);
+    return add(r, REGISTERED_MEMORY, p);
+}
+
+static void release(const gc_cuda_resource *resource) {
+    switch (resource->kind) {
+    case STREAM:
+        cudaStreamDestroy(resource->handle);
+        break;
+    case EVENT:
+        cudaEventDestroy(resource->handle);
+        break;
+    case GRAPH:
+        cudaGraphExecDestroy(resource->handle);
+        break;
+    case DEVICE_MEMORY:
+        cudaFree(resource->handle);
+        break;
+    case PINNED_MEMORY:
+        cudaFreeHost(resource->handle);
+        break;
+    case REGISTERED_MEMORY:
+        cudaHostUnregister(resource->handle);
+        free(resource->handle);
+        break;
+    }
+}
+
+void gc_cuda_resources_free(gc_cuda_resources *r) {
+    if (r->count > 0)
+        cudaSetDevice(r->device);
+    for (int i = 0; i < r->count; i++)
+        if (r->list[i].kind == STREAM) /* work in flight must not access memory that is released */
+            cudaStreamSynchronize(r->list[i].handle);
+    while (r->count > 0)
+        release(&r->list[--r->count]);
+    free(r->list);
+    r->list = NULL;
+    r->capacity = 0;
+    if (r->err)
+        (void)cudaGetLastError();
+}

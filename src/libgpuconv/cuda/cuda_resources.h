@@ -1,0 +1,54 @@
+/*
+ * CUDA resources that are released together, and checks of CUDA calls.
+ *
+ * A gc_cuda_resources owns streams, events, graphs and memory of one device. It keeps the first error: once `err` is
+ * set, the functions that create resources do nothing and return NULL, so that a caller creates everything and then
+ * checks `err` once. For one thread at a time.
+ */
+#ifndef GC_CUDA_CUDA_RESOURCES_H
+#define GC_CUDA_CUDA_RESOURCES_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+/* Evaluates `call` and stores its status in `err`, unless `err` already holds an error. */
+#define GC_CUDA_TRY(err, call) ((err) = (err) ? (err) : (call))
+
+struct gc_cuda_resource;
+
+typedef struct gc_cuda_resources {
+    int device;
+    cudaError_t err;
+    int64_t device_bytes; /* of device memory */
+    int count, capacity;
+    struct gc_cuda_resource *list;
+} gc_cuda_resources;
+
+/* Makes an empty set of resources and makes `device` the thread's current device. */
+void gc_cuda_resources_init(gc_cuda_resources *resources, int device);
+
+cudaStream_t gc_cuda_stream(gc_cuda_resources *resources);
+
+/* flags: as of cudaEventCreateWithFlags. */
+cudaEvent_t gc_cuda_event(gc_cuda_resources *resources, unsigned flags);
+
+/* Instantiates a graph; the caller keeps `graph`. */
+cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *resources, cudaGraph_t graph);
+
+/* Allocates device memory, not initialised. */
+void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
+
+/* Allocates device memory and copies `from` (host memory) there; `from` may be freed afterwards. */
+void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
+
+/* Allocates page-locked host memory. */
+void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
+
+/* Allocates zeroed host memory in huge pages and page-locks it, which takes a fraction of the time of gc_cuda_pinned
+ * for large blocks. */
+void *gc_cuda_registered(gc_cuda_resources *resources, int64_t bytes);
+
+/* Waits for all streams and releases everything; clears the runtime's last error if there was one. `err` remains. */
+void gc_cuda_resources_free(gc_cuda_resources *resources);
+
+#endif
