@@ -78,46 +78,46 @@ int64_t elements(const gc_lab_run *run) {
 } // namespace
 
 LAB_LAUNCHER(gck_coalescing_across) {
-    across<<<pieces(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                    elements(run));
+    across<<<ceil_div(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                      buffer<float>(run, 1), elements(run));
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_down) {
-    down<<<pieces(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                  run->size[0], run->size[1]);
+    down<<<ceil_div(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                    run->size[0], run->size[1]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_turned) {
-    turned<<<dim3(pieces(run->size[1], TILE), pieces(run->size[0], TILE)), dim3(TILE, ROWS), 0, stream(run)>>>(
+    turned<<<dim3(ceil_div(run->size[1], TILE), ceil_div(run->size[0], TILE)), dim3(TILE, ROWS), 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<float>(run, 1), run->size[0], run->size[1]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_strided) {
-    strided<<<pieces(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                     elements(run), run->parameter);
+    strided<<<ceil_div(elements(run), BLOCK), BLOCK, 0, stream(run)>>>(
+        buffer<const float>(run, 0), buffer<float>(run, 1), elements(run), run->parameter);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_shifted) {
     int64_t n = elements(run), offset = run->parameter % n;
-    shifted<<<pieces(n, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1), n,
-                                                         (int)offset);
+    shifted<<<ceil_div(n, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1), n,
+                                                           (int)offset);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_three) {
     int64_t n = elements(run);
-    vectors<3, float3><<<pieces(n / 3 + n % 3, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
-                                                                                buffer<float>(run, 1), n);
+    vectors<3, float3><<<ceil_div(n / 3 + n % 3, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                                  buffer<float>(run, 1), n);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_coalescing_four) {
     int64_t n = elements(run);
-    vectors<4, float4><<<pieces(n / 4 + n % 4, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
-                                                                                buffer<float>(run, 1), n);
+    vectors<4, float4><<<ceil_div(n / 4 + n % 4, BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                                  buffer<float>(run, 1), n);
     return cudaGetLastError();
 }

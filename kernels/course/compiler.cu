@@ -62,14 +62,14 @@ __global__ void fast(const float *__restrict__ x, float *__restrict__ y, int64_t
 }
 
 int filter(void (*kernel)(const float *, const float *, float *, int64_t), const gc_lab_run *run) {
-    kernel<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
+    kernel<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<const float>(run, 1), buffer<float>(run, 2), run->size[0]);
     return (int)cudaGetLastError();
 }
 
 int formula(void (*kernel)(const float *, float *, int64_t), const gc_lab_run *run) {
-    kernel<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 2),
-                                                                   run->size[0]);
+    kernel<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 2),
+                                                                     run->size[0]);
     return (int)cudaGetLastError();
 }
 

@@ -117,7 +117,7 @@ study study_of(const gc_lab_run *run) {
 
 /* The parameter is blocks x 2048 + threads; 0 is a thread an output. */
 dim3 grid_of(const gc_lab_run *run) {
-    return run->parameter ? run->parameter / 2048 : pieces(run->size[0], SPREAD);
+    return run->parameter ? run->parameter / 2048 : ceil_div(run->size[0], SPREAD);
 }
 
 dim3 block_of(const gc_lab_run *run) {
@@ -148,7 +148,7 @@ LAB_LAUNCHER(gck_convolution_double) {
 LAB_LAUNCHER(gck_convolution_tile) {
     study s = study_of(run);
     s.count = (int)run->count[1]; /* with the zeros up to a multiple of 32 */
-    tile<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(s, buffer<float>(run, 2));
+    tile<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(s, buffer<float>(run, 2));
     return cudaGetLastError();
 }
 
@@ -160,13 +160,13 @@ LAB_LAUNCHER(gck_convolution_unrolled) {
 LAB_FACTS(gck_convolution_unrolled_facts) {
     switch (run->parameter) {
     case 4:
-        return facts_of(unrolled<4>, BLOCK, 0, facts);
+        return kernel_facts(unrolled<4>, BLOCK, 0, facts);
     case 8:
-        return facts_of(unrolled<8>, BLOCK, 0, facts);
+        return kernel_facts(unrolled<8>, BLOCK, 0, facts);
     case 16:
-        return facts_of(unrolled<16>, BLOCK, 0, facts);
+        return kernel_facts(unrolled<16>, BLOCK, 0, facts);
     default:
-        return facts_of(unrolled<32>, BLOCK, 0, facts);
+        return kernel_facts(unrolled<32>, BLOCK, 0, facts);
     }
 }
 

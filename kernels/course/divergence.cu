@@ -87,25 +87,25 @@ __global__ void two_points(const float2 *in, float2 *out, int64_t n) {
 } // namespace
 
 LAB_LAUNCHER(gck_polar_branches) {
-    branches<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                     run->size[0]);
+    branches<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                       buffer<float>(run, 1), run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_polar_straight) {
-    straight<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                     run->size[0]);
+    straight<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                       buffer<float>(run, 1), run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_polar_fast) {
-    fast<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
-                                                                 run->size[0]);
+    fast<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
+                                                                   run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_polar_two_points) {
-    two_points<<<pieces(run->size[0], 2 * BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0),
-                                                                           buffer<float2>(run, 1), run->size[0]);
+    two_points<<<ceil_div(run->size[0], 2 * BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0),
+                                                                             buffer<float2>(run, 1), run->size[0]);
     return cudaGetLastError();
 }

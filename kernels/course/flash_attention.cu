@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(SIDE *SIDE)
 
 LAB_LAUNCHER(gck_attention_three) {
     const int64_t tokens = run->size[0];
-    const unsigned across = pieces(tokens, SQUARE);
+    const unsigned across = ceil_div(tokens, SQUARE);
     float *s = buffer<float>(run, 4);
     for (int64_t h = 0; h < run->size[1]; h++) {
         const int64_t at = h * tokens * D;
@@ -210,10 +210,10 @@ LAB_LAUNCHER(gck_attention_three) {
 
 LAB_LAUNCHER(gck_attention_online) {
     const int shared = (3 * KEYS * ROW + QUERIES * P_ROW) * (int)sizeof(float);
-    cudaError_t failed = cudaFuncSetAttribute(online, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (failed)
-        return failed;
-    online<<<dim3(pieces(run->size[0], QUERIES), (unsigned)run->size[1]), SIDE * SIDE, shared, stream(run)>>>(
+    cudaError_t err = cudaFuncSetAttribute(online, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (err)
+        return err;
+    online<<<dim3(ceil_div(run->size[0], QUERIES), (unsigned)run->size[1]), SIDE * SIDE, shared, stream(run)>>>(
         buffer<const float>(run, 0), buffer<const float>(run, 1), buffer<const float>(run, 2), buffer<float>(run, 3),
         run->size[0]);
     return cudaGetLastError();

@@ -202,14 +202,14 @@ LAB_LAUNCHER(gck_attention_wgmma) {
     const cuuint64_t size[3] = {D, (cuuint64_t)run->size[0], (cuuint64_t)run->size[1]};
     const cuuint64_t strides[2] = {D * 2, (cuuint64_t)run->size[0] * D * 2};
     const cuuint32_t box[3] = {64, 128, 1};
-    int failed = 0;
-    for (int i = 0; !failed && i < 3; i++)
-        failed = tma::describe(&map[i], run->buffer[i], 3, size, strides, box);
-    if (!failed)
-        failed = cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-    if (failed)
-        return failed;
-    attention<<<dim3(pieces(run->size[0], QUERIES), (unsigned)run->size[1]), THREADS, SHARED, stream(run)>>>(
+    int err = 0;
+    for (int i = 0; !err && i < 3; i++)
+        err = tma::describe(&map[i], run->buffer[i], 3, size, strides, box);
+    if (!err)
+        err = cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    if (err)
+        return err;
+    attention<<<dim3(ceil_div(run->size[0], QUERIES), (unsigned)run->size[1]), THREADS, SHARED, stream(run)>>>(
         map[0], map[1], map[2], buffer<float>(run, 3), run->size[0]);
     return cudaGetLastError();
 }

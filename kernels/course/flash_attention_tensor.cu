@@ -186,10 +186,10 @@ __global__ void __launch_bounds__(THREADS, 2)
 LAB_LAUNCHER(gck_attention_tensor) {
     if (run->capability < 80)
         return LAB_CANNOT;
-    cudaError_t failed = cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-    if (failed)
-        return failed;
-    attention<<<dim3(pieces(run->size[0], QUERIES), (unsigned)run->size[1]), THREADS, SHARED, stream(run)>>>(
+    cudaError_t err = cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    if (err)
+        return err;
+    attention<<<dim3(ceil_div(run->size[0], QUERIES), (unsigned)run->size[1]), THREADS, SHARED, stream(run)>>>(
         buffer<const half>(run, 0), buffer<const half>(run, 1), buffer<const half>(run, 2), buffer<float>(run, 3),
         (int)run->size[0]);
     return cudaGetLastError();
@@ -197,5 +197,5 @@ LAB_LAUNCHER(gck_attention_tensor) {
 
 LAB_FACTS(gck_attention_tensor_facts) {
     (void)run;
-    return facts_of(attention, THREADS, SHARED, facts);
+    return kernel_facts(attention, THREADS, SHARED, facts);
 }

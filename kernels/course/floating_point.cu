@@ -22,7 +22,7 @@ template <int KIND> __global__ void form(const float *x, const float *y, const f
 }
 
 template <int KIND> int launch(const gc_lab_run *run) {
-    form<KIND><<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
+    form<KIND><<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<const float>(run, 1), buffer<const float>(run, 2), buffer<float>(run, 3),
         run->size[0]);
     return (int)cudaGetLastError();

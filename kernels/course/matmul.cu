@@ -184,9 +184,9 @@ typedef void kernel(const float *, const float *, float *, product_size);
 
 int launch(kernel *k, dim3 grid, dim3 block, size_t shared, const gc_lab_run *run) {
     if (shared > 48 * 1024) {
-        cudaError_t failed = cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-        if (failed)
-            return failed;
+        cudaError_t err = cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+        if (err)
+            return err;
     }
     k<<<grid, block, shared, stream(run)>>>(buffer<const float>(run, 0), buffer<const float>(run, 1),
                                             buffer<float>(run, 2), size_of(run));
@@ -194,7 +194,7 @@ int launch(kernel *k, dim3 grid, dim3 block, size_t shared, const gc_lab_run *ru
 }
 
 dim3 grid_of(const gc_lab_run *run, int tile) {
-    return dim3(pieces(run->size[1], tile), pieces(run->size[0], tile));
+    return dim3(ceil_div(run->size[1], tile), ceil_div(run->size[0], tile));
 }
 
 } // namespace
@@ -220,7 +220,7 @@ LAB_LAUNCHER(gck_matmul_tiled) {
 }
 
 LAB_LAUNCHER(gck_matmul_registers) {
-    unsigned tiles = pieces(run->size[0], TILE_M) * pieces(run->size[1], TILE_N);
+    unsigned tiles = ceil_div(run->size[0], TILE_M) * ceil_div(run->size[1], TILE_N);
     bool quads = run->size[1] % 4 == 0;
     return launch(quads ? registers<true> : registers<false>, tiles, THREADS, sizeof(float) * STAGES * STAGE_FLOATS,
                   run);
@@ -228,5 +228,5 @@ LAB_LAUNCHER(gck_matmul_registers) {
 
 LAB_FACTS(gck_matmul_registers_facts) {
     (void)run;
-    return facts_of(registers<true>, THREADS, sizeof(float) * STAGES * STAGE_FLOATS, facts);
+    return kernel_facts(registers<true>, THREADS, sizeof(float) * STAGES * STAGE_FLOATS, facts);
 }

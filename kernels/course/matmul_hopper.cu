@@ -164,14 +164,14 @@ template <bool PAIR> int launch(const gc_lab_run *run) {
     const cuuint64_t size_a[2] = {(cuuint64_t)s.k, (cuuint64_t)s.m}, row_a = (cuuint64_t)s.k * 2;
     const cuuint64_t size_b[2] = {(cuuint64_t)s.n, (cuuint64_t)s.k}, row_b = (cuuint64_t)s.n * 2;
     const cuuint32_t box_a[2] = {TILE_K, TILE_M}, box_b[2] = {64, TILE_K};
-    int failed = tma::describe(&a, run->buffer[0], 2, size_a, &row_a, box_a);
-    if (!failed)
-        failed = tma::describe(&b, run->buffer[1], 2, size_b, &row_b, box_b);
-    if (!failed)
-        failed = cudaFuncSetAttribute(product<PAIR>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-    if (failed)
-        return failed;
-    const unsigned tiles = pieces(s.m, PAIR ? 2 * TILE_M : TILE_M) * pieces(s.n, TILE_N);
+    int err = tma::describe(&a, run->buffer[0], 2, size_a, &row_a, box_a);
+    if (!err)
+        err = tma::describe(&b, run->buffer[1], 2, size_b, &row_b, box_b);
+    if (!err)
+        err = cudaFuncSetAttribute(product<PAIR>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
+    if (err)
+        return err;
+    const unsigned tiles = ceil_div(s.m, PAIR ? 2 * TILE_M : TILE_M) * ceil_div(s.n, TILE_N);
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute cluster;
     cluster.id = cudaLaunchAttributeClusterDimension;
@@ -186,9 +186,9 @@ template <bool PAIR> int launch(const gc_lab_run *run) {
     int pairs = 0;
     config.gridDim = PAIR ? 2 : 1;
     if (PAIR)
-        failed = cudaOccupancyMaxActiveClusters(&pairs, product<PAIR>, &config);
-    if (failed)
-        return failed;
+        err = cudaOccupancyMaxActiveClusters(&pairs, product<PAIR>, &config);
+    if (err)
+        return err;
     const unsigned room = PAIR ? 2 * (unsigned)pairs : (unsigned)run->multiprocessors,
                    wanted = PAIR ? 2 * tiles : tiles;
     config.gridDim = room < wanted ? room : wanted;

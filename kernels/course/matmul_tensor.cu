@@ -161,11 +161,11 @@ template <typename Case> int launch(const gc_lab_run *run) {
     product_size s = size_of(run);
     bool quads = s.n % layout<Case>::QUAD == 0 && s.k % layout<Case>::QUAD == 0;
     auto kernel = quads ? product<Case, true> : product<Case, false>;
-    cudaError_t failed =
+    cudaError_t err =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)layout<Case>::BYTES);
-    if (failed)
-        return failed;
-    unsigned tiles = pieces(s.m, TILE_M) * pieces(s.n, TILE_N);
+    if (err)
+        return err;
+    unsigned tiles = ceil_div(s.m, TILE_M) * ceil_div(s.n, TILE_N);
     kernel<<<tiles, THREADS, layout<Case>::BYTES, stream(run)>>>(buffer<const T>(run, 0), buffer<const T>(run, 1),
                                                                  buffer<float>(run, 2), s);
     return cudaGetLastError();

@@ -30,7 +30,7 @@ LAB_LAUNCHER(gck_pinned_from) {
 }
 
 LAB_LAUNCHER(gck_pinned_mapped) {
-    through<<<course::pieces(run->size[0], 256), 256, 0, course::stream(run)>>>(
+    through<<<course::ceil_div(run->size[0], 256), 256, 0, course::stream(run)>>>(
         course::buffer<const float>(run, 0), course::buffer<float>(run, 1), run->size[0]);
     return (int)cudaGetLastError();
 }

@@ -90,38 +90,38 @@ cudaError_t zero(const gc_lab_run *run) {
 } // namespace
 
 LAB_LAUNCHER(gck_reduction_race) {
-    cudaError_t failed = zero(run);
-    race<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                 run->size[0]);
-    return failed ? failed : cudaGetLastError();
+    cudaError_t err = zero(run);
+    race<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                   run->size[0]);
+    return err ? err : cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_reduction_atomic) {
-    cudaError_t failed = zero(run);
-    atomic<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                   run->size[0]);
-    return failed ? failed : cudaGetLastError();
+    cudaError_t err = zero(run);
+    atomic<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                     run->size[0]);
+    return err ? err : cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_reduction_shared) {
-    cudaError_t failed = zero(run);
+    cudaError_t err = zero(run);
     shared<<<8 * run->multiprocessors, BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
                                                                 run->size[0]);
-    return failed ? failed : cudaGetLastError();
+    return err ? err : cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_reduction_shuffle) {
-    cudaError_t failed = zero(run);
+    cudaError_t err = zero(run);
     shuffle<<<8 * run->multiprocessors, BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
                                                                  run->size[0]);
-    return failed ? failed : cudaGetLastError();
+    return err ? err : cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_reduction_vector) {
-    cudaError_t failed = zero(run);
+    cudaError_t err = zero(run);
     vector<<<2 * run->multiprocessors, FAST_BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
                                                                      run->size[0]);
-    return failed ? failed : cudaGetLastError();
+    return err ? err : cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_reduction_cub) {

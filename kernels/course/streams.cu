@@ -27,18 +27,18 @@ LAB_LAUNCHER(gck_streams_pieces) {
         const size_t bytes = (size_t)count * sizeof(float);
         if (count == 0)
             continue;
-        cudaError_t failed = cudaMemcpyAsync(buffer<float>(run, 0) + from, (const float *)run->host[0] + from, bytes,
-                                             cudaMemcpyHostToDevice, stream(run, s));
-        if (failed)
-            return failed;
-        work<<<pieces(count, BLOCK), BLOCK, 0, stream(run, s)>>>(buffer<const float>(run, 0) + from,
-                                                                 buffer<float>(run, 1) + from, count);
-        failed = cudaGetLastError();
-        if (!failed)
-            failed = cudaMemcpyAsync((float *)run->host[1] + from, buffer<float>(run, 1) + from, bytes,
-                                     cudaMemcpyDeviceToHost, stream(run, s));
-        if (failed)
-            return failed;
+        cudaError_t err = cudaMemcpyAsync(buffer<float>(run, 0) + from, (const float *)run->host[0] + from, bytes,
+                                          cudaMemcpyHostToDevice, stream(run, s));
+        if (err)
+            return err;
+        work<<<ceil_div(count, BLOCK), BLOCK, 0, stream(run, s)>>>(buffer<const float>(run, 0) + from,
+                                                                   buffer<float>(run, 1) + from, count);
+        err = cudaGetLastError();
+        if (!err)
+            err = cudaMemcpyAsync((float *)run->host[1] + from, buffer<float>(run, 1) + from, bytes,
+                                  cudaMemcpyDeviceToHost, stream(run, s));
+        if (err)
+            return err;
     }
     return cudaSuccess;
 }
@@ -51,9 +51,9 @@ LAB_LAUNCHER(gck_streams_three) {
         const int which = part == 1 ? run->parameter - 1 : 0;
         work<<<(run->multiprocessors + 2) / 3, BLOCK, 0, stream(run, which)>>>(buffer<const float>(run, 0) + from,
                                                                                buffer<float>(run, 1) + from, count);
-        cudaError_t failed = cudaGetLastError();
-        if (failed)
-            return failed;
+        cudaError_t err = cudaGetLastError();
+        if (err)
+            return err;
     }
     return cudaSuccess;
 }

@@ -34,13 +34,13 @@ __global__ void chain(const float *in, float *out, int *cycles, int64_t n) {
 } // namespace
 
 LAB_LAUNCHER(gck_timing) {
-    chain<<<pieces(run->size[0], THREADS), THREADS, 0, stream(run)>>>(
+    chain<<<ceil_div(run->size[0], THREADS), THREADS, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<float>(run, 1), buffer<int>(run, 2), run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_timing_rest) {
-    cudaError_t failed = cudaDeviceSynchronize();
+    cudaError_t err = cudaDeviceSynchronize();
     usleep(200000);
-    return failed ? failed : gck_timing(run);
+    return err ? err : gck_timing(run);
 }

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(WIDE_THREADS) best(const float *in, float *out
 typedef void kernel(const float *, float *, int64_t, int64_t);
 
 int launch(kernel *k, const gc_lab_run *run) {
-    dim3 grid(pieces(run->size[1], TILE), pieces(run->size[0], TILE)), block(TILE, ROWS);
+    dim3 grid(ceil_div(run->size[1], TILE), ceil_div(run->size[0], TILE)), block(TILE, ROWS);
     k<<<grid, block, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1), run->size[0], run->size[1]);
     return cudaGetLastError();
 }
@@ -113,7 +113,7 @@ LAB_LAUNCHER(gck_transpose_padded) {
 LAB_LAUNCHER(gck_transpose_best) {
     if (run->size[0] % 4 || run->size[1] % 4)
         return launch(turned<1>, run);
-    dim3 grid(pieces(run->size[1], WIDE), pieces(run->size[0], WIDE));
+    dim3 grid(ceil_div(run->size[1], WIDE), ceil_div(run->size[0], WIDE));
     best<<<grid, WIDE_THREADS, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1), run->size[0],
                                                  run->size[1]);
     return cudaGetLastError();
