@@ -109,7 +109,7 @@ static const gc_lab_variant variants[] = {
      .course = "367 ms"},
     {.name = "CPU OpenMP", .changed = "all cores", .launch = all_cores, .tolerance = 2e-6},
     {.name = "one thread, taps global",
-     .changed = "a single thread of the GPU, which waits for each of its loads",
+     .changed = "a single thread of the GPU, which has no other work while it waits for a load",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .parameter = ONE_THREAD,
@@ -193,9 +193,9 @@ const gc_lab_module gc_lab_convolution = {
     .course = "Stahl 11",
     .idea =
         "Every output is a sum over G taps, and each output gets a thread: 2^23 outputs and 512 taps are 8.6 thousand "
-        "million operations. A single thread of an H200 would need 26 seconds, because it waits hundreds of cycles "
-        "for a load and has no other work. A thousand threads on one multiprocessor hide each other's latency, and "
-        "more than a hundred multiprocessors work at the same time.\n\n"
+        "million operations. A single thread of an H200 would need 26 seconds, because it waits for each of its loads "
+        "and has no other work. A thousand threads on one multiprocessor hide each other's latency, and more than a "
+        "hundred multiprocessors work at the same time.\n\n"
         "Then the loads limit the speed. All threads of a warp need the same tap: constant memory broadcasts it to "
         "all 32 of them. The inputs differ, but a thread that computes x neighbouring outputs needs only one new "
         "input for x multiply-adds if it keeps the last x inputs in registers. From one tap to the next this window "

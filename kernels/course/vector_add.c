@@ -69,8 +69,7 @@ static const gc_lab_variant variants[] = {
      .launch = LAB_ON_GPU(gck_vector_add_few)},
     {.name = "one thread an element",
      .changed =
-         "as many threads as elements; the last block is larger than the rest of the data, so each thread checks its "
-         "index",
+         "as many threads as elements; the last block may extend beyond the data, so each thread checks its index",
      .where = LAB_GPU,
      .launch = LAB_ON_GPU(gck_vector_add_simple),
      .course = "0.6 ms, Tesla T4 (10 M elements)"},
