@@ -1,14 +1,15 @@
 /*
- * Banks of shared memory: thread t of one warp reads word (t stride) mod 1056 of shared memory, again and again, each
- * read waiting for the one before; the warp's own clock counts the cycles.
+ * Module bank-conflicts: the latency of shared memory with different strides. Thread t of one warp reads word
+ * (t stride) mod 1056 of shared memory 512 times; each read depends on the one before, and the multiprocessor's clock
+ * counts the cycles.
  *
- *      bank of word w = w mod 32; threads of a warp that want different words of one bank wait for each other
+ *      bank of word w = w mod 32; reads of different words in the same bank are executed one after the other
  *
  * Courses: Stahl 9.3, Antolin.
  */
 #include "gpulab/lab.h"
 
-LAB_LAUNCHER(gck_banks);
+LAB_LAUNCHER(gck_bank_conflicts);
 
 enum { READS = 512 };
 
@@ -18,13 +19,13 @@ static int buffers(const int64_t *size, gc_lab_buffer *buffer) {
     return 2;
 }
 
-/* Every word is zero but for the offset that the reads are chained by: the sum of thread t is t. */
+/* Every word of the table is zero, so the sum that thread t writes is t. */
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     (void)run, (void)buffer;
     return (double)(index % 32);
 }
 
-static int by_hand(const gc_lab_run *run) {
+static int expected_sums(const gc_lab_run *run) {
     for (int64_t i = 0; i < 32 * run->size[0]; i++)
         ((int32_t *)run->buffer[0])[i] = (int32_t)(i % 32);
     for (int64_t b = 0; b < run->size[0]; b++)
@@ -32,42 +33,42 @@ static int by_hand(const gc_lab_run *run) {
     return 0;
 }
 
-static double cycles(const gc_lab_run *run) {
+static double cycles_per_read(const gc_lab_run *run) {
     return (double)((const int32_t *)run->host[1])[0] / READS;
 }
 
 static const gc_lab_size sizes[] = {{{1}, LAB_QUICK | LAB_GPU_TIME}, {{7}, LAB_CHECK}};
 
-#define STRIDE(n, said)                                                                                                \
+#define STRIDE(n, text)                                                                                                \
     {                                                                                                                  \
-        .name = "stride " #n, .changed = said, .where = LAB_GPU, .parameter = (n), .flags = LAB_ONCE,                  \
-        .figure = cycles, .figure_unit = "cycles a read", .launch = LAB_ON_GPU(gck_banks)                              \
+        .name = "stride " #n, .changed = text, .where = LAB_GPU, .parameter = (n), .flags = LAB_ONCE,                  \
+        .figure = cycles_per_read, .figure_unit = "cycles a read", .launch = LAB_ON_GPU(gck_bank_conflicts)            \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "what the sums must be; a CPU has no banks to show", .launch = by_hand},
+    {.name = "CPU", .changed = "writes the expected sums; a CPU has no banks to measure", .launch = expected_sums},
     {.name = "broadcast",
-     .changed = "all threads the same word: it is handed to all at once",
+     .changed = "all threads read the same word, which one access delivers to all of them",
      .where = LAB_GPU,
      .parameter = 0,
      .flags = LAB_ONCE,
-     .figure = cycles,
+     .figure = cycles_per_read,
      .figure_unit = "cycles a read",
-     .launch = LAB_ON_GPU(gck_banks)},
-    STRIDE(1, "neighbours: a bank each"),
-    STRIDE(2, "every other word: two threads a bank"),
-    STRIDE(4, "four threads a bank"),
-    STRIDE(8, "eight threads a bank"),
-    STRIDE(16, "sixteen threads a bank"),
-    STRIDE(32, "all threads one bank: one after the other"),
-    STRIDE(33, "one word further: a bank each again"),
+     .launch = LAB_ON_GPU(gck_bank_conflicts)},
+    STRIDE(1, "neighbouring words: each thread reads from a different bank"),
+    STRIDE(2, "every second word: two threads per bank"),
+    STRIDE(4, "four threads per bank"),
+    STRIDE(8, "eight threads per bank"),
+    STRIDE(16, "sixteen threads per bank"),
+    STRIDE(32, "all 32 threads read from the same bank, one after the other"),
+    STRIDE(33, "one word more than 32: each thread reads from a different bank again"),
 };
 
 static const gc_lab_effect effects[] = {
-    {"32-way conflicts are slower than none", "stride 32", "stride 1", 1.8, 0},
-    {"32-way conflicts are slower than 8-way", "stride 32", "stride 8", 1.2, 0},
-    {"one word of padding removes them", "stride 33", "stride 1", 1.1, 1},
-    {"broadcast is no conflict", "broadcast", "stride 1", 1.1, 1},
+    {"32-way conflicts are slower than no conflict", "stride 32", "stride 1", 1.8, 0},
+    {"32-way conflicts are slower than 8-way conflicts", "stride 32", "stride 8", 1.2, 0},
+    {"one word of padding removes the conflicts", "stride 33", "stride 1", 1.1, 1},
+    {"a broadcast causes no conflict", "broadcast", "stride 1", 1.1, 1},
 };
 
 const gc_lab_module gc_lab_bank_conflicts = {
@@ -75,13 +76,18 @@ const gc_lab_module gc_lab_bank_conflicts = {
     .title = "Banks of shared memory, in cycles",
     .course = "Stahl 9.3; Antolin",
     .idea =
-        "Shared memory has 32 banks, each four bytes wide and each good for one word a cycle; word w lies in bank w "
-        "mod 32. A warp's 32 reads go at once when they fall into 32 banks, or on the same word. When n threads want "
-        "different words of one bank, it takes n turns.\n\n"
-        "The stride between neighbours decides: 1 is free, 2 makes pairs, 32 puts all threads on one bank. 33 is free "
-        "again, since each thread is one bank further: that is the padding of the transposed tile.",
-    .see = "Cycles a read: a plain latency for broadcast, 1 and 33, and more for every doubling of the stride.",
-    .next = "gpulab run transpose shows what the padding is worth in a real kernel.",
+        "Shared memory has 32 banks of four-byte words; word w is in bank w mod 32. Each bank delivers one word at a "
+        "time. The 32 reads of a warp are executed together when they use 32 different banks, or the same word. When "
+        "n threads read different words of the same bank, there is an n-way bank conflict, and the n reads are "
+        "executed one after the other.\n\n"
+        "The stride between neighbouring threads decides: 1 causes no conflict, 2 makes two threads share a bank, 32 "
+        "puts all threads on one bank. With 33 there is no conflict again, because each thread reads one bank further "
+        "than its neighbour. This is the reason for the padding of a tile in the module transpose.",
+    .see =
+        "Cycles per read: broadcast, stride 1 and stride 33 take the latency without conflicts, and the time grows "
+        "with every doubling of the stride. On an H200 the latency is 29 cycles, and an n-way conflict adds 2 (n - 1) "
+        "cycles: 91 cycles for 32 threads on one bank.",
+    .next = "gpulab run transpose shows the gain from the padding in a real kernel.",
     .dimension = {"warps"},
     .buffers = buffers,
     .reference = reference,

@@ -1,5 +1,5 @@
 /*
- * What the compiler makes of a loop: a filter of 32 taps and a formula, each with and without the hint that helps.
+ * Module compiler: the effect of compiler hints on two loops, a filter of 32 taps and a formula.
  *
  *      filter:  y[i] = sum over k < 32 of h[k] x[i + k]        formula:  y[i] = sin(x[i]) exp(-x[i])
  *
@@ -18,7 +18,7 @@ LAB_LAUNCHER(gck_compiler_fast);
 
 enum { TAPS = 32, FILTER = 0, FORMULA };
 
-static int loop(const gc_lab_run *run) {
+static int filter(const gc_lab_run *run) {
     const float *x = run->buffer[0], *h = run->buffer[1];
     float *y = run->buffer[2];
 #pragma omp parallel for
@@ -66,50 +66,63 @@ static double reference(const gc_lab_run *run, int buffer, int64_t index) {
 static const gc_lab_size sizes[] = {
     {{1}, LAB_QUICK}, {{1003}, LAB_QUICK}, {{100003}, LAB_CHECK}, {{1 << 22}, LAB_CPU_TIME}, {{1 << 26}, LAB_GPU_TIME}};
 
-#define ON_GPU(what, how, function, kind, bound)                                                                       \
+#define ON_GPU(title, text, function, computation, bound)                                                              \
     {                                                                                                                  \
-        .name = what, .changed = how, .where = LAB_GPU, .parameter = kind, .tolerance = bound,                         \
+        .name = title, .changed = text, .where = LAB_GPU, .parameter = computation, .tolerance = bound,                \
         .launch = LAB_ON_GPU(function)                                                                                 \
     }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU filter",
-     .changed = "the compiler of the CPU unrolls and vectorises",
+     .changed = "the CPU's compiler unrolls and vectorises the loop; all cores",
      .tolerance = 1e-6,
-     .launch = loop},
-    {.name = "CPU formula", .changed = "by the C library", .parameter = FORMULA, .tolerance = 1e-6, .launch = formula},
+     .launch = filter},
+    {.name = "CPU formula",
+     .changed = "sinf and expf of the C library; all cores",
+     .parameter = FORMULA,
+     .tolerance = 1e-6,
+     .launch = formula},
     ON_GPU("unroll 1", "#pragma unroll 1: a counter, a comparison and a jump for every tap", gck_compiler_rolled,
            FILTER, 1e-6),
-    ON_GPU("unrolled", "#pragma unroll: 32 loads, 32 multiply-adds, nothing else", gck_compiler_unrolled, FILTER, 1e-6),
-    ON_GPU("without __restrict__", "y might be x: every tap's sum is stored before the next load", gck_compiler_aliased,
-           FILTER, 1e-6),
-    ON_GPU("with __restrict__", "y is not x: the sum stays in a register", gck_compiler_restrict, FILTER, 1e-6),
-    ON_GPU("sinf, expf", "exact to the last bits, for any argument", gck_compiler_exact, FORMULA, 1e-6),
-    ON_GPU("__sinf, __expf", "what -use_fast_math makes of them: the special-function unit", gck_compiler_fast, FORMULA,
-           1e-5),
+    ON_GPU("unrolled", "#pragma unroll: 64 loads and 32 multiply-adds, with no loop instructions",
+           gck_compiler_unrolled, FILTER, 1e-6),
+    ON_GPU("without __restrict__", "y may overlap x or h: the sum is stored after every tap, before the next loads",
+           gck_compiler_aliased, FILTER, 1e-6),
+    ON_GPU("with __restrict__", "y overlaps neither: the sum stays in a register and is stored once",
+           gck_compiler_restrict, FILTER, 1e-6),
+    ON_GPU("sinf, expf", "accurate to the last bits, for any argument", gck_compiler_exact, FORMULA, 1e-6),
+    ON_GPU("__sinf, __expf", "the functions that -use_fast_math selects: they use the special-function unit",
+           gck_compiler_fast, FORMULA, 1e-5),
 };
 
 static const gc_lab_effect effects[] = {
-    {"unrolling saves the loop", "unroll 1", "unrolled", 1.02, 0},
-    {"a possible alias costs stores", "without __restrict__", "with __restrict__", 1.05, 0},
+    {"unrolling saves the loop instructions", "unroll 1", "unrolled", 1.02, 0},
+    {"possible aliasing costs stores", "without __restrict__", "with __restrict__", 1.05, 0},
     {"fast functions are no slower", "sinf, expf", "__sinf, __expf", 0.95, 0},
 };
 
 const gc_lab_module gc_lab_compiler = {
     .name = "compiler",
-    .title = "What the compiler makes of it: unrolling, aliases, fast functions",
+    .title = "What the compiler generates: unrolling, aliasing, fast functions",
     .course = "Stahl 7; CUDA tutorial",
     .idea =
-        "A loop with a known count can be written out: no counter, no jump, and every address a constant. #pragma "
-        "unroll asks for it; registers and instruction cache set the limit.\n\n"
-        "Two pointers may point to the same place. Then a store through one may change what the other loads, and "
-        "nothing may stay in a register across the store. __restrict__ promises that it is not so, and lets loads go "
-        "through the read-only cache.\n\n"
-        "Exact sinf reduces any argument and costs dozens of instructions. The special-function unit does it in one, "
-        "with an absolute error of 2^-21: enough for a picture, not for everything.",
-    .see = "gpulab ptx compiler counts loads, stores and multiply-adds of every form: 32 ld.global and 32 fma.rn.f32 "
-           "written out, against one of each in the loop.",
-    .next = "Change TAPS to 256 and look when unrolling stops to pay.",
+        "A loop with a known number of passes can be unrolled: no counter, no jump, and constant address offsets. "
+        "#pragma unroll asks for it; the number of registers and the size of the instruction cache limit it.\n\n"
+        "Two pointers may point to overlapping memory, which is called aliasing. Then a store through one pointer may "
+        "change the values that the other loads, so the compiler must keep every store and every load in order. "
+        "__restrict__ promises that there is no overlap: values can stay in registers, and loads can use the "
+        "read-only cache.\n\n"
+        "The accurate sinf must reduce any argument to a small range and costs many instructions. __sinf uses one "
+        "instruction of the special-function unit for the sine itself, with an absolute error of about 2^-21 for "
+        "arguments between -pi and pi: enough for a picture, but not for every purpose.",
+    .see =
+        "gpulab ptx compiler counts loads, stores and multiply-adds of each kernel: 64 ld.global and 32 fma.rn.f32 in "
+        "the unrolled kernel, 2 and 1 in the body of the loop; without __restrict__ there are 33 st.global instead of "
+        "1.\n\n"
+        "On an H200 the unrolled filter takes 0.63 ms, the loop 0.93 ms, and the kernel without __restrict__ 1.9 ms. "
+        "The fast functions save only 7 %, because a copy of the same bytes would already take more than half of the "
+        "time.",
+    .next = "Change TAPS from 32 to 256 in compiler.c and compiler.cu, and see whether unrolling still pays.",
     .dimension = {"outputs"},
     .buffers = buffers,
     .cost = cost,

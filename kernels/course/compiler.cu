@@ -1,4 +1,4 @@
-/* The loops of compiler.c, for the compiler to show what it makes of them: gpulab ptx compiler. */
+/* The kernels of module compiler. gpulab ptx compiler shows the code that the compiler generates for them. */
 #include "course.cuh"
 
 using namespace course;
@@ -39,7 +39,7 @@ __global__ void aliased(const float *x, const float *h, float *y, int64_t n) {
         y[i] += h[k] * x[i + k];
 }
 
-__global__ void promised(const float *__restrict__ x, const float *__restrict__ h, float *__restrict__ y, int64_t n) {
+__global__ void restricted(const float *__restrict__ x, const float *__restrict__ h, float *__restrict__ y, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
@@ -61,40 +61,40 @@ __global__ void fast(const float *__restrict__ x, float *__restrict__ y, int64_t
         y[i] = __sinf(x[i]) * __expf(-x[i]);
 }
 
-int filter(void (*kernel)(const float *, const float *, float *, int64_t), const gc_lab_run *run) {
-    kernel<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
+int launch_filter(void (*kernel)(const float *, const float *, float *, int64_t), const gc_lab_run *run) {
+    kernel<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<const float>(run, 1), buffer<float>(run, 2), run->size[0]);
     return (int)cudaGetLastError();
 }
 
-int formula(void (*kernel)(const float *, float *, int64_t), const gc_lab_run *run) {
-    kernel<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 2),
-                                                                   run->size[0]);
+int launch_formula(void (*kernel)(const float *, float *, int64_t), const gc_lab_run *run) {
+    kernel<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 2),
+                                                                     run->size[0]);
     return (int)cudaGetLastError();
 }
 
 } // namespace
 
 LAB_LAUNCHER(gck_compiler_rolled) {
-    return filter(rolled, run);
+    return launch_filter(rolled, run);
 }
 
 LAB_LAUNCHER(gck_compiler_unrolled) {
-    return filter(unrolled, run);
+    return launch_filter(unrolled, run);
 }
 
 LAB_LAUNCHER(gck_compiler_aliased) {
-    return filter(aliased, run);
+    return launch_filter(aliased, run);
 }
 
 LAB_LAUNCHER(gck_compiler_restrict) {
-    return filter(promised, run);
+    return launch_filter(restricted, run);
 }
 
 LAB_LAUNCHER(gck_compiler_exact) {
-    return formula(exact, run);
+    return launch_formula(exact, run);
 }
 
 LAB_LAUNCHER(gck_compiler_fast) {
-    return formula(fast, run);
+    return launch_formula(fast, run);
 }

@@ -1,5 +1,5 @@
-/* What the launchers of all modules share: typed views of a run, grid arithmetic, and what the compiler made of a
- * kernel. */
+/* Helpers for the launchers of all modules: typed access to the buffers and streams of a run, grid sizes, and the
+ * resources of a compiled kernel. */
 #ifndef GC_KERNELS_COURSE_CUH
 #define GC_KERNELS_COURSE_CUH
 
@@ -9,28 +9,31 @@
 
 namespace course {
 
-static inline cudaStream_t stream(const gc_lab_run *run, int which = 0) {
-    return (cudaStream_t)run->stream[which];
+static inline cudaStream_t stream(const gc_lab_run *run, int index = 0) {
+    return (cudaStream_t)run->stream[index];
 }
 
-template <typename T> T *buffer(const gc_lab_run *run, int which) {
-    return static_cast<T *>(run->buffer[which]);
+template <typename T> T *buffer(const gc_lab_run *run, int index) {
+    return static_cast<T *>(run->buffer[index]);
 }
 
-/* How many pieces of `step` cover n; the grid of a launch, which counts in 32 bits. */
-static inline unsigned pieces(int64_t n, int64_t step) {
-    return (unsigned)((n + step - 1) / step);
+/* Returns n / divisor, rounded up: the number of blocks in a grid, which CUDA counts in 32 bits. */
+static inline unsigned ceil_div(int64_t n, int64_t divisor) {
+    return (unsigned)((n + divisor - 1) / divisor);
 }
 
-/* Registers, memory and resident blocks of a kernel as it would be launched. */
-template <typename Kernel> int facts_of(Kernel kernel, int threads, size_t dynamic, gc_lab_facts *facts) {
-    cudaFuncAttributes a;
+/* Fills *facts with the registers, local and shared memory of a kernel and with the number of its blocks that fit on
+ * one multiprocessor, for blocks of `threads` threads with `dynamic_shared` bytes of dynamic shared memory. Returns a
+ * cudaError_t as int. */
+template <typename Kernel> int kernel_facts(Kernel kernel, int threads, size_t dynamic_shared, gc_lab_facts *facts) {
+    cudaFuncAttributes attributes;
     int blocks = 0;
-    cudaError_t failed = cudaFuncGetAttributes(&a, kernel);
-    if (!failed)
-        failed = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic);
-    *facts = {a.numRegs, (int)a.localSizeBytes, (int)(a.sharedSizeBytes + dynamic), threads, blocks};
-    return (int)failed;
+    cudaError_t err = cudaFuncGetAttributes(&attributes, kernel);
+    if (!err)
+        err = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared);
+    *facts = {attributes.numRegs, (int)attributes.localSizeBytes, (int)(attributes.sharedSizeBytes + dynamic_shared),
+              threads, blocks};
+    return (int)err;
 }
 
 } // namespace course

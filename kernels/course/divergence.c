@@ -1,29 +1,29 @@
 /*
- * Divergence: Cartesian to polar coordinates, where the angle depends on the quadrant.
+ * Module divergence: Cartesian to polar coordinates, where the computation of the angle depends on the quadrant.
  *
  *      r = sqrt(x^2 + y^2),  a = atan2(y, x) in 0 .. 2 pi
  *
- * Course: T 5.
+ * Course: CUDA tutorial 5.
  */
 #include "gpulab/lab.h"
 
 #include <math.h>
 
 LAB_LAUNCHER(gck_polar_branches);
-LAB_LAUNCHER(gck_polar_straight);
+LAB_LAUNCHER(gck_polar_branchless);
 LAB_LAUNCHER(gck_polar_fast);
 LAB_LAUNCHER(gck_polar_two_points);
 
-static const double turn = 6.283185307179586;
+static const double two_pi = 6.283185307179586;
 
-static int loop(const gc_lab_run *run) {
+static int all_cores(const gc_lab_run *run) {
     const float *in = run->buffer[0];
     float *out = run->buffer[1];
 #pragma omp parallel for
     for (int64_t i = 0; i < run->size[0]; i++) {
         float x = in[2 * i], y = in[2 * i + 1], a = atan2f(y, x);
         out[2 * i] = sqrtf(x * x + y * y);
-        out[2 * i + 1] = a < 0 ? a + (float)turn : a;
+        out[2 * i + 1] = a < 0 ? a + (float)two_pi : a;
     }
     return 0;
 }
@@ -45,7 +45,7 @@ static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     if (index % 2 == 0)
         return sqrt(x * x + y * y);
     double a = atan2(y, x);
-    return a < 0 ? a + turn : a;
+    return a < 0 ? a + two_pi : a;
 }
 
 static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},
@@ -55,52 +55,59 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},
                                     {{1 << 26}, LAB_GPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU OpenMP", .changed = "all cores", .tolerance = 1e-6, .launch = loop},
+    {.name = "CPU OpenMP", .changed = "all cores", .tolerance = 1e-6, .launch = all_cores},
     {.name = "branch a quadrant",
-     .changed = "each quadrant has its own way: a warp with points in all four goes four ways, one after the other",
+     .changed =
+         "each quadrant has its own branch: a warp with points in all four quadrants executes four branches, one "
+         "after the other",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.38 ms, T4, 10 M points",
      .launch = LAB_ON_GPU(gck_polar_branches)},
     {.name = "no branch",
-     .changed = "one way for all quadrants, signs by arithmetic",
+     .changed = "the same instructions for all quadrants; a select corrects the angle",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.10 ms, T4, 10 M points",
-     .launch = LAB_ON_GPU(gck_polar_straight)},
+     .launch = LAB_ON_GPU(gck_polar_branchless)},
     {.name = "float2, fast intrinsics",
      .changed =
-         "a point is one load of 8 bytes; reciprocal and root by the special-function unit, a polynomial for the angle",
+         "one load of 8 bytes per point; reciprocal and square root from the special-function unit, a polynomial for "
+         "the angle",
      .where = LAB_GPU,
      .tolerance = 1e-5,
      .course = "0.97 ms, T4, 10 M points",
      .launch = LAB_ON_GPU(gck_polar_fast)},
     {.name = "two points a thread",
-     .changed = "twice the bytes under way: what is left to wait for is memory",
+     .changed = "16 bytes per load, twice the bytes in flight: now only the memory limits the speed",
      .where = LAB_GPU,
      .tolerance = 1e-5,
      .launch = LAB_ON_GPU(gck_polar_two_points)},
 };
 
 static const gc_lab_effect effects[] = {
-    {"four ways take longer than one", "branch a quadrant", "no branch", 1.05, 0},
+    {"four branches take longer than one path", "branch a quadrant", "no branch", 1.05, 0},
     {"fewer instructions are no slower", "no branch", "float2, fast intrinsics", 0.97, 0},
-    {"without divergence memory decides", NULL, "two points a thread", 0.9, 0},
+    {"without divergence the memory limits the speed", NULL, "two points a thread", 0.9, 0},
 };
 
 const gc_lab_module gc_lab_divergence = {
     .name = "divergence",
-    .title = "Divergence: when the threads of a warp part",
+    .title = "Divergence: when the threads of a warp take different branches",
     .course = "CUDA tutorial 5",
-    .idea = "A warp has one instruction at a time. Where its threads take different sides of a branch, it goes one "
-            "side with the others waiting, then the other side: the times add up. Warps do not mind each other: a "
-            "condition that is the same for a whole warp costs nothing.\n\n"
-            "Often the branch can go: compute what all sides share, and let a sign, a minimum or a select choose. The "
-            "compiler does so for short sides by itself, with predicates.",
-    .see = "Random points fall into all four quadrants in every warp, so that the branching form computes four times. "
-           "Without branches the kernel runs at the speed of memory.",
-    .next = "Sort the points by quadrant first, by hand: the branching form becomes fast. Then see gpulab show "
-            "reconvergence.",
+    .idea =
+        "A warp executes one instruction at a time for all its threads. When the threads take different sides of a "
+        "branch, the warp executes one side while the other threads wait, and then the other side: the times add up. "
+        "Different warps do not affect each other, so a condition that is the same for a whole warp costs almost "
+        "nothing.\n\n"
+        "Often the branch can be avoided: compute the part that all sides share, and use a sign, a minimum or a "
+        "select for the difference. For short branches the compiler does this itself, with predicated instructions.",
+    .see =
+        "The points are random, so nearly every warp has points in all four quadrants. On an H200 the kernel with "
+        "branches takes 2.3 times as long as the one without (0.69 against 0.30 ms for 2^26 points). The kernel "
+        "without branches reaches 85 % of the copy's speed, fast intrinsics 90 %, and two points per thread reach it.",
+    .next = "Fill the input with points that are sorted by quadrant: the kernel with branches becomes faster, because "
+            "each warp takes only one branch. Then read gpulab show reconvergence.",
     .dimension = {"points"},
     .buffers = buffers,
     .cost = cost,

@@ -1,4 +1,5 @@
-/* Polar coordinates with a branch for each quadrant, without any, and with fast intrinsics. */
+/* The kernels of module divergence: polar coordinates with a branch for each quadrant, without branches, and with fast
+ * intrinsics. */
 #include "course.cuh"
 
 using namespace course;
@@ -7,7 +8,7 @@ namespace {
 
 enum { BLOCK = 256 };
 
-#define TURN 6.2831853071795865f
+#define TWO_PI 6.2831853071795865f
 
 __global__ void branches(const float *in, float *out, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
@@ -18,39 +19,39 @@ __global__ void branches(const float *in, float *out, int64_t n) {
         if (y >= 0.0f) {
             r = hypotf(x, y);
             a = asinf(fminf(y / r, 1.0f));
-            a = y < x ? a : 0.25f * TURN - asinf(fminf(x / r, 1.0f));
+            a = y < x ? a : 0.25f * TWO_PI - asinf(fminf(x / r, 1.0f));
         } else {
             r = hypotf(x, -y);
-            a = TURN - atanf(-y / x);
+            a = TWO_PI - atanf(-y / x);
         }
     } else if (y > 0.0f) {
         r = hypotf(-x, y);
-        a = 0.25f * TURN + atanf(-x / y);
+        a = 0.25f * TWO_PI + atanf(-x / y);
     } else if (x < 0.0f) {
         r = hypotf(-x, -y);
-        a = 0.5f * TURN + atanf(y / x);
+        a = 0.5f * TWO_PI + atanf(y / x);
     } else {
         r = -y;
-        a = y < 0.0f ? 0.75f * TURN : 0.0f;
+        a = y < 0.0f ? 0.75f * TWO_PI : 0.0f;
     }
     out[2 * i] = r;
     out[2 * i + 1] = a;
 }
 
-__global__ void straight(const float *in, float *out, int64_t n) {
+__global__ void branchless(const float *in, float *out, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
     float x = in[2 * i], y = in[2 * i + 1], a = atan2f(y, x);
     out[2 * i] = sqrtf(x * x + y * y);
-    out[2 * i + 1] = a + (a < 0.0f ? TURN : 0.0f);
+    out[2 * i + 1] = a + (a < 0.0f ? TWO_PI : 0.0f);
 }
 
-/* The angle of the smaller over the larger coordinate, a polynomial in its square (nine terms, fitted at
- * Chebyshev nodes), then mirrored into its octant by selects. */
+/* Returns radius and angle. The arc tangent of the smaller over the larger coordinate is a polynomial in the square of
+ * the quotient (nine terms, fitted at Chebyshev nodes); selects then mirror it into the octant of the point. */
 __device__ __forceinline__ float2 polar(float2 p) {
-    float u = fabsf(p.x), v = fabsf(p.y), most = fmaxf(u, v), least = fminf(u, v);
-    float q = most > 0.0f ? __fdividef(least, most) : 0.0f, s = q * q;
+    float u = fabsf(p.x), v = fabsf(p.y), larger = fmaxf(u, v), smaller = fminf(u, v);
+    float q = larger > 0.0f ? __fdividef(smaller, larger) : 0.0f, s = q * q;
     float a = fmaf(
         fmaf(fmaf(fmaf(fmaf(fmaf(fmaf(fmaf(0.00283406433f, s, -0.0160050306f), s, 0.0425876076f), s, -0.0749544546f), s,
                             0.106367541f),
@@ -59,11 +60,11 @@ __device__ __forceinline__ float2 polar(float2 p) {
              s, -0.333330668f),
         s, 0.999999984f);
     a *= q;
-    a = v > u ? 0.25f * TURN - a : a;
-    a = p.x < 0.0f ? 0.5f * TURN - a : a;
-    a = p.y < 0.0f ? TURN - a : a;
-    float square = p.x * p.x + p.y * p.y;
-    return make_float2(square > 0.0f ? square * rsqrtf(square) : 0.0f, a);
+    a = v > u ? 0.25f * TWO_PI - a : a;
+    a = p.x < 0.0f ? 0.5f * TWO_PI - a : a;
+    a = p.y < 0.0f ? TWO_PI - a : a;
+    float r_squared = p.x * p.x + p.y * p.y;
+    return make_float2(r_squared > 0.0f ? r_squared * rsqrtf(r_squared) : 0.0f, a);
 }
 
 __global__ void fast(const float2 *in, float2 *out, int64_t n) {
@@ -72,7 +73,8 @@ __global__ void fast(const float2 *in, float2 *out, int64_t n) {
         out[i] = polar(in[i]);
 }
 
-/* 2048 threads with 8 bytes each under way are 16 KB a multiprocessor, and memory wants more than 20 to be busy. */
+/* Two points per thread, because 2048 threads with 8 bytes in flight each are only 16 KB per multiprocessor, and more
+ * than 20 KB must be in flight to use the full memory bandwidth. */
 __global__ void two_points(const float2 *in, float2 *out, int64_t n) {
     int64_t i = 2 * ((int64_t)blockIdx.x * BLOCK + threadIdx.x);
     if (i + 1 < n) {
@@ -87,25 +89,25 @@ __global__ void two_points(const float2 *in, float2 *out, int64_t n) {
 } // namespace
 
 LAB_LAUNCHER(gck_polar_branches) {
-    branches<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                     run->size[0]);
+    branches<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                       buffer<float>(run, 1), run->size[0]);
     return cudaGetLastError();
 }
 
-LAB_LAUNCHER(gck_polar_straight) {
-    straight<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                                     run->size[0]);
+LAB_LAUNCHER(gck_polar_branchless) {
+    branchless<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float>(run, 0),
+                                                                         buffer<float>(run, 1), run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_polar_fast) {
-    fast<<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
-                                                                 run->size[0]);
+    fast<<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0), buffer<float2>(run, 1),
+                                                                   run->size[0]);
     return cudaGetLastError();
 }
 
 LAB_LAUNCHER(gck_polar_two_points) {
-    two_points<<<pieces(run->size[0], 2 * BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0),
-                                                                           buffer<float2>(run, 1), run->size[0]);
+    two_points<<<ceil_div(run->size[0], 2 * BLOCK), BLOCK, 0, stream(run)>>>(buffer<const float2>(run, 0),
+                                                                             buffer<float2>(run, 1), run->size[0]);
     return cudaGetLastError();
 }

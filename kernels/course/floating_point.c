@@ -1,7 +1,8 @@
 /*
- * Floating point: what the order of additions and the fusing of a multiplication with an addition do to the last bits.
+ * Module floating-point: how the order of additions, and the fusing of a multiplication with an addition, affect the
+ * last bits of a result.
  *
- *      fused: round(x y + z)     apart: round(round(x y) + z)     (x + y) + z against x + (y + z)
+ *      fused: round(x y + z)     apart: round(round(x y) + z)     left: (x + y) + z     right: x + (y + z)
  *
  * Courses: Stahl 4, 7.4.
  */
@@ -14,12 +15,12 @@ LAB_LAUNCHER(gck_floating_point);
 
 enum { FUSED, APART, LEFT, RIGHT };
 
-static float computed(int kind, float x, float y, float z) {
-    switch (kind) {
+static float compute(int form, float x, float y, float z) {
+    switch (form) {
     case FUSED:
         return fmaf(x, y, z);
     case APART: {
-        volatile float product = x * y; /* rounded here, whatever the compiler would rather do */
+        volatile float product = x * y; /* volatile: rounded here, so that the compiler cannot fuse it */
         return product + z;
     }
     case LEFT: {
@@ -33,11 +34,11 @@ static float computed(int kind, float x, float y, float z) {
     }
 }
 
-static int loop(const gc_lab_run *run) {
+static int sequential(const gc_lab_run *run) {
     const float *x = run->buffer[0], *y = run->buffer[1], *z = run->buffer[2];
     float *out = run->buffer[3];
     for (int64_t i = 0; i < run->size[0]; i++)
-        out[i] = computed(run->parameter, x[i], y[i], z[i]);
+        out[i] = compute(run->parameter, x[i], y[i], z[i]);
     return 0;
 }
 
@@ -54,60 +55,69 @@ static gc_lab_cost cost(const int64_t *size, const gc_lab_variant *variant) {
     return (gc_lab_cost){.bytes = 16.0 * (double)size[0], .operations = 2.0 * (double)size[0]};
 }
 
-/* Bit for bit what IEEE 754 says: the CPU and the GPU must both give it. */
+/* Returns the result that IEEE 754 defines. CPU and GPU must match it in every bit. */
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     (void)buffer;
-    return (double)computed(run->parameter, run->in[0][index], run->in[1][index], run->in[2][index]);
+    return (double)compute(run->parameter, run->in[0][index], run->in[1][index], run->in[2][index]);
 }
 
-/* How many results differ in a bit from the other form of the same formula. */
-static void tell(const gc_lab_run *run, char *text, size_t room) {
+/* Writes the share of the results that differ from those of the other form of the same formula. */
+static void print_differences(const gc_lab_run *run, char *text, size_t room) {
     const float *out = run->host[3];
-    int other = run->parameter ^ 1;
-    int64_t differ = 0, seen = run->size[0] < 100000 ? run->size[0] : 100000;
-    for (int64_t i = 0; i < seen; i++)
-        differ += out[i] != computed(other, run->in[0][i], run->in[1][i], run->in[2][i]);
-    (void)snprintf(text, room, "%.1f %% of the results differ in a bit from the form %s",
-                   100.0 * (double)differ / (double)seen,
-                   (const char *const[]){"fused", "apart", "(x + y) + z", "x + (y + z)"}[other]);
+    int other_form = run->parameter ^ 1;
+    int64_t differ = 0, compared = run->size[0] < 100000 ? run->size[0] : 100000;
+    for (int64_t i = 0; i < compared; i++)
+        differ += out[i] != compute(other_form, run->in[0][i], run->in[1][i], run->in[2][i]);
+    (void)snprintf(text, room, "%.1f %% of the results differ from the form %s",
+                   100.0 * (double)differ / (double)compared,
+                   (const char *const[]){"fused", "apart", "(x + y) + z", "x + (y + z)"}[other_form]);
 }
 
 static const gc_lab_size sizes[] = {
     {{1}, LAB_QUICK}, {{1003}, LAB_QUICK}, {{100003}, LAB_CHECK | LAB_CPU_TIME}, {{1 << 26}, LAB_GPU_TIME}};
 
-#define FORM(what, how, place, kind, function)                                                                         \
-    { .name = what, .changed = how, .where = place, .parameter = kind, .tell = tell, .launch = function }
+#define FORM(title, text, processor, form, function)                                                                   \
+    {                                                                                                                  \
+        .name = title, .changed = text, .where = processor, .parameter = form, .tell = print_differences,              \
+        .launch = function                                                                                             \
+    }
 
 static const gc_lab_variant variants[] = {
-    FORM("CPU fused", "fmaf: one rounding", LAB_CPU, FUSED, loop),
-    FORM("CPU apart", "a product, rounded, and a sum, rounded", LAB_CPU, APART, loop),
-    FORM("CPU (x + y) + z", "from the left", LAB_CPU, LEFT, loop),
-    FORM("CPU x + (y + z)", "from the right", LAB_CPU, RIGHT, loop),
-    FORM("GPU fused", "what nvcc makes of x * y + z by itself; the same bits as fmaf on the CPU", LAB_GPU, FUSED,
+    FORM("CPU fused", "fmaf: one rounding", LAB_CPU, FUSED, sequential),
+    FORM("CPU apart", "a rounded product and a rounded sum: two roundings", LAB_CPU, APART, sequential),
+    FORM("CPU (x + y) + z", "additions from the left", LAB_CPU, LEFT, sequential),
+    FORM("CPU x + (y + z)", "additions from the right", LAB_CPU, RIGHT, sequential),
+    FORM("GPU fused", "the code that nvcc generates for x * y + z; the same bits as fmaf on the CPU", LAB_GPU, FUSED,
          LAB_ON_GPU(gck_floating_point)),
-    FORM("GPU apart", "__fmul_rn and __fadd_rn keep them apart: the same bits as a CPU without FMA", LAB_GPU, APART,
+    FORM("GPU apart", "__fmul_rn and __fadd_rn prevent fusing: the same bits as on a CPU without FMA", LAB_GPU, APART,
          LAB_ON_GPU(gck_floating_point)),
-    FORM("GPU (x + y) + z", "additions are never reordered by the compiler", LAB_GPU, LEFT,
+    FORM("GPU (x + y) + z", "the compiler never changes the order of additions", LAB_GPU, LEFT,
          LAB_ON_GPU(gck_floating_point)),
-    FORM("GPU x + (y + z)", "the other order: other bits", LAB_GPU, RIGHT, LAB_ON_GPU(gck_floating_point)),
+    FORM("GPU x + (y + z)", "the other order, which may give other bits", LAB_GPU, RIGHT,
+         LAB_ON_GPU(gck_floating_point)),
 };
 
 static const gc_lab_effect effects[] = {{"memory hides the second instruction", "GPU apart", "GPU fused", 1.1, 1}};
 
 const gc_lab_module gc_lab_floating_point = {
     .name = "floating-point",
-    .title = "Floating point: the same formula, other bits",
+    .title = "Floating point: the same formula with other bits",
     .course = "Stahl 4, 7.4",
-    .idea = "Every operation rounds. So addition is not associative, and a sum depends on its order; and a fused "
-            "multiply-add, which rounds once, gives other bits than a product and a sum, which round twice - better "
-            "ones, mostly.\n\n"
-            "Programs that are right on the CPU and a little different on the GPU are usually this: nvcc fuses by "
-            "default, a C compiler for plain x86-64 cannot. With fmaf on the CPU both give the same bits, which is "
-            "checked here; so do both without fusing.",
-    .see = "Every variant agrees with its reference to the last bit, on both processors; the words say how many "
-           "results differ between the two forms.",
-    .next = "Compile with -fmad=false and look at gpulab ptx floating-point. Then gpulab check reduction, for what "
-            "order does to long sums.",
+    .idea = "Every floating-point operation rounds its result. Therefore addition is not associative, and a sum may "
+            "depend on the order of its additions. A fused multiply-add rounds once and may give other bits than a "
+            "product and a sum, which round twice; its result is usually the more accurate one.\n\n"
+            "When a program gives slightly different results on the CPU and on the GPU, this is often the reason: nvcc "
+            "fuses by default, and a C compiler for plain x86-64 cannot. With fmaf on the CPU both give the same bits, "
+            "and without fusing they do as well. The lab checks both.",
+    .see =
+        "Every variant agrees with its reference in every bit, on both processors. Fused and separate operations "
+        "differ in 20 % of the results, and take the same time on the GPU, because memory limits the speed.\n\n"
+        "The two orders of addition differ in none of the results here: the inputs of the lab are multiples of 2^-23 "
+        "between -1 and 1, so the first addition is exact and only the second one rounds.",
+    .next =
+        "Give the buffers of floating_point.c the limits .low = -3 and .high = 3, and see how many results depend on "
+        "the order of additions. Compile with -fmad=false and look at gpulab ptx floating-point. gpulab check "
+        "reduction shows the effect of the order on long sums.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,

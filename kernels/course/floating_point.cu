@@ -1,4 +1,4 @@
-/* The four forms of floating_point.c. */
+/* The kernel of module floating-point, in the four forms of floating_point.c. */
 #include "course.cuh"
 
 using namespace course;
@@ -7,22 +7,22 @@ namespace {
 
 enum { BLOCK = 256, FUSED = 0, APART, LEFT, RIGHT };
 
-template <int KIND> __global__ void form(const float *x, const float *y, const float *z, float *out, int64_t n) {
+template <int FORM> __global__ void compute(const float *x, const float *y, const float *z, float *out, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
-    if constexpr (KIND == FUSED)
+    if constexpr (FORM == FUSED)
         out[i] = x[i] * y[i] + z[i];
-    else if constexpr (KIND == APART)
+    else if constexpr (FORM == APART)
         out[i] = __fadd_rn(__fmul_rn(x[i], y[i]), z[i]);
-    else if constexpr (KIND == LEFT)
+    else if constexpr (FORM == LEFT)
         out[i] = (x[i] + y[i]) + z[i];
     else
         out[i] = x[i] + (y[i] + z[i]);
 }
 
-template <int KIND> int launch(const gc_lab_run *run) {
-    form<KIND><<<pieces(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
+template <int FORM> int launch(const gc_lab_run *run) {
+    compute<FORM><<<ceil_div(run->size[0], BLOCK), BLOCK, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<const float>(run, 1), buffer<const float>(run, 2), buffer<float>(run, 3),
         run->size[0]);
     return (int)cudaGetLastError();

@@ -1,10 +1,12 @@
 /*
- * The matrix product on tensor cores through WMMA: a warp holds fragments of A, B and C, tiles of 16 x 16 spread over
- * its lanes in an order that only the hardware knows, and multiplies them in one call.
+ * The matrix product on tensor cores through WMMA: a warp holds fragments of A, B and C and multiplies them with one
+ * call. A fragment is a tile of 16 x 16 (for tf32 16 x 8 and 8 x 16), spread over the lanes of the warp in an order
+ * that is not documented.
  *
- * A block of four warps makes 128 x 128 of C, a warp 64 x 64; two blocks share a multiprocessor, so that one multiplies
- * while the other waits at its barrier. Tiles of A and B are copied asynchronously, STAGES of them under way. Their
- * rows in shared memory are padded, so that the rows which a warp reads at once begin in different banks.
+ * A block of four warps computes 128 x 128 elements of C, and a warp 64 x 64; two blocks share a multiprocessor, so
+ * that one multiplies while the other waits at its barrier. Tiles of A and B are copied asynchronously through STAGES
+ * stages of shared memory. Their rows there are padded, so that the rows that a warp reads at a time begin in different
+ * banks.
  */
 #include "course.cuh"
 #include "matmul.cuh"
@@ -20,17 +22,17 @@ namespace {
 
 enum { THREADS = 128, TILE_M = 128, TILE_N = 128, TILE_K = 32, WARP_M = 64, WARP_N = 64, WARPS_N = 2 };
 
-struct half_case {
+struct half_format {
     typedef half element, fragment;
     enum { STEP = 16, STAGES = 4 };
 };
 
-struct bfloat_case {
+struct bfloat_format {
     typedef __nv_bfloat16 element, fragment;
     enum { STEP = 16, STAGES = 4 };
 };
 
-struct tf32_case {
+struct tf32_format {
     typedef float element;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     typedef wmma::precision::tf32 fragment;
@@ -38,21 +40,22 @@ struct tf32_case {
     enum { STEP = 8, STAGES = 3 };
 };
 
-template <typename Case> struct layout {
-    typedef typename Case::element element;
+template <typename Format> struct layout {
+    typedef typename Format::element element;
     enum {
-        QUAD = 16 / sizeof(element),
-        A_ROW = TILE_K + QUAD,
-        B_ROW = TILE_N + 8,
-        A_SIZE = TILE_M * A_ROW,
-        STAGE = A_SIZE + TILE_K * B_ROW,
-        PATCH = 16 * 20, /* floats: one tile of C on its way to an edge */
-        BYTES = STAGE * Case::STAGES * sizeof(element)
+        VECTOR = 16 / sizeof(element),
+        A_STRIDE = TILE_K + VECTOR,
+        B_STRIDE = TILE_N + 8,
+        A_SIZE = TILE_M * A_STRIDE,
+        STAGE = A_SIZE + TILE_K * B_STRIDE,
+        PATCH = 16 * 20, /* floats: one tile of C at an edge, before it is stored */
+        BYTES = STAGE * Format::STAGES * sizeof(element)
     };
 };
 
 #if __CUDA_ARCH__ >= 800
 
+/* Rounds the inputs to tf32; other formats need no rounding. */
 template <typename Fragment> __device__ __forceinline__ void round_inputs(Fragment &) {}
 
 template <typename Use>
@@ -65,122 +68,140 @@ round_inputs(wmma::fragment<Use, 16, 16, 8, wmma::precision::tf32, wmma::row_maj
 
 #endif
 
-template <typename Case, bool QUADS>
-__global__ void __launch_bounds__(THREADS, 2)
-    product(const typename Case::element *a, const typename Case::element *b, float *c, product_size s) {
 #if __CUDA_ARCH__ >= 800
-    typedef typename Case::element T;
-    typedef layout<Case> L;
-    enum { STEP = Case::STEP, STAGES = Case::STAGES };
-    enum { FM = WARP_M / 16, FN = WARP_N / 16 };
+
+enum { FRAGMENTS_M = WARP_M / 16, FRAGMENTS_N = WARP_N / 16 };
+
+template <typename Format>
+using warp_sums = wmma::fragment<wmma::accumulator, 16, 16, Format::STEP, float>[FRAGMENTS_M][FRAGMENTS_N];
+
+/* Stores the fragment whose first element is (m, n). If the block's tile is `inside` C, the fragment is stored
+ * directly; otherwise it goes through `patch` in shared memory, and the elements inside C are stored one by one. */
+template <typename Format>
+__device__ __forceinline__ void store_fragment(float *c, product_size s, int64_t m, int64_t n, bool inside,
+                                               wmma::fragment<wmma::accumulator, 16, 16, Format::STEP, float> &sum,
+                                               float *patch) {
+    if (inside) {
+        wmma::store_matrix_sync(c + m * s.n + n, sum, (unsigned)s.n, wmma::mem_row_major);
+        return;
+    }
+    wmma::store_matrix_sync(patch, sum, 20, wmma::mem_row_major);
+    __syncwarp();
+    for (int e = threadIdx.x % 32; e < 256; e += 32)
+        if (m + e / 16 < s.m && n + e % 16 < s.n)
+            c[(m + e / 16) * s.n + n + e % 16] = patch[e / 16 * 20 + e % 16];
+    __syncwarp();
+}
+#endif
+
+/* The multiplication is not split into functions: the compiler would allocate registers differently. */
+template <typename Format, bool ALIGNED>
+__global__ void __launch_bounds__(THREADS, 2)
+    product(const typename Format::element *a, const typename Format::element *b, float *c, product_size s) {
+#if __CUDA_ARCH__ >= 800
+    typedef typename Format::element T;
+    typedef layout<Format> L;
+    enum { STEP = Format::STEP, STAGES = Format::STAGES };
     extern __shared__ __align__(128) unsigned char memory[];
     T *stages = reinterpret_cast<T *>(memory);
-    const tile_place place = tile_of(blockIdx.x, s, TILE_M, TILE_N);
+    const tile_origin origin = tile_origin_of(blockIdx.x, s, TILE_M, TILE_N);
     const int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
-    wmma::fragment<wmma::accumulator, 16, 16, STEP, float> sum[FM][FN];
+    wmma::fragment<wmma::accumulator, 16, 16, STEP, float> sum[FRAGMENTS_M][FRAGMENTS_N];
 #pragma unroll
-    for (int i = 0; i < FM; i++)
+    for (int i = 0; i < FRAGMENTS_M; i++)
 #pragma unroll
-        for (int j = 0; j < FN; j++)
+        for (int j = 0; j < FRAGMENTS_N; j++)
             wmma::fill_fragment(sum[i][j], 0.0f);
 
-    tile_fetcher<T, QUADS, TILE_M, TILE_K, L::A_ROW, THREADS> of_a(a, s.m, s.k, place.m, 0);
-    tile_fetcher<T, QUADS, TILE_K, TILE_N, L::B_ROW, THREADS> of_b(b, s.k, s.n, 0, place.n);
-    int left = (int)s.k; /* of K, not yet asked for */
-    auto fetch = [&](T *stage) {
-        if (left > 0) {
-            of_a.copy(stage, s.k);
-            of_b.copy(stage + L::A_SIZE, s.n);
-            of_a.right(TILE_K);
-            of_b.down(TILE_K, s.n);
-            left -= TILE_K;
+    tile_loader<T, ALIGNED, TILE_M, TILE_K, L::A_STRIDE, THREADS> a_loader(a, s.m, s.k, origin.m, 0);
+    tile_loader<T, ALIGNED, TILE_K, TILE_N, L::B_STRIDE, THREADS> b_loader(b, s.k, s.n, 0, origin.n);
+    int k_remaining = (int)s.k; /* of K, for which no copy has been started */
+    auto start_copies = [&](T *stage) {
+        if (k_remaining > 0) {
+            a_loader.copy(stage, s.k);
+            b_loader.copy(stage + L::A_SIZE, s.n);
+            a_loader.advance_columns(TILE_K);
+            b_loader.advance_rows(TILE_K, s.n);
+            k_remaining -= TILE_K;
         }
         copy_group();
     };
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++)
-        fetch(stages + i * L::STAGE);
-    int now = 0, then = (STAGES - 1) * L::STAGE; /* where the stage in use lies, and the one to be filled */
-    for (int steps = (int)((s.k + TILE_K - 1) / TILE_K); steps > 0; steps--) {
-        copy_wait<STAGES - 2>(); /* this stage is here, and everyone has done with the one that is filled anew */
+        start_copies(stages + i * L::STAGE);
+    /* offsets of the stage in use and of the stage to be filled */
+    int read_stage = 0, write_stage = (STAGES - 1) * L::STAGE;
+    for (int k_tiles = (int)((s.k + TILE_K - 1) / TILE_K); k_tiles > 0; k_tiles--) {
+        copy_wait<STAGES - 2>(); /* this stage is complete, and all warps have finished with the one to be filled */
         __syncthreads();
-        fetch(stages + then);
-        then = now;
-        const T *as = stages + now + row * L::A_ROW, *bs = stages + now + L::A_SIZE + column;
-        now = now + L::STAGE < STAGES * L::STAGE ? now + L::STAGE : 0;
+        start_copies(stages + write_stage);
+        write_stage = read_stage;
+        const T *as = stages + read_stage + row * L::A_STRIDE, *bs = stages + read_stage + L::A_SIZE + column;
+        read_stage = read_stage + L::STAGE < STAGES * L::STAGE ? read_stage + L::STAGE : 0;
 #pragma unroll
         for (int k = 0; k < TILE_K; k += STEP) {
-            wmma::fragment<wmma::matrix_a, 16, 16, STEP, typename Case::fragment, wmma::row_major> x[FM];
-            wmma::fragment<wmma::matrix_b, 16, 16, STEP, typename Case::fragment, wmma::row_major> y[FN];
+            wmma::fragment<wmma::matrix_a, 16, 16, STEP, typename Format::fragment, wmma::row_major> x[FRAGMENTS_M];
+            wmma::fragment<wmma::matrix_b, 16, 16, STEP, typename Format::fragment, wmma::row_major> y[FRAGMENTS_N];
 #pragma unroll
-            for (int r = 0; r < FM; r++) {
-                wmma::load_matrix_sync(x[r], as + r * 16 * L::A_ROW + k, L::A_ROW);
+            for (int r = 0; r < FRAGMENTS_M; r++) {
+                wmma::load_matrix_sync(x[r], as + r * 16 * L::A_STRIDE + k, L::A_STRIDE);
                 round_inputs(x[r]);
             }
 #pragma unroll
-            for (int q = 0; q < FN; q++) {
-                wmma::load_matrix_sync(y[q], bs + k * L::B_ROW + q * 16, L::B_ROW);
+            for (int q = 0; q < FRAGMENTS_N; q++) {
+                wmma::load_matrix_sync(y[q], bs + k * L::B_STRIDE + q * 16, L::B_STRIDE);
                 round_inputs(y[q]);
             }
 #pragma unroll
-            for (int r = 0; r < FM; r++)
+            for (int r = 0; r < FRAGMENTS_M; r++)
 #pragma unroll
-                for (int q = 0; q < FN; q++)
+                for (int q = 0; q < FRAGMENTS_N; q++)
                     wmma::mma_sync(sum[r][q], x[r], y[q], sum[r][q]);
         }
     }
-    /* A tile that lies inside is stored as it is; one at an edge goes through a patch of shared memory, which the last
-     * tiles of A and B must have left. */
-    const bool inside = place.m + TILE_M <= s.m && place.n + TILE_N <= s.n && s.n % 8 == 0;
+    /* The patch of a warp is in the memory of the stages, which is free once all copies have arrived and all warps have
+     * finished with the stages. */
+    const bool inside = origin.m + TILE_M <= s.m && origin.n + TILE_N <= s.n && s.n % 8 == 0;
     copy_wait<0>();
     __syncthreads();
     float *patch = reinterpret_cast<float *>(memory) + warp * L::PATCH;
 #pragma unroll
-    for (int r = 0; r < FM; r++)
+    for (int r = 0; r < FRAGMENTS_M; r++)
 #pragma unroll
-        for (int q = 0; q < FN; q++) {
-            int64_t m = place.m + row + r * 16, n = place.n + column + q * 16;
-            if (inside) {
-                wmma::store_matrix_sync(c + m * s.n + n, sum[r][q], (unsigned)s.n, wmma::mem_row_major);
-                continue;
-            }
-            wmma::store_matrix_sync(patch, sum[r][q], 20, wmma::mem_row_major);
-            __syncwarp();
-            for (int e = threadIdx.x % 32; e < 256; e += 32)
-                if (m + e / 16 < s.m && n + e % 16 < s.n)
-                    c[(m + e / 16) * s.n + n + e % 16] = patch[e / 16 * 20 + e % 16];
-            __syncwarp();
+        for (int q = 0; q < FRAGMENTS_N; q++) {
+            int64_t m = origin.m + row + r * 16, n = origin.n + column + q * 16;
+            store_fragment<Format>(c, s, m, n, inside, sum[r][q], patch);
         }
 #endif
 }
 
-template <typename Case> int launch(const gc_lab_run *run) {
-    typedef typename Case::element T;
+template <typename Format> int launch(const gc_lab_run *run) {
+    typedef typename Format::element T;
     if (run->capability < 80)
         return LAB_CANNOT;
-    product_size s = size_of(run);
-    bool quads = s.n % layout<Case>::QUAD == 0 && s.k % layout<Case>::QUAD == 0;
-    auto kernel = quads ? product<Case, true> : product<Case, false>;
-    cudaError_t failed =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)layout<Case>::BYTES);
-    if (failed)
-        return failed;
-    unsigned tiles = pieces(s.m, TILE_M) * pieces(s.n, TILE_N);
-    kernel<<<tiles, THREADS, layout<Case>::BYTES, stream(run)>>>(buffer<const T>(run, 0), buffer<const T>(run, 1),
-                                                                 buffer<float>(run, 2), s);
+    product_size s = product_size_of(run);
+    bool aligned = s.n % layout<Format>::VECTOR == 0 && s.k % layout<Format>::VECTOR == 0;
+    auto kernel = aligned ? product<Format, true> : product<Format, false>;
+    cudaError_t err =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)layout<Format>::BYTES);
+    if (err)
+        return err;
+    unsigned tiles = ceil_div(s.m, TILE_M) * ceil_div(s.n, TILE_N);
+    kernel<<<tiles, THREADS, layout<Format>::BYTES, stream(run)>>>(buffer<const T>(run, 0), buffer<const T>(run, 1),
+                                                                   buffer<float>(run, 2), s);
     return cudaGetLastError();
 }
 
 } // namespace
 
 LAB_LAUNCHER(gck_matmul_wmma_f16) {
-    return launch<half_case>(run);
+    return launch<half_format>(run);
 }
 
 LAB_LAUNCHER(gck_matmul_wmma_bf16) {
-    return launch<bfloat_case>(run);
+    return launch<bfloat_format>(run);
 }
 
 LAB_LAUNCHER(gck_matmul_wmma_tf32) {
-    return launch<tf32_case>(run);
+    return launch<tf32_format>(run);
 }

@@ -1,41 +1,43 @@
-/* A region for one thread of a warp at a time, four ways. A block is a warp. */
+/* The kernels of module reconvergence: four ways to let one thread of a warp at a time into a critical section. A block
+ * has one warp. */
 #include "course.cuh"
 
 using namespace course;
 
 namespace {
 
-/* What a thread does in the region: it takes the next place. Read and write are apart, so that two threads inside would
- * take the same; each is atomic, because racecheck cannot see that a lock orders them. */
-__device__ void enter(int *inside, int *order) {
-    int place = atomicAdd(inside, 0);
-    order[32 * blockIdx.x + place] = (int)threadIdx.x;
-    atomicExch(inside, place + 1);
+/* The critical section: notes the thread at the next position of the order. The read and the write of `entered` are two
+ * operations, so that two threads inside would get the same position. Both are atomic only because racecheck does not
+ * recognise that a lock orders them. */
+__device__ void critical_section(int *entered, int *order) {
+    int position = atomicAdd(entered, 0);
+    order[32 * blockIdx.x + position] = (int)threadIdx.x;
+    atomicExch(entered, position + 1);
 }
 
 __global__ void in_turn(int *count, int *order) {
-    __shared__ int inside;
+    __shared__ int entered;
     if (threadIdx.x == 0)
-        inside = 0;
+        entered = 0;
     __syncwarp();
     for (int lane = 0; lane < 32; lane++) {
         if ((int)threadIdx.x == lane)
-            enter(&inside, order);
+            critical_section(&entered, order);
         __syncwarp();
     }
     if (threadIdx.x == 0)
-        count[blockIdx.x] = inside;
+        count[blockIdx.x] = entered;
 }
 
 __global__ void released_inside(int *count, int *order) {
-    __shared__ int inside, lock;
+    __shared__ int entered, lock;
     if (threadIdx.x == 0)
-        inside = lock = 0;
+        entered = lock = 0;
     __syncwarp();
     for (bool done = false; !done;) {
         if (atomicCAS(&lock, 0, 1) == 0) {
             __threadfence_block();
-            enter(&inside, order);
+            critical_section(&entered, order);
             __threadfence_block();
             atomicExch(&lock, 0);
             done = true;
@@ -43,31 +45,31 @@ __global__ void released_inside(int *count, int *order) {
     }
     __syncwarp();
     if (threadIdx.x == 0)
-        count[blockIdx.x] = inside;
+        count[blockIdx.x] = entered;
 }
 
 __global__ void spinning(int *count, int *order) {
-    __shared__ int inside, lock;
+    __shared__ int entered, lock;
     if (threadIdx.x == 0)
-        inside = lock = 0;
+        entered = lock = 0;
     __syncwarp();
     while (atomicCAS(&lock, 0, 1) != 0) {
     }
     __threadfence_block();
-    enter(&inside, order);
+    critical_section(&entered, order);
     __threadfence_block();
     atomicExch(&lock, 0);
     __syncwarp();
     if (threadIdx.x == 0)
-        count[blockIdx.x] = inside;
+        count[blockIdx.x] = entered;
 }
 
-__global__ void together(int *count, int *order) {
+__global__ void vote(int *count, int *order) {
     __syncwarp();
-    unsigned here = __ballot_sync(0xffffffffu, 1);
+    unsigned active = __ballot_sync(0xffffffffu, 1);
     order[32 * blockIdx.x + threadIdx.x] = (int)threadIdx.x;
     if (threadIdx.x == 0)
-        count[blockIdx.x] = __popc(here);
+        count[blockIdx.x] = __popc(active);
 }
 
 int launch(void (*kernel)(int *, int *), const gc_lab_run *run) {
@@ -77,18 +79,18 @@ int launch(void (*kernel)(int *, int *), const gc_lab_run *run) {
 
 } // namespace
 
-LAB_LAUNCHER(gck_region_in_turn) {
+LAB_LAUNCHER(gck_critical_in_turn) {
     return launch(in_turn, run);
 }
 
-LAB_LAUNCHER(gck_region_released_inside) {
+LAB_LAUNCHER(gck_critical_released_inside) {
     return launch(released_inside, run);
 }
 
-LAB_LAUNCHER(gck_region_spinning) {
+LAB_LAUNCHER(gck_critical_spinning) {
     return run->capability < 70 ? LAB_CANNOT : launch(spinning, run);
 }
 
-LAB_LAUNCHER(gck_region_together) {
-    return launch(together, run);
+LAB_LAUNCHER(gck_critical_vote) {
+    return launch(vote, run);
 }

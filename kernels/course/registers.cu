@@ -1,4 +1,5 @@
-/* Eighty numbers a thread under different launch bounds; and an image in few blocks or many. */
+/* The kernels of module registers: 80 numbers per thread with different launch bounds, and an image in few or many
+ * blocks. */
 #include "course.cuh"
 
 using namespace course;
@@ -7,18 +8,19 @@ namespace {
 
 enum { BLOCK = 256, NUMBERS = 80, ROUNDS = 64, CHAIN = 20000 };
 
-/* No more than this architecture's multiprocessors have room for. */
+/* The number of blocks of 256 threads that a multiprocessor of this architecture can hold. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-enum { ROOM = 4 };
+enum { MAX_BLOCKS = 4 };
 #elif defined(__CUDA_ARCH__) &&                                                                                        \
     (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
-enum { ROOM = 6 };
+enum { MAX_BLOCKS = 6 };
 #else
-enum { ROOM = 8 };
+enum { MAX_BLOCKS = 8 };
 #endif
 
-template <int BLOCKS>
-__global__ void __launch_bounds__(BLOCK, BLOCKS < ROOM ? BLOCKS : ROOM) mix(const float *in, float *out, int64_t n) {
+template <int MIN_BLOCKS>
+__global__ void __launch_bounds__(BLOCK, MIN_BLOCKS < MAX_BLOCKS ? MIN_BLOCKS : MAX_BLOCKS)
+    mix(const float *in, float *out, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
@@ -50,7 +52,7 @@ __global__ void image(const float *in, float *out, int64_t n) {
 
 typedef void kernel(const float *, float *, int64_t);
 
-kernel *kernel_of(int blocks) {
+kernel *mix_kernel(int blocks) {
     switch (blocks) {
     case 1:
         return mix<1>;
@@ -66,15 +68,15 @@ kernel *kernel_of(int blocks) {
 }
 
 int launch(kernel *k, int block, const gc_lab_run *run) {
-    k<<<pieces(run->size[0], block), block, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
-                                                              run->size[0]);
+    k<<<ceil_div(run->size[0], block), block, 0, stream(run)>>>(buffer<const float>(run, 0), buffer<float>(run, 1),
+                                                                run->size[0]);
     return cudaGetLastError();
 }
 
 } // namespace
 
 LAB_LAUNCHER(gck_registers_mix) {
-    return launch(kernel_of(run->parameter), BLOCK, run);
+    return launch(mix_kernel(run->parameter), BLOCK, run);
 }
 
 LAB_LAUNCHER(gck_registers_image) {
@@ -82,5 +84,5 @@ LAB_LAUNCHER(gck_registers_image) {
 }
 
 LAB_FACTS(gck_registers_facts) {
-    return facts_of(kernel_of(run->parameter), BLOCK, 0, facts);
+    return kernel_facts(mix_kernel(run->parameter), BLOCK, 0, facts);
 }

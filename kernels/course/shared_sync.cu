@@ -1,4 +1,5 @@
-/* Write, wait - or not - and read what another warp wrote; the outcomes are counted over LAUNCHES launches. */
+/* The kernel of module shared-sync, with or without the barrier between write and read. A launcher runs it LAUNCHES
+ * times and counts the outcomes of all reads. */
 #include "course.cuh"
 
 using namespace course;
@@ -7,34 +8,35 @@ namespace {
 
 enum { BLOCK = 1024, LAUNCHES = 20 };
 
-template <bool WAITS> __global__ void __launch_bounds__(BLOCK) exchange(int *out, int *counts) {
-    __shared__ volatile int place[BLOCK];
-    int t = threadIdx.x, mine = blockIdx.x * BLOCK + t + 1, wanted = blockIdx.x * BLOCK + BLOCK - t;
-    place[t] = 0;
+template <bool BARRIER> __global__ void __launch_bounds__(BLOCK) exchange(int *out, int *counts) {
+    __shared__ volatile int slots[BLOCK];
+    int t = threadIdx.x, written = blockIdx.x * BLOCK + t + 1, expected = blockIdx.x * BLOCK + BLOCK - t;
+    slots[t] = 0;
     __syncthreads();
-    place[t] = mine;
-    if (WAITS)
+    slots[t] = written;
+    if (BARRIER)
         __syncthreads();
-    int got = place[BLOCK - 1 - t];
-    out[(int64_t)blockIdx.x * BLOCK + t] = got;
-    atomicAdd(counts + (got == wanted ? 0 : got == 0 ? 1 : 2), 1);
+    int value = slots[BLOCK - 1 - t];
+    out[(int64_t)blockIdx.x * BLOCK + t] = value;
+    /* counts[0]: the expected number, counts[1]: the zero before it, counts[2]: any other value */
+    atomicAdd(counts + (value == expected ? 0 : value == 0 ? 1 : 2), 1);
 }
 
-template <bool WAITS> int launch(const gc_lab_run *run) {
-    cudaError_t failed = cudaMemsetAsync(run->buffer[1], 0, 3 * sizeof(int), stream(run));
-    for (int i = 0; !failed && i < LAUNCHES; i++) {
-        exchange<WAITS><<<(unsigned)run->size[0], BLOCK, 0, stream(run)>>>(buffer<int>(run, 0), buffer<int>(run, 1));
-        failed = cudaGetLastError();
+template <bool BARRIER> int launch(const gc_lab_run *run) {
+    cudaError_t err = cudaMemsetAsync(run->buffer[1], 0, 3 * sizeof(int), stream(run));
+    for (int i = 0; !err && i < LAUNCHES; i++) {
+        exchange<BARRIER><<<(unsigned)run->size[0], BLOCK, 0, stream(run)>>>(buffer<int>(run, 0), buffer<int>(run, 1));
+        err = cudaGetLastError();
     }
-    return failed;
+    return err;
 }
 
 } // namespace
 
-LAB_LAUNCHER(gck_shared_waits) {
+LAB_LAUNCHER(gck_shared_barrier) {
     return launch<true>(run);
 }
 
-LAB_LAUNCHER(gck_shared_races) {
+LAB_LAUNCHER(gck_shared_race) {
     return launch<false>(run);
 }

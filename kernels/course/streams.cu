@@ -1,4 +1,4 @@
-/* Pieces of work in streams: copied there, worked on, copied back; and three kernels in one stream or two. */
+/* The launchers of module streams: parts of the data in several streams, and three kernels in one stream or two. */
 #include "course.cuh"
 
 using namespace course;
@@ -7,7 +7,7 @@ namespace {
 
 enum { BLOCK = 256, WORK = 1500 };
 
-/* Threads stride, so that a grid can be as small as one wishes. */
+/* A grid-stride loop, for a grid of any size. */
 __global__ void work(const float *in, float *out, int64_t n) {
     for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < n; i += (int64_t)gridDim.x * BLOCK) {
         float v = in[i];
@@ -20,40 +20,41 @@ __global__ void work(const float *in, float *out, int64_t n) {
 
 } // namespace
 
-LAB_LAUNCHER(gck_streams_pieces) {
+LAB_LAUNCHER(gck_streams_parts) {
     const int64_t n = run->size[0], streams = run->parameter;
-    for (int s = 0; s < streams; s++) {
-        const int64_t from = s * n / streams, count = (s + 1) * n / streams - from;
+    for (int part = 0; part < streams; part++) {
+        const int64_t first = part * n / streams, count = (part + 1) * n / streams - first;
         const size_t bytes = (size_t)count * sizeof(float);
         if (count == 0)
             continue;
-        cudaError_t failed = cudaMemcpyAsync(buffer<float>(run, 0) + from, (const float *)run->host[0] + from, bytes,
-                                             cudaMemcpyHostToDevice, stream(run, s));
-        if (failed)
-            return failed;
-        work<<<pieces(count, BLOCK), BLOCK, 0, stream(run, s)>>>(buffer<const float>(run, 0) + from,
-                                                                 buffer<float>(run, 1) + from, count);
-        failed = cudaGetLastError();
-        if (!failed)
-            failed = cudaMemcpyAsync((float *)run->host[1] + from, buffer<float>(run, 1) + from, bytes,
-                                     cudaMemcpyDeviceToHost, stream(run, s));
-        if (failed)
-            return failed;
+        cudaError_t err = cudaMemcpyAsync(buffer<float>(run, 0) + first, (const float *)run->host[0] + first, bytes,
+                                          cudaMemcpyHostToDevice, stream(run, part));
+        if (err)
+            return err;
+        work<<<ceil_div(count, BLOCK), BLOCK, 0, stream(run, part)>>>(buffer<const float>(run, 0) + first,
+                                                                      buffer<float>(run, 1) + first, count);
+        err = cudaGetLastError();
+        if (!err)
+            err = cudaMemcpyAsync((float *)run->host[1] + first, buffer<float>(run, 1) + first, bytes,
+                                  cudaMemcpyDeviceToHost, stream(run, part));
+        if (err)
+            return err;
     }
     return cudaSuccess;
 }
 
-/* A third each, in grids of a block for every third multiprocessor; the second kernel in the last of the streams. */
-LAB_LAUNCHER(gck_streams_three) {
+/* Processes a third of the data in each kernel, with a third as many blocks as multiprocessors. The second kernel is in
+ * the last stream, the others are in the first. */
+LAB_LAUNCHER(gck_streams_three_kernels) {
     const int64_t n = run->size[0];
     for (int part = 0; part < 3; part++) {
-        const int64_t from = part * n / 3, count = (part + 1) * n / 3 - from;
-        const int which = part == 1 ? run->parameter - 1 : 0;
-        work<<<(run->multiprocessors + 2) / 3, BLOCK, 0, stream(run, which)>>>(buffer<const float>(run, 0) + from,
-                                                                               buffer<float>(run, 1) + from, count);
-        cudaError_t failed = cudaGetLastError();
-        if (failed)
-            return failed;
+        const int64_t first = part * n / 3, count = (part + 1) * n / 3 - first;
+        const int stream_index = part == 1 ? run->parameter - 1 : 0;
+        work<<<(run->multiprocessors + 2) / 3, BLOCK, 0, stream(run, stream_index)>>>(
+            buffer<const float>(run, 0) + first, buffer<float>(run, 1) + first, count);
+        cudaError_t err = cudaGetLastError();
+        if (err)
+            return err;
     }
     return cudaSuccess;
 }

@@ -1,18 +1,17 @@
 /*
- * Timing: one kernel, a chain of multiply-adds of known length, by every clock there is.
- *
- *      out[t] = what `rounds` multiply-adds make of in[t]
+ * Module timing: one kernel, timed by several clocks. The kernel is a chain of ROUNDS dependent multiply-adds,
+ * v = 0.5 v + 0.25.
  *
  * Courses: Stahl 5, 6, Khunjush.
  */
 #include "gpulab/lab.h"
 
 LAB_LAUNCHER(gck_timing);
-LAB_LAUNCHER(gck_timing_rest);
+LAB_LAUNCHER(gck_timing_after_idle);
 
 enum { ROUNDS = 20000, THREADS = 128 };
 
-static int loop(const gc_lab_run *run) {
+static int compute(const gc_lab_run *run) {
     const float *in = run->buffer[0];
     float *out = run->buffer[1];
     for (int64_t i = 0; i < run->size[0]; i++) {
@@ -31,86 +30,93 @@ static int buffers(const int64_t *size, gc_lab_buffer *buffer) {
     return 3;
 }
 
-/* The chain ends where it no longer moves: at 1/2. */
+/* The chain converges to 1/2. */
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     (void)run, (void)buffer, (void)index;
     return 0.5;
 }
 
-/* clock64 counts cycles of the multiprocessor: their number over the clock that NVML reads. */
-static double by_cycles(const gc_lab_run *run) {
+/* Returns the cycles that clock64 counted divided by the clock frequency from NVML, in microseconds; 0 if that is
+ * unknown. */
+static double microseconds_by_cycles(const gc_lab_run *run) {
     return run->clock_hz > 0 ? ((const int32_t *)run->host[2])[0] / run->clock_hz * 1e6 : 0;
 }
 
-/* %globaltimer counts nanoseconds. */
-static double by_nanoseconds(const gc_lab_run *run) {
+/* Returns the nanoseconds that %globaltimer counted, in microseconds. */
+static double microseconds_by_globaltimer(const gc_lab_run *run) {
     return ((const int32_t *)run->host[2])[1] * 1e-3;
 }
 
-static int cpu(const gc_lab_run *run) {
+static int sequential(const gc_lab_run *run) {
     int32_t *cycles = run->buffer[2];
     cycles[0] = cycles[1] = 0;
-    return loop(run);
+    return compute(run);
 }
 
 static const gc_lab_size sizes[] = {{{1}, LAB_QUICK}, {{1003}, LAB_CHECK | LAB_GPU_TIME | LAB_CPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "the host's clock around a loop", .tolerance = 1e-6, .launch = cpu},
+    {.name = "CPU", .changed = "the host's clock around a loop", .tolerance = 1e-6, .launch = sequential},
     {.name = "CUDA events",
-     .changed = "two marks in the stream, half a microsecond fine: the device's own account",
+     .changed = "two events in the stream, with time stamps from the device; their resolution is half a microsecond",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .launch = LAB_ON_GPU(gck_timing)},
     {.name = "host clock",
-     .changed = "from before the launch to after waiting: the launch and the waking of the host are in it",
+     .changed =
+         "from before the launch until after the synchronisation: this includes the launch and the wake-up of the "
+         "host thread",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .flags = LAB_HOST_CLOCK,
      .launch = LAB_ON_GPU(gck_timing)},
     {.name = "clock64",
-     .changed = "cycles that one block counts, over the clock that NVML tells",
+     .changed = "the cycles that one thread counts, divided by the clock frequency from NVML",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .figure = by_cycles,
+     .figure = microseconds_by_cycles,
      .figure_unit = "us by cycles",
      .launch = LAB_ON_GPU(gck_timing)},
     {.name = "globaltimer",
-     .changed = "nanoseconds that one block reads",
+     .changed = "the nanoseconds that one thread reads from %globaltimer",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .figure = by_nanoseconds,
+     .figure = microseconds_by_globaltimer,
      .figure_unit = "us by nanoseconds",
      .launch = LAB_ON_GPU(gck_timing)},
     {.name = "globaltimer after a rest",
-     .changed = "the same, once, after a fifth of a second without work: the clock has fallen, if it falls",
+     .changed = "the same, once, after 0.2 seconds without work, in which the GPU may have lowered its clock",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .flags = LAB_ONCE,
-     .figure = by_nanoseconds,
+     .figure = microseconds_by_globaltimer,
      .figure_unit = "us by nanoseconds",
-     .launch = LAB_ON_GPU(gck_timing_rest)},
+     .launch = LAB_ON_GPU(gck_timing_after_idle)},
 };
 
 static const gc_lab_effect effects[] = {
     {"cycles and nanoseconds agree", "clock64", "globaltimer", 1.15, 1},
-    {"after a rest it is no faster", "globaltimer after a rest", "globaltimer", 0.95, 0},
-    {"the host sees the launch too", "host clock", "CUDA events", 0.97, 0},
+    {"after an idle time the kernel is no faster", "globaltimer after a rest", "globaltimer", 0.95, 0},
+    {"the host's time includes the launch", "host clock", "CUDA events", 0.97, 0},
 };
 
 const gc_lab_module gc_lab_timing = {
     .name = "timing",
-    .title = "Timing: three clocks for one kernel",
+    .title = "Timing: several clocks for one kernel",
     .course = "Stahl 5, 6; Khunjush",
-    .idea = "A launch returns before the kernel begins: a host clock that does not wait measures nothing. Events are "
-            "marks in the stream that the device stamps itself. clock64 counts cycles on one multiprocessor, and means "
-            "seconds only when the clock is known; it rises under work and falls at rest, within fractions of a second."
-            "\n\n"
-            "So warm up until the clock is steady, take at least ten samples, and tell the median with its spread. One "
-            "sample is an anecdote; the best of many is advertising.",
-    .see = "Cycles over the clock and nanoseconds agree; the host's clock has a few microseconds more.",
-    .next = "gpulab device tells the clocks now; gpulab run --json holds clock, temperature and what throttled, for "
-            "every row.",
+    .idea =
+        "A launch returns before the kernel begins, so a host clock without a synchronisation does not measure the "
+        "kernel. Events are marks in the stream, and the device stores the time at which it reaches them. clock64 "
+        "counts cycles of one multiprocessor; they become seconds only when the clock frequency is known, and this "
+        "frequency may rise under load and fall when the GPU is idle.\n\n"
+        "For a reliable result, warm up until the clock is steady, take at least ten samples, and report the median "
+        "with its spread. A single sample may be an exception, and the best of many samples is too optimistic.",
+    .see =
+        "On an H200 the kernel counts 45.2 microseconds by cycles and by nanoseconds. The events, which include the "
+        "start and the end of the kernel, give 47.2, and the host clock, which also includes the launch, 48.6. After "
+        "the idle time it takes no longer: 45.0, so the clock of this GPU did not fall.",
+    .next = "gpulab device prints the present clocks. gpulab run --json records clock, temperature and the reasons for "
+            "throttling in every row.",
     .dimension = {"threads"},
     .buffers = buffers,
     .reference = reference,

@@ -1,4 +1,4 @@
-/* The chain of timing.c, which counts its own cycles and nanoseconds. */
+/* The kernel of module timing, which counts its own cycles and nanoseconds. */
 #include "course.cuh"
 
 #include <unistd.h>
@@ -18,29 +18,29 @@ __device__ long long nanoseconds() {
 __global__ void chain(const float *in, float *out, int *cycles, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     float v = i < n ? in[i] : 0.0f;
-    long long time = nanoseconds(), begin = clock64();
+    long long start_time = nanoseconds(), start_cycles = clock64();
 #pragma unroll 16
     for (int k = 0; k < ROUNDS; k++)
         v = v * 0.5f + 0.25f;
-    long long end = clock64(), passed = nanoseconds() - time;
+    long long end_cycles = clock64(), elapsed = nanoseconds() - start_time;
     if (i < n)
         out[i] = v;
     if (i == 0) {
-        cycles[0] = (int)(end - begin);
-        cycles[1] = (int)passed;
+        cycles[0] = (int)(end_cycles - start_cycles);
+        cycles[1] = (int)elapsed;
     }
 }
 
 } // namespace
 
 LAB_LAUNCHER(gck_timing) {
-    chain<<<pieces(run->size[0], THREADS), THREADS, 0, stream(run)>>>(
+    chain<<<ceil_div(run->size[0], THREADS), THREADS, 0, stream(run)>>>(
         buffer<const float>(run, 0), buffer<float>(run, 1), buffer<int>(run, 2), run->size[0]);
     return cudaGetLastError();
 }
 
-LAB_LAUNCHER(gck_timing_rest) {
-    cudaError_t failed = cudaDeviceSynchronize();
+LAB_LAUNCHER(gck_timing_after_idle) {
+    cudaError_t err = cudaDeviceSynchronize();
     usleep(200000);
-    return failed ? failed : gck_timing(run);
+    return err ? err : gck_timing(run);
 }

@@ -1,8 +1,9 @@
 /*
- * Vector addition: c[i] = a[i] + b[i]. Two reads, one write and one addition an element, so that nothing but memory
- * counts. a, b and c are plain arrays of floats; thread i takes element i, neighbours take neighbours.
+ * Module vector-add: c[i] = a[i] + b[i] for arrays of floats. Each element needs two reads, one write and one addition,
+ * so that memory bandwidth decides the speed. Thread i computes element i, and neighbouring threads access neighbouring
+ * elements.
  *
- * Courses: Stahl 1.3, Khunjush, the CUDA tutorial 3.
+ * Courses: Stahl 1.3, Khunjush, CUDA tutorial 3.
  */
 #include "gpulab/lab.h"
 
@@ -54,54 +55,59 @@ static const gc_lab_size sizes[] = {
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU sequential",
-     .changed = "one core, one loop, which the compiler turns into vector instructions",
+     .changed = "one core and one loop, which the compiler turns into vector instructions",
      .launch = sequential,
      .course = "37 ms (10 M elements)"},
     {.name = "CPU OpenMP",
-     .changed = "all cores, one line more; they share one memory",
+     .changed = "one more line: the loop is divided among all cores, which share one memory",
      .launch = all_cores,
      .course = "24 ms (10 M elements)"},
     {.name = "few threads",
-     .changed = "a GPU, and the course's first grid: 20 blocks of 32 threads, each striding over the data",
+     .changed = "on a GPU, with the course's first grid: 20 blocks of 32 threads, each thread striding over the data",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .launch = LAB_ON_GPU(gck_vector_add_few)},
     {.name = "one thread an element",
-     .changed = "as many threads as elements, and a bounds check because blocks are whole",
+     .changed =
+         "as many threads as elements; the last block may extend beyond the data, so each thread checks its index",
      .where = LAB_GPU,
      .launch = LAB_ON_GPU(gck_vector_add_simple),
      .course = "0.6 ms, Tesla T4 (10 M elements)"},
     {.name = "grid-stride",
-     .changed = "as many blocks as the device can hold; each thread strides on until the data ends",
+     .changed =
+         "eight blocks of 256 threads per multiprocessor; each thread continues with a stride of the whole grid until "
+         "the data ends",
      .where = LAB_GPU,
      .launch = LAB_ON_GPU(gck_vector_add_stride)},
     {.name = "float4",
-     .changed = "16 bytes a load, eight loads under way in each thread before the first is used",
+     .changed = "16 bytes per load, and eight loads in flight in each thread before the first value is used",
      .where = LAB_GPU,
      .launch = LAB_ON_GPU(gck_vector_add_float4)},
     {.name = "explicit copies",
-     .changed = "the whole way: inputs copied to the device, added, copied back; the host's memory is pageable",
+     .changed =
+         "with the transfers: both inputs are copied to the device, added, and the result is copied back; the host "
+         "memory is pageable",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_PAGEABLE,
      .flags = LAB_HOST_CLOCK,
      .launch = LAB_ON_GPU(gck_vector_add_copies)},
     {.name = "pinned copies",
-     .changed = "the same from pinned memory, which the copy engine reads without help",
+     .changed = "the same copies from pinned memory, which the copy engine reads directly",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_PINNED,
      .flags = LAB_HOST_CLOCK,
      .launch = LAB_ON_GPU(gck_vector_add_copies)},
     {.name = "mapped memory",
-     .changed = "no copies: the kernel itself reads and writes the host's memory across the bus",
+     .changed = "no copies: the kernel itself reads and writes host memory across the bus",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_MAPPED,
      .flags = LAB_HOST_CLOCK,
      .launch = LAB_ON_GPU(gck_vector_add_simple)},
     {.name = "managed memory",
-     .changed = "one pointer for both sides; pages move when they are touched, and then stay",
+     .changed = "one pointer for host and device; a page moves to the side that touches it and stays there",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_MANAGED,
@@ -111,27 +117,34 @@ static const gc_lab_variant variants[] = {
 
 static const gc_lab_effect effects[] = {
     {"640 threads cannot fill a GPU", "few threads", "one thread an element", 3, 0},
-    {"copying costs more than adding", "pinned copies", "one thread an element", 3, 0},
-    {"pageable memory is copied slower than pinned", "explicit copies", "pinned copies", 1.2, 0},
+    {"copying takes longer than adding", "pinned copies", "one thread an element", 3, 0},
+    {"copies from pageable memory are slower than from pinned memory", "explicit copies", "pinned copies", 1.2, 0},
     {"the best addition moves bytes as fast as a copy", NULL, "float4", 0.95, 0},
-    {"one core is slower than a GPU that has the data", "CPU sequential", "one thread an element", 10, 0},
+    {"one core is slower than a GPU that holds the data", "CPU sequential", "one thread an element", 10, 0},
 };
 
 const gc_lab_module gc_lab_vector_add = {
     .name = "vector-add",
-    .title = "Vector addition: the first kernel, and the price of moving data",
+    .title = "Vector addition: the first kernel, and the cost of moving data",
     .course = "Stahl 1.3; Khunjush; CUDA tutorial 3",
     .idea =
-        "Every element of c is the sum of two others, and none depends on another: a thread an element. The grid is "
-        "made of whole blocks, so the last block has threads past the end, and a bounds check keeps them out.\n\n"
-        "An element costs 12 bytes and one addition. A GPU adds hundreds of times faster than its memory delivers, so "
-        "the kernel's speed is the memory's, and the best version is the one that keeps most bytes under way.\n\n"
-        "And before the first addition the data must be there. Copied over the bus, ten million additions cost many "
-        "times what the kernel takes - the first lesson of Amdahl's law.",
-    .see = "The kernel's GB/s beside the copy's: the share of the ceiling. The four variants with copies take far "
-           "longer than the kernel, and pinned memory roughly doubles the speed of the copies.",
-    .next = "gpulab amdahl turns these times into the speedup that a whole program can reach. gpulab run pinned-memory "
-            "shows the copies by themselves, gpulab run streams how to hide them.",
+        "Every element of c is the sum of two numbers, and no element depends on another: each one gets its own "
+        "thread. All blocks have the same size, so the last block has threads beyond the end of the data, and a "
+        "bounds check keeps them from writing.\n\n"
+        "An element costs 12 bytes of memory traffic and one addition. An H200 could execute about 90 times as many "
+        "additions as its memory can feed, so memory bandwidth decides the speed of the kernel, and the best version "
+        "is the one that keeps most bytes in flight.\n\n"
+        "Before the first addition the data must be on the device. Copying ten million elements over the bus takes "
+        "many times as long as adding them: the copies, not the kernel, limit the speed of the whole program. This is "
+        "Amdahl's law.",
+    .see =
+        "Compare the GB/s of the kernels with the copy: at 2^27 elements on an H200 the variant with a thread for "
+        "each element reaches 82 % of it, grid-stride 87 %, and float4 all of it.\n\n"
+        "With 10 million elements the kernel takes 0.04 ms. With the transfers it takes 10.7 ms from pageable memory "
+        "and 2.2 ms from pinned memory; mapped memory takes 1.6 ms. Managed memory takes 0.04 ms only because the "
+        "warm-up has moved its pages to the device, where they stay.",
+    .next = "gpulab amdahl computes from these times the largest speedup of a whole program. gpulab run pinned-memory "
+            "measures the copies alone, and gpulab run streams shows how to hide them.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,
