@@ -20,7 +20,7 @@ int main(void) {
     gpuconv_error error = {GPUCONV_OK, ""};
     gpuconv_ir *loud = response(0.5f, &error), *soft = response(0.25f, &error);
     gpuconv_realtime *realtime;
-    gpuconv_realtime_config config = {.rate = 48000, .block = BLOCK, .patient = true}; /* no device drives us here */
+    gpuconv_realtime_config config = {.rate = 48000, .block = BLOCK, .freewheel = true}; /* no device drives us here */
     if (!loud || !soft || gpuconv_realtime_new(loud, &config, &realtime, &error)) {
         fprintf(stderr, "%s\n", error.message);
         return 1;

@@ -241,8 +241,8 @@ typedef struct gpuconv_preparation {
     double stretch;              /**< 0.01..100; 0 counts as 1 */
     bool minimum_phase;          /**< with the least delay */
     double fade;                 /**< seconds at the end */
-    const char *const *then;     /**< files of responses in series behind it */
-    int thens;                   /**< how many */
+    const char *const *series;   /**< files of responses in series behind it */
+    int series_count;            /**< how many */
     double predelay;             /**< seconds */
     gpuconv_normalize normalize; /**< one gain for all routes */
     double gain;                 /**< dB, -200..200 */
@@ -304,7 +304,7 @@ GPUCONV_API gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_
 GPUCONV_API gpuconv_backend gpuconv_plan_backend(const gpuconv_plan *plan);     /**< where it computes, never AUTO */
 GPUCONV_API gpuconv_algorithm gpuconv_plan_algorithm(const gpuconv_plan *plan); /**< how, never AUTO */
 GPUCONV_API const char *gpuconv_plan_device(const gpuconv_plan *plan);          /**< the processor's name */
-GPUCONV_API const char *gpuconv_plan_why(const gpuconv_plan *plan);             /**< one sentence: why this choice */
+GPUCONV_API const char *gpuconv_plan_reason(const gpuconv_plan *plan);          /**< one sentence: why this choice */
 GPUCONV_API const char *gpuconv_plan_note(const gpuconv_plan *plan);   /**< one sentence on a fallback, or "" */
 GPUCONV_API int gpuconv_plan_threads(const gpuconv_plan *plan);        /**< of the CPU, at least 1 */
 GPUCONV_API int64_t gpuconv_plan_chunk(const gpuconv_plan *plan);      /**< frames handed to the backend at a time */
@@ -353,21 +353,21 @@ typedef struct gpuconv_realtime_config {
     double rate;             /**< frames a second, 1..10000000: how often the threads look for work; 0: 48000 */
     int block;               /**< frames of a call that are to be served in time, 1..65536; longer ones may be late */
     int threads;             /**< for the tail, 1..64; 0 (default): 1 */
-    bool patient;            /**< calls wait for the tail instead of leaving it out: for use where no time presses */
+    bool freewheel;          /**< calls wait for the tail instead of leaving it out: for use where no time presses */
     gpuconv_backend backend; /**< CUDA: what lies 4096 taps and more behind the beginning is a GPU's; else the CPU */
     int device;              /**< CUDA device number, 0.. ; -1: the one with the most multiprocessors */
     int64_t latency;         /**< frames, 0..1048576, by which the response may be late, for less work in each call */
 } gpuconv_realtime_config;
 
-/** A routed response and a configuration within its ranges, or ARGUMENT. Block 256, 48000 Hz, one thread, not patient,
- * device 0, the CPU, no latency in a config of zeros. A GPU that fails, or is late for a fifth of a second on end, is
- * given up: the CPU takes the tail over, faded in within 0.1 s. MEMORY; DEVICE, UNSUPPORTED (CUDA asked for and not
- * there). */
+/** A routed response and a configuration within its ranges, or ARGUMENT. Block 256, 48000 Hz, one thread, not
+ * freewheel, device 0, the CPU, no latency in a config of zeros. A GPU that fails, or is late for a fifth of a second
+ * on end, is given up: the CPU takes the tail over, faded in within 0.1 s. MEMORY; DEVICE, UNSUPPORTED (CUDA asked for
+ * and not there). */
 GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
                                                 gpuconv_realtime **realtime, gpuconv_error *error);
 
 /** Any number of frames in, as many out, which may be the same buffers. For one thread at a time; it locks nothing,
- * allocates nothing, calls nothing of the system, and waits for nobody (unless patient). Subnormal numbers are off
+ * allocates nothing, calls nothing of the system, and waits for nobody (unless freewheel). Subnormal numbers are off
  * meanwhile. */
 GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const float *const *in, float *const *out,
                                           int64_t frames);
@@ -379,11 +379,11 @@ GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const floa
 GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, const gpuconv_ir *ir, double seconds,
                                                  gpuconv_error *error);
 
-/** Whether calls wait for the tail from now on, as `patient` in the configuration; from any thread. */
-GPUCONV_API void gpuconv_realtime_patient(gpuconv_realtime *realtime, bool patient);
+/** Whether calls wait for the tail from now on, as `freewheel` in the configuration; from any thread. */
+GPUCONV_API void gpuconv_realtime_set_freewheel(gpuconv_realtime *realtime, bool freewheel);
 
 /** How often a part of the tail was left out because it was not ready; from any thread. */
-GPUCONV_API int64_t gpuconv_realtime_missed(const gpuconv_realtime *realtime);
+GPUCONV_API int64_t gpuconv_realtime_late_blocks(const gpuconv_realtime *realtime);
 
 /** Where the tail is computed: CUDA, or CPU, also once a GPU was given up; from any thread. */
 GPUCONV_API gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *realtime);

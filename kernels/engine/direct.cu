@@ -1,6 +1,7 @@
 /*
- * Direct convolution in registers, after the case study of the course (kernels/course/convolution.cu). A thread computes
- * OUTPUTS adjacent outputs; the input window slides through registers whose indices are all compile-time constants.
+ * Direct convolution in registers, after the case study of the course (kernels/course/convolution.cu). A thread
+ * computes OUTPUTS adjacent outputs; the input window slides through registers whose indices are all compile-time
+ * constants.
  *
  *      y[i0 + r] = sum over m of h'[m] x[i0 + r + m],     h' the reversed taps
  *

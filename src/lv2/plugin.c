@@ -404,7 +404,7 @@ static void run(LV2_Handle handle, uint32_t frames) {
     float *to[] = {p->block[0], p->block[1]}, *made[] = {p->block[2], p->block[3]};
     hear(p);
     speak(p);
-    gpuconv_realtime_patient(p->realtime, p->number[FREEWHEEL] && *p->number[FREEWHEEL] > 0);
+    gpuconv_realtime_set_freewheel(p->realtime, p->number[FREEWHEEL] && *p->number[FREEWHEEL] > 0);
     if (p->wet < 0) {
         p->wet = wet;
         p->dry = dry;
@@ -428,7 +428,7 @@ static void run(LV2_Handle handle, uint32_t frames) {
     if (p->told[LATENCY])
         *p->told[LATENCY] = (float)atomic_load(&p->lead);
     if (p->told[MISSED])
-        *p->told[MISSED] = (float)gpuconv_realtime_missed(p->realtime);
+        *p->told[MISSED] = (float)gpuconv_realtime_late_blocks(p->realtime);
 }
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */

@@ -244,7 +244,7 @@ typedef struct format_run {
     const void *raw;
     int64_t frames, total;
     int inputs, outputs;
-    gc_measurement measured;
+    gc_stream_stats measured;
 } format_run;
 
 /* Returns the interleaved result, which the caller frees, and fills run->measured. */

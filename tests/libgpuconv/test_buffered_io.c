@@ -26,12 +26,12 @@ static void walk(int64_t begin) {
     static unsigned char got[SIZE];
     const int64_t size = SIZE - begin;
     int fd = open_bytes();
-    gc_paged f;
+    gc_buffered_io f;
     uint32_t state = 1;
     int64_t at = 0;
     lseek(fd, begin, SEEK_SET);
-    gc_paged_begin(&f, fd, SIZE);
-    SF_VIRTUAL_IO *io = gc_paged_io();
+    gc_buffered_io_begin(&f, fd, SIZE);
+    SF_VIRTUAL_IO *io = gc_buffered_io_io();
     assert_int_equal(io->get_filelen(&f), size);
     for (int step = 0; step < STEPS; step++) {
         state = state * 1664525u + 1013904223u;
@@ -68,10 +68,10 @@ static void a_file_begins_where_its_descriptor_stands(void **state) {
 static void a_read_that_fails_is_remembered(void **state) {
     (void)state;
     int fd = open(files_path("."), O_RDONLY | O_CLOEXEC);
-    gc_paged f;
+    gc_buffered_io f;
     char got[16];
-    gc_paged_begin(&f, fd, 100);
-    assert_int_equal(gc_paged_io()->read(got, sizeof got, &f), 0);
+    gc_buffered_io_begin(&f, fd, 100);
+    assert_int_equal(gc_buffered_io_io()->read(got, sizeof got, &f), 0);
     assert_int_equal(f.failure, EISDIR);
     close(fd);
 }

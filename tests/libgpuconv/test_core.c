@@ -157,7 +157,7 @@ static void a_text_is_shortened_in_the_middle(void **state) {
 enum { SLOTS = 3, ROUNDS = 20000 };
 
 typedef struct relay {
-    gc_ring ring;
+    gc_slot_queue ring;
     int64_t value[SLOTS], result[SLOTS];
     int64_t sum, received;
     bool in_order;
@@ -167,24 +167,24 @@ typedef struct relay {
 static void *produce(void *argument) {
     relay *r = argument;
     for (int64_t i = 0; i < ROUNDS; i++) {
-        int n = gc_ring_acquire(&r->ring);
+        int n = gc_slot_queue_acquire(&r->ring);
         if (n < 0) {
             r->producer_saw = n;
             return NULL;
         }
         r->value[n] = i;
-        gc_ring_fill(&r->ring);
+        gc_slot_queue_fill(&r->ring);
     }
-    gc_ring_close(&r->ring);
+    gc_slot_queue_close(&r->ring);
     return NULL;
 }
 
 static void *work(void *argument) {
     relay *r = argument;
     int n;
-    while ((n = gc_ring_take(&r->ring)) >= 0) {
+    while ((n = gc_slot_queue_take(&r->ring)) >= 0) {
         r->result[n] = 3 * r->value[n];
-        gc_ring_finish(&r->ring);
+        gc_slot_queue_finish(&r->ring);
     }
     r->worker_saw = n;
     return NULL;
@@ -193,11 +193,11 @@ static void *work(void *argument) {
 static void *consume(void *argument) {
     relay *r = argument;
     int n;
-    while ((n = gc_ring_wait(&r->ring)) >= 0) {
+    while ((n = gc_slot_queue_wait(&r->ring)) >= 0) {
         r->in_order &= r->result[n] == 3 * r->received;
         r->sum += r->result[n];
         r->received++;
-        gc_ring_release(&r->ring);
+        gc_slot_queue_release(&r->ring);
     }
     r->consumer_saw = n;
     return NULL;
@@ -208,18 +208,18 @@ static void a_ring_passes_every_slot_on_in_order(void **state) {
     for (int slots = 1; slots <= SLOTS; slots++) {
         relay r = {.in_order = true};
         pthread_t threads[3];
-        gc_ring_init(&r.ring, slots);
+        gc_slot_queue_init(&r.ring, slots);
         assert_int_equal(pthread_create(&threads[0], NULL, consume, &r), 0);
         assert_int_equal(pthread_create(&threads[1], NULL, work, &r), 0);
         assert_int_equal(pthread_create(&threads[2], NULL, produce, &r), 0);
         for (int i = 0; i < 3; i++)
             pthread_join(threads[i], NULL);
-        gc_ring_destroy(&r.ring);
+        gc_slot_queue_destroy(&r.ring);
         assert_true(r.in_order);
         assert_int_equal(r.received, ROUNDS);
         assert_int_equal(r.sum, INT64_C(3) * ROUNDS * (ROUNDS - 1) / 2);
-        assert_int_equal(r.worker_saw, GC_RING_END);
-        assert_int_equal(r.consumer_saw, GC_RING_END);
+        assert_int_equal(r.worker_saw, GC_SLOT_QUEUE_END);
+        assert_int_equal(r.consumer_saw, GC_SLOT_QUEUE_END);
     }
 }
 
@@ -227,42 +227,42 @@ static void stopping_a_ring_wakes_everybody(void **state) {
     (void)state;
     relay r = {0};
     pthread_t threads[3];
-    gc_ring_init(&r.ring, 2);
+    gc_slot_queue_init(&r.ring, 2);
     /* Nobody works: the producer fills two slots and waits for the third, the consumer for the first. */
     assert_int_equal(pthread_create(&threads[0], NULL, consume, &r), 0);
     assert_int_equal(pthread_create(&threads[1], NULL, produce, &r), 0);
-    gc_ring_stop(&r.ring);
+    gc_slot_queue_stop(&r.ring);
     assert_int_equal(pthread_create(&threads[2], NULL, work, &r), 0); /* comes late and is turned away */
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(r.producer_saw, GC_RING_STOPPED);
-    assert_int_equal(r.worker_saw, GC_RING_STOPPED);
-    assert_int_equal(r.consumer_saw, GC_RING_STOPPED);
-    gc_ring_reset(&r.ring);
-    assert_int_equal(gc_ring_acquire(&r.ring), 0);
-    gc_ring_destroy(&r.ring);
+    assert_int_equal(r.producer_saw, GC_SLOT_QUEUE_STOPPED);
+    assert_int_equal(r.worker_saw, GC_SLOT_QUEUE_STOPPED);
+    assert_int_equal(r.consumer_saw, GC_SLOT_QUEUE_STOPPED);
+    gc_slot_queue_reset(&r.ring);
+    assert_int_equal(gc_slot_queue_acquire(&r.ring), 0);
+    gc_slot_queue_destroy(&r.ring);
 }
 
 static void a_closed_ring_gives_what_it_holds_before_it_ends(void **state) {
     (void)state;
-    gc_ring ring;
-    gc_ring_init(&ring, 3);
-    assert_int_equal(gc_ring_acquire(&ring), 0);
-    gc_ring_fill(&ring);
-    assert_int_equal(gc_ring_acquire(&ring), 1);
-    gc_ring_fill(&ring);
-    gc_ring_close(&ring);
-    assert_int_equal(gc_ring_take(&ring), 0);
-    gc_ring_finish(&ring);
-    assert_int_equal(gc_ring_take(&ring), 1);
-    gc_ring_finish(&ring);
-    assert_int_equal(gc_ring_take(&ring), GC_RING_END);
-    assert_int_equal(gc_ring_wait(&ring), 0);
-    gc_ring_release(&ring);
-    assert_int_equal(gc_ring_wait(&ring), 1);
-    gc_ring_release(&ring);
-    assert_int_equal(gc_ring_wait(&ring), GC_RING_END);
-    gc_ring_destroy(&ring);
+    gc_slot_queue ring;
+    gc_slot_queue_init(&ring, 3);
+    assert_int_equal(gc_slot_queue_acquire(&ring), 0);
+    gc_slot_queue_fill(&ring);
+    assert_int_equal(gc_slot_queue_acquire(&ring), 1);
+    gc_slot_queue_fill(&ring);
+    gc_slot_queue_close(&ring);
+    assert_int_equal(gc_slot_queue_take(&ring), 0);
+    gc_slot_queue_finish(&ring);
+    assert_int_equal(gc_slot_queue_take(&ring), 1);
+    gc_slot_queue_finish(&ring);
+    assert_int_equal(gc_slot_queue_take(&ring), GC_SLOT_QUEUE_END);
+    assert_int_equal(gc_slot_queue_wait(&ring), 0);
+    gc_slot_queue_release(&ring);
+    assert_int_equal(gc_slot_queue_wait(&ring), 1);
+    gc_slot_queue_release(&ring);
+    assert_int_equal(gc_slot_queue_wait(&ring), GC_SLOT_QUEUE_END);
+    gc_slot_queue_destroy(&ring);
 }
 
 int main(void) {

@@ -1,7 +1,7 @@
 /* Every algorithm in every topology against the oracle, to -120 dB, at lengths from one frame to several chunks. */
 #include "harness.h"
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * a schedule, silence, subnormals. */
 #include "harness.h"
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <float.h>
 #include <math.h>

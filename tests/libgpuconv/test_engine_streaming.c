@@ -2,7 +2,7 @@
  * a reset as before; statuses for calls out of order; N + M - 1 frames and not one more. */
 #include "harness.h"
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/plan.h"
 
 typedef struct running {
     guarded h, x;

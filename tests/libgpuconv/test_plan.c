@@ -2,7 +2,7 @@
  * choices are the cheapest predicted and say why. */
 #include "harness.h"
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/plan.h"
 
 static gpuconv_ir *response(int channels, int inputs, int64_t frames) {
     oracle_random random = {.state = 71};
@@ -82,7 +82,7 @@ static void an_algorithm_asked_for_is_used(void **state) {
             gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], -1, 3); /* checks the algorithm */
             assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
             assert_int_equal(gpuconv_plan_threads(plan), 3);
-            assert_non_null(strstr(gpuconv_plan_why(plan), "asked for"));
+            assert_non_null(strstr(gpuconv_plan_reason(plan), "asked for"));
             assert_string_equal(gpuconv_plan_note(plan), "");
             assert_true(strlen(gpuconv_plan_device(plan)) > 0);
             int64_t points = gpuconv_plan_transform(plan), hop = gpuconv_plan_hop(plan);
@@ -118,7 +118,7 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
                 }
                 gpuconv_plan_free(plan);
             }
-            assert_non_null(strstr(gpuconv_plan_why(best), "predicted"));
+            assert_non_null(strstr(gpuconv_plan_reason(best), "predicted"));
             gpuconv_plan_free(best);
         }
         gpuconv_ir_free(ir);

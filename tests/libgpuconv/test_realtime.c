@@ -47,8 +47,8 @@ WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, lef
 /* ---- Helpers ------------------------------------------------------------------------------------------------------
  */
 
-static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool patient) {
-    gpuconv_realtime_config config = {.rate = 48000, .block = block, .patient = patient};
+static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool freewheel) {
+    gpuconv_realtime_config config = {.rate = 48000, .block = block, .freewheel = freewheel};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
     CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
@@ -78,7 +78,7 @@ static void calls_of_any_size_give_what_the_engine_gives_offline(void **state) {
                 double e = harness_distance(&y, &want, x.frames);
                 CHECK(guarded_intact(&y), "written beside");
                 CHECK(e <= -120, "%lld taps, shape %d, blocks of %d: %.1f dB", (long long)taps[t], s, blocks[b], e);
-                CHECK(gpuconv_realtime_missed(rt) == 0, "a patient one missed something");
+                CHECK(gpuconv_realtime_late_blocks(rt) == 0, "a freewheel one missed something");
                 guarded_free(&y);
                 gpuconv_realtime_free(rt);
             }
@@ -275,7 +275,7 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
     CHECK(atomic_load(&e.done) == e.count, "%d exchanges of %d", atomic_load(&e.done), e.count);
     /* The sine's own is 0.0008 times a gain of 3; a jump from one response to the other would be 0.5. */
     CHECK(worst < 0.02, "a second difference of %g: a click", worst);
-    CHECK(gpuconv_realtime_missed(e.rt) == 0, "missed");
+    CHECK(gpuconv_realtime_late_blocks(e.rt) == 0, "missed");
     gpuconv_realtime_free(e.rt);
     for (int i = 0; i < 2; i++) {
         gpuconv_ir_free(e.ir[i]);
@@ -350,7 +350,7 @@ static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
     gpuconv_ir *ir = harness_response(&random, 2, 2, 12000, &kept);
     guarded want = harness_offline(ir, &x);
     for (int l = 0; l < COUNT(latencies); l++) {
-        gpuconv_realtime_config config = {.rate = 48000, .block = 64, .patient = true, .latency = latencies[l]};
+        gpuconv_realtime_config config = {.rate = 48000, .block = 64, .freewheel = true, .latency = latencies[l]};
         gpuconv_realtime *rt;
         assert_int_equal(gpuconv_realtime_new(ir, &config, &rt, NULL), GPUCONV_OK);
         assert_int_equal(gpuconv_realtime_latency(rt), latencies[l]);

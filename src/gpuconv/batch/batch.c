@@ -11,6 +11,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/engine/backends.h"
 #include "targets.h"
 #include "work.h"
 
@@ -393,12 +394,12 @@ static gpuconv_status run_threads(run *r, gpuconv_error *error) {
 
 /* ---- Before ------------------------------------------------------------------------------------------------------ */
 
-#ifdef GPUCONV_WITH_CUDA
 /* The devices that were asked for, or up to `most`. The first is woken, so that a machine whose GPUs cannot be had is
  * known at once; the others wake one after the other while it works. *why: there are none to be had. */
 static gpuconv_status take_devices(run *r, int64_t most, gpuconv_error *why, gpuconv_error *error) {
     const gc_batch *b = r->batch;
-    int found = gc_batch_cuda.devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, most);
+    const gc_batch_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA)->batch;
+    int found = gpu->devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, most);
     count = (int)gc_min(count, GC_BATCH_DEVICES);
     for (int i = 0; i < count; i++) {
         r->device[i] = b->device ? b->device[i] : i;
@@ -407,31 +408,27 @@ static gpuconv_status take_devices(run *r, int64_t most, gpuconv_error *why, gpu
                            found - 1);
         r->seen.device[i] = r->device[i];
     }
-    if (count == 0 || gc_batch_cuda.wake(r->device[0], why) != GPUCONV_OK)
+    if (count == 0 || gpu->wake(r->device[0], why) != GPUCONV_OK)
         return GPUCONV_OK;
-    r->backend = &gc_batch_cuda;
+    r->backend = gpu;
     r->devices = r->seen.devices = count;
     return GPUCONV_OK;
 }
-#endif
 
 static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     const gc_batch *b = r->batch;
     gpuconv_error why = {0};
     gpuconv_status status = GPUCONV_OK;
-    r->backend = &gc_batch_cpu;
+    r->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
     r->workers = b->workers > 0 ? b->workers : gc_processors();
-#ifdef GPUCONV_WITH_CUDA
     const int64_t paying = b->manifest->entries / (worth_a_gpu * r->workers);
-    if (b->backend == GPUCONV_BACKEND_CUDA)
+    const bool built = gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
+    if (b->backend == GPUCONV_BACKEND_CUDA && !built)
+        (void)gc_backend_fail_missing(&why);
+    else if (b->backend == GPUCONV_BACKEND_CUDA)
         status = take_devices(r, GC_BATCH_DEVICES, &why, error);
-    else if (b->backend == GPUCONV_BACKEND_AUTO && paying > 0)
+    else if (b->backend == GPUCONV_BACKEND_AUTO && built && paying > 0)
         status = take_devices(r, paying, &why, error);
-#else
-    if (b->backend == GPUCONV_BACKEND_CUDA)
-        gc_fail(&why, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
-    (void)worth_a_gpu;
-#endif
     if (status)
         return status;
     if (b->backend == GPUCONV_BACKEND_CUDA && r->devices == 0)

@@ -41,7 +41,7 @@ static bool new_table(table *t, const gc_manifest *m, size_t member) {
     return t->slot != NULL;
 }
 
-gpuconv_status gc_find_twins(gc_manifest *m, gpuconv_error *error) {
+gpuconv_status gc_find_duplicates(gc_manifest *m, gpuconv_error *error) {
     table outputs = {0}, responses = {0};
     bool good =
         new_table(&outputs, m, offsetof(gc_entry, output)) && new_table(&responses, m, offsetof(gc_entry, response));

@@ -5,6 +5,6 @@
 #include "manifest.h"
 
 /* Makes every entry wrong whose output an earlier one has, and marks those that share their response. MEMORY. */
-gpuconv_status gc_find_twins(gc_manifest *manifest, gpuconv_error *error);
+gpuconv_status gc_find_duplicates(gc_manifest *manifest, gpuconv_error *error);
 
 #endif

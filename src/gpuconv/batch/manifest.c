@@ -337,7 +337,7 @@ gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, gc
     if (!status && m->entries == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: names nothing to do", name);
     if (!status)
-        status = gc_find_twins(m, error);
+        status = gc_find_duplicates(m, error);
     if (status)
         gc_manifest_free(m);
     return status;
@@ -392,7 +392,7 @@ gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pi
     gc_matches_free(&x);
     gc_matches_free(&h);
     if (!status)
-        status = gc_find_twins(m, error);
+        status = gc_find_duplicates(m, error);
     if (status)
         gc_manifest_free(m);
     return status;

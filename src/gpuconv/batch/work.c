@@ -197,7 +197,7 @@ static gpuconv_status stream(const gc_worker *w, open_file *f, int64_t *clipped,
         status = gc_transfer_run(&t, error);
     }
     if (!status) {
-        gc_measurement m;
+        gc_stream_stats m;
         gc_engine_measure(t.engine, &m);
         *clipped = t.convert ? t.overs.clipped : m.overs.clipped;
         f->frames = t.read;

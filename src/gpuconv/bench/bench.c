@@ -4,8 +4,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/backend.h"
-#include "libgpuconv/engine/batch_convolver.h"
+#include "libgpuconv/engine/backends.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
@@ -44,20 +43,19 @@ static bool cancelled(const gc_bench *b) {
 }
 
 /* The backends to be measured: those that are there, or the one that was named. */
-static int backends_of(const gc_bench *b, const gc_backend *list[2]) {
+static int backends_of(const gc_bench *b, const gc_backend_tables *list[2]) {
     int count = 0;
-#ifdef GPUCONV_WITH_CUDA
+    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gc_device device;
     gpuconv_error reason = {0};
-    if (b->config.backend != GPUCONV_BACKEND_CPU) {
-        if (gc_backend_cuda.probe(&b->config, &device, &reason) == GPUCONV_OK)
-            list[count++] = &gc_backend_cuda;
+    if (gpu && b->config.backend != GPUCONV_BACKEND_CPU) {
+        if (gpu->convolver->probe(&b->config, &device, &reason) == GPUCONV_OK)
+            list[count++] = gpu;
         else
             note(b, reason.message);
     }
-#endif
     if (b->config.backend != GPUCONV_BACKEND_CUDA)
-        list[count++] = &gc_backend_cpu;
+        list[count++] = gc_backend_find(GPUCONV_BACKEND_CPU);
     return count;
 }
 
@@ -66,7 +64,7 @@ static gpuconv_status none(gpuconv_error *error) {
 }
 
 gpuconv_status gc_bench_ceilings(gc_bench *b, gpuconv_error *error) {
-    const gc_backend *list[2];
+    const gc_backend_tables *list[2];
     int count = backends_of(b, list);
     if (!count)
         return none(error);
@@ -74,15 +72,15 @@ gpuconv_status gc_bench_ceilings(gc_bench *b, gpuconv_error *error) {
         gc_device device;
         gc_peak_rates c = {0};
         char name[64];
-        gpuconv_status status = list[i]->probe(&b->config, &device, error);
+        gpuconv_status status = list[i]->convolver->probe(&b->config, &device, error);
         if (!status)
-            status = list[i]->peak_rates(&b->config, &c, error);
+            status = list[i]->measure->peak_rates(&b->config, &c, error);
         if (status)
             return status;
-        b->arithmetic[list[i]->id] = c.arithmetic;
-        b->bus[list[i]->id] = c.both_at_once;
-        b->copy[list[i]->id] = c.copy;
-        const char *id = gpuconv_backend_name(list[i]->id);
+        b->arithmetic[list[i]->convolver->id] = c.arithmetic;
+        b->bus[list[i]->convolver->id] = c.both_at_once;
+        b->copy[list[i]->convolver->id] = c.copy;
+        const char *id = gpuconv_backend_name(list[i]->convolver->id);
         const struct {
             const char *what;
             double value;
@@ -142,7 +140,8 @@ static gpuconv_status try_plan(const gc_bench *b, const gpuconv_plan *plan, gc_m
     describe(plan, o->name);
     poison(m);
     gpuconv_status status =
-        plan->backend->trial(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
+        gc_backend_find(plan->backend->id)
+            ->measure->time_plan(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
     if (status)
         return status;
     o->seconds = gc_median(seconds, b->runs, &o->spread);
@@ -221,28 +220,29 @@ static void tell(const gc_bench *b, const gc_bench_case *what, const outcome *o,
 }
 
 /* Copying as many samples, by the same processor, now: a convolution's lower bound. */
-static gpuconv_status measure_copy(const gc_bench *b, const gc_backend *backend, const gc_bench_case *what,
+static gpuconv_status measure_copy(const gc_bench *b, const gc_backend_tables *backend, const gc_bench_case *what,
                                    double *median, gpuconv_error *error) {
     double seconds[MOST_RUNS];
     outcome o = {.error = (double)NAN};
     int64_t bytes = 4 * what->frames * what->channels;
-    gpuconv_status status = backend->copy(&b->config, bytes, b->runs, seconds, error);
+    gpuconv_status status = backend->measure->copy(&b->config, bytes, b->runs, seconds, error);
     if (status)
         return status;
-    snprintf(o.name, sizeof o.name, "%s, a copy of the samples", gpuconv_backend_name(backend->id));
+    snprintf(o.name, sizeof o.name, "%s, a copy of the samples", gpuconv_backend_name(backend->convolver->id));
     o.seconds = *median = gc_median(seconds, b->runs, &o.spread);
     tell(b, what, &o, 0, false, *median, 0);
     return GPUCONV_OK;
 }
 
-static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, gc_material *m, gpuconv_error *error) {
-    double copy, arithmetic = b->arithmetic[backend->id];
+static gpuconv_status convolve_on(const gc_bench *b, const gc_backend_tables *backend, gc_material *m,
+                                  gpuconv_error *error) {
+    double copy, arithmetic = b->arithmetic[backend->convolver->id];
     double operations = 2.0 * (double)m->what.frames * (double)m->what.taps * m->what.channels;
     gpuconv_config config = b->config;
     gpuconv_algorithm chosen = GPUCONV_ALGORITHM_AUTO;
     double limit = HUGE_VAL;
     gpuconv_plan *plan = NULL;
-    config.backend = backend->id;
+    config.backend = backend->convolver->id;
     config.frames = m->what.frames;
     gpuconv_status status = measure_copy(b, backend, &m->what, &copy, error);
     if (!status && b->config.algorithm == GPUCONV_ALGORITHM_AUTO &&
@@ -281,8 +281,8 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
     double seconds[MOST_RUNS];
     gpuconv_error reason = {0};
     poison(m);
-    if (backend->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, o.name,
-                                &reason)) {
+    if (backend->measure->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds,
+                                         o.name, &reason)) {
         note(b, reason.message);
     } else {
         o.seconds = gc_median(seconds, b->runs, &o.spread);
@@ -295,7 +295,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, 
 }
 
 gpuconv_status gc_bench_convolve(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
-    const gc_backend *list[2];
+    const gc_backend_tables *list[2];
     gc_material m;
     int count = backends_of(b, list);
     gpuconv_status status = count ? gc_material_new(what, &m, error) : none(error);
@@ -309,11 +309,13 @@ gpuconv_status gc_bench_convolve(const gc_bench *b, const gc_bench_case *what, g
 
 /* ---- Batches ----------------------------------------------------------------------------------------------------- */
 
-#ifdef GPUCONV_WITH_CUDA
 gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int64_t signals, gpuconv_error *error) {
     enum { DEVICES = 64 };
     static const char *const names[] = {"devices", "ms", "spread", "GB/s", "signals a second", "of linear", "error dB"};
-    int device[DEVICES], count = (int)gc_min(DEVICES, gc_batch_cuda.devices(error));
+    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (!gpu)
+        return gc_backend_fail_missing(error);
+    int device[DEVICES], count = (int)gc_min(DEVICES, gpu->batch->devices(error));
     double seconds[MOST_RUNS], one = 0;
     if (count == 0)
         return GPUCONV_ERROR_DEVICE;
@@ -323,7 +325,7 @@ gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int6
         double off, spread;
         char label[160];
         gpuconv_status status =
-            gc_batch_cuda.trial(device, n, signals, what->frames, what->taps, b->runs, seconds, &off, error);
+            gpu->batch->time_batch(device, n, signals, what->frames, what->taps, b->runs, seconds, &off, error);
         if (status)
             return status;
         double time = gc_median(seconds, b->runs, &spread), bytes = 4.0 * (double)(2 * what->frames + 2 * what->taps);
@@ -338,25 +340,19 @@ gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int6
     }
     return GPUCONV_OK;
 }
-#else
-gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int64_t signals, gpuconv_error *error) {
-    (void)b, (void)what, (void)signals;
-    return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
-}
-#endif
 
 /* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
 
 enum { LENGTHS = 40 };
 
 /* One backend's times at one length: of each algorithm, and of what the plan chooses by itself. */
-static gpuconv_status sweep_step(const gc_bench *b, const gc_backend *backend, gc_material *m, double *y,
+static gpuconv_status sweep_step(const gc_bench *b, const gc_backend_tables *backend, gc_material *m, double *y,
                                  gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     gpuconv_config config = b->config;
     gpuconv_plan *plan;
     double limit = HUGE_VAL;
-    config.backend = backend->id;
+    config.backend = backend->convolver->id;
     config.frames = m->what.frames;
     for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
         gpuconv_error reason = {0};
@@ -381,7 +377,7 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
     static const char *const names[] = {"length",          "chosen ms",      "direct ms",
                                         "overlap-save ms", "partitioned ms", "chosen / best"};
     static const char *const lines[] = {"the plan's choice", "direct", "overlap-save", "partitioned"};
-    const gc_backend *list[2];
+    const gc_backend_tables *list[2];
     int count = backends_of(b, list);
     if (!count)
         return none(error);
@@ -405,7 +401,7 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
             }
             double values[] = {(double)n, t[0], t[1], t[2], t[3], t[0] / best};
             if (!status)
-                gc_report_named_row(b->report, "sweep", gpuconv_backend_name(list[i]->id), 6, names, values);
+                gc_report_named_row(b->report, "sweep", gpuconv_backend_name(list[i]->convolver->id), 6, names, values);
         }
         gc_material_free(&m);
         if (!status && cancelled(b))
@@ -421,7 +417,8 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
     char labels[8][48];
     for (int i = 0; i < count; i++)
         for (int a = 0; a < 4; a++) {
-            snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(list[i]->id), lines[a]);
+            snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(list[i]->convolver->id),
+                     lines[a]);
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = y[i][a];
         }

@@ -4,7 +4,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/filter_bank.h"
+#include "libgpuconv/engine/backends.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 #include "statistics.h"
@@ -25,10 +25,8 @@ typedef struct session {
     const gc_bench_realtime_case *what;
     int channels;
     gpuconv_realtime *realtime;
-#ifdef GPUCONV_WITH_CUDA
-    const gc_filter_bank_backend *backend;
+    const gc_filter_bank_backend *backend; /* NULL: the CPU plays */
     gc_filter_bank *bank;
-#endif
     float *pool, *envelope; /* of which every channel's response is made, and every channel's input */
     float *in, *room;       /* PERIODS x channels x block; where a CPU's results go */
     const float *out;       /* channels x block: the last block's results */
@@ -40,19 +38,12 @@ typedef struct session {
 } session;
 
 static bool on_gpu(const session *s) {
-#ifdef GPUCONV_WITH_CUDA
     return s->backend != NULL;
-#else
-    (void)s;
-    return false;
-#endif
 }
 
 static const char *plan_of(const session *s) {
-#ifdef GPUCONV_WITH_CUDA
     if (s->backend)
         return s->backend->plan(s->bank);
-#endif
     return gpuconv_realtime_plan(s->realtime);
 }
 
@@ -73,13 +64,11 @@ static void fill_response(void *context, int channel, float *taps) {
 }
 
 static void end(session *s) {
-#ifdef GPUCONV_WITH_CUDA
     if (s->backend && s->bank) {
         s->backend->unpin(s->bank, s->in);
         s->in = NULL;
         s->backend->free(s->bank);
     }
-#endif
     gpuconv_realtime_free(s->realtime);
     free(s->pool);
     free(s->envelope);
@@ -122,23 +111,21 @@ static gpuconv_status begin_cpu(session *s, gpuconv_error *error) {
 }
 
 static gpuconv_status begin_gpu(session *s, gpuconv_error *error) {
-#ifdef GPUCONV_WITH_CUDA
     const gc_bench_realtime_case *w = s->what;
+    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (!gpu)
+        return gc_backend_fail_missing(error);
     gc_filter_bank_config config = {.channels = s->channels,
                                     .block = w->block,
                                     .taps = w->taps,
                                     .device = w->device,
                                     .response = fill_response,
                                     .context = s};
-    s->backend = &gc_filter_bank_cuda;
+    s->backend = gpu->filter_bank;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
     if (!status && !(s->in = s->backend->pin(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");
     return status;
-#else
-    (void)s;
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
-#endif
 }
 
 static gpuconv_status begin(session *s, gpuconv_error *error) {
@@ -198,11 +185,8 @@ static bool wait_for(const gc_bench *b, double start, double period, int64_t k) 
 static gpuconv_status play_block(session *s, int64_t k, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     const float *in = s->in + k % PERIODS * s->channels * w->block;
-#ifdef GPUCONV_WITH_CUDA
     if (s->backend)
         return s->backend->process(s->bank, in, &s->out, error);
-#endif
-    (void)error;
     for (int c = 0; c < s->channels; c++)
         s->in_row[c] = in + (int64_t)c * w->block;
     gpuconv_realtime_process(s->realtime, s->in_row, s->out_row, w->block);
@@ -235,7 +219,7 @@ static gpuconv_status pace(const gc_bench *b, session *s, gpuconv_error *error) 
 }
 
 static int64_t missed(const session *s) {
-    return on_gpu(s) ? 0 : gpuconv_realtime_missed(s->realtime);
+    return on_gpu(s) ? 0 : gpuconv_realtime_late_blocks(s->realtime);
 }
 
 /* `took` sorted. */

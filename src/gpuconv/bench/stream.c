@@ -5,8 +5,8 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/engine/engine.h"
+#include "libgpuconv/engine/plan.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
 
@@ -142,7 +142,7 @@ static gpuconv_status run(stream *s, double *seconds, gpuconv_error *error) {
 }
 
 /* While chunk i was computed, was there a moment in which a later one was copied in and an earlier one copied out? */
-static bool amid(const gc_measurement *m, int i) {
+static bool amid(const gc_stream_stats *m, int i) {
     const double *compute = m->passage[i].compute;
     for (int j = i + 1; j < m->passages; j++)
         for (int k = 0; k < i; k++) {
@@ -159,7 +159,7 @@ static gpuconv_status stream_format(const gc_bench *b, const gpuconv_plan *plan,
     char label[160];
     int channels = s->noise->what.channels;
     double best = HUGE_VAL;
-    gc_measurement m = {0};
+    gc_stream_stats m = {0};
     gpuconv_status status = gc_engine_new(plan, s->format, s->format, &s->engine, error);
     for (int r = 0; !status && r < b->runs; r++) {
         double seconds = 0;

@@ -400,7 +400,7 @@ void gc_player_look(gc_player *p, gc_player_view *v) {
                           .rate = p->rate,
                           .outputs = p->outputs,
                           .response = atomic_load(&p->response),
-                          .missed = gpuconv_realtime_missed(p->realtime),
+                          .missed = gpuconv_realtime_late_blocks(p->realtime),
                           .gaps = p->system->gaps(p->sound),
                           .starved = atomic_load(&p->starved),
                           .paused = atomic_load(&p->paused),

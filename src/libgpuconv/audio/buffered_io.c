@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void gc_paged_begin(gc_paged *f, int fd, int64_t size) {
+void gc_buffered_io_begin(gc_buffered_io *f, int fd, int64_t size) {
     off_t begin = lseek(fd, 0, SEEK_CUR);
     f->fd = fd;
     f->failure = 0;
@@ -15,7 +15,7 @@ void gc_paged_begin(gc_paged *f, int fd, int64_t size) {
 }
 
 /* As much as there is, or as can be read. */
-static int64_t fetch(gc_paged *f, void *to, int64_t bytes, int64_t at) {
+static int64_t fetch(gc_buffered_io *f, void *to, int64_t bytes, int64_t at) {
     int64_t done = 0;
     while (done < bytes) {
         ssize_t n = pread(f->fd, (char *)to + done, (size_t)(bytes - done), f->begin + at + done);
@@ -32,15 +32,15 @@ static int64_t fetch(gc_paged *f, void *to, int64_t bytes, int64_t at) {
 }
 
 static sf_count_t io_length(void *file) {
-    return ((gc_paged *)file)->length;
+    return ((gc_buffered_io *)file)->length;
 }
 
 static sf_count_t io_tell(void *file) {
-    return ((gc_paged *)file)->at;
+    return ((gc_buffered_io *)file)->at;
 }
 
 static sf_count_t io_seek(sf_count_t offset, int whence, void *file) {
-    gc_paged *f = file;
+    gc_buffered_io *f = file;
     int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? f->at : f->length, to;
     if (__builtin_add_overflow(from, offset, &to) || to < 0)
         return -1;
@@ -48,7 +48,7 @@ static sf_count_t io_seek(sf_count_t offset, int whence, void *file) {
 }
 
 static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
-    gc_paged *f = file;
+    gc_buffered_io *f = file;
     if (count <= 0)
         return 0;
     const bool inside = f->at >= f->page_at && f->at < f->page_at + f->page_bytes;
@@ -67,7 +67,7 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
     return got;
 }
 
-SF_VIRTUAL_IO *gc_paged_io(void) {
+SF_VIRTUAL_IO *gc_buffered_io_io(void) {
     static SF_VIRTUAL_IO io = {io_length, io_seek, io_read, NULL, io_tell};
     return &io;
 }

@@ -24,7 +24,7 @@ enum { PIECE_BYTES = 1 << 17 }; /* of floats that are read and looked at before 
 struct gc_reader {
     SNDFILE *file;
     /* What the library reads from: a regular file (its descriptor ours to close, -1: none), or else a pipe. */
-    gc_paged disk;
+    gc_buffered_io disk;
     gc_source *pipe;
     const volatile int *cancel; /* NULL: none */
     bool as_is;                 /* what is not finite is kept */
@@ -114,16 +114,16 @@ static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *f
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
     const SF_INFO wanted = *info;
     char why[256];
-    gc_paged_begin(&r->disk, fd, size);
-    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_paged_io(), &r->disk, error);
+    gc_buffered_io_begin(&r->disk, fd, size);
+    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_io(), &r->disk, error);
     if (status)
         return status;
-    r->file = gc_library_open(gc_paged_io(), SFM_READ, info, &r->disk);
+    r->file = gc_library_open(gc_buffered_io_io(), SFM_READ, info, &r->disk);
     if (r->file)
         return GPUCONV_OK;
     *info = wanted;
-    gc_paged_begin(&r->disk, fd, size);
-    r->file = gc_library_open_again(gc_paged_io(), SFM_READ, info, &r->disk, why, sizeof why);
+    gc_buffered_io_begin(&r->disk, fd, size);
+    r->file = gc_library_open_again(gc_buffered_io_io(), SFM_READ, info, &r->disk, why, sizeof why);
     if (!r->file && r->disk.failure)
         return fail_system(error, r, r->disk.failure);
     return r->file ? GPUCONV_OK : fail_reading(error, r, why);

@@ -25,14 +25,14 @@ typedef struct slot {
     int64_t in_frames, out_frames;
 } slot;
 
-struct gc_state {
+struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     const volatile int *cancel; /* of the thread that made the state */
     const gc_convolver_kind *kind;
     gc_convolver *convolver;
     gc_pool *pool;
-    gc_ring ring;
+    gc_slot_queue ring;
     bool ring_ready;
     pthread_t thread;
     bool running;
@@ -43,7 +43,7 @@ struct gc_state {
     gc_pcm_overs *overs; /* a worker */
     slot *current;
     double started;
-    gc_measurement measured;
+    gc_stream_stats measured;
 };
 
 const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
@@ -54,7 +54,7 @@ const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
 
 static void unpack(void *context, int64_t stripe, int worker) {
     (void)worker;
-    gc_state *s = context;
+    gc_stream *s = context;
     const slot *w = s->current;
     int channels = s->plan->ir->inputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->chunk - at);
@@ -66,7 +66,7 @@ static void unpack(void *context, int64_t stripe, int worker) {
 }
 
 static void pack(void *context, int64_t stripe, int worker) {
-    gc_state *s = context;
+    gc_stream *s = context;
     const slot *w = s->current;
     int channels = s->plan->ir->outputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, w->out_frames - at);
@@ -74,7 +74,7 @@ static void pack(void *context, int64_t stripe, int worker) {
     gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
 }
 
-static void compute(gc_state *s, slot *w) {
+static void compute(gc_stream *s, slot *w) {
     const gpuconv_plan *plan = s->plan;
     double begin = gc_now();
     s->current = w;
@@ -84,37 +84,37 @@ static void compute(gc_state *s, slot *w) {
     for (int c = 0; c < plan->ir->inputs; c++)
         memmove(s->in[c] - s->history, s->in[c] + plan->chunk - s->history, (size_t)s->history * sizeof(float));
     double end = gc_now();
-    gc_measurement *m = &s->measured;
+    gc_stream_stats *m = &s->measured;
     m->compute += end - begin;
     if (m->passages < GC_TIMELINE)
-        m->passage[m->passages++] = (gc_passage){.compute = {begin - s->started, end - s->started}};
+        m->passage[m->passages++] = (gc_chunk_times){.compute = {begin - s->started, end - s->started}};
     m->chunks++;
 }
 
 static void *drive(void *argument) {
-    gc_state *s = argument;
+    gc_stream *s = argument;
     gc_flush_subnormals();
     gpuconv_cancel_set(s->cancel);
-    for (int n; (n = gc_ring_take(&s->ring)) >= 0;) {
+    for (int n; (n = gc_slot_queue_take(&s->ring)) >= 0;) {
         compute(s, &s->slots[n]);
         if (gc_cancelled()) { /* the chunk is not complete */
-            gc_ring_stop(&s->ring);
+            gc_slot_queue_stop(&s->ring);
             break;
         }
-        gc_ring_finish(&s->ring);
+        gc_slot_queue_finish(&s->ring);
     }
     return NULL;
 }
 
-static void halt(gc_state *s) {
+static void halt(gc_stream *s) {
     if (!s->running)
         return;
-    gc_ring_stop(&s->ring);
+    gc_slot_queue_stop(&s->ring);
     pthread_join(s->thread, NULL);
     s->running = false;
 }
 
-static void free_state(gc_state *s) {
+static void free_state(gc_stream *s) {
     if (!s)
         return;
     halt(s);
@@ -122,7 +122,7 @@ static void free_state(gc_state *s) {
         s->kind->free(s->convolver);
     gc_pool_free(s->pool);
     if (s->ring_ready)
-        gc_ring_destroy(&s->ring);
+        gc_slot_queue_destroy(&s->ring);
     for (int i = 0; i < SLOTS; i++) {
         free(s->slots[i].in);
         free(s->slots[i].out);
@@ -135,7 +135,7 @@ static void free_state(gc_state *s) {
     free(s);
 }
 
-static bool take_memory(gc_state *s) {
+static bool take_memory(gc_stream *s) {
     const gpuconv_plan *plan = s->plan;
     int inputs = plan->ir->inputs, outputs = plan->ir->outputs;
     int64_t in_stride = gc_round_up(s->history, 16) + gc_round_up(plan->chunk, 16);
@@ -160,7 +160,7 @@ static bool take_memory(gc_state *s) {
     return true;
 }
 
-static gpuconv_status start(gc_state *s, gpuconv_error *error) {
+static gpuconv_status start(gc_stream *s, gpuconv_error *error) {
     if (pthread_create(&s->thread, NULL, drive, s) != 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for the CPU backend");
     s->running = true;
@@ -168,11 +168,11 @@ static gpuconv_status start(gc_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_state **state,
+static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
                                 gpuconv_error *error) {
     *state = NULL;
     double begin = gc_now();
-    gc_state *s = gc_calloc(1, sizeof *s);
+    gc_stream *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "the CPU backend");
     s->plan = plan;
@@ -181,7 +181,7 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     s->out_format = out;
     s->kind = gc_cpu_kind(plan->schedule.algorithm);
     s->history = s->kind->history(&plan->schedule);
-    gc_ring_init(&s->ring, plan->slots);
+    gc_slot_queue_init(&s->ring, plan->slots);
     s->ring_ready = true;
     s->pool = gc_pool_new(plan->device.threads);
     s->convolver = s->kind->new (plan);
@@ -199,56 +199,56 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     return GPUCONV_OK;
 }
 
-static gpuconv_status acquire(gc_state *s, void **raw) {
-    int n = gc_ring_acquire(&s->ring);
+static gpuconv_status acquire(gc_stream *s, void **raw) {
+    int n = gc_slot_queue_acquire(&s->ring);
     if (n < 0)
         return GPUCONV_ERROR_CANCELLED;
     *raw = s->slots[n].in;
     return GPUCONV_OK;
 }
 
-static gpuconv_status submit(gc_state *s, int64_t in_frames, int64_t out_frames) {
-    int n = gc_ring_acquire(&s->ring);
+static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames) {
+    int n = gc_slot_queue_acquire(&s->ring);
     if (n < 0)
         return GPUCONV_ERROR_CANCELLED;
     s->slots[n].in_frames = in_frames;
     s->slots[n].out_frames = out_frames;
-    gc_ring_fill(&s->ring);
+    gc_slot_queue_fill(&s->ring);
     return GPUCONV_OK;
 }
 
-static gpuconv_status finish(gc_state *s) {
-    gc_ring_close(&s->ring);
+static gpuconv_status finish(gc_stream *s) {
+    gc_slot_queue_close(&s->ring);
     return GPUCONV_OK;
 }
 
-static gpuconv_status wait_output(gc_state *s, const void **raw, int64_t *frames) {
-    int n = gc_ring_wait(&s->ring);
+static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frames) {
+    int n = gc_slot_queue_wait(&s->ring);
     *raw = n < 0 ? NULL : s->slots[n].out;
     *frames = n < 0 ? 0 : s->slots[n].out_frames;
-    return n == GC_RING_STOPPED ? GPUCONV_ERROR_CANCELLED : GPUCONV_OK;
+    return n == GC_SLOT_QUEUE_STOPPED ? GPUCONV_ERROR_CANCELLED : GPUCONV_OK;
 }
 
-static void release(gc_state *s) {
-    gc_ring_release(&s->ring);
+static void release(gc_stream *s) {
+    gc_slot_queue_release(&s->ring);
 }
 
-static void stop(gc_state *s) {
-    gc_ring_stop(&s->ring);
+static void stop(gc_stream *s) {
+    gc_slot_queue_stop(&s->ring);
 }
 
-static gpuconv_status reset(gc_state *s) {
+static gpuconv_status reset(gc_stream *s) {
     halt(s);
-    gc_ring_reset(&s->ring);
+    gc_slot_queue_reset(&s->ring);
     s->kind->reset(s->convolver);
     for (int c = 0; c < s->plan->ir->inputs; c++)
         memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
     memset(s->overs, 0, (size_t)s->plan->device.threads * sizeof *s->overs);
-    s->measured = (gc_measurement){.setup = s->measured.setup};
+    s->measured = (gc_stream_stats){.setup = s->measured.setup};
     return start(s, NULL);
 }
 
-static void measure(gc_state *s, gc_measurement *m) {
+static void measure(gc_stream *s, gc_stream_stats *m) {
     *m = s->measured;
     for (int w = 0; w < s->plan->device.threads; w++) {
         m->overs.clipped += s->overs[w].clipped;
@@ -256,7 +256,7 @@ static void measure(gc_state *s, gc_measurement *m) {
     }
 }
 
-static const char *failure(const gc_state *s) {
+static const char *failure(const gc_stream *s) {
     (void)s;
     return "";
 }
@@ -292,9 +292,12 @@ const gc_backend gc_backend_cpu = {
     .measure = measure,
     .failure = failure,
     .free = free_state,
+};
+
+const gc_measure_backend gc_measure_backend_cpu = {
     .peak_rates = gc_cpu_peak_rates,
     .copy = gc_cpu_copy,
-    .trial = gc_cpu_trial,
+    .time_plan = gc_cpu_time_plan,
     .time_reference = gc_cpu_time_reference,
     .calibrate = gc_cpu_calibrate,
 };

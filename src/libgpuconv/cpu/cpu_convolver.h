@@ -4,7 +4,7 @@
 
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 typedef struct gc_convolver gc_convolver;
 
@@ -30,8 +30,8 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
 gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                            gpuconv_error *error);
-gpuconv_status gc_cpu_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                            int runs, double *seconds, gpuconv_error *error);
+gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                int runs, double *seconds, gpuconv_error *error);
 gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
                                      float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error);
 

@@ -2,8 +2,8 @@
 #ifndef GC_CPU_CPU_COST_H
 #define GC_CPU_CPU_COST_H
 
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/engine/costs.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 /* Fills plan->schedule, chunk and predicted: see gc_backend.plan. */
 gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,

@@ -151,8 +151,8 @@ static bool run_once(const gpuconv_plan *plan, const gc_convolver_kind *kind, co
     return !gc_cancelled();
 }
 
-gpuconv_status gc_cpu_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                            int runs, double *seconds, gpuconv_error *error) {
+gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                int runs, double *seconds, gpuconv_error *error) {
     const gc_convolver_kind *kind = gc_cpu_kind(plan->schedule.algorithm);
     room r = {0};
     bool made = take_room(plan, kind, frames, &r);

@@ -35,12 +35,12 @@ typedef struct slot {
     int64_t out_frames;
 } slot;
 
-struct gc_state {
+struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     gc_cuda_resources resources;
     gc_cuda_convolver convolver;
-    gc_ring ring;
+    gc_slot_queue ring;
     cudaStream_t copy_in, compute, copy_out;
     cudaEvent_t epoch;
     slot slots[GC_CUDA_SLOTS];
@@ -48,19 +48,19 @@ struct gc_state {
     float *planar_in[2], *planar_out;
     gck_overs *overs;
     int64_t submitted;
-    gc_measurement measured;
+    gc_stream_stats measured;
     char failure[200];
 };
 
 /* Stores the reason of the first error and stops the state, which is of no further use.
  * Returns GPUCONV_OK if `err` is cudaSuccess, else GPUCONV_ERROR_DEVICE. */
-static gpuconv_status check(gc_state *s, cudaError_t err, const char *what) {
+static gpuconv_status check(gc_stream *s, cudaError_t err, const char *what) {
     if (!err)
         return GPUCONV_OK;
     if (!*s->failure)
         snprintf(s->failure, sizeof s->failure, "%s failed on %s: %s", what, s->plan->device.name,
                  cudaGetErrorString(err));
-    gc_ring_stop(&s->ring);
+    gc_slot_queue_stop(&s->ring);
     return GPUCONV_ERROR_DEVICE;
 }
 
@@ -82,16 +82,16 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
-static void free_state(gc_state *s) {
+static void free_state(gc_stream *s) {
     if (!s)
         return;
     gc_cuda_resources_free(&s->resources);
     gc_cuda_convolver_free(&s->convolver);
-    gc_ring_destroy(&s->ring);
+    gc_slot_queue_destroy(&s->ring);
     free(s);
 }
 
-static void init_slot(gc_state *s, slot *w) {
+static void init_slot(gc_stream *s, slot *w) {
     int64_t in = s->plan->chunk * s->plan->ir->inputs * gc_pcm_bytes(s->in_format);
     int64_t out = s->plan->chunk * s->plan->ir->outputs * gc_pcm_bytes(s->out_format);
     w->in = gc_cuda_pinned(&s->resources, in);
@@ -103,7 +103,7 @@ static void init_slot(gc_state *s, slot *w) {
 }
 
 /* Clears the planar input and the clip counts, and waits until that is done. */
-static cudaError_t clear_history(gc_state *s) {
+static cudaError_t clear_history(gc_stream *s) {
     size_t bytes = (size_t)(s->plan->ir->inputs * s->in_stride) * sizeof(float);
     cudaError_t err = cudaMemsetAsync(s->planar_in[0], 0, bytes, s->compute);
     GC_CUDA_TRY(err, cudaMemsetAsync(s->planar_in[1], 0, bytes, s->compute));
@@ -112,7 +112,7 @@ static cudaError_t clear_history(gc_state *s) {
 }
 
 /* Creates everything on the device. Returns the first error. */
-static cudaError_t init(gc_state *s) {
+static cudaError_t init(gc_stream *s) {
     const gpuconv_plan *plan = s->plan;
     gc_cuda_resources *r = &s->resources;
     const int64_t each = sizeof(float);
@@ -134,17 +134,17 @@ static cudaError_t init(gc_state *s) {
     return GC_CUDA_TRY(r->err, clear_history(s));
 }
 
-static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_state **state,
+static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
                                 gpuconv_error *error) {
     *state = NULL;
     double begin = gc_now();
-    gc_state *s = gc_calloc(1, sizeof *s);
+    gc_stream *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "the CUDA backend");
     s->plan = plan;
     s->in_format = in;
     s->out_format = out;
-    gc_ring_init(&s->ring, GC_CUDA_SLOTS);
+    gc_slot_queue_init(&s->ring, GC_CUDA_SLOTS);
     cudaError_t err = init(s);
     if (err) {
         gpuconv_status status =
@@ -157,8 +157,8 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     return GPUCONV_OK;
 }
 
-static gpuconv_status acquire(gc_state *s, void **raw) {
-    int n = gc_ring_acquire(&s->ring);
+static gpuconv_status acquire(gc_stream *s, void **raw) {
+    int n = gc_slot_queue_acquire(&s->ring);
     if (n < 0)
         return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
     *raw = s->slots[n].in;
@@ -166,7 +166,7 @@ static gpuconv_status acquire(gc_state *s, void **raw) {
 }
 
 /* Queues unpacking, convolution and packing of a chunk. */
-static cudaError_t queue_compute(gc_state *s, slot *w, int64_t in_frames, int64_t out_frames) {
+static cudaError_t queue_compute(gc_stream *s, slot *w, int64_t in_frames, int64_t out_frames) {
     const gpuconv_plan *plan = s->plan;
     int64_t offset = gc_round_up(s->history, 32);
     gck_planar in = {s->planar_in[s->submitted % 2] + offset, s->in_stride, plan->ir->inputs};
@@ -179,7 +179,7 @@ static cudaError_t queue_compute(gc_state *s, slot *w, int64_t in_frames, int64_
 }
 
 /* Queues all stages of a chunk. */
-static cudaError_t queue(gc_state *s, slot *w, int64_t in_frames, int64_t out_frames) {
+static cudaError_t queue(gc_stream *s, slot *w, int64_t in_frames, int64_t out_frames) {
     size_t in = (size_t)(in_frames * s->plan->ir->inputs * gc_pcm_bytes(s->in_format));
     size_t out = (size_t)(out_frames * s->plan->ir->outputs * gc_pcm_bytes(s->out_format));
     cudaError_t err = cudaSetDevice(s->plan->device.number);
@@ -199,8 +199,8 @@ static cudaError_t queue(gc_state *s, slot *w, int64_t in_frames, int64_t out_fr
     return GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_OUT_END], s->copy_out));
 }
 
-static gpuconv_status submit(gc_state *s, int64_t in_frames, int64_t out_frames) {
-    int n = gc_ring_acquire(&s->ring);
+static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames) {
+    int n = gc_slot_queue_acquire(&s->ring);
     if (n < 0)
         return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
     slot *w = &s->slots[n];
@@ -209,18 +209,18 @@ static gpuconv_status submit(gc_state *s, int64_t in_frames, int64_t out_frames)
     if (status)
         return status;
     s->submitted++;
-    gc_ring_fill(&s->ring);
-    gc_ring_finish(&s->ring); /* there is no worker thread: wait_output waits for the slot's last event */
+    gc_slot_queue_fill(&s->ring);
+    gc_slot_queue_finish(&s->ring); /* there is no worker thread: wait_output waits for the slot's last event */
     return GPUCONV_OK;
 }
 
-static gpuconv_status finish(gc_state *s) {
-    gc_ring_close(&s->ring);
+static gpuconv_status finish(gc_stream *s) {
+    gc_slot_queue_close(&s->ring);
     return GPUCONV_OK;
 }
 
 /* Adds the times of a chunk, as its events recorded them, to the statistics. */
-static cudaError_t add_times(gc_state *s, const slot *w) {
+static cudaError_t add_times(gc_stream *s, const slot *w) {
     double at[EVENTS]; /* seconds since the first submit */
     cudaError_t err = cudaSuccess;
     for (int e = 0; e < EVENTS; e++) {
@@ -230,25 +230,25 @@ static cudaError_t add_times(gc_state *s, const slot *w) {
     }
     if (err)
         return err;
-    gc_measurement *m = &s->measured;
+    gc_stream_stats *m = &s->measured;
     m->copy_in += at[COPY_IN_END] - at[COPY_IN_BEGIN];
     m->compute += at[COMPUTE_END] - at[COMPUTE_BEGIN];
     m->copy_out += at[COPY_OUT_END] - at[COPY_OUT_BEGIN];
     m->chunks++;
     if (m->passages < GC_TIMELINE)
-        m->passage[m->passages++] = (gc_passage){.copy_in = {at[COPY_IN_BEGIN], at[COPY_IN_END]},
-                                                 .compute = {at[COMPUTE_BEGIN], at[COMPUTE_END]},
-                                                 .copy_out = {at[COPY_OUT_BEGIN], at[COPY_OUT_END]}};
+        m->passage[m->passages++] = (gc_chunk_times){.copy_in = {at[COPY_IN_BEGIN], at[COPY_IN_END]},
+                                                     .compute = {at[COMPUTE_BEGIN], at[COMPUTE_END]},
+                                                     .copy_out = {at[COPY_OUT_BEGIN], at[COPY_OUT_END]}};
     return cudaSuccess;
 }
 
-static gpuconv_status wait_output(gc_state *s, const void **raw, int64_t *frames) {
-    int n = gc_ring_wait(&s->ring);
+static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frames) {
+    int n = gc_slot_queue_wait(&s->ring);
     *raw = NULL;
     *frames = 0;
-    if (n == GC_RING_STOPPED)
+    if (n == GC_SLOT_QUEUE_STOPPED)
         return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
-    if (n == GC_RING_END)
+    if (n == GC_SLOT_QUEUE_END)
         return GPUCONV_OK;
     slot *w = &s->slots[n];
     cudaError_t err = cudaSetDevice(s->plan->device.number);
@@ -261,25 +261,25 @@ static gpuconv_status wait_output(gc_state *s, const void **raw, int64_t *frames
     return GPUCONV_OK;
 }
 
-static void release(gc_state *s) {
-    gc_ring_release(&s->ring);
+static void release(gc_stream *s) {
+    gc_slot_queue_release(&s->ring);
 }
 
-static void stop(gc_state *s) {
-    gc_ring_stop(&s->ring);
+static void stop(gc_stream *s) {
+    gc_slot_queue_stop(&s->ring);
 }
 
-static gpuconv_status reset(gc_state *s) {
+static gpuconv_status reset(gc_stream *s) {
     cudaError_t err = cudaSetDevice(s->plan->device.number);
     GC_CUDA_TRY(err, cudaDeviceSynchronize());
     *s->failure = '\0';
-    gc_ring_reset(&s->ring);
+    gc_slot_queue_reset(&s->ring);
     s->submitted = 0;
-    s->measured = (gc_measurement){.setup = s->measured.setup};
+    s->measured = (gc_stream_stats){.setup = s->measured.setup};
     return check(s, GC_CUDA_TRY(err, clear_history(s)), "a reset");
 }
 
-static void measure(gc_state *s, gc_measurement *m) {
+static void measure(gc_stream *s, gc_stream_stats *m) {
     gck_overs overs = {0};
     *m = s->measured;
     if (cudaSetDevice(s->plan->device.number) == cudaSuccess &&
@@ -289,7 +289,7 @@ static void measure(gc_state *s, gc_measurement *m) {
     }
 }
 
-static const char *failure(const gc_state *s) {
+static const char *failure(const gc_stream *s) {
     return s->failure;
 }
 
@@ -308,9 +308,12 @@ const gc_backend gc_backend_cuda = {
     .measure = measure,
     .failure = failure,
     .free = free_state,
+};
+
+const gc_measure_backend gc_measure_backend_cuda = {
     .peak_rates = gc_cuda_peak_rates,
     .copy = gc_cuda_copy,
-    .trial = gc_cuda_trial,
+    .time_plan = gc_cuda_time_plan,
     .time_reference = gc_cuda_time_reference,
     .calibrate = gc_cuda_calibrate,
 };

@@ -210,7 +210,7 @@ const gc_batch_backend gc_batch_cuda = {
     .begin = begin,
     .finish = finish,
     .free = free_slot,
-    .trial = gc_cuda_batch_trial,
+    .time_batch = gc_cuda_time_batch,
     .keep = keep,
     .forget = forget,
 };

@@ -4,7 +4,7 @@
 
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 /* Of direct, overlap_save and partitioning only the schedule's algorithm is filled. Device memory belongs to the
  * resources given to gc_cuda_convolver_init. */

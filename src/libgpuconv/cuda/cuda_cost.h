@@ -2,7 +2,7 @@
 #ifndef GC_CUDA_CUDA_COST_H
 #define GC_CUDA_CUDA_COST_H
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 /* Chunks in flight: one being read, three in the streams, one being written, one in reserve. */
 enum { GC_CUDA_SLOTS = 6 };

@@ -138,8 +138,8 @@ static cudaError_t measure(device_work *d, const int *device, int devices, const
     return err;
 }
 
-gpuconv_status gc_cuda_batch_trial(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
-                                   int runs, double *seconds, double *off, gpuconv_error *error) {
+gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
+                                  int runs, double *seconds, double *off, gpuconv_error *error) {
     shape s = {.signals = signals, .frames = frames, .taps = taps};
     s.in_row = gc_round_up(frames, 4);
     s.taps_row = gc_round_up(taps, 4);

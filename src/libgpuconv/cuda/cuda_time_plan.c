@@ -175,8 +175,8 @@ static cudaError_t launch_convolution(void *context, cudaStream_t stream) {
                                  stream);
 }
 
-gpuconv_status gc_cuda_trial(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                             int runs, double *seconds, gpuconv_error *error) {
+gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                 int runs, double *seconds, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     const gc_schedule *s = &plan->schedule;
     int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT         ? 32

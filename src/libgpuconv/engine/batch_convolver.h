@@ -59,17 +59,14 @@ typedef struct gc_batch_backend {
     /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own
      * response, from memory of the device to memory of the device, all devices at once. seconds[run]: one such batch, a
      * share of several queued together. *off: relative RMS error in dB at some hundred frames. DEVICE, MEMORY. */
-    gpuconv_status (*trial)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps, int runs,
-                            double *seconds, double *off, gpuconv_error *error);
+    gpuconv_status (*time_batch)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
+                                 int runs, double *seconds, double *off, gpuconv_error *error);
 
     /* Responses on a device. NULL: no memory there. */
     float *(*keep)(int device, const float *planes, int64_t floats);
     void (*forget)(int device, float *planes);
 } gc_batch_backend;
 
-extern const gc_batch_backend gc_batch_cpu;
-#ifdef GPUCONV_WITH_CUDA
-extern const gc_batch_backend gc_batch_cuda;
-#endif
+extern const gc_batch_backend gc_batch_cpu, gc_batch_cuda;
 
 #endif

@@ -1,5 +1,5 @@
 /* Measuring what operations cost here, once, so that plans fit this machine. */
-#include "backend.h"
+#include "backends.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/report/report.h"
 
@@ -15,17 +15,14 @@ gpuconv_status gpuconv_calibrate(gpuconv_report *report, gpuconv_error *error) {
     char path[4096];
     gpuconv_config config = gpuconv_config_default();
     gc_costs costs = {0};
-    bool cuda = false;
-    gpuconv_status status = GPUCONV_OK;
-#ifdef GPUCONV_WITH_CUDA
-    /* First, while no context is there: waking the GPU is among what is measured. */
+    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gpuconv_error absent = {0};
     gc_device device;
-    cuda = gc_backend_cuda.calibrate(&config, &costs, &absent) == GPUCONV_OK;
-    if (!cuda && gc_backend_cuda.probe(&config, &device, &absent) == GPUCONV_OK)
-        return gc_backend_cuda.calibrate(&config, &costs, error); /* it is there and fails: that is news */
-#endif
-    status = gc_backend_cpu.calibrate(&config, &costs, error);
+    /* The GPU comes first, while no context exists: its start-up time is among the measurements. */
+    bool cuda = gpu && gpu->measure->calibrate(&config, &costs, &absent) == GPUCONV_OK;
+    if (gpu && !cuda && gpu->convolver->probe(&config, &device, &absent) == GPUCONV_OK)
+        return gpu->measure->calibrate(&config, &costs, error); /* the GPU exists and fails, which is an error */
+    gpuconv_status status = gc_backend_find(GPUCONV_BACKEND_CPU)->measure->calibrate(&config, &costs, error);
     if (!status)
         status = gc_costs_save(&costs, error);
     if (status)

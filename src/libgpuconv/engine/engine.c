@@ -16,7 +16,7 @@
 struct gpuconv_engine {
     gpuconv_plan *plan;
     const gc_backend *backend;
-    gc_state *state;
+    gc_stream *state;
     int64_t fed, planned; /* frames submitted; output frames that submitted chunks will give */
     bool ended;           /* the input's length is known: fed */
     /* of the planar interface: */
@@ -122,7 +122,7 @@ const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
     return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);
 }
 
-void gc_engine_measure(gpuconv_engine *e, gc_measurement *measurement) {
+void gc_engine_measure(gpuconv_engine *e, gc_stream_stats *measurement) {
     e->backend->measure(e->state, measurement);
 }
 

@@ -34,6 +34,6 @@ void gc_engine_stop(gpuconv_engine *engine);
 const char *gc_engine_failure(const gpuconv_engine *engine, gpuconv_status status);
 
 /* Stage times and overs; when nothing is in flight. */
-void gc_engine_measure(gpuconv_engine *engine, gc_measurement *measurement);
+void gc_engine_measure(gpuconv_engine *engine, gc_stream_stats *measurement);
 
 #endif

@@ -36,8 +36,6 @@ typedef struct gc_filter_bank_backend {
     void (*free)(gc_filter_bank *bank);
 } gc_filter_bank_backend;
 
-#ifdef GPUCONV_WITH_CUDA
 extern const gc_filter_bank_backend gc_filter_bank_cuda;
-#endif
 
 #endif

@@ -6,6 +6,8 @@
  */
 #include "plan.h"
 
+#include "backends.h"
+
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
@@ -152,14 +154,8 @@ static gpuconv_status plan_with(const gc_backend *backend, const gpuconv_ir *ir,
     return GPUCONV_OK;
 }
 
-#ifdef GPUCONV_WITH_CUDA
-static const gc_backend *const cuda_backend = &gc_backend_cuda;
-#else
-static const gc_backend *const cuda_backend = NULL;
-#endif
-
 /* Exchanges the CPU's plan for a GPU's where that is quicker, start-up included. */
-static void prefer_gpu(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
+static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
     gpuconv_plan *cpu = *plan, *cuda = NULL;
     gpuconv_error reason = {0};
     size_t used = strlen(cpu->why);
@@ -169,7 +165,7 @@ static void prefer_gpu(const gpuconv_ir *ir, const gpuconv_config *config, gpuco
         start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
     if (cpu->predicted < start) {
         snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
-    } else if (plan_with(cuda_backend, ir, config, &cuda, &reason) != GPUCONV_OK) {
+    } else if (plan_with(gpu, ir, config, &cuda, &reason) != GPUCONV_OK) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
     } else if (cuda->predicted + start < cpu->predicted) {
         *plan = cuda;
@@ -187,12 +183,13 @@ gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *conf
     gpuconv_status status = check(config, error);
     if (status)
         return status;
+    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (config->backend == GPUCONV_BACKEND_CUDA)
-        return plan_with(cuda_backend, ir, config, plan, error);
-    status = plan_with(&gc_backend_cpu, ir, config, plan, error);
+        return plan_with(gpu ? gpu->convolver : NULL, ir, config, plan, error);
+    status = plan_with(gc_backend_find(GPUCONV_BACKEND_CPU)->convolver, ir, config, plan, error);
     /* A build without CUDA has nothing to fall back from, and says nothing. */
-    if (!status && config->backend == GPUCONV_BACKEND_AUTO && cuda_backend)
-        prefer_gpu(ir, config, plan);
+    if (!status && config->backend == GPUCONV_BACKEND_AUTO && gpu)
+        prefer_gpu(gpu->convolver, ir, config, plan);
     return status;
 }
 
@@ -221,7 +218,7 @@ const char *gpuconv_plan_device(const gpuconv_plan *plan) {
     return plan->device.name;
 }
 
-const char *gpuconv_plan_why(const gpuconv_plan *plan) {
+const char *gpuconv_plan_reason(const gpuconv_plan *plan) {
     return plan->why;
 }
 

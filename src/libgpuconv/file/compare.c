@@ -119,7 +119,7 @@ static gpuconv_status run(way *w, const gpuconv_ir *ir, const excerpt *x, int64_
     if (!status && (status = feed(engine, plan, x, w->out, outputs, total)) != GPUCONV_OK)
         gc_fail(error, status, "comparing: %s", gc_engine_failure(engine, status));
     if (!status) {
-        gc_measurement m;
+        gc_stream_stats m;
         double end = gc_now();
         gc_engine_measure(engine, &m);
         w->whole = end - began;

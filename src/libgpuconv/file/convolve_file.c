@@ -48,7 +48,7 @@ static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuco
     gc_report_text(r, "convolution", "backend", gpuconv_backend_name(gpuconv_plan_backend(plan)));
     gc_report_text(r, "convolution", "device", gpuconv_plan_device(plan));
     gc_report_text(r, "convolution", "algorithm", gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
-    gc_report_text(r, "convolution", "why", gpuconv_plan_why(plan));
+    gc_report_text(r, "convolution", "why", gpuconv_plan_reason(plan));
     if (*gpuconv_plan_note(plan))
         gc_report_text(r, "convolution", "note", gpuconv_plan_note(plan));
     gc_report_count(r, "convolution", "threads", gpuconv_plan_threads(plan));
@@ -74,17 +74,17 @@ static void report_response(gpuconv_report *r, const gpuconv_ir *ir) {
     gc_report_measure(r, "response", "peak at", (double)at / rate, "s", 1, 0);
 }
 
-static void report_timeline(gpuconv_report *r, const gc_measurement *m) {
+static void report_timeline(gpuconv_report *r, const gc_stream_stats *m) {
     static const char *const names[] = {"copy-in begin", "copy-in end",    "compute begin",
                                         "compute end",   "copy-out begin", "copy-out end"};
     for (int i = 0; i < m->passages; i++) {
-        const gc_passage *p = &m->passage[i];
+        const gc_chunk_times *p = &m->passage[i];
         double values[] = {p->copy_in[0], p->copy_in[1], p->compute[0], p->compute[1], p->copy_out[0], p->copy_out[1]};
         gc_report_row(r, "timeline", 6, names, values);
     }
 }
 
-static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_transfer *t, const gc_measurement *m,
+static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_transfer *t, const gc_stream_stats *m,
                             double setup, double wall) {
     const gc_audio_info *in = gc_reader_info(t->reader);
     gc_report_text(r, "files", "input", job->input);
@@ -110,7 +110,7 @@ static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_
 
 /* The advice is in steps of 0.1 dB, rounded down, and leaves a step of the output's scale, since full scale itself
  * clips and samples are rounded; 1e-6 of it covers what the floats in between round. */
-static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_measurement *m) {
+static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats *m) {
     if (m->overs.clipped == 0)
         return;
     double peak = (double)m->overs.peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
@@ -260,7 +260,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     if (!status)
         status = gc_writer_commit(through->writer, error);
     if (!status) {
-        gc_measurement m;
+        gc_stream_stats m;
         gc_engine_measure(through->engine, &m);
         m.overs = through->convert ? through->overs : m.overs;
         report_plan(report, plan, ir);

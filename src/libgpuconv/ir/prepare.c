@@ -62,13 +62,13 @@ typedef enum step {
 
 typedef struct wish {
     const gpuconv_preparation *p;
-    int inputs, then; /* which one of p->then is next */
+    int inputs, then; /* which one of p->series is next */
     double rate;
     const volatile int *cancel;
 } wish;
 
 static gpuconv_status in_series(const gpuconv_ir *ir, const wish *w, gpuconv_ir **next, gpuconv_error *error) {
-    const char *path = w->p->then[w->then];
+    const char *path = w->p->series[w->then];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
     gpuconv_status status = load(path, w->rate, w->cancel, &other, error);
@@ -101,7 +101,7 @@ static gpuconv_status take(step s, const gpuconv_ir *ir, const wish *w, gpuconv_
     case FADE:
         return p->fade > 0 ? gpuconv_ir_fade(ir, 0, frames_of(p->fade, w->rate), next, error) : GPUCONV_OK;
     case THEN:
-        return w->then < p->thens ? in_series(ir, w, next, error) : GPUCONV_OK;
+        return w->then < p->series_count ? in_series(ir, w, next, error) : GPUCONV_OK;
     case PREDELAY:
         return p->predelay > 0 ? gpuconv_ir_delay(ir, frames_of(p->predelay, w->rate), next, error) : GPUCONV_OK;
     case ROUTE:
@@ -130,10 +130,12 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
     if (!(in_range(p->wet) || p->wet <= -HUGE_VAL) || !(in_range(p->dry) || p->dry <= -HUGE_VAL))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", p->wet,
                        p->dry);
-    if (p->thens < 0)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a number of responses in series is 0 or more, not %d", p->thens);
-    if (p->thens > 0 && !p->then)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no responses in series where %d were announced", p->thens);
+    if (p->series_count < 0)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a number of responses in series is 0 or more, not %d",
+                       p->series_count);
+    if (p->series_count > 0 && !p->series)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no responses in series where %d were announced",
+                       p->series_count);
     return GPUCONV_OK;
 }
 
@@ -163,7 +165,7 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int
             gpuconv_ir_free(now);
             now = next;
         }
-        if (s == THEN && w.then < p->thens)
+        if (s == THEN && w.then < p->series_count)
             w.then++; /* and again */
         else
             s++;

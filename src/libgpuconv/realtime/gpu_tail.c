@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { PERIOD = GC_RT_REMOTE_PERIOD, OUT_RING = 4 * GC_RT_LEAD };
+enum { PERIOD = GC_GPU_TAIL_PERIOD, OUT_RING = 4 * GC_RT_LEAD };
 
 static const double patience = 0.2; /* seconds */
 
-struct gc_rt_remote {
+struct gc_gpu_tail {
     const gc_filter_bank_backend *backend;
     gc_filter_bank *bank;
     gpuconv_ir *ir;
@@ -37,7 +37,7 @@ static void response(void *context, int channel, float *taps) {
            (size_t)(ir->frames - GC_RT_LEAD) * sizeof *taps);
 }
 
-static void gather(gc_rt_remote *r, int64_t period) {
+static void gather(gc_gpu_tail *r, int64_t period) {
     int64_t from = period * PERIOD & (r->input.length - 1); /* a period never reaches across the ring's end */
     for (int k = 0; k < r->ir->routes; k++)
         memcpy(r->in + (int64_t)k * PERIOD, r->input.ring + r->ir->route[k].input * r->input.stride + from,
@@ -45,7 +45,7 @@ static void gather(gc_rt_remote *r, int64_t period) {
 }
 
 /* Routes into their outputs, at the frames that they belong to. */
-static void spread(gc_rt_remote *r, int64_t period, const float *from) {
+static void spread(gc_gpu_tail *r, int64_t period, const float *from) {
     int64_t at = (period * PERIOD + GC_RT_LEAD) & (OUT_RING - 1);
     for (int o = 0; o < r->ir->outputs; o++)
         memset(r->out + (int64_t)o * OUT_RING + at, 0, PERIOD * sizeof(float));
@@ -57,7 +57,7 @@ static void spread(gc_rt_remote *r, int64_t period, const float *from) {
 }
 
 static void *work(void *argument) {
-    gc_rt_remote *r = argument;
+    gc_gpu_tail *r = argument;
     gc_flush_subnormals();
     while (!atomic_load(&r->quit) && !atomic_load(&r->lost)) {
         int64_t period = atomic_load(&r->done), there = atomic_load(&r->published);
@@ -84,7 +84,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-void gc_rt_remote_free(gc_rt_remote *r) {
+void gc_gpu_tail_free(gc_gpu_tail *r) {
     if (!r)
         return;
     atomic_store(&r->quit, true);
@@ -99,10 +99,10 @@ void gc_rt_remote_free(gc_rt_remote *r) {
     free(r);
 }
 
-gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
-                                const gc_rt_input *input, gc_rt_remote **remote, gpuconv_error *error) {
+gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
+                               const gc_rt_input *input, gc_gpu_tail **remote, gpuconv_error *error) {
     *remote = NULL;
-    gc_rt_remote *r = gc_calloc(1, sizeof *r);
+    gc_gpu_tail *r = gc_calloc(1, sizeof *r);
     if (!r)
         return gc_fail_memory(error, "the tail on the GPU");
     r->backend = backend;
@@ -127,26 +127,26 @@ gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_filt
         status = gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for the tail on the GPU");
     r->running = !status;
     if (status)
-        gc_rt_remote_free(r);
+        gc_gpu_tail_free(r);
     else
         *remote = r;
     return status;
 }
 
-void gc_rt_remote_publish(gc_rt_remote *r, int64_t frames) {
+void gc_gpu_tail_publish(gc_gpu_tail *r, int64_t frames) {
     atomic_store_explicit(&r->published, frames, memory_order_release);
 }
 
-bool gc_rt_remote_lost(const gc_rt_remote *r) {
+bool gc_gpu_tail_lost(const gc_gpu_tail *r) {
     return atomic_load_explicit(&r->lost, memory_order_relaxed);
 }
 
-int64_t gc_rt_remote_add(gc_rt_remote *r, float *const *out, int64_t at, int64_t n, int64_t now, bool patient) {
+int64_t gc_gpu_tail_add(gc_gpu_tail *r, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel) {
     int64_t first = now - GC_RT_LEAD;
-    if (first + n <= 0 || gc_rt_remote_lost(r)) /* nothing yet; or somebody else is on the way */
+    if (first + n <= 0 || gc_gpu_tail_lost(r)) /* nothing yet; or somebody else is on the way */
         return 0;
     int64_t skip = first < 0 ? -first : 0, wanted = (first + n - 1) / PERIOD + 1;
-    while (patient && atomic_load_explicit(&r->done, memory_order_acquire) < wanted && !gc_rt_remote_lost(r)) {
+    while (freewheel && atomic_load_explicit(&r->done, memory_order_acquire) < wanted && !gc_gpu_tail_lost(r)) {
         struct timespec moment = {0, 20000};
         nanosleep(&moment, NULL);
     }

@@ -14,13 +14,13 @@
 #include "libgpuconv/ir/object.h"
 
 /* Taps before the tail: the time that a period may be late, at 48 kHz 75 ms. */
-enum { GC_RT_LEAD = 4096, GC_RT_REMOTE_PERIOD = 512 };
+enum { GC_RT_LEAD = 4096, GC_GPU_TAIL_PERIOD = 512 };
 
-typedef struct gc_rt_remote gc_rt_remote;
+typedef struct gc_gpu_tail gc_gpu_tail;
 
 /* Where the input lies: a ring of frames for each input, `stride` floats apart, its length a power of two, at least
- * GC_RT_REMOTE_RING. */
-enum { GC_RT_REMOTE_RING = 1 << 16 };
+ * GC_GPU_TAIL_RING. */
+enum { GC_GPU_TAIL_RING = 1 << 16 };
 
 typedef struct gc_rt_input {
     const float *ring;
@@ -28,18 +28,18 @@ typedef struct gc_rt_input {
 } gc_rt_input;
 
 /* For the taps of `ir`, which has more, from GC_RT_LEAD on. DEVICE, MEMORY, as the bank says. */
-gpuconv_status gc_rt_remote_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
-                                const gc_rt_input *input, gc_rt_remote **remote, gpuconv_error *error);
-void gc_rt_remote_free(gc_rt_remote *remote);
+gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
+                               const gc_rt_input *input, gc_gpu_tail **remote, gpuconv_error *error);
+void gc_gpu_tail_free(gc_gpu_tail *remote);
 
 /* The callback: `frames` of input are in the ring. */
-void gc_rt_remote_publish(gc_rt_remote *remote, int64_t frames);
+void gc_gpu_tail_publish(gc_gpu_tail *remote, int64_t frames);
 
 /* The callback: adds the tail's part of frames now .. now + n to out[output] + at. Gives 1 where it is not ready; a
- * patient caller waits for it. */
-int64_t gc_rt_remote_add(gc_rt_remote *remote, float *const *out, int64_t at, int64_t n, int64_t now, bool patient);
+ * freewheel caller waits for it. */
+int64_t gc_gpu_tail_add(gc_gpu_tail *remote, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel);
 
 /* It failed, or was late for a fifth of a second on end: somebody else must do its work. From any thread. */
-bool gc_rt_remote_lost(const gc_rt_remote *remote);
+bool gc_gpu_tail_lost(const gc_gpu_tail *remote);
 
 #endif

@@ -13,6 +13,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/engine/backends.h"
 #include "libgpuconv/ir/object.h"
 #include "stage_convolver.h"
 
@@ -39,7 +40,7 @@ typedef struct voice {
 
 struct gpuconv_realtime {
     gpuconv_realtime_config config;
-    _Atomic bool patient;
+    _Atomic bool freewheel;
     int inputs, outputs, threads;
     voice voice[VOICES];
     _Atomic(gc_rt_convolver *) next; /* the mailbox */
@@ -232,7 +233,7 @@ static int64_t hush(gpuconv_realtime *r, voice *v, float *const *out, int64_t n,
         memset(alone[c], 0, (size_t)n * sizeof(float));
     }
     int64_t missed = gc_rt_convolver_process(atomic_load(&v->convolver), in, alone, n,
-                                             atomic_load_explicit(&r->patient, memory_order_relaxed));
+                                             atomic_load_explicit(&r->freewheel, memory_order_relaxed));
     for (int c = 0; c < r->outputs; c++)
         for (int64_t i = 0; i < n && i < v->hush; i++)
             out[c][i] += alone[c][i] * ((float)(v->hush - i) / (float)v->hushing);
@@ -254,7 +255,7 @@ static int64_t play(gpuconv_realtime *r, float *const *out, int64_t n) {
             missed += hush(r, v, out, n, in);
         else
             missed += gc_rt_convolver_process(atomic_load(&v->convolver), in, out, n,
-                                              atomic_load_explicit(&r->patient, memory_order_relaxed));
+                                              atomic_load_explicit(&r->freewheel, memory_order_relaxed));
         if (state == RINGING && !v->fading)
             v->left -= n;
         if ((state == RINGING && v->left <= 0) || (v->hushing && v->hush == 0))
@@ -363,7 +364,7 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
         return gc_fail_memory(error, "a response that plays");
     r->config = chosen;
     r->far = (gc_rt_far){backend, chosen.device};
-    atomic_init(&r->patient, chosen.patient);
+    atomic_init(&r->freewheel, chosen.freewheel);
     r->inputs = ir->inputs;
     r->outputs = ir->outputs;
     gc_rt_convolver *c = NULL;
@@ -403,11 +404,10 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     if ((unsigned)config->backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config->backend);
     if (config->backend == GPUCONV_BACKEND_CUDA) {
-#ifdef GPUCONV_WITH_CUDA
-        backend = &gc_filter_bank_cuda;
-#else
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
-#endif
+        const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+        if (!gpu)
+            return gc_backend_fail_missing(error);
+        backend = gpu->filter_bank;
     }
     return gc_realtime_new(ir, config, backend, realtime, error);
 }
@@ -441,11 +441,11 @@ int64_t gpuconv_realtime_latency(const gpuconv_realtime *r) {
     return atomic_load_explicit(&r->lead, memory_order_relaxed) + r->config.latency;
 }
 
-void gpuconv_realtime_patient(gpuconv_realtime *r, bool patient) {
-    atomic_store_explicit(&r->patient, patient, memory_order_relaxed);
+void gpuconv_realtime_set_freewheel(gpuconv_realtime *r, bool freewheel) {
+    atomic_store_explicit(&r->freewheel, freewheel, memory_order_relaxed);
 }
 
-int64_t gpuconv_realtime_missed(const gpuconv_realtime *r) {
+int64_t gpuconv_realtime_late_blocks(const gpuconv_realtime *r) {
     return atomic_load_explicit(&r->missed, memory_order_relaxed);
 }
 

@@ -28,7 +28,7 @@ typedef struct stage {
 
 struct gc_rt_convolver {
     gpuconv_ir *whole, *ir; /* the response; what of it is done here */
-    gc_rt_remote *remote;   /* the rest of it, or NULL */
+    gc_gpu_tail *remote;    /* the rest of it, or NULL */
     int64_t zeros;          /* at its beginning */
     const gc_simd *simd;
     gc_rt_schedule schedule;
@@ -51,7 +51,7 @@ static void free_stage(stage *s) {
 void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
-    gc_rt_remote_free(c->remote); /* which reads the input */
+    gc_gpu_tail_free(c->remote); /* which reads the input */
     for (int i = 0; i < c->schedule.stages; i++)
         free_stage(&c->stage[i]);
     gpuconv_ir_free(c->ir);
@@ -112,7 +112,7 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *whole, int64_t block, doubl
         made = made && make_stage(ir, &plan->stage[i], &c->stage[i]);
     c->ring = gc_power_of_two(gc_max(SLACK * longest, plan->head + SEGMENT));
     if (remote)
-        c->ring = gc_max(c->ring, GC_RT_REMOTE_RING);
+        c->ring = gc_max(c->ring, GC_GPU_TAIL_RING);
     c->mirror = gc_max(longest, plan->head + SEGMENT);
     c->input = gc_calloc(ir->inputs * (c->ring + c->mirror), sizeof *c->input);
     c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
@@ -122,7 +122,7 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *whole, int64_t block, doubl
     }
     gc_rt_input input = {c->input, c->ring + c->mirror, c->ring};
     if (remote)
-        status = gc_rt_remote_new(whole, rate, far->backend, far->device, &input, &c->remote, error);
+        status = gc_gpu_tail_new(whole, rate, far->backend, far->device, &input, &c->remote, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -144,7 +144,7 @@ bool gc_rt_convolver_far(const gc_rt_convolver *c) {
 }
 
 bool gc_rt_convolver_lost(const gc_rt_convolver *c) {
-    return c->remote && gc_rt_remote_lost(c->remote);
+    return c->remote && gc_gpu_tail_lost(c->remote);
 }
 
 static float *input_of(const gc_rt_convolver *c, int input) {
@@ -213,14 +213,14 @@ bool gc_rt_convolver_work(gc_rt_convolver *c) {
 /* ---- The callback ------------------------------------------------------------------------------------------------ */
 
 /* Whether block t of a stage is there to be heard. */
-static bool ready(gc_rt_convolver *c, stage *s, int64_t t, bool patient) {
+static bool ready(gc_rt_convolver *c, stage *s, int64_t t, bool freewheel) {
     for (;;) {
         int64_t mine;
         if (atomic_load_explicit(&s->done, memory_order_acquire) > t)
             return true;
-        if ((patient || s->plan.here) && claim(s, &mine))
+        if ((freewheel || s->plan.here) && claim(s, &mine))
             run(c, s, mine);
-        else if (!patient)
+        else if (!freewheel)
             return false;
     }
 }
@@ -236,12 +236,12 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
     }
 }
 
-static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_t at, int64_t n, bool patient) {
+static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_t at, int64_t n, bool freewheel) {
     int64_t frame = c->now - s->plan.offset, hop = s->plan.hop;
     if (frame < 0)
         return 0;
     int64_t t = frame / hop, from = frame % hop;
-    if (!ready(c, s, t, patient))
+    if (!ready(c, s, t, freewheel))
         return 1;
     for (int o = 0; o < c->ir->outputs; o++) {
         const float *add = s->out + (o * 2 + (t & 1)) * hop + from;
@@ -266,7 +266,7 @@ static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t 
 }
 
 int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, float *const *out, int64_t frames,
-                                bool patient) {
+                                bool freewheel) {
     int64_t shortest = c->schedule.stages ? c->stage[0].plan.hop : SEGMENT, missed = 0;
     for (int64_t at = 0; at < frames;) {
         /* Up to the next block's end, which is also where the ring ends. */
@@ -274,10 +274,10 @@ int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, floa
         write_input(c, in, at, n);
         add_head(c, out, at, n);
         for (int i = 0; i < c->schedule.stages; i++)
-            missed += add_stage(c, &c->stage[i], out, at, n, patient);
+            missed += add_stage(c, &c->stage[i], out, at, n, freewheel);
         if (c->remote) {
-            gc_rt_remote_publish(c->remote, c->now + n);
-            missed += gc_rt_remote_add(c->remote, out, at, n, c->now, patient);
+            gc_gpu_tail_publish(c->remote, c->now + n);
+            missed += gc_gpu_tail_add(c->remote, out, at, n, c->now, freewheel);
         }
         c->now += n;
         at += n;

@@ -31,9 +31,9 @@ const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver)
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
 
 /* `frames` frames in, as many out, added to what stands there. in NULL: silence. What a worker's stage does not have
- * ready is left out and counted, unless `patient`: then it is done here, or waited for. Gives how often. */
+ * ready is left out and counted, unless `freewheel`: then it is done here, or waited for. Gives how often. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
-                                bool patient);
+                                bool freewheel);
 
 /* Whether its tail is on a GPU, and whether that was given up: from then on the tail is silent. From any thread. */
 bool gc_rt_convolver_far(const gc_rt_convolver *convolver);
