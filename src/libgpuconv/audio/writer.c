@@ -338,7 +338,7 @@ gpuconv_status gc_writer_commit_after(gc_writer *w,
     w->file = NULL;
     if (!failed && !closed && w->through)
         (void)gc_sink_end(&w->pipe); /* its failure is failure_of(w) */
-    else if (!failed && !closed && w->pcm.container == GC_F32 && w->output)
+    else if (!failed && !closed && !w->failure && w->pcm.container == GC_F32 && w->output)
         w->failure = forget_time(w->fd);
     if (failed || closed || failure_of(w))
         return fail_writing(error, w, sf_error_number(failed ? failed : closed));
