@@ -43,6 +43,12 @@ for page in gpuconv gpuconv-batch gpuconv-play gpuconv-ir-info; do
 done
 [ -s "$prefix/share/bash-completion/completions/gpuconv" ] || fail "no completions"
 
+# The documents, with everything that their links name, the schema of reports, and the examples.
+for document in README.md CHANGELOG.md LICENSE docs/manual.md docs/library.md docs/data-path.svg docs/before-after.png \
+    docs/report.schema.json examples/01_offline.c; do
+    [ -s "$prefix/share/doc/gpuconv/$document" ] || fail "no document $document"
+done
+
 # Packages.
 (cd "$work" && quietly cpack --config "$build/CPackConfig.cmake" -B "$work/packages") || fail "cpack: $(cat "$work/log/out" "$work/log/err")"
 tar xzf "$work"/packages/*.tar.gz || fail "no archive"
