@@ -40,11 +40,11 @@ static void check_products(const gc_simd *simd, int64_t points, int64_t taps, in
     }
     for (int64_t n = 0; n < points; n++)
         want[n] *= (double)points / 2;
-    gc_fft_backward(fft, (const float *const *)x, (const float *const *)h, count, work, y.channel[0], first);
+    gc_fft_inverse(fft, (const float *const *)x, (const float *const *)h, count, work, y.channel[0], first);
     CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
           "%lld points, %d products, from %lld", (long long)points, count, (long long)first);
     gc_fft_multiply_sum(fft, work, (const float *const *)x, (const float *const *)h, count, floats);
-    gc_fft_backward(fft, NULL, NULL, 0, work, y.channel[0], first);
+    gc_fft_inverse(fft, NULL, NULL, 0, work, y.channel[0], first);
     CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
           "%lld points, sums of %d made before, from %lld", (long long)points, count, (long long)first);
     for (int i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static void products_of_transforms_convolve_with_the_wrap_negated(void **state) 
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int s = 0; s < sets; s++) {
-        for (int64_t points = GC_FFT_LEAST; points <= 1 << 13; points *= 2)
+        for (int64_t points = GC_FFT_MIN_POINTS; points <= 1 << 13; points *= 2)
             for (int count = 1; count <= MOST; count++)
                 check_products(all[s], points, points > 4096 ? 100 : points, count, 0);
         for (int64_t points = 1 << 14; points <= 1 << 19; points *= 2)
@@ -75,7 +75,7 @@ static void the_way_back_gives_the_samples_from_first_on(void **state) {
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int s = 0; s < sets; s++)
-        for (int64_t points = GC_FFT_LEAST; points <= 4096; points *= 2)
+        for (int64_t points = GC_FFT_MIN_POINTS; points <= 4096; points *= 2)
             for (int64_t first = 32; first<points; first += points> 1024 ? 480 : 96)
                 check_products(all[s], points, 50, 1, first);
 }
@@ -116,7 +116,7 @@ static void slabs_of_a_sum_are_its_parts(void **state) {
 
 static void sizes_that_are_none_are_refused(void **state) {
     (void)state;
-    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_LEAST / 2));
+    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_MIN_POINTS / 2));
     assert_null(gc_fft_new(gc_simd_best(), 0));
     assert_null(gc_fft_new(gc_simd_best(), -4));
     assert_null(gc_fft_new(gc_simd_best(), 1000));

@@ -30,13 +30,13 @@ static void exactly_what_is_not_finite_is_silenced(void **state) {
                 samples[i] = good[(i + at) % COUNT(good)];
             memcpy(before, samples, sizeof samples);
             int64_t first = -1;
-            assert_int_equal(gc_silence_not_finite(samples, n, &first), 0);
+            assert_int_equal(gc_zero_nonfinite(samples, n, &first), 0);
             assert_int_equal(first, -1);
             assert_memory_equal(samples, before, (size_t)n * sizeof *samples);
             samples[at] = bad[at % COUNT(bad)];
             samples[n - 1] = bad[n % COUNT(bad)];
             before[at] = before[n - 1] = 0;
-            assert_int_equal(gc_silence_not_finite(samples, n, &first), at == n - 1 ? 1 : 2);
+            assert_int_equal(gc_zero_nonfinite(samples, n, &first), at == n - 1 ? 1 : 2);
             assert_int_equal(first, at);
             assert_memory_equal(samples, before, (size_t)n * sizeof *samples);
         }

@@ -22,5 +22,5 @@ double gc_median(double *values, int64_t n, double *spread) {
 }
 
 float gc_noise(uint64_t *state) {
-    return (float)gc_noise_next(state);
+    return (float)gc_random_uniform(state);
 }

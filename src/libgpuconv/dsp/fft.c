@@ -87,7 +87,7 @@ static float *tile_entries(int depth, int64_t tiles, int lanes, int levels) {
 }
 
 gc_fft *gc_fft_new(const gc_simd *simd, int64_t points) {
-    if (points < GC_FFT_LEAST || points > INT64_C(1) << GC_FFT_MOST_LOG2 || (points & (points - 1)) != 0)
+    if (points < GC_FFT_MIN_POINTS || points > INT64_C(1) << GC_FFT_MAX_LOG2 || (points & (points - 1)) != 0)
         return NULL;
     gc_fft *fft = gc_calloc(1, sizeof *fft);
     if (!fft)
@@ -137,8 +137,8 @@ void gc_fft_forward(const gc_fft *fft, const float *signal, float *spectrum) {
     fft->kernels->forward(&fft->tables, signal, spectrum);
 }
 
-void gc_fft_backward(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
-                     float *signal, int64_t first) {
+void gc_fft_inverse(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
+                    float *signal, int64_t first) {
     fft->kernels->backward(&fft->tables, x, h, count, work, signal, first);
 }
 

@@ -18,12 +18,12 @@
 #include <stdint.h>
 
 /* What every instruction set can do, in points. */
-enum { GC_FFT_LEAST = 512, GC_FFT_MOST_LOG2 = 30, GC_FFT_SLAB = 32 };
+enum { GC_FFT_MIN_POINTS = 512, GC_FFT_MAX_LOG2 = 30, GC_FFT_SLAB = 32 };
 
 typedef struct gc_fft gc_fft;
 
-/* For blocks of `points`, a power of two from GC_FFT_LEAST up. One object serves many threads at once. NULL: no memory,
- * or no such size. */
+/* For blocks of `points`, a power of two from GC_FFT_MIN_POINTS up. One object serves many threads at once. NULL: no
+ * memory, or no such size. */
 gc_fft *gc_fft_new(const gc_simd *simd, int64_t points);
 void gc_fft_free(gc_fft *fft);
 
@@ -36,8 +36,8 @@ void gc_fft_forward(const gc_fft *fft, const float *signal, float *spectrum);
 /* The block whose spectrum is the sum over i < count of x[i] h[i], times points / 2; of it signal gets samples first ..
  * points, `first` a multiple of 32. `work` is a spectrum's room, overwritten, and may be one of the x. count 0:
  * the spectrum is in work. */
-void gc_fft_backward(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
-                     float *signal, int64_t first);
+void gc_fft_inverse(const gc_fft *fft, const float *const *x, const float *const *h, int64_t count, float *work,
+                    float *signal, int64_t first);
 
 /* y = the sum over i < count of x[i] h[i], over `n` floats of spectra from a multiple of GC_FFT_SLAB on, n one too or
  * up to the end. */

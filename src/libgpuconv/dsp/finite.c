@@ -20,7 +20,7 @@ static bool all_finite(const float *samples, int64_t count) {
     return !(seen & carried);
 }
 
-int64_t gc_silence_not_finite(float *samples, int64_t count, int64_t *first) {
+int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first) {
     int64_t found = 0;
     if (all_finite(samples, count))
         return 0;

@@ -6,6 +6,6 @@
 
 /* Replaces samples that are not finite by 0. *first is the index of the first one, if there are any. @return how many
  */
-int64_t gc_silence_not_finite(float *samples, int64_t count, int64_t *first);
+int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first);
 
 #endif
