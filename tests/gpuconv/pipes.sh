@@ -106,8 +106,8 @@ done
 # A rate that no audio has is refused at once.
 cp in.wav fast.wav
 put fast.wav 24 '\377\377\377\177'
-refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu fast.wav ir.wav out.wav
-refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu in.wav fast.wav out.wav
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu fast.wav ir.wav out.wav
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu in.wav fast.wav out.wav
 
 # A stream that stops coming, before its header, in it and behind it, as the input and as the response: a signal ends it.
 mkfifo idle.wav

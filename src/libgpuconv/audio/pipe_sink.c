@@ -18,14 +18,14 @@ static void put_little(unsigned char *to, uint64_t value, int bytes) {
         to[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Returns the offset of the size field of the chunk `name` in a header that ends with the header of the data chunk, or 0
- * if the chunk does not exist. */
+/* Returns the offset of the size field of the chunk `name` in a header that ends with the header of the data chunk, or
+ * 0 if the chunk does not exist. */
 static int64_t chunk_size_offset(const unsigned char *header, int64_t count, const char *name) {
     for (int64_t at = 12; at + 8 <= count;) {
         if (memcmp(header + at, name, 4) == 0)
             return at + 4;
-        uint64_t size =
-            header[at + 4] | (uint64_t)header[at + 5] << 8 | (uint64_t)header[at + 6] << 16 | (uint64_t)header[at + 7] << 24;
+        uint64_t size = header[at + 4] | (uint64_t)header[at + 5] << 8 | (uint64_t)header[at + 6] << 16 |
+                        (uint64_t)header[at + 7] << 24;
         at += 8 + (int64_t)((size + 1) & ~UINT64_C(1));
     }
     return 0;
@@ -85,8 +85,8 @@ static sf_count_t sink_read(void *bytes, sf_count_t count, void *sink) {
     return 0;
 }
 
-/* Writes bytes to the pipe. After the first error all further bytes are dropped: an encoder may continue to write while it
- * is closed. */
+/* Writes bytes to the pipe. After the first error all further bytes are dropped: an encoder may continue to write while
+ * it is closed. */
 static bool send_bytes(gc_sink *s, const void *bytes, int64_t count) {
     if (!s->err && count > 0)
         s->err = gc_pipe_out_write(&s->out, bytes, count);
