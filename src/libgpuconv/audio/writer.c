@@ -341,7 +341,7 @@ gpuconv_status gc_writer_commit_checked(gc_writer *w,
     w->file = NULL;
     if (!sf_err && !close_err && w->uses_pipe)
         (void)gc_sink_end(&w->pipe); /* its error is in write_error(w) */
-    else if (!sf_err && !close_err && w->pcm.container == GC_F32 && w->output)
+    else if (!sf_err && !close_err && !w->err && w->pcm.container == GC_F32 && w->output)
         w->err = clear_peak_time(w->fd);
     if (sf_err || close_err || write_error(w))
         return fail_writing(error, w, sf_error_number(sf_err ? sf_err : close_err));
