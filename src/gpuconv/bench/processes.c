@@ -5,9 +5,9 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
-#include "statistics.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,4 +18,9 @@ static inline double gc_random_uniform(uint64_t *state) {
     return (double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5;
 }
 
+/* Returns gc_random_uniform rounded to float. */
+static inline float gc_random_float(uint64_t *state) {
+    return (float)gc_random_uniform(state);
+}
+
 #endif
