@@ -277,7 +277,7 @@ static int report(const options *o, const char **names) {
         return fail(EXIT_USAGE, "report --from takes no modules, but was given ", names[0]);
     if (o->from && gc_lab_saved_load(o->from, &saved, &error) != GPUCONV_OK)
         return fail(EXIT_FAILED, error.message, NULL);
-    if (o->html && gc_output_file_new(o->html, GC_OUTPUT_GIVEN, NULL, &page, &error) != GPUCONV_OK) {
+    if (o->html && gc_output_file_new(o->html, GC_OUTPUT_USER_PATH, NULL, &page, &error) != GPUCONV_OK) {
         json_decref(saved); /* refused before a run of minutes */
         return fail(EXIT_FAILED, error.message, NULL);
     }

@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,16 +12,6 @@
  * host are small beside it. */
 static const double sample_least = 200e-6, warm_least = 30e-3, warm_most = 0.6;
 enum { SAMPLES = 15, COLD_SAMPLES = 11, LONG_SAMPLES = 10, ROW_MOST = 64 };
-
-static int order(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double gc_lab_median_of(double *numbers, int n) {
-    qsort(numbers, (size_t)n, sizeof *numbers, order);
-    return (numbers[(n - 1) / 2] + numbers[n / 2]) / 2;
-}
 
 /* One sample: seconds of a launch in a row of them. */
 static int sample(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device, int row, bool flushed,
@@ -68,7 +59,7 @@ gpuconv_status gc_lab_measure(const gc_lab_variant *variant, const gc_lab_run *r
     for (int i = 0; !failed && i < timing->n; i++)
         failed = sample(variant, run, device, timing->row, false, &samples[i]);
     if (!failed) {
-        timing->median = gc_lab_median_of(samples, timing->n);
+        timing->median = gc_median(samples, timing->n, NULL);
         timing->least = samples[0];
         timing->spread = (samples[timing->n - 1] - samples[0]) / 2;
     }
@@ -76,7 +67,7 @@ gpuconv_status gc_lab_measure(const gc_lab_variant *variant, const gc_lab_run *r
         for (int i = 0; !failed && i < COLD_SAMPLES; i++)
             failed = sample(variant, run, device, 1, true, &samples[i]);
         if (!failed)
-            timing->cold = gc_lab_median_of(samples, COLD_SAMPLES);
+            timing->cold = gc_median(samples, COLD_SAMPLES, NULL);
     }
     if (failed)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s", variant->name, gc_lab_device_error(failed));

@@ -18,7 +18,4 @@ typedef struct gc_lab_times {
 gpuconv_status gc_lab_measure(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device,
                               gc_lab_times *timing, gpuconv_error *error);
 
-/* The middle of n numbers, which are sorted in place; n >= 1. */
-double gc_lab_median_of(double *numbers, int n);
-
 #endif

@@ -207,7 +207,7 @@ static json_t *state_json(const gc_lab_session *session) {
 json_t *gc_lab_session_json(const gc_lab_session *session) {
     const gc_lab_ceilings *c = &session->ceilings;
     return json_pack("{s:{s:s, s:s, s:i}, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "environment", "gpuconv",
-                     gpuconv_version(), "compiler", __VERSION__, "processors", gc_processors(), "device",
+                     gpuconv_version(), "compiler", __VERSION__, "processors", gc_processor_count(), "device",
                      device_json(session), "state", state_json(session), "ceilings", "copy", c->copy, "launch",
                      c->launch, "fp32", c->operations[LAB_FP32], "fp16", c->operations[LAB_TENSOR_16], "tf32",
                      c->operations[LAB_TENSOR_TF32]);

@@ -65,15 +65,15 @@ static void read_to_the_end(gc_reader *reader, size_t size, bool plain, uint32_t
 void fuzz_read(const uint8_t *bytes, size_t size, bool regular, const char *raw, uint32_t steps) {
     gc_reader *reader;
     gpuconv_error error = {GPUCONV_OK, ""};
-    const gc_input_wish wish = {.raw = raw};
+    const gc_input_options wish = {.raw = raw};
     gpuconv_status status =
-        gc_reader_from(file_of(bytes, size), regular, (int64_t)size, "fuzz", &wish, &reader, &error);
+        gc_reader_open_descriptor(file_of(bytes, size), regular, (int64_t)size, "fuzz", &wish, &reader, &error);
     if (!status == !reader || (status && strncmp(error.message, "fuzz: ", 6) != 0))
         abort();
     if (!reader)
         return;
     const gc_audio_info *info = gc_reader_info(reader);
-    if (info->channels < 1 || info->channels > 1024 || info->rate < 1 || info->rate > GC_RATE_MOST || info->frames == 0)
+    if (info->channels < 1 || info->channels > 1024 || info->rate < 1 || info->rate > GC_MAX_RATE || info->frames == 0)
         abort();
     /* Of integers of 16 bits and more each sample has its bytes in the file; some codecs are delivered as such too. */
     const bool wav = strncmp(info->name, "WAV", 3) == 0 || strncmp(info->name, "RF64", 4) == 0;

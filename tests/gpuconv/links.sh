@@ -65,7 +65,7 @@ one_line "out/results.jsonl: is a symbolic link"
 rm out/results.jsonl && mkfifo out/results.jsonl
 timeout 20 "$GPUCONV" batch list.csv --out out 2>"$work/log/err"
 [ $? -eq 1 ] || fail "results.jsonl is a named pipe: $(cat "$work/log/err")"
-one_line "out/results.jsonl: is no regular file"
+one_line "out/results.jsonl: is not a regular file"
 rm out/results.jsonl
 ln -s "$PWD/precious" out/a.wav
 quietly timeout 60 "$GPUCONV" batch list.csv --out out -q

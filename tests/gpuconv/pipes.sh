@@ -69,7 +69,7 @@ printf 'RIFF\356\012\0\0WAVEfmt \020\0\0\0\001\0\001\0\104\254\0\076\271\027\0\0
 printf 'LIST\046\0\0\0INFOINA\260\367\377\377\377\276\337\213itle\0IART\012\0\0\0Somebody\0\0data\142\145\0\360' >>endless.wav
 timeout -s KILL 20 "$GPUCONV" -b cpu endless.wav ir.wav out.wav 2>"$work/log/err"
 [ $? -eq 1 ] || fail "an endless LIST in a file: $(cat "$work/log/err")"
-one_line "endless.wav: not readable as audio: a LIST chunk holds one of 4294967287 bytes"
+one_line "endless.wav: not readable as audio: a LIST chunk contains a chunk of 4294967287 bytes"
 cat endless.wav | timeout -s KILL 20 "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work/log/err"
 [ $? -eq 1 ] || fail "an endless LIST on a pipe: $(cat "$work/log/err")"
 one_line "standard input: not readable as audio: a LIST chunk"
@@ -106,8 +106,8 @@ done
 # A rate that no audio has is refused at once.
 cp in.wav fast.wav
 put fast.wav 24 '\377\377\377\177'
-refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu fast.wav ir.wav out.wav
-refuses 1 "fast.wav: 2 channels at 2147483647 Hz cannot be used" -b cpu in.wav fast.wav out.wav
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu fast.wav ir.wav out.wav
+refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu in.wav fast.wav out.wav
 
 # A stream that stops coming, before its header, in it and behind it, as the input and as the response: a signal ends it.
 mkfifo idle.wav

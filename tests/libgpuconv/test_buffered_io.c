@@ -1,4 +1,4 @@
-/* Regular files as the file library reads them: any walk of reads and seeks gives the file's own bytes. */
+/* Tests of the buffered virtual file: random reads and seeks return the bytes of the file. */
 #include "files.h"
 
 #include "libgpuconv/audio/buffered_io.h"
@@ -22,7 +22,8 @@ static int open_bytes(void) {
     return fd;
 }
 
-static void walk(int64_t begin) {
+/* Performs random reads and seeks on a virtual file that begins at byte `begin`, and compares every byte. */
+static void check_random_access(int64_t begin) {
     static unsigned char got[SIZE];
     const int64_t size = SIZE - begin;
     int fd = open_bytes();
@@ -31,19 +32,19 @@ static void walk(int64_t begin) {
     int64_t at = 0;
     lseek(fd, begin, SEEK_SET);
     gc_buffered_io_begin(&f, fd, SIZE);
-    SF_VIRTUAL_IO *io = gc_buffered_io_io();
+    SF_VIRTUAL_IO *io = gc_buffered_io_callbacks();
     assert_int_equal(io->get_filelen(&f), size);
     for (int step = 0; step < STEPS; step++) {
         state = state * 1664525u + 1013904223u;
         const uint32_t kind = state >> 30, number = state >> 8 & 0x3fffff;
         const int64_t most[] = {8, 700, 5000}, want = kind == 3 ? 0 : number % most[kind];
         if (kind == 3) {
-            at = number % (size + 50); /* also behind the end */
+            at = number % (size + 50); /* also beyond the end */
             const int whence = number & 1 ? SEEK_SET : number & 2 ? SEEK_CUR : SEEK_END;
             const int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? io->tell(&f) : size;
             assert_int_equal(io->seek(at - from, whence, &f), at);
         }
-        const int64_t there = at < size ? size - at : 0, expected = want < there ? want : there;
+        const int64_t available = at < size ? size - at : 0, expected = want < available ? want : available;
         assert_int_equal(io->read(got, want, &f), expected);
         CHECK(memcmp(got, bytes + begin + at, (size_t)expected) == 0, "step %d: %lld bytes at %lld differ", step,
               (long long)expected, (long long)at);
@@ -51,36 +52,36 @@ static void walk(int64_t begin) {
         assert_int_equal(io->tell(&f), at);
     }
     assert_int_equal(io->seek(-1, SEEK_SET, &f), -1);
-    assert_int_equal(f.failure, 0);
+    assert_int_equal(f.err, 0);
     close(fd);
 }
 
-static void any_walk_gives_the_files_bytes(void **state) {
+static void random_access_returns_the_files_bytes(void **state) {
     (void)state;
-    walk(0);
+    check_random_access(0);
 }
 
-static void a_file_begins_where_its_descriptor_stands(void **state) {
+static void a_file_begins_at_the_descriptors_position(void **state) {
     (void)state;
-    walk(4099);
+    check_random_access(4099);
 }
 
-static void a_read_that_fails_is_remembered(void **state) {
+static void a_failed_read_stores_its_error(void **state) {
     (void)state;
     int fd = open(files_path("."), O_RDONLY | O_CLOEXEC);
     gc_buffered_io f;
     char got[16];
     gc_buffered_io_begin(&f, fd, 100);
-    assert_int_equal(gc_buffered_io_io()->read(got, sizeof got, &f), 0);
-    assert_int_equal(f.failure, EISDIR);
+    assert_int_equal(gc_buffered_io_callbacks()->read(got, sizeof got, &f), 0);
+    assert_int_equal(f.err, EISDIR);
     close(fd);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_walk_gives_the_files_bytes),
-        cmocka_unit_test(a_file_begins_where_its_descriptor_stands),
-        cmocka_unit_test(a_read_that_fails_is_remembered),
+        cmocka_unit_test(random_access_returns_the_files_bytes),
+        cmocka_unit_test(a_file_begins_at_the_descriptors_position),
+        cmocka_unit_test(a_failed_read_stores_its_error),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -1,5 +1,4 @@
-/* The ground everything stands on: sizes that overflow are refused, memory is aligned and zeroed, errors read whole, a
- * ring of slots passes every one on in order and lets nobody hang. */
+/* Tests of the core folder: allocation, rounding, error messages, visible text and the slot queue. */
 #include "check.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -9,20 +8,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static void sizes_that_do_not_fit_are_refused(void **state) {
+static void overflowing_sizes_are_refused(void **state) {
     (void)state;
     assert_null(gc_calloc(-1, 1));
     assert_null(gc_calloc(1, -1));
     assert_null(gc_calloc(-1, -1));
     assert_null(gc_calloc(INT64_MAX, 2));
     assert_null(gc_calloc(INT64_C(1) << 32, INT64_C(1) << 31));
-    assert_null(gc_calloc(INT64_C(1) << 32, INT64_C(1) << 32)); /* 2^64 wraps to nothing */
+    assert_null(gc_calloc(INT64_C(1) << 32, INT64_C(1) << 32)); /* 2^64 wraps to 0 */
     assert_null(gc_calloc(INT64_MAX, 1));
     assert_null(gc_calloc(INT64_MAX - 4096, 1));
     assert_null(gc_calloc(INT64_MIN, INT64_MIN));
 }
 
-static void memory_is_aligned_zeroed_and_ours(void **state) {
+static void memory_is_aligned_zeroed_and_writable(void **state) {
     (void)state;
     static const int64_t sizes[] = {0, 1, 63, 64, 65, 4096, (4 << 20) - 1, 4 << 20, (4 << 20) + 1};
     for (int i = 0; i < COUNT(sizes); i++) {
@@ -31,12 +30,12 @@ static void memory_is_aligned_zeroed_and_ours(void **state) {
         assert_int_equal((uintptr_t)p % GC_ALIGNMENT, 0);
         for (int64_t n = 0; n < sizes[i]; n++)
             CHECK(p[n] == 0, "byte %lld of %lld is %d", (long long)n, (long long)sizes[i], p[n]);
-        memset(p, 0xaa, (size_t)sizes[i]); /* all of it is ours; the address sanitizer watches */
+        memset(p, 0xaa, (size_t)sizes[i]); /* the address sanitizer reports writes outside the block */
         free(p);
     }
 }
 
-static void rounding_helpers_hold_at_their_edges(void **state) {
+static void rounding_is_right_at_the_edges(void **state) {
     (void)state;
     assert_int_equal(gc_round_up(0, 16), 0);
     assert_int_equal(gc_round_up(1, 16), 16);
@@ -50,7 +49,7 @@ static void rounding_helpers_hold_at_their_edges(void **state) {
     assert_int_equal(gc_max(-1, 1), 1);
 }
 
-static void every_status_has_a_text_of_its_own(void **state) {
+static void every_status_has_a_distinct_text(void **state) {
     (void)state;
     for (int a = GPUCONV_OK; a <= GPUCONV_ERROR_STATE; a++) {
         const char *text = gpuconv_status_text((gpuconv_status)a);
@@ -64,7 +63,7 @@ static void every_status_has_a_text_of_its_own(void **state) {
     assert_string_equal(gpuconv_status_text((gpuconv_status)-1), "unknown status");
 }
 
-/* As iconv and every strict decoder take it. */
+/* Returns true if every character has the right number of continuation bytes. */
 static bool is_utf8(const char *text) {
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
         int more = *s < 0x80 ? 0 : (*s & 0xe0) == 0xc0 ? 1 : (*s & 0xf0) == 0xe0 ? 2 : (*s & 0xf8) == 0xf0 ? 3 : -1;
@@ -77,7 +76,7 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
-static void a_long_message_is_cut_not_overrun(void **state) {
+static void a_long_message_is_shortened_within_its_buffer(void **state) {
     (void)state;
     struct {
         gpuconv_error error;
@@ -96,7 +95,7 @@ static void a_long_message_is_cut_not_overrun(void **state) {
     char wide[2 * 5000 + 1];
     for (int i = 0; i < 5000; i++)
         memcpy(wide + 2 * i, "\xc3\xa9", 3);
-    for (int shift = 0; shift < 4; shift++) { /* no character is cut */
+    for (int shift = 0; shift < 4; shift++) { /* no character is split */
         gc_fail(&e.error, GPUCONV_ERROR_FILE, "%.*s%s: gone", shift, "abc", wide);
         CHECK(is_utf8(e.error.message), "shift %d is no UTF-8: %s", shift, e.error.message);
         assert_null(strstr(e.error.message, "\\x"));
@@ -104,7 +103,7 @@ static void a_long_message_is_cut_not_overrun(void **state) {
     }
     gc_fail(&e.error, GPUCONV_ERROR_FILE, "%s: gone", "a\nb\033[31m\377");
     assert_string_equal(e.error.message, "a\\nb\\x1b[31m\\xff: gone");
-    assert_int_equal(gc_fail(NULL, GPUCONV_ERROR_STATE, "nobody reads this"), GPUCONV_ERROR_STATE);
+    assert_int_equal(gc_fail(NULL, GPUCONV_ERROR_STATE, "discarded"), GPUCONV_ERROR_STATE);
     assert_int_equal(gc_fail_memory(&e.error, "the test"), GPUCONV_ERROR_MEMORY);
     assert_string_equal(e.error.message, "out of memory for the test");
 }
@@ -144,7 +143,7 @@ static void a_text_is_shortened_in_the_middle(void **state) {
     assert_string_equal(gc_visible(to, 11, "0123456789"), "0123456789");
     assert_string_equal(gc_visible(to, 11, "0123456789a"), "012...789a");
     assert_string_equal(gc_visible(to, 11, "\n\n\n\n\n\n"), "\\n...\\n\\n");
-    for (size_t room = 0; room <= sizeof to; room++) { /* whatever fits */
+    for (size_t room = 0; room <= sizeof to; room++) { /* every room, from nothing on */
         memset(to, 'x', sizeof to);
         gc_visible(to, room, "h\xc3\xa9\xe2\x82\xac\n\xff\xf0\x9f\x8e\xb5 and a text that is longer than all of them");
         CHECK(room == 0 || (memchr(to, 0, room) && is_utf8(to)), "room %zu", room);
@@ -152,131 +151,132 @@ static void a_text_is_shortened_in_the_middle(void **state) {
     }
 }
 
-/* ---- The ring --------------------------------------------------------------------------------------------------- */
+/* ---- The slot queue ---------------------------------------------------------------------------------------------- */
 
 enum { SLOTS = 3, ROUNDS = 20000 };
 
 typedef struct relay {
-    gc_slot_queue ring;
+    gc_slot_queue queue;
     int64_t value[SLOTS], result[SLOTS];
     int64_t sum, received;
     bool in_order;
-    int producer_saw, worker_saw, consumer_saw;
+    int producer_end, worker_end, consumer_end;
 } relay;
 
 static void *produce(void *argument) {
     relay *r = argument;
     for (int64_t i = 0; i < ROUNDS; i++) {
-        int n = gc_slot_queue_acquire(&r->ring);
+        int n = gc_slot_queue_acquire(&r->queue);
         if (n < 0) {
-            r->producer_saw = n;
+            r->producer_end = n;
             return NULL;
         }
         r->value[n] = i;
-        gc_slot_queue_fill(&r->ring);
+        gc_slot_queue_fill(&r->queue);
     }
-    gc_slot_queue_close(&r->ring);
+    gc_slot_queue_close(&r->queue);
     return NULL;
 }
 
 static void *work(void *argument) {
     relay *r = argument;
     int n;
-    while ((n = gc_slot_queue_take(&r->ring)) >= 0) {
+    while ((n = gc_slot_queue_take(&r->queue)) >= 0) {
         r->result[n] = 3 * r->value[n];
-        gc_slot_queue_finish(&r->ring);
+        gc_slot_queue_finish(&r->queue);
     }
-    r->worker_saw = n;
+    r->worker_end = n;
     return NULL;
 }
 
 static void *consume(void *argument) {
     relay *r = argument;
     int n;
-    while ((n = gc_slot_queue_wait(&r->ring)) >= 0) {
+    while ((n = gc_slot_queue_wait(&r->queue)) >= 0) {
         r->in_order &= r->result[n] == 3 * r->received;
         r->sum += r->result[n];
         r->received++;
-        gc_slot_queue_release(&r->ring);
+        gc_slot_queue_release(&r->queue);
     }
-    r->consumer_saw = n;
+    r->consumer_end = n;
     return NULL;
 }
 
-static void a_ring_passes_every_slot_on_in_order(void **state) {
+static void a_queue_passes_all_slots_in_order(void **state) {
     (void)state;
     for (int slots = 1; slots <= SLOTS; slots++) {
         relay r = {.in_order = true};
         pthread_t threads[3];
-        gc_slot_queue_init(&r.ring, slots);
+        gc_slot_queue_init(&r.queue, slots);
         assert_int_equal(pthread_create(&threads[0], NULL, consume, &r), 0);
         assert_int_equal(pthread_create(&threads[1], NULL, work, &r), 0);
         assert_int_equal(pthread_create(&threads[2], NULL, produce, &r), 0);
         for (int i = 0; i < 3; i++)
             pthread_join(threads[i], NULL);
-        gc_slot_queue_destroy(&r.ring);
+        gc_slot_queue_destroy(&r.queue);
         assert_true(r.in_order);
         assert_int_equal(r.received, ROUNDS);
         assert_int_equal(r.sum, INT64_C(3) * ROUNDS * (ROUNDS - 1) / 2);
-        assert_int_equal(r.worker_saw, GC_SLOT_QUEUE_END);
-        assert_int_equal(r.consumer_saw, GC_SLOT_QUEUE_END);
+        assert_int_equal(r.worker_end, GC_SLOT_QUEUE_END);
+        assert_int_equal(r.consumer_end, GC_SLOT_QUEUE_END);
     }
 }
 
-static void stopping_a_ring_wakes_everybody(void **state) {
+static void stopping_a_queue_wakes_all_threads(void **state) {
     (void)state;
     relay r = {0};
     pthread_t threads[3];
-    gc_slot_queue_init(&r.ring, 2);
-    /* Nobody works: the producer fills two slots and waits for the third, the consumer for the first. */
+    gc_slot_queue_init(&r.queue, 2);
+    /* No worker runs: the producer fills two slots and waits for a third, the consumer waits for the first. */
     assert_int_equal(pthread_create(&threads[0], NULL, consume, &r), 0);
     assert_int_equal(pthread_create(&threads[1], NULL, produce, &r), 0);
-    gc_slot_queue_stop(&r.ring);
-    assert_int_equal(pthread_create(&threads[2], NULL, work, &r), 0); /* comes late and is turned away */
+    gc_slot_queue_stop(&r.queue);
+    assert_int_equal(pthread_create(&threads[2], NULL, work, &r),
+                     0); /* starts after the stop and must return at once */
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(r.producer_saw, GC_SLOT_QUEUE_STOPPED);
-    assert_int_equal(r.worker_saw, GC_SLOT_QUEUE_STOPPED);
-    assert_int_equal(r.consumer_saw, GC_SLOT_QUEUE_STOPPED);
-    gc_slot_queue_reset(&r.ring);
-    assert_int_equal(gc_slot_queue_acquire(&r.ring), 0);
-    gc_slot_queue_destroy(&r.ring);
+    assert_int_equal(r.producer_end, GC_SLOT_QUEUE_STOPPED);
+    assert_int_equal(r.worker_end, GC_SLOT_QUEUE_STOPPED);
+    assert_int_equal(r.consumer_end, GC_SLOT_QUEUE_STOPPED);
+    gc_slot_queue_reset(&r.queue);
+    assert_int_equal(gc_slot_queue_acquire(&r.queue), 0);
+    gc_slot_queue_destroy(&r.queue);
 }
 
-static void a_closed_ring_gives_what_it_holds_before_it_ends(void **state) {
+static void a_closed_queue_delivers_its_slots_before_it_ends(void **state) {
     (void)state;
-    gc_slot_queue ring;
-    gc_slot_queue_init(&ring, 3);
-    assert_int_equal(gc_slot_queue_acquire(&ring), 0);
-    gc_slot_queue_fill(&ring);
-    assert_int_equal(gc_slot_queue_acquire(&ring), 1);
-    gc_slot_queue_fill(&ring);
-    gc_slot_queue_close(&ring);
-    assert_int_equal(gc_slot_queue_take(&ring), 0);
-    gc_slot_queue_finish(&ring);
-    assert_int_equal(gc_slot_queue_take(&ring), 1);
-    gc_slot_queue_finish(&ring);
-    assert_int_equal(gc_slot_queue_take(&ring), GC_SLOT_QUEUE_END);
-    assert_int_equal(gc_slot_queue_wait(&ring), 0);
-    gc_slot_queue_release(&ring);
-    assert_int_equal(gc_slot_queue_wait(&ring), 1);
-    gc_slot_queue_release(&ring);
-    assert_int_equal(gc_slot_queue_wait(&ring), GC_SLOT_QUEUE_END);
-    gc_slot_queue_destroy(&ring);
+    gc_slot_queue queue;
+    gc_slot_queue_init(&queue, 3);
+    assert_int_equal(gc_slot_queue_acquire(&queue), 0);
+    gc_slot_queue_fill(&queue);
+    assert_int_equal(gc_slot_queue_acquire(&queue), 1);
+    gc_slot_queue_fill(&queue);
+    gc_slot_queue_close(&queue);
+    assert_int_equal(gc_slot_queue_take(&queue), 0);
+    gc_slot_queue_finish(&queue);
+    assert_int_equal(gc_slot_queue_take(&queue), 1);
+    gc_slot_queue_finish(&queue);
+    assert_int_equal(gc_slot_queue_take(&queue), GC_SLOT_QUEUE_END);
+    assert_int_equal(gc_slot_queue_wait(&queue), 0);
+    gc_slot_queue_release(&queue);
+    assert_int_equal(gc_slot_queue_wait(&queue), 1);
+    gc_slot_queue_release(&queue);
+    assert_int_equal(gc_slot_queue_wait(&queue), GC_SLOT_QUEUE_END);
+    gc_slot_queue_destroy(&queue);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
-        cmocka_unit_test(memory_is_aligned_zeroed_and_ours),
-        cmocka_unit_test(rounding_helpers_hold_at_their_edges),
-        cmocka_unit_test(every_status_has_a_text_of_its_own),
-        cmocka_unit_test(a_long_message_is_cut_not_overrun),
+        cmocka_unit_test(overflowing_sizes_are_refused),
+        cmocka_unit_test(memory_is_aligned_zeroed_and_writable),
+        cmocka_unit_test(rounding_is_right_at_the_edges),
+        cmocka_unit_test(every_status_has_a_distinct_text),
+        cmocka_unit_test(a_long_message_is_shortened_within_its_buffer),
         cmocka_unit_test(control_characters_become_escapes),
         cmocka_unit_test(a_text_is_shortened_in_the_middle),
-        cmocka_unit_test(a_ring_passes_every_slot_on_in_order),
-        cmocka_unit_test(stopping_a_ring_wakes_everybody),
-        cmocka_unit_test(a_closed_ring_gives_what_it_holds_before_it_ends),
+        cmocka_unit_test(a_queue_passes_all_slots_in_order),
+        cmocka_unit_test(stopping_a_queue_wakes_all_threads),
+        cmocka_unit_test(a_closed_queue_delivers_its_slots_before_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* Damaged files: small good ones with some bytes changed or their end cut off, at random from a fixed seed. Whatever
- * they say, reading them ends, gives samples or an error with a message, takes no more memory than there is data, and
- * leaves nothing behind. The sanitizers watch. */
+/* Tests with damaged files: small valid files with random bytes changed or truncated, from a fixed seed. Reading each
+ * must end, must give samples or an error with a message, must not allocate memory for data that is not there, and must
+ * leave no file behind. Meant to run under the sanitizers too. */
 #include "files.h"
 
 #include "gpuconv.h"
@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { ROUNDS = 150, FRAMES_MOST = 1 << 22 };
+enum { ROUNDS = 150, MAX_FRAMES = 1 << 22 };
 
 static const struct {
     const char *extension;
@@ -28,13 +28,13 @@ static long peak_memory(void) {
     return usage.ru_maxrss;
 }
 
-static void put(const char *path, const unsigned char *bytes, size_t size) {
-    unlink(path); /* a fresh file is not flushed on closing, as one written over is */
+static void write_file(const char *path, const unsigned char *bytes, size_t size) {
+    unlink(path); /* faster: some file systems flush a truncated file on close */
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0, "%s cannot be written", path);
 }
 
-/* Changes some bytes, most of them in the header, and now and then cuts the end off. */
+/* Changes some bytes, most of them in the header, and truncates the file in one of four cases. Returns the new size. */
 static size_t damage(oracle_random *random, unsigned char *bytes, size_t size) {
     int64_t changes = 1 + oracle_below(random, 6), header = size < 160 ? (int64_t)size : 160;
     for (int64_t i = 0; i < changes; i++) {
@@ -45,8 +45,9 @@ static size_t damage(oracle_random *random, unsigned char *bytes, size_t size) {
     return oracle_below(random, 4) ? size : (size_t)oracle_below(random, (int64_t)size);
 }
 
-/* True when it is audio of a shape that costs no fortune to convolve: a response is resampled to any rate. */
-static bool reads_to_an_end(const char *path) {
+/* Reads a file to its end. Returns true if it is audio whose channels and rate make it cheap to convolve: the response
+ * is resampled to any rate. */
+static bool check_reading(const char *path) {
     gc_reader *reader;
     gpuconv_error error = {0};
     gpuconv_status status = gc_reader_new(path, &reader, &error);
@@ -61,20 +62,21 @@ static bool reads_to_an_end(const char *path) {
     float *block = malloc(sizeof *block * BLOCK * (size_t)info->channels);
     CHECK(block, "no memory");
     int64_t got = BLOCK, all = 0;
-    while (got == BLOCK && all < FRAMES_MOST) {
+    while (got == BLOCK && all < MAX_FRAMES) {
         if (gc_reader_read_floats(reader, block, BLOCK, &got, &error) != GPUCONV_OK)
             break;
         assert_true(got >= 0 && got <= BLOCK);
         all += got;
     }
-    CHECK(all < FRAMES_MOST, "%s gives more frames than it can hold", path);
-    bool modest = info->channels <= 16 && info->rate >= 4000 && info->rate <= 400000;
+    CHECK(all < MAX_FRAMES, "%s gives more frames than it can hold", path);
+    bool is_cheap = info->channels <= 16 && info->rate >= 4000 && info->rate <= 400000;
     free(block);
     gc_reader_free(reader);
-    return modest;
+    return is_cheap;
 }
 
-static void convolves_or_says_why(const char *in, const char *response, const char *out) {
+/* Convolves a file: either there is an output, or an error with a message and no output. */
+static void check_convolving(const char *in, const char *response, const char *out) {
     gpuconv_job job = gpuconv_job_default();
     job.input = in;
     job.response = response;
@@ -104,29 +106,30 @@ static void damaged_files_are_read_or_refused(void **state) {
         assert_true(size > 100 && size < sizeof good);
         for (int i = 0; i < ROUNDS; i++) {
             memcpy(bytes, good, size);
-            put(files_path("bad.%s", formats[f].extension), bytes, damage(&random, bytes, size));
-            bool modest = reads_to_an_end(files_path("bad.%s", formats[f].extension));
+            write_file(files_path("bad.%s", formats[f].extension), bytes, damage(&random, bytes, size));
+            bool is_cheap = check_reading(files_path("bad.%s", formats[f].extension));
             gpuconv_ir *ir;
             gpuconv_error error = {0};
             gpuconv_status status = gpuconv_ir_load(files_path("bad.%s", formats[f].extension), &ir, &error);
             CHECK((ir != NULL) == (status == GPUCONV_OK), "an object after '%s'", error.message);
             gpuconv_ir_free(ir);
-            if (modest && i % 5 == 0)
-                convolves_or_says_why(files_path("bad.%s", formats[f].extension), files_path("good"),
-                                      files_path("out.%s", formats[f].extension));
+            if (is_cheap && i % 5 == 0)
+                check_convolving(files_path("bad.%s", formats[f].extension), files_path("good"),
+                                 files_path("out.%s", formats[f].extension));
         }
     }
 }
 
-/* A header that promises 2^36 - 1 frames costs nothing until they come. */
-static void a_promise_of_frames_takes_no_memory(void **state) {
+/* A header that states 2^36 - 1 frames must not cause an allocation of that size. */
+static void a_stated_length_allocates_no_memory(void **state) {
     (void)state;
     oracle_random random = {.state = 7654321};
     guarded x = guarded_random(&random, 1, 5000);
-    files_write(files_path("liar.flac"), SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 44100, &x);
+    files_write(files_path("long.flac"), SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 44100, &x);
     guarded_free(&x);
-    FILE *f = fopen(files_path("liar.flac"), "r+b");
-    /* The stream's own block follows "fLaC" and four bytes; the low 36 bits of its bytes 10 to 17 count samples. */
+    FILE *f = fopen(files_path("long.flac"), "r+b");
+    /* STREAMINFO follows "fLaC" and a block header of four bytes; the low 36 bits of its bytes 10 to 17 are the number
+     * of samples. */
     unsigned char count[5];
     CHECK(f && fseek(f, 4 + 4 + 13, SEEK_SET) == 0 && fread(count, 1, 5, f) == 5, "not read");
     count[0] |= 0x0f;
@@ -135,7 +138,7 @@ static void a_promise_of_frames_takes_no_memory(void **state) {
     long before = peak_memory();
     gpuconv_ir *ir;
     gpuconv_error error = {0};
-    gpuconv_ir_load(files_path("liar.flac"), &ir, &error);
+    gpuconv_ir_load(files_path("long.flac"), &ir, &error);
     gpuconv_ir_free(ir);
     long grown = peak_memory() - before;
     CHECK(grown < 100000, "%ld KiB for a file of some thousand frames", grown);
@@ -143,17 +146,17 @@ static void a_promise_of_frames_takes_no_memory(void **state) {
 
 /* ---- Reasons ----------------------------------------------------------------------------------------------------- */
 
-enum { THREADS = 4, OPENED = 1500 };
+enum { THREADS = 4, OPEN_CALLS = 1500 };
 
 typedef struct opener {
     const char *path;
-    char reason[sizeof((gpuconv_error *)NULL)->message]; /* as it is when nothing else is opened */
+    char reason[sizeof((gpuconv_error *)NULL)->message]; /* the message when no other thread opens a file */
     int wrong;
 } opener;
 
-static void *open_again_and_again(void *argument) {
+static void *open_repeatedly(void *argument) {
     opener *o = argument;
-    for (int i = 0; i < OPENED; i++) {
+    for (int i = 0; i < OPEN_CALLS; i++) {
         gc_reader *reader;
         gpuconv_error error = {0};
         gpuconv_status status = gc_reader_new(o->path, &reader, &error);
@@ -163,7 +166,7 @@ static void *open_again_and_again(void *argument) {
     return NULL;
 }
 
-/* The file library has one place for the reason of a failure; each thread still gets the reason of its own file. */
+/* libsndfile stores the reason of a failure in one variable; each thread must still get the reason of its own file. */
 static void threads_do_not_mix_up_reasons(void **state) {
     (void)state;
     opener o[THREADS] = {{.path = strdup(files_path("text.wav"))},
@@ -177,10 +180,10 @@ static void threads_do_not_mix_up_reasons(void **state) {
     guarded_free(&x);
     FILE *f = fopen(files_path("whole.wav"), "rb");
     CHECK(f && fread(bytes, 1, 1000, f) == 1000 && fclose(f) == 0, "not read");
-    put(files_path("text.wav"), (const unsigned char *)"some words, and no sound", 24);
-    put(files_path("cut.wav"), bytes, 40);
-    bytes[20] = 0x77; /* an encoding that is not known */
-    put(files_path("kind.wav"), bytes, 1000);
+    write_file(files_path("text.wav"), (const unsigned char *)"some words, and no sound", 24);
+    write_file(files_path("cut.wav"), bytes, 40);
+    bytes[20] = 0x77; /* an unknown encoding */
+    write_file(files_path("kind.wav"), bytes, 1000);
     pthread_t thread[THREADS];
     for (int i = 0; i < THREADS; i++) {
         gc_reader *reader;
@@ -190,11 +193,11 @@ static void threads_do_not_mix_up_reasons(void **state) {
         memcpy(o[i].reason, error.message, sizeof error.message);
     }
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, open_again_and_again, &o[i]), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, open_repeatedly, &o[i]), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     for (int i = 0; i < THREADS; i++) {
-        CHECK(o[i].wrong == 0, "%d of %d times another reason than '%s'", o[i].wrong, OPENED, o[i].reason);
+        CHECK(o[i].wrong == 0, "%d of %d times another reason than '%s'", o[i].wrong, OPEN_CALLS, o[i].reason);
         free((void *)o[i].path);
     }
 }
@@ -202,7 +205,7 @@ static void threads_do_not_mix_up_reasons(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_files_are_read_or_refused),
-        cmocka_unit_test(a_promise_of_frames_takes_no_memory),
+        cmocka_unit_test(a_stated_length_allocates_no_memory),
         cmocka_unit_test(threads_do_not_mix_up_reasons),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

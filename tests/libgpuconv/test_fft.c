@@ -1,5 +1,5 @@
-/* The transforms behind fft.h, on every instruction set that runs here: they convolve with the wrapped part negated,
- * and read and write nothing beyond what they are given. */
+/* Tests of the FFT on every supported instruction set: its products are negacyclic convolutions, and no memory outside
+ * the arguments is read or written. */
 #include "check.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
@@ -7,22 +7,23 @@
 
 #include <math.h>
 
-enum { MOST = 3 };
+enum { MAX_PRODUCTS = 3 };
 
-/* want[n] += the product of two blocks modulo x^points + 1, `taps` of h being other than zero. */
+/* Adds the product of two blocks modulo x^points + 1 to `want`. Only the first `taps` samples of h are not zero. */
 static void negacyclic(const float *x, const float *h, int64_t points, int64_t taps, double *want) {
     for (int64_t n = 0; n < points; n++)
         for (int64_t k = 0; k < taps; k++)
             want[n] += (double)h[k] * (n >= k ? (double)x[n - k] : -(double)x[points + n - k]);
 }
 
-/* `count` blocks times as many responses, summed and brought back from sample `first` on. */
+/* Sums the products of `count` blocks with `count` responses, and compares the inverse transform from sample `first` on
+ * with the oracle. */
 static void check_products(const gc_simd *simd, int64_t points, int64_t taps, int count, int64_t first) {
     oracle_random random = {.state = 41};
     gc_fft *fft = gc_fft_new(simd, points);
     assert_non_null(fft);
     int64_t floats = gc_fft_floats(fft), bytes = floats * (int64_t)sizeof(float);
-    float *work = gc_calloc(1, bytes), *x[MOST], *h[MOST];
+    float *work = gc_calloc(1, bytes), *x[MAX_PRODUCTS], *h[MAX_PRODUCTS];
     double *want = calloc((size_t)points, sizeof *want);
     guarded y = guarded_new(1, points - first);
     for (int i = 0; i < count; i++) {
@@ -40,13 +41,13 @@ static void check_products(const gc_simd *simd, int64_t points, int64_t taps, in
     }
     for (int64_t n = 0; n < points; n++)
         want[n] *= (double)points / 2;
-    gc_fft_backward(fft, (const float *const *)x, (const float *const *)h, count, work, y.channel[0], first);
+    gc_fft_inverse(fft, (const float *const *)x, (const float *const *)h, count, work, y.channel[0], first);
     CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
           "%lld points, %d products, from %lld", (long long)points, count, (long long)first);
     gc_fft_multiply_sum(fft, work, (const float *const *)x, (const float *const *)h, count, floats);
-    gc_fft_backward(fft, NULL, NULL, 0, work, y.channel[0], first);
+    gc_fft_inverse(fft, NULL, NULL, 0, work, y.channel[0], first);
     CHECK(oracle_agrees(simd->name, &y, points - first, want + first, points - first, -127),
-          "%lld points, sums of %d made before, from %lld", (long long)points, count, (long long)first);
+          "%lld points, precomputed sums of %d, from %lld", (long long)points, count, (long long)first);
     for (int i = 0; i < count; i++) {
         free(x[i]);
         free(h[i]);
@@ -57,31 +58,31 @@ static void check_products(const gc_simd *simd, int64_t points, int64_t taps, in
     gc_fft_free(fft);
 }
 
-static void products_of_transforms_convolve_with_the_wrap_negated(void **state) {
+static void products_of_spectra_are_negacyclic_convolutions(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int s = 0; s < sets; s++) {
-        for (int64_t points = GC_FFT_LEAST; points <= 1 << 13; points *= 2)
-            for (int count = 1; count <= MOST; count++)
+        for (int64_t points = GC_FFT_MIN_POINTS; points <= 1 << 13; points *= 2)
+            for (int count = 1; count <= MAX_PRODUCTS; count++)
                 check_products(all[s], points, points > 4096 ? 100 : points, count, 0);
         for (int64_t points = 1 << 14; points <= 1 << 19; points *= 2)
             check_products(all[s], points, 20, 1, 0);
     }
 }
 
-static void the_way_back_gives_the_samples_from_first_on(void **state) {
+static void the_inverse_writes_the_samples_from_first_on(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int s = 0; s < sets; s++)
-        for (int64_t points = GC_FFT_LEAST; points <= 4096; points *= 2)
+        for (int64_t points = GC_FFT_MIN_POINTS; points <= 4096; points *= 2)
             for (int64_t first = 32; first<points; first += points> 1024 ? 480 : 96)
                 check_products(all[s], points, 50, 1, first);
 }
 
-/* Sums over slabs are what sums over whole spectra are, bit by bit. */
-static void slabs_of_a_sum_are_its_parts(void **state) {
+/* Checks that sums computed slab by slab have the same bits as sums over whole spectra. */
+static void sums_by_slab_equal_the_whole_sum(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
@@ -90,14 +91,14 @@ static void slabs_of_a_sum_are_its_parts(void **state) {
         gc_fft *fft = gc_fft_new(all[s], 4096);
         assert_non_null(fft);
         int64_t floats = gc_fft_floats(fft);
-        guarded x = guarded_random(&random, MOST, floats), h = guarded_random(&random, MOST, floats);
+        guarded x = guarded_random(&random, MAX_PRODUCTS, floats), h = guarded_random(&random, MAX_PRODUCTS, floats);
         guarded whole = guarded_new(1, floats), parts = guarded_new(1, floats);
-        for (int count = 0; count <= MOST; count++) {
+        for (int count = 0; count <= MAX_PRODUCTS; count++) {
             gc_fft_multiply_sum(fft, whole.channel[0], (const float *const *)x.channel, (const float *const *)h.channel,
                                 count, floats);
             for (int64_t at = 0; at < floats; at += 3 * GC_FFT_SLAB) {
-                const float *xs[MOST], *hs[MOST];
-                for (int i = 0; i < MOST; i++) {
+                const float *xs[MAX_PRODUCTS], *hs[MAX_PRODUCTS];
+                for (int i = 0; i < MAX_PRODUCTS; i++) {
                     xs[i] = x.channel[i] + at;
                     hs[i] = h.channel[i] + at;
                 }
@@ -114,9 +115,9 @@ static void slabs_of_a_sum_are_its_parts(void **state) {
     }
 }
 
-static void sizes_that_are_none_are_refused(void **state) {
+static void invalid_sizes_are_refused(void **state) {
     (void)state;
-    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_LEAST / 2));
+    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_MIN_POINTS / 2));
     assert_null(gc_fft_new(gc_simd_best(), 0));
     assert_null(gc_fft_new(gc_simd_best(), -4));
     assert_null(gc_fft_new(gc_simd_best(), 1000));
@@ -126,10 +127,10 @@ static void sizes_that_are_none_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_transforms_convolve_with_the_wrap_negated),
-        cmocka_unit_test(the_way_back_gives_the_samples_from_first_on),
-        cmocka_unit_test(slabs_of_a_sum_are_its_parts),
-        cmocka_unit_test(sizes_that_are_none_are_refused),
+        cmocka_unit_test(products_of_spectra_are_negacyclic_convolutions),
+        cmocka_unit_test(the_inverse_writes_the_samples_from_first_on),
+        cmocka_unit_test(sums_by_slab_equal_the_whole_sum),
+        cmocka_unit_test(invalid_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

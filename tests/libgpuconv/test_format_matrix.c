@@ -1,5 +1,5 @@
-/* Every rate, channel count, sample format and container together, in and out: each cell is held against the oracle at
- * the precision that its format has. */
+/* Tests every combination of container, encoding, channel count and rate as input and output: the result of each is
+ * compared with the oracle at the precision of its encoding. */
 #include "check.h"
 #include "files.h"
 #include "gpuconv.h"
@@ -17,18 +17,18 @@ static const struct {
 } containers[] = {{"wav", SF_FORMAT_WAV}, {"flac", SF_FORMAT_FLAC}, {"aiff", SF_FORMAT_AIFF},
                   {"w64", SF_FORMAT_W64}, {"rf64", SF_FORMAT_RF64}, {"ogg", SF_FORMAT_OGG}};
 
-/* What a sample may be off by: half a step, and what single precision leaves open. */
+/* The encodings. A sample may deviate by half a quantisation step and the rounding of single precision. */
 static const struct {
     const char *name;
     int format;
-    double step, bound; /* dB of the error against the sound, which is some way under full scale */
+    double step, bound; /* limit of error to signal in dB; the signal is below full scale */
 } encodings[] = {{"s16", SF_FORMAT_PCM_16, 0x1p-15, -65},  {"s24", SF_FORMAT_PCM_24, 0x1p-23, -115},
                  {"s32", SF_FORMAT_PCM_32, 0x1p-31, -120}, {"float", SF_FORMAT_FLOAT, 0, -120},
                  {"double", SF_FORMAT_DOUBLE, 0, -120},    {"vorbis", SF_FORMAT_VORBIS, 0, -12}};
 
-static int cells, impossible;
+static int cells, unsupported;
 
-/* Tones that fade: what a lossy format can carry as well. */
+/* Returns two tones per channel, a signal that lossy encodings preserve well. */
 static guarded sound(int channels, int rate) {
     guarded g = guarded_new(channels, FRAMES);
     for (int c = 0; c < channels; c++)
@@ -37,11 +37,12 @@ static guarded sound(int channels, int rate) {
     return g;
 }
 
-static void one_cell(int container, int encoding, int channels, int rate) {
+/* Convolves a file of one combination and compares the output with the oracle. */
+static void check_cell(int container, int encoding, int channels, int rate) {
     int format = containers[container].format | encodings[encoding].format;
     SF_INFO info = {.format = format, .channels = channels, .samplerate = rate};
     if (!sf_format_check(&info)) {
-        impossible++;
+        unsupported++;
         return;
     }
     cells++;
@@ -62,19 +63,19 @@ static void one_cell(int container, int encoding, int channels, int rate) {
     job.output = out;
     CHECK(gpuconv_convolve_file(&job, &config, NULL, &error) == GPUCONV_OK, "%s, %s, %d channels at %d: %s",
           containers[container].name, encodings[encoding].name, channels, rate, error.message);
-    /* What the file holds is what was put in, not what was meant. */
+    /* The reference is computed from the samples that the input file contains, after quantisation. */
     SF_INFO stored, got;
-    guarded was = files_read(in, &stored), is = files_read(out, &got);
+    guarded input = files_read(in, &stored), output = files_read(out, &got);
     CHECK((got.format & (SF_FORMAT_TYPEMASK | SF_FORMAT_SUBMASK)) == format && got.channels == channels &&
               got.samplerate == rate && got.frames == stored.frames + TAPS - 1,
-          "%s, %s, %d channels at %d: another file", containers[container].name, encodings[encoding].name, channels,
-          rate);
+          "%s, %s, %d channels at %d: the output has other properties", containers[container].name,
+          encodings[encoding].name, channels, rate);
     bool lossy = encodings[encoding].format == SF_FORMAT_VORBIS;
     for (int c = 0; c < channels; c++) {
         double wrong = 0, power = 0;
-        for (int64_t i = 0; i < is.frames; i++) {
-            double want = oracle_frame(was.channel[c], was.frames, taps.channel[0], TAPS, i);
-            double off = fabs((double)is.channel[c][i] - want);
+        for (int64_t i = 0; i < output.frames; i++) {
+            double want = oracle_frame(input.channel[c], input.frames, taps.channel[0], TAPS, i);
+            double off = fabs((double)output.channel[c][i] - want);
             CHECK(lossy || off <= encodings[encoding].step / 2 + 0x1p-23,
                   "%s, %s, %d channels at %d: frame %lld off by %g", containers[container].name,
                   encodings[encoding].name, channels, rate, (long long)i, off);
@@ -87,23 +88,23 @@ static void one_cell(int container, int encoding, int channels, int rate) {
     }
     guarded_free(&samples);
     guarded_free(&taps);
-    guarded_free(&was);
-    guarded_free(&is);
+    guarded_free(&input);
+    guarded_free(&output);
 }
 
-static void every_cell_is_convolved_at_its_own_precision(void **state) {
+static void every_combination_has_the_precision_of_its_encoding(void **state) {
     (void)state;
     for (int k = 0; k < COUNT(containers); k++)
         for (int e = 0; e < COUNT(encodings); e++)
             for (int c = 0; c < COUNT(channel_counts); c++)
                 for (int r = 0; r < COUNT(rates); r++)
-                    one_cell(k, e, channel_counts[c], rates[r]);
-    printf("%d cells, %d that no such file can be\n", cells, impossible);
-    /* Four containers of five formats, FLAC of two, Ogg of one. */
+                    check_cell(k, e, channel_counts[c], rates[r]);
+    printf("%d combinations, %d not supported by libsndfile\n", cells, unsupported);
+    /* Four containers with five encodings, FLAC with two, Ogg with one. */
     assert_int_equal(cells, (4 * 5 + 2 + 1) * 4 * COUNT(rates));
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell_is_convolved_at_its_own_precision)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_combination_has_the_precision_of_its_encoding)};
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

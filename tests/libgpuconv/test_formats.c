@@ -1,5 +1,5 @@
-/* Containers, sample formats, rates and channels: the container follows the extension, the sample format the input,
- * N + M - 1 frames come out, and every sample is as right as its format can hold. */
+/* Tests of output formats: the container follows the extension and the encoding follows the input, the output has
+ * N + M - 1 frames, and every sample has the precision of its encoding. */
 #include "files.h"
 
 #include "gpuconv.h"
@@ -9,7 +9,7 @@
 
 typedef struct format {
     const char *extension;
-    int container, samples; /* as the file library names them */
+    int container, samples; /* libsndfile's codes */
 } format;
 
 static const format formats[] = {
@@ -28,8 +28,8 @@ static const format formats[] = {
     {"ogg", SF_FORMAT_OGG, SF_FORMAT_VORBIS},
 };
 
-/* Half a step of the format, and what floats add to it; full scale is 1. */
-static double precision(int samples) {
+/* Returns the tolerance of an encoding: half a quantisation step and the rounding of floats; full scale is 1. */
+static double tolerance_of(int samples) {
     switch (samples) {
     case SF_FORMAT_PCM_S8:
     case SF_FORMAT_PCM_U8:
@@ -55,9 +55,9 @@ static gpuconv_status convolve(const char *in, const char *response, const char 
     return gpuconv_convolve_file(&job, &config, NULL, error);
 }
 
-/* Convolves the file `in` into `out` and holds the result against the oracle, from what the file library reads of both.
- */
-static SF_INFO right(const char *in, const guarded *h, const char *out, double tolerance) {
+/* Convolves the file `in` into `out` and compares both files, as libsndfile reads them, with the oracle. Returns the
+ * properties of the output. */
+static SF_INFO check_convolution(const char *in, const guarded *h, const char *out, double tolerance) {
     SF_INFO from, to;
     gpuconv_error error = {0};
     files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, h);
@@ -95,7 +95,7 @@ static guarded quiet_noise(oracle_random *random, int channels, int64_t frames, 
     return g;
 }
 
-static void every_format_comes_out_as_it_went_in(void **state) {
+static void the_output_has_the_encoding_of_the_input(void **state) {
     (void)state;
     static const int rates[] = {8000, 44100, 48000, 96000}, channels[] = {1, 2, 3, 6};
     oracle_random random = {.state = 91};
@@ -109,7 +109,8 @@ static void every_format_comes_out_as_it_went_in(void **state) {
                 guarded x = quiet_noise(&random, channels[c], 3001, 0.3f), h = quiet_noise(&random, 1, 37, 0.1f);
                 const char *in = files_path("in.%s", formats[f].extension);
                 files_write(in, possible.format, rates[r], &x);
-                SF_INFO to = right(in, &h, files_path("out.%s", formats[f].extension), precision(formats[f].samples));
+                SF_INFO to = check_convolution(in, &h, files_path("out.%s", formats[f].extension),
+                                               tolerance_of(formats[f].samples));
                 int container = to.format & SF_FORMAT_TYPEMASK;
                 container = container == SF_FORMAT_WAVEX ? SF_FORMAT_WAV : container;
                 int wanted = formats[f].container == SF_FORMAT_WAVEX ? SF_FORMAT_WAV : formats[f].container;
@@ -123,8 +124,8 @@ static void every_format_comes_out_as_it_went_in(void **state) {
     }
 }
 
-/* Where the container has not the input's sample format: the nearest that loses nothing. */
-static void other_containers_take_the_nearest_format_that_holds_all(void **state) {
+/* If the output's container does not support the input's encoding, the nearest lossless one is used. */
+static void other_containers_get_the_nearest_lossless_encoding(void **state) {
     (void)state;
     static const struct {
         int in;
@@ -154,13 +155,13 @@ static void other_containers_take_the_nearest_format_that_holds_all(void **state
         guarded x = quiet_noise(&random, 1, 5001, 0.3f), h = quiet_noise(&random, 1, 21, 0.1f);
         const char *in = files_path("in");
         files_write(in, cases[i].in, 44100, &x);
-        if (cases[i].samples == SF_FORMAT_IMA_ADPCM) { /* blocks of its own: not counted in single frames */
+        if (cases[i].samples == SF_FORMAT_IMA_ADPCM) { /* stored in blocks: the number of frames differs */
             gpuconv_error error = {0};
             files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &h);
             CHECK(convolve(in, files_path("response.wav"), files_path("out.%s", cases[i].out), &error) == GPUCONV_OK,
                   "%s", error.message);
         } else {
-            SF_INFO to = right(in, &h, files_path("out.%s", cases[i].out), precision(cases[i].samples));
+            SF_INFO to = check_convolution(in, &h, files_path("out.%s", cases[i].out), tolerance_of(cases[i].samples));
             CHECK((to.format & SF_FORMAT_SUBMASK) == cases[i].samples, "case %d: samples %x", i,
                   (unsigned)to.format & SF_FORMAT_SUBMASK);
         }
@@ -176,13 +177,13 @@ static void topologies_hold_from_file_to_file(void **state) {
     for (int s = 0; s < COUNT(shapes); s++) {
         guarded x = quiet_noise(&random, shapes[s][0], 4001, 0.2f), h = quiet_noise(&random, shapes[s][1], 301, 0.05f);
         files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_24, 48000, &x);
-        right(files_path("in.wav"), &h, files_path("out.wav"), precision(SF_FORMAT_PCM_24));
+        check_convolution(files_path("in.wav"), &h, files_path("out.wav"), tolerance_of(SF_FORMAT_PCM_24));
         guarded_free(&x);
         guarded_free(&h);
     }
 }
 
-static void channels_that_a_container_cannot_hold_are_refused(void **state) {
+static void unsupported_channel_counts_are_refused(void **state) {
     (void)state;
     oracle_random random = {.state = 94};
     guarded x = quiet_noise(&random, 1, 101, 0.2f), h = quiet_noise(&random, 9, 31, 0.05f);
@@ -196,19 +197,20 @@ static void channels_that_a_container_cannot_hold_are_refused(void **state) {
     guarded_free(&h);
 }
 
-/* A WAV whose end is not known, or lies past 4 GiB, begins as RF64 and becomes a WAV again when it stayed small. */
-static void wav_turns_into_rf64_only_when_it_must(void **state) {
+/* A WAV of unknown length, or of more than 4 GiB, is begun as RF64 and becomes a WAV on commit if it is small enough.
+ */
+static void wav_becomes_rf64_only_if_necessary(void **state) {
     (void)state;
-    static const int64_t promised[] = {100, -1, INT64_C(2) << 30};
-    for (int i = 0; i < COUNT(promised); i++) {
+    static const int64_t announced[] = {100, -1, INT64_C(2) << 30};
+    for (int i = 0; i < COUNT(announced); i++) {
         gc_audio_info like = {.rate = 44100, .file_format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
         gc_writer *writer;
         gpuconv_error error = {0};
         int16_t block[200] = {1, 2, 3};
-        CHECK(gc_writer_new(files_path("large.wav"), NULL, &like, 2, promised[i], &writer, &error) == GPUCONV_OK, "%s",
+        CHECK(gc_writer_new(files_path("large.wav"), NULL, &like, 2, announced[i], &writer, &error) == GPUCONV_OK, "%s",
               error.message);
-        CHECK((strstr(gc_writer_name(writer), "RF64") != NULL) == (promised[i] != 100), "%s for %lld frames",
-              gc_writer_name(writer), (long long)promised[i]);
+        CHECK((strstr(gc_writer_name(writer), "RF64") != NULL) == (announced[i] != 100), "%s for %lld frames",
+              gc_writer_name(writer), (long long)announced[i]);
         assert_int_equal(gc_writer_write(writer, block, 100, &error), GPUCONV_OK);
         CHECK(gc_writer_commit(writer, &error) == GPUCONV_OK, "%s", error.message);
         gc_writer_free(writer);
@@ -221,11 +223,12 @@ static void wav_turns_into_rf64_only_when_it_must(void **state) {
     }
 }
 
-static void keep(void *context, const char *text) {
+/* Stores a note of the job. */
+static void store_note(void *context, const char *text) {
     snprintf(context, 512, "%s", text);
 }
 
-/* Every sample beyond the scale is counted, and none that only touches it. */
+/* Every sample out of range is counted; samples at full scale are not. */
 static void clipped_samples_are_counted_exactly(void **state) {
     (void)state;
     oracle_random random = {.state = 95};
@@ -249,20 +252,20 @@ static void clipped_samples_are_counted_exactly(void **state) {
             }
         }
         assert_true(want > 1000);
-        char note[512] = "", said[64];
+        char note[512] = "", expected[64];
         gpuconv_job job = gpuconv_job_default();
         job.input = files_path("in.wav");
         job.response = files_path("response.wav");
         job.output = files_path("out.wav");
-        job.note = keep;
+        job.note = store_note;
         job.context = note;
         gpuconv_config config = gpuconv_config_default();
         config.backend = GPUCONV_BACKEND_CPU;
         config.algorithm = GPUCONV_ALGORITHM_DIRECT;
         gpuconv_error error = {0};
         CHECK(gpuconv_convolve_file(&job, &config, NULL, &error) == GPUCONV_OK, "%s", error.message);
-        snprintf(said, sizeof said, ": %lld samples clipped;", (long long)want);
-        CHECK(strstr(note, said), "'%s' instead of '%s'", note, said);
+        snprintf(expected, sizeof expected, ": %lld samples clipped;", (long long)want);
+        CHECK(strstr(note, expected), "'%s' instead of '%s'", note, expected);
         guarded_free(&stored);
         guarded_free(&x);
         guarded_free(&h);
@@ -271,11 +274,11 @@ static void clipped_samples_are_counted_exactly(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_comes_out_as_it_went_in),
-        cmocka_unit_test(other_containers_take_the_nearest_format_that_holds_all),
+        cmocka_unit_test(the_output_has_the_encoding_of_the_input),
+        cmocka_unit_test(other_containers_get_the_nearest_lossless_encoding),
         cmocka_unit_test(topologies_hold_from_file_to_file),
-        cmocka_unit_test(channels_that_a_container_cannot_hold_are_refused),
-        cmocka_unit_test(wav_turns_into_rf64_only_when_it_must),
+        cmocka_unit_test(unsupported_channel_counts_are_refused),
+        cmocka_unit_test(wav_becomes_rf64_only_if_necessary),
         cmocka_unit_test(clipped_samples_are_counted_exactly),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

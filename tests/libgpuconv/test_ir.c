@@ -286,7 +286,7 @@ static void what_does_not_fit_into_memory_is_refused_with_the_numbers(void **sta
         taps.channel[0][i] = i % 7 == 0;
     gpuconv_ir *ir = made(&taps, 10000), *other;
     gpuconv_error error = {0};
-    const int64_t most = gc_memory_free() / (int64_t)sizeof(float);
+    const int64_t most = gc_memory_available() / (int64_t)sizeof(float);
     refused(gpuconv_ir_delay(ir, most, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a delay");
     CHECK(strstr(error.message, "GB are free"), "no numbers: %s", error.message);
     refused(gpuconv_ir_delay(ir, INT64_MAX / 4, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error,

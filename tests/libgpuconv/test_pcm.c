@@ -1,5 +1,5 @@
-/* Samples as files store them, on every instruction set that runs here: every value comes back as it was, rounding is
- * to nearest even, what does not fit is clamped and counted, nothing beside the samples is read or written. */
+/* Tests of the PCM conversion on every supported instruction set: round trips are exact, rounding is to nearest even,
+ * samples out of range are clamped and counted, and no memory outside the samples is read or written. */
 #include "check.h"
 #include "libgpuconv/dsp/pcm.h"
 #include "libgpuconv/dsp/simd.h"
@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* The integer that a container holds at interleaved position i, at the top of 32 bits; written anew, bytewise. */
+/* Returns the integer at interleaved position i as the upper bits of 32. Reads single bytes and shares no code with the
+ * product. */
 static int32_t stored(gc_pcm f, const void *raw, int64_t i) {
     const unsigned char *b = (const unsigned char *)raw + i * gc_pcm_bytes(f);
     if (f.container == GC_S24)
@@ -39,7 +40,8 @@ static void store(gc_pcm f, void *raw, int64_t i, int32_t top) {
 static const gc_pcm formats[] = {{GC_S16, 8},  {GC_S16, 12}, {GC_S16, 16}, {GC_S24, 20},
                                  {GC_S24, 24}, {GC_S32, 20}, {GC_S32, 24}};
 
-/* Every value of up to 16 bits, random ones of more, among them both ends. */
+/* Fills the samples with every value of up to 16 bits, or with random values of more bits; both extremes are among
+ * them. */
 static void fill(gc_pcm f, oracle_random *random, void *raw, int64_t samples) {
     int64_t half = INT64_C(1) << (f.bits - 1);
     for (int64_t i = 0; i < samples; i++) {
@@ -83,10 +85,10 @@ static void every_value_survives_the_round_trip(void **state) {
     }
 }
 
-/* From any frame on, of any number of frames: only the bytes and floats that belong to them. */
-static void nothing_beside_the_frames_is_touched(void **state) {
+/* Converts every number of frames up to 70 and checks that no byte or float outside them changes. */
+static void no_memory_outside_the_frames_is_accessed(void **state) {
     (void)state;
-    enum { MOST = 70, EDGE = 64 };
+    enum { MAX_FRAMES = 70, EDGE = 64 };
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     oracle_random random = {.state = 22};
@@ -94,10 +96,10 @@ static void nothing_beside_the_frames_is_touched(void **state) {
         const gc_simd *simd = all[k / COUNT(formats)];
         gc_pcm f = formats[k % COUNT(formats)];
         for (int channels = 1; channels <= 5; channels++) {
-            for (int64_t frames = 0; frames <= MOST; frames++) {
+            for (int64_t frames = 0; frames <= MAX_FRAMES; frames++) {
                 size_t size = (size_t)(frames * channels * gc_pcm_bytes(f));
-                unsigned char *raw = malloc(size + 1); /* of its size: a read beyond it is a sanitizer's find */
-                unsigned char packed[MOST * 5 * 4 + 2 * EDGE];
+                unsigned char *raw = malloc(size + 1); /* exact size: the address sanitizer reports a read beyond it */
+                unsigned char packed[MAX_FRAMES * 5 * 4 + 2 * EDGE];
                 guarded planar = guarded_new(channels, frames + 3);
                 assert_non_null(raw);
                 fill(f, &random, raw, frames * channels);
@@ -105,7 +107,8 @@ static void nothing_beside_the_frames_is_touched(void **state) {
                 for (int c = 0; c < channels; c++)
                     CHECK(isnan(planar.channel[c][0]) && isnan(planar.channel[c][1]) &&
                               isnan(planar.channel[c][frames + 2]),
-                          "%s, %d channels, %lld frames: written beside them", simd->name, channels, (long long)frames);
+                          "%s, %d channels, %lld frames: written outside the frames", simd->name, channels,
+                          (long long)frames);
                 memset(packed, 0xc3, sizeof packed);
                 gc_pcm_overs overs = {0};
                 gc_pcm_pack(simd, f, (const float *const *)planar.channel, 2, channels, frames, packed + EDGE, &overs);
@@ -120,7 +123,7 @@ static void nothing_beside_the_frames_is_touched(void **state) {
     }
 }
 
-/* One value through whole vectors and through what they leave over: both must agree on it. */
+/* Packs one value through the scalar code and through the vector code, and checks that both agree. */
 static int32_t packed_value(const gc_simd *simd, gc_pcm f, float x, gc_pcm_overs *one) {
     enum { MANY = 100 };
     float values[MANY];
@@ -140,7 +143,7 @@ static int32_t packed_value(const gc_simd *simd, gc_pcm f, float x, gc_pcm_overs
     return stored(f, first, 0);
 }
 
-static void thirty_two_bits_keep_what_a_float_holds(void **state) {
+static void thirty_two_bits_keep_every_bit_of_a_float(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
@@ -172,7 +175,7 @@ static void floats_pass_bit_for_bit(void **state) {
             gc_pcm_unpack(all[s], f, raw, channels, MANY, p, 0);
             gc_pcm_pack(all[s], f, (const float *const *)p, 0, channels, MANY, back, &overs);
             assert_memory_equal(raw, back, (size_t)channels * MANY * sizeof *raw);
-            assert_int_equal(overs.clipped, 0); /* a float file holds overs */
+            assert_int_equal(overs.clipped, 0); /* a float file can store values beyond full scale */
         }
     }
 }
@@ -184,7 +187,7 @@ static void rounding_is_to_nearest_even(void **state) {
     for (int f = 0; f < COUNT(formats); f++) {
         int bits = formats[f].bits;
         if (bits > 20)
-            continue; /* a float has no halves there */
+            continue; /* a float cannot represent half steps there */
         double step = ldexp(1, 1 - bits);
         static const struct {
             double steps;
@@ -203,7 +206,7 @@ static void rounding_is_to_nearest_even(void **state) {
     }
 }
 
-static void what_does_not_fit_is_clamped_and_counted(void **state) {
+static void values_out_of_range_are_clamped_and_counted(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *simds = gc_simd_all(&sets);
@@ -217,7 +220,7 @@ static void what_does_not_fit_is_clamped_and_counted(void **state) {
             int64_t stored;
             int counted;
         } cases[] = {
-            {1.0, top, 1}, /* the one full-scale value that an integer does not have */
+            {1.0, top, 1}, /* integers have no positive full scale */
             {-1.0, bottom, 0},
             {1.0 + 0x1p-20, top, 1},
             {-1.0 - 2 * step - 0x1p-20, bottom, 1},
@@ -228,7 +231,7 @@ static void what_does_not_fit_is_clamped_and_counted(void **state) {
             {INFINITY, top, 1},
             {-INFINITY, bottom, 1},
             {NAN, 0, 1},
-            {1.0 - step, top, bits == 32}, /* the top itself; at 32 bits a float has only 1.0 there */
+            {1.0 - step, top, bits == 32}, /* the largest integer; at 32 bits a float rounds it to 1.0 */
             {1.0 - step / 4, top, 1},      /* rounds up to 1.0 */
             {-1.0 - step / 4, bottom, 0},  /* rounds up to -1.0 */
         };
@@ -271,12 +274,12 @@ static void counts_add_up_over_calls_and_channels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_survives_the_round_trip),
-        cmocka_unit_test(thirty_two_bits_keep_what_a_float_holds),
+        cmocka_unit_test(thirty_two_bits_keep_every_bit_of_a_float),
         cmocka_unit_test(floats_pass_bit_for_bit),
         cmocka_unit_test(rounding_is_to_nearest_even),
-        cmocka_unit_test(what_does_not_fit_is_clamped_and_counted),
+        cmocka_unit_test(values_out_of_range_are_clamped_and_counted),
         cmocka_unit_test(counts_add_up_over_calls_and_channels),
-        cmocka_unit_test(nothing_beside_the_frames_is_touched),
+        cmocka_unit_test(no_memory_outside_the_frames_is_accessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,23 @@
-/* The pool of threads: every index of every loop exactly once, and no worker number twice at the same time. */
+/* Tests of the thread pool: every index runs exactly once, and no two calls have the same worker number at the same
+ * time. */
 #include "check.h"
 #include "libgpuconv/core/pool.h"
 
 #include <stdatomic.h>
 
-enum { MOST = 5000, THREADS_MOST = 33 };
+enum { MAX_INDICES = 5000, MAX_THREADS = 33 };
 
 typedef struct tally {
-    _Atomic int done[MOST];
-    _Atomic int busy[THREADS_MOST];
+    _Atomic int done[MAX_INDICES];
+    _Atomic int busy[MAX_THREADS];
     _Atomic int wrong;
     int threads;
 } tally;
 
-static void count(void *context, int64_t index, int worker) {
+static void count_call(void *context, int64_t index, int worker) {
     tally *t = context;
-    if (index < 0 || index >= MOST || worker < 0 || worker >= t->threads || atomic_exchange(&t->busy[worker], 1) != 0) {
+    if (index < 0 || index >= MAX_INDICES || worker < 0 || worker >= t->threads ||
+        atomic_exchange(&t->busy[worker], 1) != 0) {
         atomic_fetch_add(&t->wrong, 1);
         return;
     }
@@ -25,17 +27,17 @@ static void count(void *context, int64_t index, int worker) {
 
 static void every_index_runs_exactly_once(void **state) {
     (void)state;
-    static const int threads[] = {1, 2, 3, 8, THREADS_MOST};
-    static const int64_t counts[] = {0, 1, 2, 3, 31, 1000, MOST};
+    static const int threads[] = {1, 2, 3, 8, MAX_THREADS};
+    static const int64_t counts[] = {0, 1, 2, 3, 31, 1000, MAX_INDICES};
     for (int t = 0; t < COUNT(threads); t++) {
         gc_pool *pool = gc_pool_new(threads[t]);
         assert_non_null(pool);
         assert_int_equal(gc_pool_threads(pool), threads[t]);
         for (int c = 0; c < COUNT(counts); c++) {
             tally sums = {.threads = threads[t]};
-            gc_pool_run(pool, count, &sums, counts[c]);
+            gc_pool_run(pool, count_call, &sums, counts[c]);
             assert_int_equal(sums.wrong, 0);
-            for (int i = 0; i < MOST; i++)
+            for (int i = 0; i < MAX_INDICES; i++)
                 CHECK(sums.done[i] == (i < counts[c]), "%d threads, %lld indices: index %d ran %d times", threads[t],
                       (long long)counts[c], i, sums.done[i]);
         }
@@ -45,7 +47,7 @@ static void every_index_runs_exactly_once(void **state) {
 
 static void add(void *context, int64_t index, int worker) {
     (void)worker;
-    ((int64_t *)context)[index]++; /* plain memory: the thread sanitizer sees a loop that is not yet over */
+    ((int64_t *)context)[index]++; /* not atomic: the thread sanitizer reports a call that is still running */
 }
 
 static void a_loop_is_over_when_the_call_returns(void **state) {
@@ -61,7 +63,7 @@ static void a_loop_is_over_when_the_call_returns(void **state) {
     gc_pool_free(pool);
 }
 
-static void a_pool_never_used_can_be_freed(void **state) {
+static void an_unused_pool_can_be_freed(void **state) {
     (void)state;
     gc_pool_free(NULL);
     for (int i = 0; i < 50; i++) {
@@ -69,14 +71,14 @@ static void a_pool_never_used_can_be_freed(void **state) {
         assert_non_null(pool);
         gc_pool_free(pool);
     }
-    assert_true(gc_processors() >= 1);
+    assert_true(gc_processor_count() >= 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_runs_exactly_once),
         cmocka_unit_test(a_loop_is_over_when_the_call_returns),
-        cmocka_unit_test(a_pool_never_used_can_be_freed),
+        cmocka_unit_test(an_unused_pool_can_be_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Every instruction set that runs here against plain loops in doubles, at lengths around the widths of its vectors, in
- * guarded memory: inputs before and behind what may be read are NaN, which any stray read spreads. */
+/* Tests the direct convolution of every supported instruction set against a plain loop in doubles, at lengths around
+ * the vector widths. The inputs are in guarded memory: the samples around them are NaN, which an out-of-bounds read
+ * would carry into the output. */
 #include "check.h"
 #include "libgpuconv/dsp/simd.h"
 #include "oracle.h"
@@ -8,8 +9,8 @@
 
 static void direct_matches_the_plain_loop(void **state) {
     (void)state;
-    /* Outputs around a vector and around a span of 256 vectors of each set, taps around a vector, a group of 6 or 8
-     * vectors, and a pack of 256. */
+    /* Outputs around one vector and around the span of each set; taps around one vector, around the vectors of one pass
+     * and around a block of 256. */
     static const int64_t outputs[] = {1,   2,    3,    15,   16,   17,   47,   48,   127,  240,
                                       256, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097, 8209};
     static const int64_t taps[] = {1,  2,  3,   4,   5,   7,   8,   9,   12,  15,  16,  17,  20,
@@ -29,7 +30,7 @@ static void direct_matches_the_plain_loop(void **state) {
                 guarded x = guarded_random(&random, 1, n + m - 1), h = guarded_random(&random, 1, m);
                 guarded y = guarded_random(&random, 1, n);
                 for (int64_t i = 0; i < n && !add; i++)
-                    y.channel[0][i] = NAN; /* what was there does not matter */
+                    y.channel[0][i] = NAN; /* without `add`, the old contents must not matter */
                 double *want = malloc((size_t)n * sizeof *want), *magnitude = malloc((size_t)n * sizeof *magnitude);
                 CHECK(want && magnitude, "no memory");
                 for (int64_t i = 0; i < n; i++) {
@@ -44,7 +45,7 @@ static void direct_matches_the_plain_loop(void **state) {
                 all[s]->direct(x.channel[0] + m - 1, h.channel[0], m, y.channel[0], n, add);
                 CHECK(guarded_intact(&x) && guarded_intact(&h), "an input was written to");
                 CHECK(guarded_intact(&y), "%s: written outside %lld outputs", all[s]->name, (long long)n);
-                for (int64_t i = 0; i < n; i++) { /* a sum of few may cancel: held against what was summed */
+                for (int64_t i = 0; i < n; i++) { /* terms may cancel: the bound is relative to the sum of magnitudes */
                     double off = fabs((double)y.channel[0][i] - want[i]);
                     CHECK(off <= 0x1p-21 * magnitude[i], "%s: output %lld of %lld, %lld taps: off by %g of %g",
                           all[s]->name, (long long)i, (long long)n, (long long)m, off, magnitude[i]);
@@ -62,7 +63,7 @@ static void direct_matches_the_plain_loop(void **state) {
     }
 }
 
-static void the_best_set_is_the_first_of_all(void **state) {
+static void the_best_set_is_the_first_in_the_list(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
@@ -73,7 +74,7 @@ static void the_best_set_is_the_first_of_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_set_is_the_first_of_all),
+        cmocka_unit_test(the_best_set_is_the_first_in_the_list),
         cmocka_unit_test(direct_matches_the_plain_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,7 +420,7 @@ static gpuconv_status choose_processors(run *r, gpuconv_error *error) {
     gpuconv_error why = {0};
     gpuconv_status status = GPUCONV_OK;
     r->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
-    r->workers = b->workers > 0 ? b->workers : gc_processors();
+    r->workers = b->workers > 0 ? b->workers : gc_processor_count();
     const int64_t paying = b->manifest->entries / (worth_a_gpu * r->workers);
     const bool built = gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
     if (b->backend == GPUCONV_BACKEND_CUDA && !built)
@@ -510,7 +510,7 @@ static gpuconv_status begin(run *r, gpuconv_error *error) {
     if (!status && snprintf(path, sizeof path, "%s/results.jsonl", r->batch->folder) >= (int)sizeof path)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: too long a name", r->batch->folder);
     if (!status)
-        status = gc_make_folders(path, error);
+        status = gc_create_parent_folders(path, error);
     r->seen.total = r->batch->manifest->entries;
     r->todo = gc_calloc(gc_max(r->seen.total, GC_RANKS_ENTRIES), sizeof *r->todo);
     if (!status && !r->todo)

@@ -450,9 +450,9 @@ bool gc_manifest_print(const gc_manifest *m, FILE *f) {
 
 gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv_error *error) {
     gc_output_file *file;
-    gpuconv_status status = gc_make_folders(path, error);
+    gpuconv_status status = gc_create_parent_folders(path, error);
     if (!status)
-        status = gc_output_file_new(path, GC_OUTPUT_CHOSEN, NULL, &file, error);
+        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (status)
         return status;
     int fd = dup(gc_output_file_descriptor(file));

@@ -22,7 +22,7 @@ gpuconv_status gc_ranks_open(const gc_ranks **ranks, gpuconv_error *error) {
     if (!launched())
         return GPUCONV_OK;
     gc_ranks_start *start;
-    *(void **)&start = gc_module_find("gpuconv-mpi", GC_RANKS_START, why, sizeof why);
+    *(void **)&start = gc_module_load("gpuconv-mpi", GC_RANKS_START, why, sizeof why);
     if (!start)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                        "started as one of several processes, but this build has no MPI: %s", why);

@@ -114,7 +114,7 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
 /* Puts an empty list in the place of an older one, which is never cut short: a batch that does not begin leaves it. */
 static gpuconv_status begin_anew(const char *path, int *fd, gpuconv_error *error) {
     gc_output_file *file;
-    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_CHOSEN, NULL, &file, error);
+    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status)
         status = gc_output_file_release(file, fd, error);
     gc_output_file_free(file);

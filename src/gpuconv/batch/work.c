@@ -90,7 +90,7 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
         return gc_fail_memory(error, e->output);
     (void)snprintf(f->path, room, "%s/%s", w->folder, e->output);
     f->input_was = gc_state_of_path(e->input);
-    const gc_input_wish input = {.cancel = w->cancel};
+    const gc_input_options input = {.cancel = w->cancel};
     gpuconv_status status = gc_reader_open(e->input, &input, &f->reader, error);
     if (status)
         return status;
@@ -110,9 +110,9 @@ static gpuconv_status open_entry(const gc_worker *w, int64_t number, open_file *
 
 static gpuconv_status open_output(const gc_worker *w, open_file *f, gc_writer **writer, gpuconv_error *error) {
     const gpuconv_ir *ir = f->response->ir;
-    gpuconv_status status = gc_make_folders(f->path, error);
+    gpuconv_status status = gc_create_parent_folders(f->path, error);
     int64_t frames = f->frames < 0 ? -1 : f->frames + ir->frames - 1 - ir->lead;
-    const gc_output_wish wish = {.name = GC_OUTPUT_CHOSEN, .cancel = w->cancel};
+    const gc_output_options wish = {.path_kind = GC_OUTPUT_PROGRAM_PATH, .cancel = w->cancel};
     if (!status)
         status = gc_writer_new(f->path, &wish, &f->info, ir->outputs, frames, writer, error);
     if (!status)
@@ -141,7 +141,7 @@ static void tell(const gc_worker *w, const open_file *f, gpuconv_status status, 
     else
         o = outcome_of(f, where, clipped);
     (void)snprintf(o.note, sizeof o.note, "%s", f->note);
-    o.not_finite = f->reader ? gc_reader_not_finite(f->reader, NULL) : f->not_finite;
+    o.not_finite = f->reader ? gc_reader_nonfinite(f->reader, NULL) : f->not_finite;
     w->tell(w->context, f->entry, &o);
 }
 
@@ -171,7 +171,7 @@ static gpuconv_status is_whole(void *context, int fd, gpuconv_error *error) {
 static gpuconv_status commit(const gc_worker *w, open_file *f, gc_writer *writer, const char *where, int64_t clipped,
                              gpuconv_error *error) {
     written o = {w, f, where, clipped};
-    return gc_writer_commit_after(writer, is_whole, &o, error);
+    return gc_writer_commit_checked(writer, is_whole, &o, error);
 }
 
 /* ---- Streamed ---------------------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ static gpuconv_status lay_out(const gc_worker *w, open_file *f, gpuconv_error *e
     f->in_pcm = taps > 0 ? f->info.pcm : floats;
     f->in_row = taps > 0 ? gc_pcm_bytes(f->in_pcm) : 4 * gc_round_up(f->frames, 4);
     f->in_bytes = gc_round_up(ir->inputs * (taps > 0 ? f->frames * f->in_row : f->in_row), 16);
-    gpuconv_status status = gc_writer_pcm_of(f->path, &f->info, ir->outputs, total, &f->out_pcm, error);
+    gpuconv_status status = gc_writer_predict_pcm(f->path, &f->info, ir->outputs, total, &f->out_pcm, error);
     f->stored = taps > 0 && (ir->frames <= taps || f->out_pcm.container == GC_F32);
     if (!f->stored)
         f->out_pcm = floats;
@@ -364,7 +364,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
         };
     }
     l->out_used += f->out_bytes;
-    f->not_finite = gc_reader_not_finite(f->reader, NULL);
+    f->not_finite = gc_reader_nonfinite(f->reader, NULL);
     gc_reader_free(f->reader); /* at once: descriptors are few */
     f->reader = NULL;
     l->file[l->files++] = *f;
@@ -374,7 +374,7 @@ static gpuconv_status load(lanes *s, open_file *f, gpuconv_error *error) {
 /* Samples that are encoded take a core, however many do; those that go into the file as they are take the system. */
 static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const void *raw, int64_t frames,
                                     gpuconv_error *error) {
-    const bool copied = gc_writer_plain(writer);
+    const bool copied = gc_writer_is_plain(writer);
     while (copied && sem_wait(w->copying) != 0)
         ; /* a signal came */
     gpuconv_status status = gc_writer_write(writer, raw, frames, error);

@@ -4,11 +4,11 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/statistics.h"
 #include "libgpuconv/engine/backends.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
-#include "statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "statistics.h"
+#include "libgpuconv/core/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,9 +52,9 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < what->channels; c++) {
         for (int64_t i = 0; i < what->frames && !cancelled_at(i); i++)
-            m->in[c][i] = gc_noise(&state);
+            m->in[c][i] = gc_random_float(&state);
         for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* 60 dB down at its end */
-            m->taps[c][i] = gc_noise(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+            m->taps[c][i] = gc_random_float(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
         if (gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
     }
@@ -83,7 +83,7 @@ static bool compare(const gc_material *m, sums *s) {
             if (!isfinite(m->out[c][i]))
                 return false;
         for (int k = 0; k < PLACES && !gc_cancelled(); k++) {
-            int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_noise(&state) + 0.5) * (double)(m->what.frames - 1));
+            int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_random_float(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
             double want = 0, got = (double)m->out[c][at];
             for (int64_t i = 0; i < m->what.taps && i <= at; i++)

@@ -5,9 +5,9 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
-#include "statistics.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ typedef struct tool {
 static gpuconv_status write_wav(const char *path, const float *const *planar, int channels, int64_t frames,
                                 gpuconv_error *error) {
     enum { STEP = 8192 };
-    gc_audio_info info = gc_audio_floats(channels, RATE, frames);
+    gc_audio_info info = gc_audio_info_float(channels, RATE, frames);
     gc_writer *w = NULL;
     float *block = gc_calloc((int64_t)STEP * channels, sizeof *block);
     gpuconv_status status = block ? gc_writer_new(path, NULL, &info, channels, frames, &w, error)

@@ -4,10 +4,11 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
+#include "libgpuconv/core/statistics.h"
 #include "libgpuconv/engine/backends.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
-#include "statistics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -138,7 +139,7 @@ static gpuconv_status begin(session *s, gpuconv_error *error) {
     if (!s->pool || !s->envelope || !s->took)
         return gc_fail_memory(error, "the benchmark");
     for (int64_t i = 0; i < POOL; i++)
-        s->pool[i] = gc_noise(&state);
+        s->pool[i] = gc_random_float(&state);
     for (int64_t k = 0; k < w->taps; k++)
         s->envelope[k] = (float)exp(-6.9 * (double)k / (double)w->taps);
     gpuconv_status status = w->backend == GPUCONV_BACKEND_CUDA ? begin_gpu(s, error) : begin_cpu(s, error);

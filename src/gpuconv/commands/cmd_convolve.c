@@ -87,17 +87,17 @@ static int fill_job(options *o, gpuconv_job *job) {
     int dither = mode < 0 ? -1 : gc_choose("--dither", o->dither, words_dither);
     if (dither < 0)
         return GC_EXIT_USAGE;
-    if (o->format && !gc_names_format(o->format))
+    if (o->format && !gc_is_format_name(o->format))
         return gc_exit(GC_EXIT_USAGE,
                        "--format '%.60s': no such format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus, mp3 and raw "
                        "are some; try --help",
                        o->format);
-    if (o->encoding && !gc_names_encoding(o->encoding))
+    if (o->encoding && !gc_is_encoding_name(o->encoding))
         return gc_exit(GC_EXIT_USAGE,
                        "--encoding '%.60s': no such encoding; u8, s16, s24, s32, float, double, ulaw, alaw and vorbis "
                        "are some; try --help",
                        o->encoding);
-    if (o->raw && !gc_names_raw(o->raw))
+    if (o->raw && !gc_is_raw_format(o->raw))
         return gc_exit(GC_EXIT_USAGE,
                        "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
                        "10000000, CHANNELS 1 to 1024; try --help",

@@ -8,7 +8,7 @@ gpuconv_status gc_sound_find(const gc_sound_system **system, gpuconv_error *erro
     char why[400];
     gc_sound_system_of *of;
     *system = NULL;
-    *(void **)&of = gc_module_find("gpuconv-sound", GC_SOUND_SYSTEM, why, sizeof why);
+    *(void **)&of = gc_module_load("gpuconv-sound", GC_SOUND_SYSTEM, why, sizeof why);
     if (!of)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build plays nothing: %s", why);
     *system = of();

@@ -272,10 +272,10 @@ static gpuconv_status load(const gc_player *p, int response, gpuconv_ir **ir, gp
 }
 
 static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
-    gc_audio_info info = gc_audio_floats(p->outputs, (int)p->rate, -1);
+    gc_audio_info info = gc_audio_info_float(p->outputs, (int)p->rate, -1);
     if (!gc_frames_init(&p->recorded, p->outputs, RECORDED))
         return gc_fail_memory(error, "the recording");
-    const gc_output_wish wish = {.cancel = p->config.cancel};
+    const gc_output_options wish = {.cancel = p->config.cancel};
     gpuconv_status status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a recording is a format that holds floats, such as WAV",
@@ -293,11 +293,11 @@ static gpuconv_status prepare(gc_player *p, gpuconv_error *error) {
     p->inputs = c->channels;
     p->rate = c->rate > 0 ? c->rate : 48000;
     if (c->input) {
-        const gc_input_wish wish = {.cancel = c->cancel};
+        const gc_input_options wish = {.cancel = c->cancel};
         status = gc_reader_open(c->input, &wish, &p->reader, error);
         if (status)
             return status;
-        gc_reader_cancel_by(p->reader, &p->stop);
+        gc_reader_set_cancel(p->reader, &p->stop);
         p->inputs = gc_reader_info(p->reader)->channels;
         p->duration = gc_reader_info(p->reader)->frames;
         p->file_rate = gc_reader_info(p->reader)->rate;
@@ -386,7 +386,7 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
         p->reads = true;
         if (!seeks) /* a seek waits for the callback, which is not there yet */
             while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished)) {
-                if (gc_cancelled(p->config.cancel))
+                if (gc_flag_raised(p->config.cancel))
                     return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", p->config.input);
                 rest();
             }

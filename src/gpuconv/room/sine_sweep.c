@@ -57,7 +57,7 @@ gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error
         double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
         samples[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
     }
-    gc_audio_info like = gc_audio_floats(1, (int)s->rate, frames);
+    gc_audio_info like = gc_audio_info_float(1, (int)s->rate, frames);
     gc_writer *writer = NULL;
     status = gc_cancelled() ? gc_fail_cancelled(error, path) : GPUCONV_OK;
     if (!status)

@@ -1,4 +1,4 @@
-/* Small reads come out of a page, large ones go to their place. */
+/* Small reads are served from the buffer; large ones go directly to the destination. */
 #include "buffered_io.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 void gc_buffered_io_begin(gc_buffered_io *f, int fd, int64_t size) {
     off_t begin = lseek(fd, 0, SEEK_CUR);
     f->fd = fd;
-    f->failure = 0;
+    f->err = 0;
     f->begin = begin > 0 ? begin : 0;
     f->length = size > f->begin ? size - f->begin : 0;
-    f->at = f->page_at = f->page_bytes = 0;
+    f->at = f->buffer_at = f->buffer_bytes = 0;
 }
 
-/* As much as there is, or as can be read. */
-static int64_t fetch(gc_buffered_io *f, void *to, int64_t bytes, int64_t at) {
+/* Reads up to `bytes` bytes at `at`, fewer at the end of the file or after an error (in f->err). */
+static int64_t read_file_at(gc_buffered_io *f, void *to, int64_t bytes, int64_t at) {
     int64_t done = 0;
     while (done < bytes) {
         ssize_t n = pread(f->fd, (char *)to + done, (size_t)(bytes - done), f->begin + at + done);
@@ -24,7 +24,7 @@ static int64_t fetch(gc_buffered_io *f, void *to, int64_t bytes, int64_t at) {
         } else if (n == 0) {
             break;
         } else if (errno != EINTR) {
-            f->failure = f->failure ? f->failure : errno;
+            f->err = f->err ? f->err : errno;
             break;
         }
     }
@@ -51,23 +51,23 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
     gc_buffered_io *f = file;
     if (count <= 0)
         return 0;
-    const bool inside = f->at >= f->page_at && f->at < f->page_at + f->page_bytes;
-    if (!(inside && count <= f->page_at + f->page_bytes - f->at)) {
-        if (count > GC_PAGE / 4) {
-            int64_t got = fetch(f, bytes, count, f->at);
+    const bool in_buffer = f->at >= f->buffer_at && f->at < f->buffer_at + f->buffer_bytes;
+    if (!(in_buffer && count <= f->buffer_at + f->buffer_bytes - f->at)) {
+        if (count > GC_BUFFERED_IO_BYTES / 4) {
+            int64_t got = read_file_at(f, bytes, count, f->at);
             f->at += got;
             return got;
         }
-        f->page_at = f->at;
-        f->page_bytes = fetch(f, f->page, GC_PAGE, f->at);
+        f->buffer_at = f->at;
+        f->buffer_bytes = read_file_at(f, f->buffer, GC_BUFFERED_IO_BYTES, f->at);
     }
-    const int64_t there = f->page_at + f->page_bytes - f->at, got = count < there ? count : there;
-    memcpy(bytes, f->page + (f->at - f->page_at), (size_t)got);
+    const int64_t available = f->buffer_at + f->buffer_bytes - f->at, got = count < available ? count : available;
+    memcpy(bytes, f->buffer + (f->at - f->buffer_at), (size_t)got);
     f->at += got;
     return got;
 }
 
-SF_VIRTUAL_IO *gc_buffered_io_io(void) {
+SF_VIRTUAL_IO *gc_buffered_io_callbacks(void) {
     static SF_VIRTUAL_IO io = {io_length, io_seek, io_read, NULL, io_tell};
     return &io;
 }

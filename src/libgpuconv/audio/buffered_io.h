@@ -1,5 +1,5 @@
-/* Regular files for the file library, which reads a header by a dozen reads of a few bytes: one read of a page answers
- * them all. */
+/* Buffered virtual file for libsndfile, which reads a header with a dozen small reads: one read of a 4096-byte buffer
+ * serves them all. */
 #ifndef GC_AUDIO_BUFFERED_IO_H
 #define GC_AUDIO_BUFFERED_IO_H
 
@@ -7,18 +7,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GC_PAGE = 4096 };
+enum { GC_BUFFERED_IO_BYTES = 4096 };
 
 typedef struct gc_buffered_io {
-    int fd;                      /* the owner's to close */
-    int failure;                 /* errno of the first read that failed */
-    int64_t begin, at, length;   /* in bytes; `at` and `length` from `begin` on */
-    int64_t page_at, page_bytes; /* what `page` holds of the file */
-    unsigned char page[GC_PAGE];
+    int fd;                          /* not owned: the caller closes it */
+    int err;                         /* errno value of the first failed read; 0: none */
+    int64_t begin;                   /* offset of the virtual file in the descriptor's file, in bytes */
+    int64_t at, length;              /* position and length in bytes, relative to `begin` */
+    int64_t buffer_at, buffer_bytes; /* the part of the virtual file that `buffer` contains */
+    unsigned char buffer[GC_BUFFERED_IO_BYTES];
 } gc_buffered_io;
 
-/* From where fd stands, of a file of so many bytes. */
+/* Initialises a virtual file that begins at the current position of `fd`, a regular file of `size` bytes. */
 void gc_buffered_io_begin(gc_buffered_io *file, int fd, int64_t size);
-SF_VIRTUAL_IO *gc_buffered_io_io(void);
+
+/* Returns the callbacks for gc_sndfile_open. */
+SF_VIRTUAL_IO *gc_buffered_io_callbacks(void);
 
 #endif

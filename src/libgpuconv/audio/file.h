@@ -1,4 +1,6 @@
-/* Audio files: the only place that knows the file library. Samples pass as the file stores them, interleaved. */
+/* Reading and writing audio files and pipes through libsndfile, which only this folder includes. Samples are
+ * interleaved and have the type that the file stores (gc_audio_info.pcm). `options` and `cancel` parameters may be
+ * NULL. */
 #ifndef GC_AUDIO_FILE_H
 #define GC_AUDIO_FILE_H
 
@@ -11,123 +13,129 @@ typedef struct gc_reader gc_reader;
 
 typedef struct gc_audio_info {
     int channels, rate;
-    int64_t frames;   /* -1: not known before the end */
-    int file_format;  /* the file library's own code, for gc_writer_new */
-    gc_pcm pcm;       /* how gc_reader_read delivers samples */
-    const char *name; /* of container and sample format, such as "WAV, signed 16 bit PCM"; static for the reader */
+    int64_t frames;   /* -1: unknown until the end of the stream */
+    int file_format;  /* libsndfile's code, for gc_writer_new */
+    gc_pcm pcm;       /* the sample type of gc_reader_read */
+    const char *name; /* container and encoding, such as "WAV, signed 16 bit PCM"; valid as long as the reader */
 } gc_audio_info;
 
-/* What floats that come from no file are like, for gc_writer_new. */
-gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames);
+/* Returns the description of 32-bit float samples that were not read from a file, for gc_writer_new. */
+gc_audio_info gc_audio_info_float(int channels, int rate, int64_t frames);
 
-/* The same of 24-bit integers. */
-gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames);
+/* Returns the same for 24-bit integer samples. */
+gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames);
 
-/* How an input is to be read; all zero: a file with a header. */
-typedef struct gc_input_wish {
-    const char *raw;            /* RATE,CHANNELS,ENCODING of samples without a header; NULL: there is one */
-    const volatile int *cancel; /* looked at while a pipe gives nothing; NULL: none */
-    bool as_is;                 /* keep samples that are not finite, for a caller that refuses them */
-} gc_input_wish;
+/* Options for reading. All zero: a file with a header. */
+typedef struct gc_input_options {
+    const char *raw;            /* RATE,CHANNELS,ENCODING of samples without a header; NULL: the file has a header */
+    const volatile int *cancel; /* flag that is checked while a pipe blocks; NULL: none */
+    bool keep_nonfinite;        /* deliver NaN and infinities unchanged instead of as 0 */
+} gc_input_options;
 
-/* Opens a file with at least one channel and one frame; "-" is standard input. Pipes: a WAV or RF64 of PCM, floats, mu-
- * or A-law and raw samples are read as they come, anything else by way of a file without a name in $TMPDIR or /tmp.
- * `wish` may be NULL. FILE, FORMAT, MEMORY, ARGUMENT (raw), CANCELLED; the message begins with the path. */
-gpuconv_status gc_reader_open(const char *path, const gc_input_wish *wish, gc_reader **reader, gpuconv_error *error);
+/* Opens a file with at least one channel and one frame; "-" is standard input. From a pipe, a WAV or RF64 of PCM,
+ * float, mu-law or A-law and raw samples are streamed; every other format is first copied to an unnamed file in $TMPDIR
+ * or /tmp. The error message begins with the path. @return FILE, FORMAT, MEMORY, ARGUMENT (raw), CANCELLED */
+gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
+                              gpuconv_error *error);
 
-/* The same without a wish. */
+/* Calls gc_reader_open without options. */
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error);
 
-/* The same of a descriptor, which is the reader's even after a failure: a regular file of so many bytes, or whatever
- * else, which is read as a pipe is. */
-gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *name, const gc_input_wish *wish,
-                              gc_reader **reader, gpuconv_error *error);
+/* As gc_reader_open, of a descriptor, which the reader owns from then on, also after a failure. `regular`: a regular
+ * file of `size` bytes; otherwise the descriptor is read as a pipe. `name` is used in messages. */
+gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, const char *name,
+                                         const gc_input_options *options, gc_reader **reader, gpuconv_error *error);
 
-/* Another flag from here on; NULL: none. */
-void gc_reader_cancel_by(gc_reader *reader, const volatile int *cancel);
+/* Replaces the cancellation flag; NULL: none. */
+void gc_reader_set_cancel(gc_reader *reader, const volatile int *cancel);
 
 const gc_audio_info *gc_reader_info(const gc_reader *reader);
 
-/* Goes on from frame `at` of the file, 0 .. its length. FILE where the format cannot. */
+/* Sets the next frame to read, 0 .. the length of the file. @return FILE if the format cannot seek */
 gpuconv_status gc_reader_seek(gc_reader *reader, int64_t at, gpuconv_error *error);
 
-/* Reads up to `frames` frames; *got is less only at the end. FILE, CANCELLED (a pipe gave nothing). */
+/* Reads `frames` frames; *got is less only at the end of the file. @return FILE, FORMAT, CANCELLED */
 gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int64_t *got, gpuconv_error *error);
 
-/* The same as floats, whatever the file stores. */
+/* As gc_reader_read, converted to float. */
 gpuconv_status gc_reader_read_floats(gc_reader *reader, float *samples, int64_t frames, int64_t *got,
                                      gpuconv_error *error);
 
-/* How many samples that were read are not finite and were delivered as 0; *first (may be NULL) is the first one's
- * frame, from the beginning of the file. */
-int64_t gc_reader_not_finite(const gc_reader *reader, int64_t *first);
+/* Returns the number of NaN and infinite samples that were read and delivered as 0. *first (may be NULL) gets the frame
+ * of the first one, counted from the beginning of the file. */
+int64_t gc_reader_nonfinite(const gc_reader *reader, int64_t *first);
 void gc_reader_free(gc_reader *reader);
 
 typedef struct gc_writer gc_writer;
 
-/* How an output is to be written; all zero: as the path and the input have it. */
-typedef struct gc_output_wish {
-    const char *format, *encoding; /* by name; NULL: as the path and the input have it */
-    gc_output_name name;           /* who chose the path */
+/* Options for writing. All zero: the container of the path's extension and the encoding of the input. */
+typedef struct gc_output_options {
+    const char *format, *encoding; /* names such as "wav" and "s16"; NULL: from the path and the input */
+    gc_output_path_kind path_kind; /* whether the user or the program chose the path */
     const volatile int *cancel;    /* NULL: none */
-} gc_output_wish;
+} gc_output_options;
 
-/* Begins a file beside `path` that takes its name only on commit. The container follows the extension, the sample
- * format follows `like` where the container really holds it, else the nearest that loses nothing, else the container's
- * own; a WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if that holds the sample format. "-" is
- * standard output, a WAV unless `wish` (may be NULL) says else. A named pipe is written as it is, once it has a reader.
- * FILE, FORMAT (unknown extension, impossible channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED. */
-gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
-                             int64_t frames, gc_writer **writer, gpuconv_error *error);
+/* Opens a new file that takes the name `path` on commit (core/output_file.h). Without options the container follows the
+ * extension; the encoding is that of `like` if the container supports it, else the nearest lossless one, else the
+ * container's own. A WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if RF64 supports the encoding.
+ * "-" is standard output, by default a WAV. A named pipe is written in place; this blocks until it has a reader.
+ * @return FILE, FORMAT (unknown extension, unsupported channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED
+ */
+gpuconv_status gc_writer_new(const char *path, const gc_output_options *options, const gc_audio_info *like,
+                             int channels, int64_t frames, gc_writer **writer, gpuconv_error *error);
 
-/* Carries over what a file says beside its samples: strings (title, artist, comment, ...), cue points, loops, and the
- * broadcast and cart chunks, as far as the new format holds them. Before the first sample. MEMORY. */
+/* Copies the metadata that the output format supports: strings (title, artist, comment, ...), cue points, loops, and
+ * the broadcast and cart chunks. Call before the first sample is written. @return MEMORY */
 gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, gpuconv_error *error);
 
-/* What a writer made with these would want, without one. */
-gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
-                                gpuconv_error *error);
+/* Writes the sample type that gc_writer_new would choose for these arguments to *pcm, without opening a file.
+ * @return FORMAT */
+gpuconv_status gc_writer_predict_pcm(const char *path, const gc_audio_info *like, int channels, int64_t frames,
+                                     gc_pcm *pcm, gpuconv_error *error);
 
-/* What to hand to gc_writer_write. */
+/* Returns the sample type that gc_writer_write expects. */
 gc_pcm gc_writer_pcm(const gc_writer *writer);
 
-/* Whether samples go into the file as they are, so that writing is copying. */
-bool gc_writer_plain(const gc_writer *writer);
+/* Returns true if the file stores the samples unchanged (gc_format_is_plain), so that writing is copying. */
+bool gc_writer_is_plain(const gc_writer *writer);
 int gc_writer_channels(const gc_writer *writer);
+
+/* Returns the names of the container and the encoding. */
 const char *gc_writer_name(const gc_writer *writer);
 
-/* What became of the input's encoding where it could not be kept, such as "WAV cannot hold MPEG Layer III; written as
- * 32 bit float"; "" otherwise. */
+/* Returns a note for the user if a compressed encoding of the input was replaced, such as "WAV cannot hold MPEG Layer
+ * III; written as 32 bit float"; "" otherwise. */
 const char *gc_writer_note(const gc_writer *writer);
 
-/* @return FILE, CANCELLED (while a pipe's reader takes nothing) */
+/* Writes `frames` interleaved frames. @return FILE, CANCELLED (while a pipe blocked) */
 gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frames, gpuconv_error *error);
 
-/* Closes the file and gives it its name, replacing an older one. FILE. The writer must still be freed. */
+/* Closes the file and gives it its name, replacing an existing file. The writer must still be freed. @return FILE,
+ * CANCELLED */
 gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 
-/* Does the same, and calls `whole` (may be NULL) in between: the file behind `fd` is whole and has no name yet. A
- * status that `whole` returns is returned, and the file gets no name. */
-gpuconv_status gc_writer_commit_after(gc_writer *writer,
-                                      gpuconv_status (*whole)(void *context, int fd, gpuconv_error *error),
-                                      void *context, gpuconv_error *error);
+/* As gc_writer_commit, but calls `check` (may be NULL) when the file behind `fd` is complete and does not have its name
+ * yet. If `check` returns an error, the file does not get its name and that status is returned. */
+gpuconv_status gc_writer_commit_checked(gc_writer *writer,
+                                        gpuconv_status (*check)(void *context, int fd, gpuconv_error *error),
+                                        void *context, gpuconv_error *error);
 
-/* Without a commit before, removes what was written. */
+/* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);
 
-/* gpuconv_ir_load of a file or pipe that can be interrupted; `cancel` may be NULL. CANCELLED. */
+/* As gpuconv_ir_load, interruptible while a pipe blocks. @return also CANCELLED */
 gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
 
-/* gpuconv_ir_load_matrix, whose files may be pipes. CANCELLED. */
+/* As gpuconv_ir_load_matrix, interruptible while a pipe blocks. @return also CANCELLED */
 gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
                                  gpuconv_error *error);
 
-/* A response's planes as the channels of a new file: of floats, which a container that has none refuses, or of 24 bits.
- * FILE, FORMAT, MEMORY. */
+/* Writes an impulse response to a new file, one channel per plane, as 32-bit floats or 24-bit integers.
+ * @return FILE, FORMAT (for example a container without floats), MEMORY */
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);
 
-/* The file library's own objects, for what else the audio folder does with them. */
-void *gc_reader_library(const gc_reader *reader);
-void *gc_writer_library(const gc_writer *writer);
+/* Return libsndfile's object (SNDFILE *), for use inside the audio folder. */
+void *gc_reader_sndfile(const gc_reader *reader);
+void *gc_writer_sndfile(const gc_writer *writer);
 
 #endif

@@ -1,4 +1,4 @@
-/* Formats: extensions to containers, sample formats to the way samples travel. */
+/* Tables of libsndfile's formats: extensions and names to containers, encodings to sample types. */
 #include "format.h"
 #include "names.h"
 
@@ -55,19 +55,19 @@ gc_pcm gc_format_pcm(int format) {
     }
 }
 
-bool gc_format_plain(int format) {
+bool gc_format_is_plain(int format) {
     const int sample = format & SF_FORMAT_SUBMASK;
     return (format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC &&
            (sample == SF_FORMAT_PCM_16 || sample == SF_FORMAT_PCM_24 || sample == SF_FORMAT_PCM_32 ||
             sample == SF_FORMAT_FLOAT);
 }
 
-typedef struct named {
+typedef struct name_code {
     const char *name;
-    int code;
-} named;
+    int code; /* libsndfile's */
+} name_code;
 
-static const named containers[] = {
+static const name_code containers[] = {
     {"wav", SF_FORMAT_WAV},   {"wave", SF_FORMAT_WAV},    {"wavex", SF_FORMAT_WAVEX},
     {"w64", SF_FORMAT_W64},   {"rf64", SF_FORMAT_RF64},   {"flac", SF_FORMAT_FLAC},
     {"aif", SF_FORMAT_AIFF},  {"aiff", SF_FORMAT_AIFF},   {"aifc", SF_FORMAT_AIFF},
@@ -83,7 +83,7 @@ static const named containers[] = {
     {"mpc", SF_FORMAT_MPC2K}, {"mpc2k", SF_FORMAT_MPC2K},
 };
 
-static const named encodings[] = {
+static const name_code encodings[] = {
     {"s8", SF_FORMAT_PCM_S8},          {"u8", SF_FORMAT_PCM_U8},          {"s16", SF_FORMAT_PCM_16},
     {"s24", SF_FORMAT_PCM_24},         {"s32", SF_FORMAT_PCM_32},         {"float", SF_FORMAT_FLOAT},
     {"f32", SF_FORMAT_FLOAT},          {"double", SF_FORMAT_DOUBLE},      {"f64", SF_FORMAT_DOUBLE},
@@ -97,91 +97,92 @@ static const named encodings[] = {
     {"alac24", SF_FORMAT_ALAC_24},     {"alac32", SF_FORMAT_ALAC_32},     {"mp3", SF_FORMAT_MPEG_LAYER_III},
 };
 
-static int find(const named *list, size_t count, const char *name) {
+/* Returns the code of `name`, compared without regard to case, or 0. */
+static int find_code(const name_code *list, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcasecmp(name, list[i].name) == 0)
             return list[i].code;
     return 0;
 }
 
-int gc_format_container_named(const char *name) {
-    return find(containers, sizeof containers / sizeof *containers, name);
+int gc_container_from_name(const char *name) {
+    return find_code(containers, sizeof containers / sizeof *containers, name);
 }
 
-int gc_format_encoding_named(const char *name) {
-    return find(encodings, sizeof encodings / sizeof *encodings, name);
+int gc_encoding_from_name(const char *name) {
+    return find_code(encodings, sizeof encodings / sizeof *encodings, name);
 }
 
-int gc_format_container(const char *path) {
+int gc_container_of_path(const char *path) {
     const char *name = strrchr(path, '/');
     const char *dot = strrchr(name ? name : path, '.');
-    return dot ? gc_format_container_named(dot + 1) : 0;
+    return dot ? gc_container_from_name(dot + 1) : 0;
 }
 
-bool gc_format_raw(const char *text, SF_INFO *info) {
+bool gc_format_parse_raw(const char *text, SF_INFO *info) {
     char *end;
     *info = (SF_INFO){0};
-    if (text[strspn(text, "0123456789")] != ',') /* strtol takes white space and signs too */
+    if (text[strspn(text, "0123456789")] != ',') /* strtol also accepts white space and signs */
         return false;
     long rate = strtol(text, &end, 10);
-    if (end == text || *end != ',' || rate < 1 || rate > GC_RATE_MOST)
+    if (end == text || *end != ',' || rate < 1 || rate > GC_MAX_RATE)
         return false;
     text = end + 1;
     if (text[strspn(text, "0123456789")] != ',')
         return false;
     long channels = strtol(text, &end, 10);
-    if (end == text || *end != ',' || channels < 1 || channels > GC_CHANNELS_MOST)
+    if (end == text || *end != ',' || channels < 1 || channels > GC_MAX_CHANNELS)
         return false;
-    int code = gc_format_encoding_named(end + 1);
+    int code = gc_encoding_from_name(end + 1);
     info->samplerate = (int)rate;
     info->channels = (int)channels;
     info->format = SF_FORMAT_RAW | code | SF_ENDIAN_LITTLE;
     return code && sf_format_check(info);
 }
 
-bool gc_names_format(const char *name) {
-    return gc_format_container_named(name) != 0;
+bool gc_is_format_name(const char *name) {
+    return gc_container_from_name(name) != 0;
 }
 
-bool gc_names_encoding(const char *name) {
-    return gc_format_encoding_named(name) != 0;
+bool gc_is_encoding_name(const char *name) {
+    return gc_encoding_from_name(name) != 0;
 }
 
-bool gc_names_raw(const char *text) {
+bool gc_is_raw_format(const char *text) {
     SF_INFO info;
-    return gc_format_raw(text, &info);
+    return gc_format_parse_raw(text, &info);
 }
 
-int gc_format_exactly(int container, int encoding, int channels, int rate) {
+int gc_format_exact(int container, int encoding, int channels, int rate) {
     const int format = (container & SF_FORMAT_TYPEMASK) | encoding;
     return gc_format_works(format, channels, rate) ? format : 0;
 }
 
-int gc_format_for(int container, int like, int channels, int rate) {
+int gc_format_nearest(int container, int like, int channels, int rate) {
     if (container & SF_FORMAT_SUBMASK)
         return gc_format_works(container, channels, rate) ? container : 0;
     int sample = like & SF_FORMAT_SUBMASK;
     gc_pcm pcm = gc_format_pcm(like);
     int integer = pcm.container != GC_F32;
-    /* From what keeps the samples as they are to what merely holds them. */
-    int wishes[] = {sample,
-                    integer && pcm.bits <= 8 ? SF_FORMAT_PCM_U8 : 0,
-                    integer && pcm.bits <= 8 ? SF_FORMAT_PCM_S8 : 0,
-                    integer && pcm.bits <= 16 ? SF_FORMAT_PCM_16 : 0,
-                    integer && pcm.bits <= 24 ? SF_FORMAT_PCM_24 : 0,
-                    integer ? SF_FORMAT_PCM_32 : 0,
-                    SF_FORMAT_FLOAT,
-                    SF_FORMAT_PCM_24,
-                    SF_FORMAT_PCM_16,
-                    SF_FORMAT_VORBIS,
-                    SF_FORMAT_MPEG_LAYER_III};
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
-        if (wishes[i] && gc_format_works(container | wishes[i], channels, rate))
-            return container | wishes[i];
+    /* In order of preference: the same encoding, lossless ones, lossy ones. */
+    int candidates[] = {sample,
+                        integer && pcm.bits <= 8 ? SF_FORMAT_PCM_U8 : 0,
+                        integer && pcm.bits <= 8 ? SF_FORMAT_PCM_S8 : 0,
+                        integer && pcm.bits <= 16 ? SF_FORMAT_PCM_16 : 0,
+                        integer && pcm.bits <= 24 ? SF_FORMAT_PCM_24 : 0,
+                        integer ? SF_FORMAT_PCM_32 : 0,
+                        SF_FORMAT_FLOAT,
+                        SF_FORMAT_PCM_24,
+                        SF_FORMAT_PCM_16,
+                        SF_FORMAT_VORBIS,
+                        SF_FORMAT_MPEG_LAYER_III};
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (candidates[i] && gc_format_works(container | candidates[i], channels, rate))
+            return container | candidates[i];
     return 0;
 }
 
-bool gc_format_compressed(int format) {
+bool gc_format_is_compressed(int format) {
     switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_S8:
     case SF_FORMAT_PCM_U8:
@@ -190,7 +191,7 @@ bool gc_format_compressed(int format) {
     case SF_FORMAT_PCM_32:
     case SF_FORMAT_FLOAT:
     case SF_FORMAT_DOUBLE:
-    case SF_FORMAT_ALAC_16: /* without loss */
+    case SF_FORMAT_ALAC_16: /* lossless */
     case SF_FORMAT_ALAC_20:
     case SF_FORMAT_ALAC_24:
     case SF_FORMAT_ALAC_32:
@@ -216,20 +217,20 @@ double gc_format_frame_bytes(int format, int channels) {
     case SF_FORMAT_G721_32:
         return 0.5 * channels;
     default:
-        return gc_format_plain(format) ? (double)gc_pcm_bytes(gc_format_pcm(format)) * channels : 0;
+        return gc_format_is_plain(format) ? (double)gc_pcm_bytes(gc_format_pcm(format)) * channels : 0;
     }
 }
 
-int64_t gc_format_most_bytes(int format) {
+int64_t gc_format_max_bytes(int format) {
     const int container = format & SF_FORMAT_TYPEMASK;
-    /* Headers, and what else a file may hold beside its samples, stay well under the difference. */
+    /* 64 KiB are left for headers and metadata. */
     return container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX || container == SF_FORMAT_AIFF ||
                    container == SF_FORMAT_SVX
                ? (INT64_C(1) << 32) - 65536
                : 0;
 }
 
-/* The library's name of a container or an encoding. */
+/* Returns libsndfile's name of a container or an encoding. */
 static const char *name_of(int code) {
     SF_FORMAT_INFO info = {.format = code};
     sf_command(NULL, SFC_GET_FORMAT_INFO, &info, sizeof info);
@@ -237,8 +238,8 @@ static const char *name_of(int code) {
 }
 
 void gc_format_container_name(int format, char *name, size_t size) {
-    const char *whole = name_of(format & SF_FORMAT_TYPEMASK);
-    snprintf(name, size, "%.*s", (int)strcspn(whole, " "), whole);
+    const char *full_name = name_of(format & SF_FORMAT_TYPEMASK);
+    snprintf(name, size, "%.*s", (int)strcspn(full_name, " "), full_name);
 }
 
 void gc_format_encoding_name(int format, char *name, size_t size) {
@@ -252,7 +253,7 @@ void gc_format_name(int format, char *name, size_t size) {
     snprintf(name, size, "%s, %s", container, encoding);
 }
 
-/* The library's own sentences end in a full stop and wrap those of the system; ours do not. */
+/* libsndfile's messages end in a full stop, and those of the system have a prefix; gpuconv's messages have neither. */
 gpuconv_status gc_format_fail(gpuconv_error *error, gpuconv_status status, const char *path, const char *what,
                               const char *why) {
     static const char *const prefixes[] = {"System error : ", "Error : "};

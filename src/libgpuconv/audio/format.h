@@ -1,4 +1,4 @@
-/* Which formats of the file library carry which samples. */
+/* Properties of libsndfile's formats. A format is libsndfile's code: container | encoding | byte order. */
 #ifndef GC_AUDIO_FORMAT_H
 #define GC_AUDIO_FORMAT_H
 
@@ -9,46 +9,48 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How samples of a file of this format travel, without loss where 32 bits allow it. */
+/* Returns the sample type in which files of this format are read and written: lossless for all encodings of at most 32
+ * bits. */
 gc_pcm gc_format_pcm(int format);
 
-/* Whether it holds samples as they are, neither compressed nor of fewer bits. */
-bool gc_format_plain(int format);
+/* Returns true if the file stores the sample type of gc_format_pcm unchanged: uncompressed and with all bits. */
+bool gc_format_is_plain(int format);
 
-/* The container that a path's extension names; 0: none that is known. */
-int gc_format_container(const char *path);
+/* Returns the container of a path's extension, or 0 if the extension is unknown. */
+int gc_container_of_path(const char *path);
 
-/* The same by a name such as "wav", and an encoding by one such as "s16"; 0: none that is known. */
-int gc_format_container_named(const char *name);
-int gc_format_encoding_named(const char *name);
+/* Return the container or encoding of a name such as "wav" or "s16", or 0 if the name is unknown. */
+int gc_container_from_name(const char *name);
+int gc_encoding_from_name(const char *name);
 
-/* What "48000,2,s16" says of raw samples, little-endian. False: nothing that makes sense. */
-bool gc_format_raw(const char *text, SF_INFO *info);
+/* Parses the description of little-endian raw samples such as "48000,2,s16". Returns false if it is invalid. */
+bool gc_format_parse_raw(const char *text, SF_INFO *info);
 
-/* Whether files of this complete format can be written and read again, as a trial in memory shows (audio/probe.c). */
+/* Returns true if libsndfile can write and read files of this complete format, tested in memory (probe.c). */
 bool gc_format_works(int format, int channels, int rate);
 
-/* The complete format; 0: the container cannot hold that. */
-int gc_format_exactly(int container, int encoding, int channels, int rate);
+/* Returns the format of `container` with `encoding`, or 0 if libsndfile cannot write it. */
+int gc_format_exact(int container, int encoding, int channels, int rate);
 
-/* Fails with the library's sentence `why` in our form, behind the path and `what`. */
+/* Fails with the message "PATH: WHATWHY", in which libsndfile's message `why` loses its prefix and its full stop. */
 gpuconv_status gc_format_fail(gpuconv_error *error, gpuconv_status status, const char *path, const char *what,
                               const char *why);
 
-/* A complete format in `container` for samples as those of the format `like`, or else the nearest that works; 0: the
- * container cannot hold the channels or the rate. */
-int gc_format_for(int container, int like, int channels, int rate);
+/* Returns the format of `container` with the encoding of `like`, or else the nearest encoding that works; 0 if the
+ * container supports the channels or the rate with no encoding. */
+int gc_format_nearest(int container, int like, int channels, int rate);
 
-/* Whether samples are compressed, so that a file of another encoding is worth a word. */
-bool gc_format_compressed(int format);
+/* Returns true if the encoding is lossy or companded: a change of the encoding is then reported to the user. */
+bool gc_format_is_compressed(int format);
 
-/* Bytes that a frame takes in a file, at least. */
+/* Returns a lower bound of the bytes per frame; 0 if none is known. */
 double gc_format_frame_bytes(int format, int channels);
 
-/* Bytes that a container's own sizes can tell; 0: any number. */
-int64_t gc_format_most_bytes(int format);
+/* Returns the maximum file size that the container's size fields can state, or 0 if there is no limit. */
+int64_t gc_format_max_bytes(int format);
 
-/* "WAV, signed 16 bit PCM", and its halves */
+/* Write the name of the container ("WAV"), of the encoding ("signed 16 bit PCM") and both ("WAV, signed 16 bit PCM").
+ */
 void gc_format_container_name(int format, char *name, size_t size);
 void gc_format_encoding_name(int format, char *name, size_t size);
 void gc_format_name(int format, char *name, size_t size);

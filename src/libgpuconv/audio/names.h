@@ -1,16 +1,16 @@
-/* Whether a text names a format or an encoding, for those who take such names from a user. */
+/* Checks of format and encoding names that a user typed. */
 #ifndef GC_AUDIO_NAMES_H
 #define GC_AUDIO_NAMES_H
 
 #include <stdbool.h>
 
-/* Containers, such as wav. */
-bool gc_names_format(const char *name);
+/* Returns true if `name` is a container such as wav. */
+bool gc_is_format_name(const char *name);
 
-/* Encodings of samples, such as s16. */
-bool gc_names_encoding(const char *name);
+/* Returns true if `name` is a sample encoding such as s16. */
+bool gc_is_encoding_name(const char *name);
 
-/* Samples without a header: RATE,CHANNELS,ENCODING. */
-bool gc_names_raw(const char *text);
+/* Returns true if `text` describes raw samples: RATE,CHANNELS,ENCODING. */
+bool gc_is_raw_format(const char *text);
 
 #endif

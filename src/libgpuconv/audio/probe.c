@@ -1,10 +1,10 @@
 /*
- * Which formats the file library really writes. sf_format_check() says yes to some that cannot be opened (MP3 in WAV),
- * or that give a file which nothing reads. So a format is tried: a short file in memory is written and read again. The
- * answers are kept, since an encoder may take milliseconds to set up.
+ * Tests which formats libsndfile can really write. sf_format_check() accepts some that cannot be opened (MP3 in WAV) or
+ * that produce an unreadable file. gc_format_works therefore writes a short file in memory and reads it back. The
+ * results are cached, because setting up an encoder may take milliseconds.
  */
 #include "format.h"
-#include "library.h"
+#include "sndfile_open.h"
 
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
@@ -13,14 +13,18 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Frames that are written, of one channel and at most of all together; bytes of the file; answers that are kept. */
-enum { FRAMES = 256, CHANNEL_FRAMES = 16384, ROOM = 1 << 20, KEPT = 128 };
+enum {
+    FRAMES = 256,         /* frames that are written */
+    MAX_SAMPLES = 16384,  /* limit of frames x channels */
+    FILE_BYTES = 1 << 20, /* room for the file in memory */
+    CACHE_SIZE = 128      /* results that are cached */
+};
 
 /* ---- A file in memory -------------------------------------------------------------------------------------------- */
 
 typedef struct memory {
     int64_t at, size;
-    unsigned char bytes[ROOM];
+    unsigned char bytes[FILE_BYTES];
 } memory;
 
 static sf_count_t memory_length(void *file) {
@@ -51,9 +55,9 @@ static sf_count_t memory_read(void *bytes, sf_count_t count, void *file) {
 static sf_count_t memory_write(const void *bytes, sf_count_t count, void *file) {
     memory *m = file;
     int64_t end;
-    if (count <= 0 || __builtin_add_overflow(m->at, count, &end) || end > ROOM)
+    if (count <= 0 || __builtin_add_overflow(m->at, count, &end) || end > FILE_BYTES)
         return 0;
-    if (m->at > m->size) /* a hole reads as zeros */
+    if (m->at > m->size) /* the gap after a seek past the end reads as zeros */
         memset(m->bytes + m->size, 0, (size_t)(m->at - m->size));
     memcpy(m->bytes + m->at, bytes, (size_t)count);
     m->at = end;
@@ -63,79 +67,82 @@ static sf_count_t memory_write(const void *bytes, sf_count_t count, void *file) 
 
 static SF_VIRTUAL_IO memory_io = {memory_length, memory_seek, memory_read, memory_write, memory_tell};
 
-/* ---- Trying ------------------------------------------------------------------------------------------------------ */
+/* ---- The test ---------------------------------------------------------------------------------------------------- */
 
-static bool writes(memory *m, SF_INFO info) {
-    const int64_t frames = gc_min(FRAMES, gc_max(16, CHANNEL_FRAMES / info.channels));
-    static const float silence[CHANNEL_FRAMES];
-    SNDFILE *file = frames * info.channels <= CHANNEL_FRAMES ? gc_library_open(&memory_io, SFM_WRITE, &info, m) : NULL;
-    bool good = file && sf_writef_float(file, silence, frames) == frames && !sf_error(file);
+/* Writes silence into the file in memory. Returns false if the format cannot be written. */
+static bool write_test_file(memory *m, SF_INFO info) {
+    const int64_t frames = gc_min(FRAMES, gc_max(16, MAX_SAMPLES / info.channels));
+    static const float silence[MAX_SAMPLES];
+    SNDFILE *file = frames * info.channels <= MAX_SAMPLES ? gc_sndfile_open(&memory_io, SFM_WRITE, &info, m) : NULL;
+    bool ok = file && sf_writef_float(file, silence, frames) == frames && !sf_error(file);
     if (file && sf_close(file) != 0)
-        good = false;
-    return good;
+        ok = false;
+    return ok;
 }
 
-/* Whether the file in memory is of the wanted format, as far as a header can tell. */
-static bool reads(memory *m, const SF_INFO *want) {
-    const bool raw = (want->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RAW;
-    SF_INFO info = raw ? *want : (SF_INFO){0};
+/* Reads the file in memory. Returns true if its header states the expected format and one frame can be read. */
+static bool read_test_file(memory *m, const SF_INFO *expected) {
+    const bool raw = (expected->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RAW;
+    SF_INFO info = raw ? *expected : (SF_INFO){0};
     m->at = 0;
-    SNDFILE *file = gc_library_open(&memory_io, SFM_READ, &info, m);
+    SNDFILE *file = gc_sndfile_open(&memory_io, SFM_READ, &info, m);
     if (!file)
         return false;
-    float frame[GC_CHANNELS_MOST];
+    float frame[GC_MAX_CHANNELS];
     const int same = SF_FORMAT_TYPEMASK | SF_FORMAT_SUBMASK;
-    bool good = info.channels <= GC_CHANNELS_MOST && (info.format & same) == (want->format & same) &&
-                info.channels == want->channels && fabs((double)info.samplerate / want->samplerate - 1) < 0.01 &&
-                sf_readf_float(file, frame, 1) == 1;
+    bool ok = info.channels <= GC_MAX_CHANNELS && (info.format & same) == (expected->format & same) &&
+              info.channels == expected->channels && fabs((double)info.samplerate / expected->samplerate - 1) < 0.01 &&
+              sf_readf_float(file, frame, 1) == 1;
     sf_close(file);
-    return good;
+    return ok;
 }
 
-/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+/* ---- The cache --------------------------------------------------------------------------------------------------- */
 
-/* One thread at a time tries, so that all can use the same memory: nothing here can run out of it. */
+/* Static memory, so that the test cannot fail for lack of memory. The lock also serialises the tests. */
 static struct {
     pthread_mutex_t lock;
     struct {
         int format, channels, rate;
         bool works;
-    } answer[KEPT];
+    } result[CACHE_SIZE];
     int count, next;
     memory file;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Finds a cached result. */
 static bool look_up(const SF_INFO *info, bool *works) {
-    for (int i = 0; i < kept.count; i++)
-        if (kept.answer[i].format == info->format && kept.answer[i].channels == info->channels &&
-            kept.answer[i].rate == info->samplerate) {
-            *works = kept.answer[i].works;
+    for (int i = 0; i < cache.count; i++)
+        if (cache.result[i].format == info->format && cache.result[i].channels == info->channels &&
+            cache.result[i].rate == info->samplerate) {
+            *works = cache.result[i].works;
             return true;
         }
     return false;
 }
 
-static bool try(const SF_INFO *info) {
-    kept.file.at = kept.file.size = 0;
-    const bool works = writes(&kept.file, *info) && reads(&kept.file, info);
-    const int i = kept.next;
-    kept.answer[i].format = info->format;
-    kept.answer[i].channels = info->channels;
-    kept.answer[i].rate = info->samplerate;
-    kept.answer[i].works = works;
-    kept.next = (i + 1) % KEPT;
-    kept.count = (int)gc_max(kept.count, i + 1);
+/* Tests a format and caches the result. */
+static bool test_format(const SF_INFO *info) {
+    cache.file.at = cache.file.size = 0;
+    const bool works = write_test_file(&cache.file, *info) && read_test_file(&cache.file, info);
+    const int i = cache.next;
+    cache.result[i].format = info->format;
+    cache.result[i].channels = info->channels;
+    cache.result[i].rate = info->samplerate;
+    cache.result[i].works = works;
+    cache.next = (i + 1) % CACHE_SIZE;
+    cache.count = (int)gc_max(cache.count, i + 1);
     return works;
 }
 
 bool gc_format_works(int format, int channels, int rate) {
     const SF_INFO info = {.format = format, .channels = channels, .samplerate = rate};
     bool works = false;
-    if (channels > GC_CHANNELS_MOST || !sf_format_check(&info)) /* its no can be believed */
+    if (channels > GC_MAX_CHANNELS || !sf_format_check(&info)) /* a negative answer is reliable */
         return false;
-    pthread_mutex_lock(&kept.lock);
+    pthread_mutex_lock(&cache.lock);
     if (!look_up(&info, &works))
-        works = try(&info);
-    pthread_mutex_unlock(&kept.lock);
+        works = test_format(&info);
+    pthread_mutex_unlock(&cache.lock);
     return works;
 }

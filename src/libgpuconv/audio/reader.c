@@ -1,4 +1,4 @@
-/* Reading through libsndfile: files, and pipes that are read as they come. */
+/* Reading files and pipes through libsndfile. */
 #include "buffered_io.h"
 #include "file.h"
 #include "format.h"
@@ -6,9 +6,9 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
-#include "library.h"
-#include "pipe.h"
+#include "pipe_source.h"
 #include "riff.h"
+#include "sndfile_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,23 +19,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 17 }; /* of floats that are read and looked at before more are read */
+enum { PIECE_BYTES = 1 << 17 }; /* floats are checked for NaN in pieces of this size, while they are in the cache */
 
 struct gc_reader {
     SNDFILE *file;
-    /* What the library reads from: a regular file (its descriptor ours to close, -1: none), or else a pipe. */
-    gc_buffered_io disk;
-    gc_source *pipe;
+    /* libsndfile reads from one of the two: */
+    gc_buffered_io disk;        /* a regular file; its descriptor is owned, -1: none */
+    gc_source *pipe;            /* NULL: none */
     const volatile int *cancel; /* NULL: none */
-    bool as_is;                 /* what is not finite is kept */
-    int64_t at;                 /* the next frame */
-    int64_t not_finite, first_not_finite;
-    char *path;
+    bool keep_nonfinite;
+    int64_t at;                               /* the next frame */
+    int64_t nonfinite_count, first_nonfinite; /* samples; frame */
+    char *path;                               /* the name in messages */
     gc_audio_info info;
     char name[96];
 };
 
-static gpuconv_status refuse(const char *path, const struct stat *st, gpuconv_error *error) {
+/* Refuses a directory and an empty file. */
+static gpuconv_status check_file_type(const char *path, const struct stat *st, gpuconv_error *error) {
     if (S_ISDIR(st->st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
     if (S_ISREG(st->st_mode) && st->st_size == 0)
@@ -47,14 +48,14 @@ static gpuconv_status fail_reading(gpuconv_error *error, const gc_reader *r, con
     return gc_format_fail(error, GPUCONV_ERROR_FORMAT, r->path, "not readable as audio: ", why);
 }
 
-/* Why the system did not read on. */
-static gpuconv_status fail_system(gpuconv_error *error, const gc_reader *r, int reason) {
-    if (reason == ECANCELED)
+/* Fails with the message of a system error. */
+static gpuconv_status fail_system(gpuconv_error *error, const gc_reader *r, int err) {
+    if (err == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", r->path);
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(reason));
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(err));
 }
 
-gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
+gc_audio_info gc_audio_info_float(int channels, int rate, int64_t frames) {
     return (gc_audio_info){.channels = channels,
                            .rate = rate,
                            .frames = frames,
@@ -63,35 +64,37 @@ gc_audio_info gc_audio_floats(int channels, int rate, int64_t frames) {
                            .name = "float"};
 }
 
-gc_audio_info gc_audio_integers(int channels, int rate, int64_t frames) {
-    gc_audio_info info = gc_audio_floats(channels, rate, frames);
+gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames) {
+    gc_audio_info info = gc_audio_info_float(channels, rate, frames);
     info.file_format = SF_FORMAT_PCM_24;
     info.pcm = (gc_pcm){GC_S24, 24};
     info.name = "signed 24 bit PCM";
     return info;
 }
 
-/* What headers cannot say, or say of pipes only: a length that nobody could have written is not known. */
-static int64_t length_of(const gc_reader *r, const SF_INFO *info) {
-    const int64_t unwritten = INT64_C(1) << 30; /* four thousand million bytes of 32 bits: a header's largest number */
-    if (r->pipe && gc_source_empty(r->pipe))
+/* Returns the number of frames, or -1 if it is unknown. The length in the header of a pipe is ignored if it is so large
+ * that the program that wrote it cannot have known the length. */
+static int64_t frame_count(const gc_reader *r, const SF_INFO *info) {
+    const int64_t placeholder = INT64_C(1) << 30; /* samples of 32 bits in 4 GiB, the limit of a 32-bit size */
+    if (r->pipe && gc_source_is_empty(r->pipe))
         return 0;
     if (r->pipe && !gc_source_knows_length(r->pipe))
         return -1;
-    if (r->pipe && info->frames >= unwritten / (info->channels > 0 ? info->channels : 1) / 2)
+    if (r->pipe && info->frames >= placeholder / (info->channels > 0 ? info->channels : 1) / 2)
         return -1;
     return info->frames < SF_COUNT_MAX / 2 ? info->frames : -1;
 }
 
-static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error *error) {
-    int64_t frames = length_of(r, info);
+/* Checks and stores the properties of the opened file. */
+static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error *error) {
+    int64_t frames = frame_count(r, info);
     if (frames == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", r->path);
-    if (info->channels < 1 || info->channels > GC_CHANNELS_MOST || info->samplerate < 1 ||
-        info->samplerate > GC_RATE_MOST)
+    if (info->channels < 1 || info->channels > GC_MAX_CHANNELS || info->samplerate < 1 ||
+        info->samplerate > GC_MAX_RATE)
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: %d channels at %d Hz cannot be used; 1 to %d channels at 1 to %d Hz can", r->path,
-                       info->channels, info->samplerate, GC_CHANNELS_MOST, GC_RATE_MOST);
+                       "%s: %d channels at %d Hz are not supported; use 1 to %d channels at 1 to %d Hz", r->path,
+                       info->channels, info->samplerate, GC_MAX_CHANNELS, GC_MAX_RATE);
     gc_format_name(info->format, r->name, sizeof r->name);
     r->info = (gc_audio_info){.channels = info->channels,
                               .rate = info->samplerate,
@@ -102,35 +105,36 @@ static gpuconv_status take_over(gc_reader *r, const SF_INFO *info, gpuconv_error
     return GPUCONV_OK;
 }
 
-/* Refuses a file that the library would read for ever. */
+/* Refuses a file on which libsndfile would loop for ever. */
 static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, gpuconv_error *error) {
     uint32_t size;
-    if (gc_riff_ends(io, file, &size))
+    if (gc_riff_lists_are_valid(io, file, &size))
         return GPUCONV_OK;
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk holds one of %lu bytes",
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk contains a chunk of %lu bytes",
                    r->path, (unsigned long)size);
 }
 
+/* Opens a regular file; `fd` is the reader's already. */
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
-    const SF_INFO wanted = *info;
+    const SF_INFO initial = *info;
     char why[256];
     gc_buffered_io_begin(&r->disk, fd, size);
-    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_io(), &r->disk, error);
+    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_callbacks(), &r->disk, error);
     if (status)
         return status;
-    r->file = gc_library_open(gc_buffered_io_io(), SFM_READ, info, &r->disk);
+    r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
     if (r->file)
         return GPUCONV_OK;
-    *info = wanted;
+    *info = initial;
     gc_buffered_io_begin(&r->disk, fd, size);
-    r->file = gc_library_open_again(gc_buffered_io_io(), SFM_READ, info, &r->disk, why, sizeof why);
-    if (!r->file && r->disk.failure)
-        return fail_system(error, r, r->disk.failure);
+    r->file = gc_sndfile_open_for_reason(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk, why, sizeof why);
+    if (!r->file && r->disk.err)
+        return fail_system(error, r, r->disk.err);
     return r->file ? GPUCONV_OK : fail_reading(error, r, why);
 }
 
-/* Whether samples of this format may be read from a pipe as they come. */
-static gc_source_kind kind_of(const SF_INFO *info) {
+/* Returns how a pipe with this format is read: raw encodings with a fixed number of bytes per frame are streamed. */
+static gc_source_kind source_kind(const SF_INFO *info) {
     const int code = info->format & SF_FORMAT_SUBMASK;
     if (!info->format)
         return GC_SOURCE_HEADER;
@@ -138,28 +142,29 @@ static gc_source_kind kind_of(const SF_INFO *info) {
                                                                                         : GC_SOURCE_ENCODED;
 }
 
+/* Opens a pipe. A stream that cannot be read without seeking is spooled and opened as a file. */
 static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_error *error) {
     const SF_INFO raw = *info;
-    gpuconv_status status = gc_source_new(fd, r->path, kind_of(info), r->cancel, &r->pipe, error);
+    gpuconv_status status = gc_source_new(fd, r->path, source_kind(info), r->cancel, &r->pipe, error);
     if (status)
         return status;
-    if (!gc_source_spooled(r->pipe)) {
+    if (!gc_source_is_spooled(r->pipe)) {
         char why[256];
-        if (!raw.format && (status = check_lists(r, gc_source_io(), r->pipe, error)) != GPUCONV_OK)
+        if (!raw.format && (status = check_lists(r, gc_source_callbacks(), r->pipe, error)) != GPUCONV_OK)
             return status;
-        r->file = gc_library_open(gc_source_io(), SFM_READ, info, r->pipe);
+        r->file = gc_sndfile_open(gc_source_callbacks(), SFM_READ, info, r->pipe);
         if (!r->file) {
             *info = raw;
             gc_source_rewind(r->pipe);
-            r->file = gc_library_open_again(gc_source_io(), SFM_READ, info, r->pipe, why, sizeof why);
+            r->file = gc_sndfile_open_for_reason(gc_source_callbacks(), SFM_READ, info, r->pipe, why, sizeof why);
         }
         if (gc_source_failure(r->pipe))
             return fail_system(error, r, gc_source_failure(r->pipe));
         if (!r->file)
             return fail_reading(error, r, why);
-        if (gc_source_settle(r->pipe))
+        if (gc_source_start_streaming(r->pipe))
             return GPUCONV_OK;
-        sf_close(r->file); /* the library reads this header in another way: it is given a file */
+        sf_close(r->file); /* libsndfile reads this header differently: give it a file */
         r->file = NULL;
         *info = raw;
         status = gc_source_spool(r->pipe, error);
@@ -167,7 +172,7 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
             return status;
     }
     struct stat st;
-    int file = gc_source_take_file(r->pipe);
+    int file = gc_source_release_file(r->pipe);
     gc_source_free(r->pipe);
     r->pipe = NULL;
     r->disk.fd = file;
@@ -176,45 +181,46 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
     return open_disk(r, file, st.st_size, info, error);
 }
 
-/* Opens the descriptor, which is the reader's from here on. */
-static gpuconv_status open_library(gc_reader *r, int fd, bool regular, int64_t size, const char *raw,
-                                   gpuconv_error *error) {
+/* Opens the descriptor and takes ownership of it. */
+static gpuconv_status open_descriptor(gc_reader *r, int fd, bool regular, int64_t size, const char *raw,
+                                      gpuconv_error *error) {
     SF_INFO info = {0};
-    if (raw && !gc_format_raw(raw, &info)) {
+    if (raw && !gc_format_parse_raw(raw, &info)) {
         close(fd);
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "'%s' describes no raw samples; RATE,CHANNELS,ENCODING such as 48000,2,s16 does", raw);
+                       "'%s' does not describe raw samples; use RATE,CHANNELS,ENCODING such as 48000,2,s16", raw);
     }
     gpuconv_status status = regular ? open_disk(r, fd, size, &info, error) : open_pipe(r, fd, &info, error);
-    return status ? status : take_over(r, &info, error);
+    return status ? status : set_info(r, &info, error);
 }
 
-/* A named pipe is opened without waiting for a writer: the first read waits, and can be interrupted. */
+/* Opens a path without waiting for a writer of a named pipe: the first read waits, and can be interrupted. */
 static int open_path(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
 }
 
+/* Opens a path or standard input. Returns -1 with the error in *error. */
 static int open_input(const char *path, struct stat *st, gpuconv_error *error) {
     bool standard = strcmp(path, "-") == 0;
     int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
     if (fd < 0 || fstat(fd, st) != 0) {
-        int reason = errno;
+        int err = errno;
         if (fd >= 0)
             close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", standard ? "standard input" : path, strerror(reason));
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", standard ? "standard input" : path, strerror(err));
         return -1;
     }
     if (standard && isatty(fd)) {
         close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; a file or a pipe is wanted");
+        gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; redirect a file or a pipe to it");
         return -1;
     }
     return fd;
 }
 
-gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *name, const gc_input_wish *wish,
-                              gc_reader **reader, gpuconv_error *error) {
+gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, const char *name,
+                                         const gc_input_options *options, gc_reader **reader, gpuconv_error *error) {
     gc_reader *r = gc_calloc(1, sizeof *r);
     *reader = NULL;
     if (!r || !(r->path = strdup(name))) {
@@ -223,9 +229,9 @@ gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *na
         return gc_fail_memory(error, name);
     }
     r->disk.fd = -1;
-    r->cancel = wish ? wish->cancel : NULL;
-    r->as_is = wish && wish->as_is;
-    gpuconv_status status = open_library(r, fd, regular, size, wish ? wish->raw : NULL, error);
+    r->cancel = options ? options->cancel : NULL;
+    r->keep_nonfinite = options && options->keep_nonfinite;
+    gpuconv_status status = open_descriptor(r, fd, regular, size, options ? options->raw : NULL, error);
     if (status)
         gc_reader_free(r);
     else
@@ -233,7 +239,8 @@ gpuconv_status gc_reader_from(int fd, bool regular, int64_t size, const char *na
     return status;
 }
 
-gpuconv_status gc_reader_open(const char *path, const gc_input_wish *wish, gc_reader **reader, gpuconv_error *error) {
+gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
+                              gpuconv_error *error) {
     *reader = NULL;
     struct stat st;
     int fd = open_input(path, &st, error);
@@ -241,22 +248,22 @@ gpuconv_status gc_reader_open(const char *path, const gc_input_wish *wish, gc_re
         return GPUCONV_ERROR_FILE;
     if (strcmp(path, "-") == 0)
         path = "standard input";
-    gpuconv_status status = refuse(path, &st, error);
+    gpuconv_status status = check_file_type(path, &st, error);
     if (status) {
         close(fd);
         return status;
     }
-    return gc_reader_from(fd, S_ISREG(st.st_mode), st.st_size, path, wish, reader, error);
+    return gc_reader_open_descriptor(fd, S_ISREG(st.st_mode), st.st_size, path, options, reader, error);
 }
 
 gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error *error) {
     return gc_reader_open(path, NULL, reader, error);
 }
 
-void gc_reader_cancel_by(gc_reader *r, const volatile int *cancel) {
+void gc_reader_set_cancel(gc_reader *r, const volatile int *cancel) {
     r->cancel = cancel;
     if (r->pipe)
-        gc_source_cancel_by(r->pipe, cancel);
+        gc_source_set_cancel(r->pipe, cancel);
 }
 
 const gc_audio_info *gc_reader_info(const gc_reader *r) {
@@ -277,42 +284,43 @@ static sf_count_t read_frames(gc_reader *r, gc_pcm pcm, void *to, sf_count_t fra
     }
 }
 
-/* Takes what is no number as silence, and counts it. */
-static void check_floats(gc_reader *r, float *samples, int64_t frames) {
+/* Replaces NaN and infinities by 0 and counts them. */
+static void zero_nonfinite(gc_reader *r, float *samples, int64_t frames) {
     int64_t first;
-    const int64_t found = gc_silence_not_finite(samples, frames * r->info.channels, &first);
-    if (found > 0 && r->not_finite == 0)
-        r->first_not_finite = r->at + first / r->info.channels;
-    r->not_finite += found;
+    const int64_t count = gc_zero_nonfinite(samples, frames * r->info.channels, &first);
+    if (count > 0 && r->nonfinite_count == 0)
+        r->first_nonfinite = r->at + first / r->info.channels;
+    r->nonfinite_count += count;
 }
 
+/* Reads frames as samples of type `pcm`. */
 static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
     const int64_t frame = (int64_t)r->info.channels * gc_pcm_bytes(pcm);
-    const bool check = r->info.pcm.container == GC_F32 && !r->as_is;
-    const int64_t most = check ? gc_max(1, PIECE_BYTES / frame) : frames; /* while it is in the cache */
+    const bool check = r->info.pcm.container == GC_F32 && !r->keep_nonfinite;
+    const int64_t piece = check ? gc_max(1, PIECE_BYTES / frame) : frames;
     *got = 0;
     while (*got < frames) {
         void *to = (char *)raw + *got * frame;
-        sf_count_t n = read_frames(r, pcm, to, gc_min(most, frames - *got));
+        sf_count_t n = read_frames(r, pcm, to, gc_min(piece, frames - *got));
         if (n <= 0)
             break;
         if (check)
-            check_floats(r, to, n);
+            zero_nonfinite(r, to, n);
         r->at += n;
         *got += n;
     }
-    int failure = r->pipe ? gc_source_failure(r->pipe) : r->disk.failure;
-    if (*got < frames && failure)
-        return fail_system(error, r, failure);
+    int err = r->pipe ? gc_source_failure(r->pipe) : r->disk.err;
+    if (*got < frames && err)
+        return fail_system(error, r, err);
     if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
         return fail_reading(error, r, sf_strerror(r->file));
     return GPUCONV_OK;
 }
 
-int64_t gc_reader_not_finite(const gc_reader *r, int64_t *first) {
+int64_t gc_reader_nonfinite(const gc_reader *r, int64_t *first) {
     if (first)
-        *first = r->first_not_finite;
-    return r->not_finite;
+        *first = r->first_nonfinite;
+    return r->nonfinite_count;
 }
 
 gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
@@ -320,7 +328,7 @@ gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
         r->at = at;
         return GPUCONV_OK;
     }
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: frame %lld cannot be reached", r->path, (long long)at);
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot seek to frame %lld", r->path, (long long)at);
 }
 
 gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
@@ -335,7 +343,7 @@ void gc_reader_free(gc_reader *r) {
     if (!r)
         return;
     if (r->file)
-        sf_close(r->file); /* read only: nothing can be lost */
+        sf_close(r->file); /* opened for reading: no data can be lost */
     if (r->disk.fd >= 0)
         close(r->disk.fd);
     gc_source_free(r->pipe);
@@ -343,6 +351,6 @@ void gc_reader_free(gc_reader *r) {
     free(r);
 }
 
-void *gc_reader_library(const gc_reader *r) {
+void *gc_reader_sndfile(const gc_reader *r) {
     return r->file;
 }

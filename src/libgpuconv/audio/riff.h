@@ -1,4 +1,4 @@
-/* The header of a WAV or RF64 stream, up to its samples: what must be known before it is read as it comes. */
+/* Parser for the header of a WAV or RF64 stream, which decides whether the stream can be read without seeking. */
 #ifndef GC_AUDIO_RIFF_H
 #define GC_AUDIO_RIFF_H
 
@@ -6,29 +6,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum gc_riff_found {
-    GC_RIFF_MORE,    /* the header goes on behind these bytes */
-    GC_RIFF_SAMPLES, /* whole, up to the first sample */
-    GC_RIFF_OTHER    /* no WAV, or one whose length in bytes does not follow from its length in frames */
-} gc_riff_found;
+typedef enum gc_riff_status {
+    GC_RIFF_MORE,    /* the header is incomplete: more bytes are needed */
+    GC_RIFF_SAMPLES, /* the header is complete up to the first sample */
+    GC_RIFF_OTHER    /* not a WAV, or an encoding without a fixed number of bytes per frame */
+} gc_riff_status;
 
 typedef struct gc_riff {
-    int64_t need;  /* MORE: so many bytes are needed to go on */
-    int64_t begin; /* SAMPLES: where they begin, in bytes */
-    int64_t bytes; /* SAMPLES: how many bytes of them the header promises; -1: it does not know */
-    bool wide;     /* RF64 */
-    int64_t ds64;  /* where the chunk of that name has its first size; 0: there is none */
+    int64_t need;  /* MORE: bytes of the stream that the next call needs */
+    int64_t begin; /* SAMPLES: offset of the first sample in bytes */
+    int64_t bytes; /* SAMPLES: bytes of samples that the header states; -1: unknown */
+    bool is_rf64;
+    int64_t ds64; /* offset of the sizes in the ds64 chunk; 0: no such chunk */
 } gc_riff;
 
-/* Looks at the first `count` bytes of a stream. Reads no byte behind them, whatever the sizes in them say. */
-gc_riff_found gc_riff_look(const unsigned char *head, int64_t count, gc_riff *riff);
+/* Parses the first `count` bytes of a stream. Reads no byte behind them, whatever chunk sizes they contain. */
+gc_riff_status gc_riff_parse(const unsigned char *head, int64_t count, gc_riff *riff);
 
-/* Writes into a header of unknown length what libsndfile takes as "up to the end of the file", whose size is `all`. */
-void gc_riff_open_end(unsigned char *head, const gc_riff *riff, int64_t all);
+/* Changes the sizes in a header of unknown length so that libsndfile reads samples up to the end of a file of
+ * `file_bytes` bytes. */
+void gc_riff_set_open_end(unsigned char *head, const gc_riff *riff, int64_t file_bytes);
 
-/* Whether libsndfile's reader of this file comes to an end. An inner chunk of a LIST that claims 2^31 bytes and more
- * takes it back to the beginning of that chunk, for ever (libsndfile 1.2); *size is that claim. True for any other file
- * than a WAV, and where the file cannot be read. Leaves the file at its first byte. */
-bool gc_riff_ends(SF_VIRTUAL_IO *io, void *file, uint32_t *size);
+/* Returns false if libsndfile 1.2 would loop for ever on this file: a chunk inside a LIST chunk that states 2^31 bytes
+ * or more makes it seek back to the beginning of that chunk. *size is then the stated size. Returns true for files
+ * other than WAV and for files that cannot be read. Leaves the position at the first byte. */
+bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, uint32_t *size);
 
 #endif

@@ -1,13 +1,13 @@
-/* Writing through libsndfile. A file takes its name when it is whole (core/output_file.h); devices and pipes, which
- * cannot be renamed, are written in place. */
+/* Writing files and pipes through libsndfile. A file takes its name on commit (core/output_file.h); devices and pipes
+ * are written in place. */
 #include "file.h"
 #include "format.h"
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
-#include "library.h"
-#include "pipe.h"
+#include "pipe_sink.h"
+#include "sndfile_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,21 +20,22 @@
 
 struct gc_writer {
     SNDFILE *file;
-    char *path; /* as messages call it */
-    gc_output_file *output;
-    gc_sink pipe; /* where it goes when there is no way back */
-    bool through; /* it does */
-    int fd;       /* the output's; standard output's: ours to close unless -1 */
-    bool standard;
-    int failure; /* errno of the first write that failed */
+    char *path;             /* the name in messages */
+    gc_output_file *output; /* NULL: standard output */
+    gc_sink pipe;           /* used if the output cannot seek */
+    bool uses_pipe;
+    int fd; /* owned by `output`, or by the writer if that is NULL; -1: closed */
+    bool is_stdout;
+    int err; /* errno value of the first failed write; 0: none */
     gc_pcm pcm;
     int channels;
     bool plain;
-    int64_t most; /* bytes that the header can tell; 0: any number */
+    int64_t max_bytes; /* file size that the header can state; 0: no limit */
     char name[96], note[256];
 };
 
-static int open_standard(gpuconv_error *error) {
+/* Duplicates standard output. Returns -1 with the error in *error; a terminal is refused. */
+static int open_stdout(gpuconv_error *error) {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) {
         gc_fail(error, GPUCONV_ERROR_FILE, "standard output: %s", strerror(errno));
@@ -46,8 +47,8 @@ static int open_standard(gpuconv_error *error) {
     return fd;
 }
 
-/* The library writes through these: its encoders of compressed formats forget about writes that fail while they close,
- * and a full disk must not pass for a whole file. */
+/* Callbacks for libsndfile that store write errors: sf_close does not report an error of a compressing encoder's last
+ * writes, and a truncated file must not be committed. */
 static sf_count_t io_length(void *writer) {
     struct stat st;
     return fstat(((gc_writer *)writer)->fd, &st) == 0 ? st.st_size : -1;
@@ -64,9 +65,9 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *writer) {
 static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     gc_writer *w = writer;
     sf_count_t done = 0;
-    if (w->most > 0 && lseek(w->fd, 0, SEEK_CUR) > w->most - count)
-        w->failure = w->failure ? w->failure : EFBIG;
-    if (w->failure)
+    if (w->max_bytes > 0 && lseek(w->fd, 0, SEEK_CUR) > w->max_bytes - count)
+        w->err = w->err ? w->err : EFBIG;
+    if (w->err)
         return 0;
     while (done < count) {
         ssize_t n = write(w->fd, (const char *)bytes + done, (size_t)(count - done));
@@ -75,8 +76,8 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
         else if (n == 0 || errno != EINTR)
             break;
     }
-    if (done < count && !w->failure)
-        w->failure = errno ? errno : EIO;
+    if (done < count && !w->err)
+        w->err = errno ? errno : EIO;
     return done;
 }
 
@@ -84,72 +85,73 @@ static sf_count_t io_tell(void *writer) {
     return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
 }
 
-static int failure_of(const gc_writer *w) {
-    return w->failure ? w->failure : w->pipe.failure;
+/* Returns the errno value of the first failed write, or 0. */
+static int write_error(const gc_writer *w) {
+    return w->err ? w->err : w->pipe.err;
 }
 
-/* A pipe, and standard output that is appended to or stands behind something, cannot be wound back: it is written by
- * way of a sink, which needs to know how much there will be. */
-static bool has_no_way_back(const gc_writer *w) {
+/* Returns true if the output cannot seek to its first byte: a pipe or socket, or standard output in append mode or
+ * behind other data. Such an output is written through a sink. */
+static bool cannot_seek(const gc_writer *w) {
     struct stat st;
     int flags = fcntl(w->fd, F_GETFL);
     if (fstat(w->fd, &st) != 0)
         return false;
     if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
         return true;
-    return w->standard && S_ISREG(st.st_mode) && ((flags >= 0 && flags & O_APPEND) || lseek(w->fd, 0, SEEK_CUR) > 0);
+    return w->is_stdout && S_ISREG(st.st_mode) && ((flags >= 0 && flags & O_APPEND) || lseek(w->fd, 0, SEEK_CUR) > 0);
 }
 
-/* Opens, and if that fails, once more to learn the reason, which goes to w->note. */
-static SNDFILE *open_or_say_why(SF_VIRTUAL_IO *io, SF_INFO *info, void *context, gc_writer *w) {
-    const SF_INFO wanted = *info;
-    SNDFILE *file = gc_library_open(io, SFM_WRITE, info, context);
-    if (file || failure_of(w) || w->pipe.sent > 0 || io->seek(0, SEEK_SET, context) != 0)
+/* Opens the file with libsndfile. On failure, opens it again to get the reason, which is stored in w->note. */
+static SNDFILE *open_sndfile(SF_VIRTUAL_IO *io, SF_INFO *info, void *context, gc_writer *w) {
+    const SF_INFO initial = *info;
+    SNDFILE *file = gc_sndfile_open(io, SFM_WRITE, info, context);
+    if (file || write_error(w) || w->pipe.sent > 0 || io->seek(0, SEEK_SET, context) != 0)
         return file;
-    *info = wanted;
-    return gc_library_open_again(io, SFM_WRITE, info, context, w->note, sizeof w->note);
+    *info = initial;
+    return gc_sndfile_open_for_reason(io, SFM_WRITE, info, context, w->note, sizeof w->note);
 }
 
-static SNDFILE *open_library(gc_writer *w, SF_INFO *info, int64_t frames, const volatile int *cancel) {
+static SNDFILE *open_for_writing(gc_writer *w, SF_INFO *info, int64_t frames, const volatile int *cancel) {
     static const SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
-    w->through = has_no_way_back(w);
-    if (!w->through)
-        return open_or_say_why((SF_VIRTUAL_IO *)&io, info, w, w);
-    gc_pipe_out out = w->standard ? gc_pipe_out_begin(w->fd, false, cancel)
-                                  : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
+    w->uses_pipe = cannot_seek(w);
+    if (!w->uses_pipe)
+        return open_sndfile((SF_VIRTUAL_IO *)&io, info, w, w);
+    gc_pipe_out out = w->is_stdout ? gc_pipe_out_begin(w->fd, false, cancel)
+                                   : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
     w->fd = out.fd;
     gc_sink_begin(&w->pipe, out, info->format, info->channels, frames);
-    return open_or_say_why(gc_sink_io(), info, &w->pipe, w);
+    return open_sndfile(gc_sink_callbacks(), info, &w->pipe, w);
 }
 
-/* Why a write failed: the system's word goes before the library's. */
+/* Fails with the reason of a failed write: the system's if there is one, else libsndfile's (`why`). */
 static gpuconv_status fail_writing(gpuconv_error *error, const gc_writer *w, const char *why) {
-    if (failure_of(w) == ECANCELED)
+    if (write_error(w) == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", w->path);
-    return gc_format_fail(error, GPUCONV_ERROR_FILE, w->path, "", failure_of(w) ? strerror(failure_of(w)) : why);
+    return gc_format_fail(error, GPUCONV_ERROR_FILE, w->path, "", write_error(w) ? strerror(write_error(w)) : why);
 }
 
-/* Whether the path is written as a stream, which needs no header that tells its length. */
+/* Returns true if the path is standard output or a named pipe, whose header may have an unknown length. */
 static bool is_stream(const char *path) {
     struct stat st;
     return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
 }
 
-/* A WAV that may pass 4 GiB becomes RF64 where that really holds the encoding. One of unknown length that cannot stays
- * a WAV, and writing ends where its header does; one that is known to be too long is refused. */
-static gpuconv_status widen(const char *path, int channels, int rate, int64_t frames, int *format,
-                            gpuconv_error *error) {
-    const int64_t most = gc_format_most_bytes(*format);
-    const bool large = frames >= 0 && (double)frames * gc_format_frame_bytes(*format, channels) > (double)most;
-    const int wide = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
+/* Changes a WAV that may exceed 4 GiB to RF64 if RF64 supports the encoding. If it does not, a file that is known to be
+ * too long is refused; a file of unknown length stays a WAV, and writing past its limit fails. */
+static gpuconv_status choose_rf64(const char *path, int channels, int rate, int64_t frames, int *format,
+                                  gpuconv_error *error) {
+    const int64_t max_bytes = gc_format_max_bytes(*format);
+    const bool large = frames >= 0 && (double)frames * gc_format_frame_bytes(*format, channels) > (double)max_bytes;
+    const int rf64 = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_RF64;
     char container[48], encoding[48];
-    if (most == 0 || !(large || frames < 0))
+    if (max_bytes == 0 || !(large || frames < 0))
         return GPUCONV_OK;
     const bool stream = is_stream(path);
     if (!large && stream)
         return GPUCONV_OK;
-    if ((*format & SF_FORMAT_TYPEMASK) == SF_FORMAT_WAV && gc_format_works(wide, channels, rate)) {
-        *format = wide;
+    if ((*format & SF_FORMAT_TYPEMASK) == SF_FORMAT_WAV && gc_format_works(rf64, channels, rate)) {
+        *format = rf64;
         return GPUCONV_OK;
     }
     if (!large || stream)
@@ -157,111 +159,112 @@ static gpuconv_status widen(const char *path, int channels, int rate, int64_t fr
     gc_format_container_name(*format, container, sizeof container);
     gc_format_encoding_name(*format, encoding, sizeof encoding);
     return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                   "%s: %lld frames of %s pass the 4 GiB that %s holds; use w64 or caf, or wav with --encoding s16",
+                   "%s: %lld frames of %s exceed the 4 GiB limit of %s; use w64 or caf, or wav with --encoding s16",
                    path, (long long)frames, encoding, container);
 }
 
-/* The format of the output: what was wished for, else what the name says, else WAV on a pipe. */
-static gpuconv_status choose_format(const char *path, const gc_output_wish *wish, const gc_audio_info *like,
+/* Chooses the format of the output: the options first, then the path's extension, then WAV for standard output. */
+static gpuconv_status choose_format(const char *path, const gc_output_options *options, const gc_audio_info *like,
                                     int channels, int64_t frames, int *format, gpuconv_error *error) {
-    bool standard = strcmp(path, "-") == 0;
-    const char *named = wish && wish->format ? wish->format : NULL;
-    int container = named ? gc_format_container_named(named) : standard ? SF_FORMAT_WAV : gc_format_container(path);
+    bool is_stdout = strcmp(path, "-") == 0;
+    const char *named = options && options->format ? options->format : NULL;
+    int container = named ? gc_container_from_name(named) : is_stdout ? SF_FORMAT_WAV : gc_container_of_path(path);
     if (!container && named)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "no such format: '%s'; such as wav, flac, aiff, w64, rf64, caf, "
-                       "au, ogg, opus, mp3 and raw are",
+                       "unknown format '%s'; use for example wav, flac, aiff, w64, rf64, caf, au, ogg, opus, "
+                       "mp3 or raw",
                        named);
     if (!container)
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: the extension names no known format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus and "
-                       "mp3 do, and --format says it for any name",
+                       "%s: the extension names no known format; use wav, flac, aiff, w64, rf64, caf, au, ogg, opus or "
+                       "mp3, or name the format with --format",
                        path);
-    int encoding = wish && wish->encoding ? gc_format_encoding_named(wish->encoding) : 0;
-    if (wish && wish->encoding && !encoding)
+    int encoding = options && options->encoding ? gc_encoding_from_name(options->encoding) : 0;
+    if (options && options->encoding && !encoding)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "no such encoding: '%s'; such as u8, s16, s24, s32, float, double, ulaw, alaw and vorbis are",
-                       wish->encoding);
-    *format = encoding ? gc_format_exactly(container, encoding, channels, like->rate)
-                       : gc_format_for(container, like->file_format, channels, like->rate);
+                       "unknown encoding '%s'; use for example u8, s16, s24, s32, float, double, ulaw, alaw or vorbis",
+                       options->encoding);
+    *format = encoding ? gc_format_exact(container, encoding, channels, like->rate)
+                       : gc_format_nearest(container, like->file_format, channels, like->rate);
     if (!*format && encoding)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz as %s", path,
-                       channels, like->rate, wish->encoding);
+                       channels, like->rate, options->encoding);
     if (!*format)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
                        like->rate);
-    return widen(path, channels, like->rate, frames, format, error);
+    return choose_rf64(path, channels, like->rate, frames, format, error);
 }
 
-/* Says what became of an encoding that was not asked for and could not be kept. */
+/* Notes for the user that a compressed encoding of the input was replaced by another. */
 static void note_encoding(gc_writer *w, int format, int like) {
-    char container[48], before[48], now[48];
-    if (!gc_format_compressed(like) || ((format ^ like) & SF_FORMAT_SUBMASK) == 0)
+    char container[48], old_encoding[48], new_encoding[48];
+    if (!gc_format_is_compressed(like) || ((format ^ like) & SF_FORMAT_SUBMASK) == 0)
         return;
     gc_format_container_name(format, container, sizeof container);
-    gc_format_encoding_name(like, before, sizeof before);
-    gc_format_encoding_name(format, now, sizeof now);
-    (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, before, now);
+    gc_format_encoding_name(like, old_encoding, sizeof old_encoding);
+    gc_format_encoding_name(format, new_encoding, sizeof new_encoding);
+    (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, old_encoding, new_encoding);
 }
 
-static gpuconv_status open_output(gc_writer *w, const gc_output_wish *wish, gpuconv_error *error) {
-    if (w->standard) {
-        w->fd = open_standard(error);
+static gpuconv_status open_output(gc_writer *w, const gc_output_options *options, gpuconv_error *error) {
+    if (w->is_stdout) {
+        w->fd = open_stdout(error);
         return w->fd < 0 ? GPUCONV_ERROR_FILE : GPUCONV_OK;
     }
-    gpuconv_status status =
-        gc_output_file_new(w->path, wish ? wish->name : GC_OUTPUT_GIVEN, wish ? wish->cancel : NULL, &w->output, error);
+    gpuconv_status status = gc_output_file_new(w->path, options ? options->path_kind : GC_OUTPUT_USER_PATH,
+                                               options ? options->cancel : NULL, &w->output, error);
     if (!status)
         w->fd = gc_output_file_descriptor(w->output);
     return status;
 }
 
-gpuconv_status gc_writer_new(const char *path, const gc_output_wish *wish, const gc_audio_info *like, int channels,
-                             int64_t frames, gc_writer **writer, gpuconv_error *error) {
+gpuconv_status gc_writer_new(const char *path, const gc_output_options *options, const gc_audio_info *like,
+                             int channels, int64_t frames, gc_writer **writer, gpuconv_error *error) {
     *writer = NULL;
     int format = 0;
-    gpuconv_status status = choose_format(path, wish, like, channels, frames, &format, error);
+    gpuconv_status status = choose_format(path, options, like, channels, frames, &format, error);
     if (status)
         return status;
     gc_writer *w = gc_calloc(1, sizeof *w);
     if (!w)
         return gc_fail_memory(error, path);
     w->fd = -1;
-    w->standard = strcmp(path, "-") == 0;
-    if (!(w->path = strdup(w->standard ? "standard output" : path))) {
+    w->is_stdout = strcmp(path, "-") == 0;
+    if (!(w->path = strdup(w->is_stdout ? "standard output" : path))) {
         gc_writer_free(w);
         return gc_fail_memory(error, path);
     }
     w->channels = channels;
     w->pcm = gc_format_pcm(format);
-    w->plain = gc_format_plain(format);
-    w->most = gc_format_most_bytes(format);
+    w->plain = gc_format_is_plain(format);
+    w->max_bytes = gc_format_max_bytes(format);
     gc_format_name(format, w->name, sizeof w->name);
-    if (!(wish && wish->encoding))
+    if (!(options && options->encoding))
         note_encoding(w, format, like->file_format);
-    status = open_output(w, wish, error);
+    status = open_output(w, options, error);
     if (status) {
         gc_writer_free(w);
         return status;
     }
     SF_INFO info = {.format = format, .channels = channels, .samplerate = like->rate};
-    w->file = open_library(w, &info, frames, wish ? wish->cancel : NULL);
+    w->file = open_for_writing(w, &info, frames, options ? options->cancel : NULL);
     if (!w->file) {
-        status = fail_writing(error, w, *w->note ? w->note : "cannot be begun");
+        status = fail_writing(error, w, *w->note ? w->note : "cannot be created");
         gc_writer_free(w);
         return status;
     }
-    /* The peak chunk holds a time stamp: the same input is to give the same bytes. */
+    /* The PEAK chunk contains a time stamp; without it, the same input gives the same bytes. */
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
-    if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && !w->through &&
-        !(wish && wish->format && strcmp(wish->format, "rf64") == 0) && gc_format_container(path) == SF_FORMAT_WAV)
+    if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && !w->uses_pipe &&
+        !(options && options->format && strcmp(options->format, "rf64") == 0) &&
+        gc_container_of_path(path) == SF_FORMAT_WAV)
         sf_command(w->file, SFC_RF64_AUTO_DOWNGRADE, NULL, SF_TRUE);
     *writer = w;
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_writer_pcm_of(const char *path, const gc_audio_info *like, int channels, int64_t frames, gc_pcm *pcm,
-                                gpuconv_error *error) {
+gpuconv_status gc_writer_predict_pcm(const char *path, const gc_audio_info *like, int channels, int64_t frames,
+                                     gc_pcm *pcm, gpuconv_error *error) {
     int format = 0;
     gpuconv_status status = choose_format(path, NULL, like, channels, frames, &format, error);
     if (!status)
@@ -273,7 +276,7 @@ gc_pcm gc_writer_pcm(const gc_writer *w) {
     return w->pcm;
 }
 
-bool gc_writer_plain(const gc_writer *w) {
+bool gc_writer_is_plain(const gc_writer *w) {
     return w->plain;
 }
 
@@ -306,20 +309,20 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
         done = sf_writef_float(w->file, raw, frames);
         break;
     }
-    if (done != frames || failure_of(w))
+    if (done != frames || write_error(w))
         return fail_writing(error, w, sf_strerror(w->file));
     return GPUCONV_OK;
 }
 
-/* Clears the time of writing in a file that is whole. @return 0 or an errno */
-static int forget_time(int fd) {
+/* Clears the time stamp in the PEAK chunk of a complete file. @return 0 or an errno value */
+static int clear_peak_time(int fd) {
     unsigned char head[4096];
     ssize_t got = pread(fd, head, sizeof head, 0);
     if (got < 0)
         return errno;
     unsigned char cleared[sizeof head];
     memcpy(cleared, head, (size_t)got);
-    gc_sink_forget_time(cleared, got);
+    gc_sink_clear_peak_time(cleared, got);
     if (memcmp(cleared, head, (size_t)got) == 0)
         return 0;
     ssize_t put = pwrite(fd, cleared, (size_t)got, 0);
@@ -327,30 +330,30 @@ static int forget_time(int fd) {
 }
 
 gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
-    return gc_writer_commit_after(w, NULL, NULL, error);
+    return gc_writer_commit_checked(w, NULL, NULL, error);
 }
 
-gpuconv_status gc_writer_commit_after(gc_writer *w,
-                                      gpuconv_status (*whole)(void *context, int fd, gpuconv_error *error),
-                                      void *context, gpuconv_error *error) {
-    int failed = sf_error(w->file);
-    int closed = sf_close(w->file);
+gpuconv_status gc_writer_commit_checked(gc_writer *w,
+                                        gpuconv_status (*check)(void *context, int fd, gpuconv_error *error),
+                                        void *context, gpuconv_error *error) {
+    int sf_err = sf_error(w->file);
+    int close_err = sf_close(w->file);
     w->file = NULL;
-    if (!failed && !closed && w->through)
-        (void)gc_sink_end(&w->pipe); /* its failure is failure_of(w) */
-    else if (!failed && !closed && !w->failure && w->pcm.container == GC_F32 && w->output)
-        w->failure = forget_time(w->fd);
-    if (failed || closed || failure_of(w))
-        return fail_writing(error, w, sf_error_number(failed ? failed : closed));
-    gpuconv_status refused = whole ? whole(context, w->fd, error) : GPUCONV_OK;
-    if (refused)
-        return refused;
+    if (!sf_err && !close_err && w->uses_pipe)
+        (void)gc_sink_end(&w->pipe); /* its error is in write_error(w) */
+    else if (!sf_err && !close_err && !w->err && w->pcm.container == GC_F32 && w->output)
+        w->err = clear_peak_time(w->fd);
+    if (sf_err || close_err || write_error(w))
+        return fail_writing(error, w, sf_error_number(sf_err ? sf_err : close_err));
+    gpuconv_status check_status = check ? check(context, w->fd, error) : GPUCONV_OK;
+    if (check_status)
+        return check_status;
     int fd = w->fd;
     w->fd = -1;
     if (w->output)
         return gc_output_file_commit(w->output, error);
     if (close(fd) != 0) {
-        w->failure = errno;
+        w->err = errno;
         return fail_writing(error, w, "");
     }
     return GPUCONV_OK;
@@ -360,7 +363,7 @@ void gc_writer_free(gc_writer *w) {
     if (!w)
         return;
     if (w->file)
-        sf_close(w->file); /* given up: what it says no longer matters */
+        sf_close(w->file); /* the file is discarded: an error does not matter */
     if (!w->output && w->fd >= 0)
         close(w->fd);
     gc_output_file_free(w->output);
@@ -368,6 +371,6 @@ void gc_writer_free(gc_writer *w) {
     free(w);
 }
 
-void *gc_writer_library(const gc_writer *w) {
+void *gc_writer_sndfile(const gc_writer *w) {
     return w->file;
 }

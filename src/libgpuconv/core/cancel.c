@@ -1,4 +1,4 @@
-/* The thread's flag. */
+/* The cancellation flag of each thread, in thread-local storage. */
 #include "cancel.h"
 
 #include "error.h"
@@ -18,7 +18,7 @@ const volatile int *gc_cancel_flag(void) {
 }
 
 bool gc_cancelled(void) {
-    return installed && __atomic_load_n(installed, __ATOMIC_RELAXED); /* other threads raise it */
+    return installed && __atomic_load_n(installed, __ATOMIC_RELAXED); /* another thread may raise it at any time */
 }
 
 gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what) {

@@ -1,4 +1,4 @@
-/* The one host clock: monotonic seconds. */
+/* The host clock that all code uses: monotonic time in seconds. */
 #ifndef GC_CORE_CLOCK_H
 #define GC_CORE_CLOCK_H
 

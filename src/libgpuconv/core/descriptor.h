@@ -1,5 +1,5 @@
-/* Waiting on descriptors that may block for any time - pipes, sockets, terminals - without ignoring a request to end.
- */
+/* Reading from and writing to descriptors that may block without limit (pipes, sockets, terminals), interruptible by a
+ * cancellation flag. */
 #ifndef GC_CORE_DESCRIPTOR_H
 #define GC_CORE_DESCRIPTOR_H
 
@@ -7,34 +7,35 @@
 
 #include <sys/types.h>
 
-/* Returns whether the flag is set; NULL: there is none. */
-static inline bool gc_cancelled(const volatile int *cancel) {
+/* Returns true if `cancel` is not NULL and the flag is raised. */
+static inline bool gc_flag_raised(const volatile int *cancel) {
     return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED);
 }
 
-/* Blocks until `fd` is ready for `events` (POLLIN, POLLOUT), an error or a hang-up included. Looks at *cancel (may be
- * NULL) at least every 0.1 s. @return 0, ECANCELED, or errno. */
+/* Blocks until `fd` is ready for `events` (POLLIN, POLLOUT), has an error or is hung up. Checks *cancel (may be NULL)
+ * at least every 0.1 s. @return 0, ECANCELED or an errno value */
 int gc_wait_ready(int fd, short events, const volatile int *cancel);
 
-/* Sleeps 0.02 s, the step in which something that cannot be polled is tried again. @return 0 or ECANCELED */
+/* Sleeps 0.02 s, the retry interval for operations that cannot be polled. @return 0 or ECANCELED */
 int gc_wait_step(const volatile int *cancel);
 
-/* Reads at most `bytes` bytes as soon as there are any. *got is 0 at the end. @return 0, ECANCELED, or errno */
+/* Blocks until data is available and reads at most `bytes` bytes. *got is 0 at the end of the stream.
+ * @return 0, ECANCELED or an errno value */
 int gc_read_some(int fd, void *to, int64_t bytes, int64_t *got, const volatile int *cancel);
 
-/* How a pipe or socket is written. */
+/* The write end of a pipe or socket. */
 typedef struct gc_pipe_out {
     int fd;
-    int64_t most; /* bytes of one write that cannot block after POLLOUT; 0: any number, the descriptor never blocks */
-    bool hide_signal; /* a reader that has left is EPIPE only, without SIGPIPE */
+    int64_t max_write; /* bytes that one write accepts without blocking after POLLOUT; 0: the descriptor never blocks */
+    bool hide_signal;  /* after the reader has closed its end, a write fails with EPIPE and raises no SIGPIPE */
     const volatile int *cancel;
 } gc_pipe_out;
 
-/* Takes `fd` over for writing to a pipe. Opens it a second time without blocking where the system can (/proc), so that
- * the description that other processes share keeps its flags. */
+/* Takes ownership of `fd` for writing. A blocking pipe is opened a second time in non-blocking mode where /proc allows
+ * it, so that the open file description, which other processes may share, keeps its flags. */
 gc_pipe_out gc_pipe_out_begin(int fd, bool hide_signal, const volatile int *cancel);
 
-/* Writes all of it. @return 0, ECANCELED, or errno */
+/* Writes all `count` bytes. @return 0, ECANCELED or an errno value */
 int gc_pipe_out_write(const gc_pipe_out *out, const void *bytes, int64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Statuses and their texts. */
+/* The texts of the statuses, and gc_fail. */
 #include "error.h"
 
 #include "cancel.h"

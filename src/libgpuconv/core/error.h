@@ -1,17 +1,18 @@
-/* Status and message travel together: a function that fails fills both in one expression and returns the status. */
+/* Reporting errors: gc_fail fills a gpuconv_error and returns its status, so that a function can fail in one statement.
+ */
 #ifndef GC_CORE_ERROR_H
 #define GC_CORE_ERROR_H
 
 #include "gpuconv.h"
 
-/* Stores status and message in *error (NULL is legal) and returns the status. The message is one line of valid UTF-8:
- * control characters and invalid bytes of file names become escapes, and a text that is too long is shortened in the
- * middle (visible.h), so that the reason at its end is kept. */
+/* Stores the status and a printf-formatted message in *error (may be NULL) and returns the status. The message is one
+ * line of valid UTF-8: control characters and invalid bytes of file names become escapes. A message that is too long is
+ * shortened in the middle (visible.h), which keeps the file name at its beginning and the reason at its end. */
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* gc_fail for exhausted memory, naming what was wanted; CANCELLED where the thread's flag is raised, since work that
- * was cancelled and memory that was not to be had come back alike: as NULL or false. */
+/* Returns MEMORY with the message "out of memory for WHAT", or CANCELLED if the thread's flag is raised: functions that
+ * return NULL or false do so both for a failed allocation and for cancelled work. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* The hash of a text, for tables: FNV-1a of 64 bits (Fowler, Noll & Vo). */
+/* A hash function for hash tables with string keys: 64-bit FNV-1a (Fowler, Noll & Vo). */
 #ifndef GC_CORE_HASH_H
 #define GC_CORE_HASH_H
 

@@ -1,4 +1,4 @@
-/* Allocation with checked sizes. Everything is aligned for the widest vectors and can be freed with free(). */
+/* Zeroed, aligned allocation with overflow checks, and arithmetic on sizes. */
 #ifndef GC_CORE_MEMORY_H
 #define GC_CORE_MEMORY_H
 
@@ -7,15 +7,16 @@
 
 enum { GC_ALIGNMENT = 64 };
 
-/* count x size bytes, zeroed, aligned to GC_ALIGNMENT; NULL when it overflows, is negative, is not to be had, is more
- * than gc_memory_free() says, or when the thread's flag (cancel.h) was raised while it was being zeroed. */
+/* Allocates count x size zeroed bytes, aligned to GC_ALIGNMENT (enough for the widest vectors); free() frees them.
+ * @return NULL if the size is negative or overflows, if the allocation fails, if more than 64 MiB are requested and
+ * gc_memory_available() is less, or if the thread's flag (cancel.h) is raised while more than 64 MiB are zeroed */
 void *gc_calloc(int64_t count, int64_t size);
 
-/* Bytes that can be allocated without pressing the system: what the kernel calls available, or the limit of the control
- * group where that is less; INT64_MAX where neither is told. */
-int64_t gc_memory_free(void);
+/* Returns the bytes that can be allocated without swapping: the lesser of MemAvailable in /proc/meminfo and the control
+ * group's limit; INT64_MAX if neither is known. */
+int64_t gc_memory_available(void);
 
-/* The least multiple of `step` (> 0) that is >= n (>= 0). */
+/* Returns the least multiple of `step` (> 0) that is >= n (>= 0). */
 static inline int64_t gc_round_up(int64_t n, int64_t step) {
     return (n + step - 1) / step * step;
 }
@@ -28,7 +29,7 @@ static inline int64_t gc_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* The least power of two >= n, for n <= 2^62. */
+/* Returns the least power of two >= n, for n <= 2^62. */
 static inline int64_t gc_power_of_two(int64_t n) {
     int64_t p = 1;
     while (p < n)

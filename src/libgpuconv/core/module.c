@@ -1,4 +1,4 @@
-/* Finding and loading modules. */
+/* Loading modules with dlopen. */
 #include "module.h"
 
 #include <dlfcn.h>
@@ -6,15 +6,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-void *gc_module_find(const char *name, const char *symbol, char *why, size_t room) {
-    static const char *const places[] = {"", "../lib/gpuconv/"};
+void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
+    static const char *const folders[] = {"", "../lib/gpuconv/"};
     char program[4096], path[4400];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program);
     while (length > 0 && program[length - 1] != '/')
         length--;
     (void)snprintf(why, room, "%s.so is not beside the program", name);
-    for (size_t i = 0; length > 0 && i < sizeof places / sizeof *places; i++) {
-        (void)snprintf(path, sizeof path, "%.*s%s%.100s.so", (int)length, program, places[i], name);
+    for (size_t i = 0; length > 0 && i < sizeof folders / sizeof *folders; i++) {
+        (void)snprintf(path, sizeof path, "%.*s%s%.100s.so", (int)length, program, folders[i], name);
         if (access(path, R_OK) != 0)
             continue;
         void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;

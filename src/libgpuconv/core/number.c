@@ -1,4 +1,4 @@
-/* Numbers from text. */
+/* Parsing of numbers with strtod and strtoll. */
 #include "number.h"
 
 #include <errno.h>
@@ -8,18 +8,18 @@
 #include <string.h>
 
 bool gc_number_parse(const char *text, double *value) {
-    /* strtod also takes white space, nan, inf and hexadecimal; none of them is made of these characters alone. */
+    /* strtod also accepts white space, nan, inf and hexadecimal; all of these need other characters. */
     if (!*text || text[strspn(text, "0123456789.eE+-")])
         return false;
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain)
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale)
         return false;
     char *end;
-    double read = strtod_l(text, &end, plain);
-    freelocale(plain);
-    if (end == text || *end || !isfinite(read))
+    double parsed = strtod_l(text, &end, c_locale);
+    freelocale(c_locale);
+    if (end == text || *end || !isfinite(parsed))
         return false;
-    *value = read + 0.0; /* -0 + 0 is 0 */
+    *value = parsed + 0.0; /* -0 + 0 is 0 */
     return true;
 }
 
@@ -28,9 +28,9 @@ bool gc_integer_parse(const char *text, int64_t *value) {
         return false;
     char *end;
     errno = 0;
-    long long read = strtoll(text, &end, 10);
+    long long parsed = strtoll(text, &end, 10);
     if (end == text || *end || errno)
         return false;
-    *value = read;
+    *value = parsed;
     return true;
 }

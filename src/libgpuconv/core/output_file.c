@@ -1,5 +1,5 @@
-/* A fresh file without a name where the system has them (O_TMPFILE): then nobody sees it, and nothing is left of it
- * however the process ends. */
+/* The new file has no name where the file system supports O_TMPFILE: no other process can open it by name, and the
+ * kernel removes it however the process ends. Elsewhere it has a unique temporary name. */
 #include "output_file.h"
 
 #include "descriptor.h"
@@ -17,28 +17,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_ROOM = 17, LINKS_MOST = 40 }; /* what makes a temporary name unique, with its end; as the kernel's limit */
+enum {
+    SUFFIX_ROOM = 17, /* the unique part of a temporary name and its terminating zero */
+    MAX_LINKS = 40    /* symbolic links in a row, as the kernel's limit */
+};
 
 struct gc_output_file {
-    char *path, *target; /* as given; behind symbolic links */
-    char *temporary;     /* beside the target; NULL when written in place */
-    bool named;          /* a file of the temporary name exists */
+    char *path, *target; /* the path as given; the path after following symbolic links */
+    char *temporary;     /* path in the target's folder; NULL for a pipe or device, which is written in place */
+    bool named;          /* the new file has the temporary name */
     int fd;
 };
 
-static gpuconv_status fail(const gc_output_file *f, int reason, gpuconv_error *error) {
-    if (reason == ENOMEM)
+static gpuconv_status fail(const gc_output_file *f, int err, gpuconv_error *error) {
+    if (err == ENOMEM)
         return gc_fail_memory(error, f->path);
     if (strcmp(f->path, f->target) == 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", f->path, strerror(reason));
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: a symbolic link to %.200s: %s", f->path, f->target,
-                   strerror(reason));
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", f->path, strerror(err));
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: a symbolic link to %.200s: %s", f->path, f->target, strerror(err));
 }
 
 /* ---- Links ------------------------------------------------------------------------------------------------------- */
 
-/* Replaces *path by where the link of that name points. @return 0 or errno */
-static int follow_once(char **path) {
+/* Replaces *path, a symbolic link, by the path that it points to. @return 0 or an errno value */
+static int resolve_link(char **path) {
     char to[PATH_MAX + 1];
     ssize_t n = readlink(*path, to, sizeof to - 1);
     if (n < 0 || n == (ssize_t)sizeof to - 1)
@@ -56,7 +58,7 @@ static int follow_once(char **path) {
     return 0;
 }
 
-/* Finds the target of a path that the user names. @return 0 or errno */
+/* Finds the target of a path that the user gave. @return 0 or an errno value */
 static int follow_links(gc_output_file *f) {
     struct stat st, real_st;
     if (!(f->target = strdup(f->path)))
@@ -64,7 +66,7 @@ static int follow_links(gc_output_file *f) {
     if (lstat(f->path, &st) != 0 || !S_ISLNK(st.st_mode))
         return 0;
     if (stat(f->path, &st) == 0) {
-        if (!S_ISREG(st.st_mode)) /* opened in place, by its own name: a link in /proc has no other */
+        if (!S_ISREG(st.st_mode)) /* opened in place by this path: the target of a link in /proc may have no other */
             return 0;
         char *real = realpath(f->path, NULL);
         if (!real)
@@ -72,48 +74,48 @@ static int follow_links(gc_output_file *f) {
         free(f->target);
         f->target = real;
         bool same = stat(real, &real_st) == 0 && real_st.st_dev == st.st_dev && real_st.st_ino == st.st_ino;
-        return same ? 0 : ENOENT; /* a link in /proc to a file that has lost its name */
+        return same ? 0 : ENOENT; /* a link in /proc to an unlinked file */
     }
     if (errno != ENOENT)
         return errno;
-    for (int i = 0; i < LINKS_MOST; i++) { /* it leads to no file: one is created where the last link points */
+    for (int i = 0; i < MAX_LINKS; i++) { /* a dangling link: the file is created where the last link points */
         if (lstat(f->target, &st) != 0)
             return errno == ENOENT ? 0 : errno;
         if (!S_ISLNK(st.st_mode))
             return 0;
-        int failed = follow_once(&f->target);
-        if (failed)
-            return failed;
+        int err = resolve_link(&f->target);
+        if (err)
+            return err;
     }
     return ELOOP;
 }
 
-/* Refuses a name that the program chose and somebody else has put a link, a pipe or a device at. */
-static gpuconv_status check_chosen(const char *path, gpuconv_error *error) {
+/* Refuses a path that the program chose if another user may have placed a link, a pipe or a device there. */
+static gpuconv_status check_program_path(const char *path, gpuconv_error *error) {
     struct stat st;
     if (lstat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
-        return GPUCONV_OK; /* what is wrong besides shows when it is opened */
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is %s, which is not written through here; remove it", path,
-                   S_ISLNK(st.st_mode) ? "a symbolic link" : "no regular file");
+        return GPUCONV_OK; /* opening the file reports other errors */
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is %s, which must not be here; remove it", path,
+                   S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file");
 }
 
-/* ---- Fresh files ------------------------------------------------------------------------------------------------- */
+/* ---- New files --------------------------------------------------------------------------------------------------- */
 
-/* Puts a name into f->temporary, beside the target, that no other file has. */
-static void name_temporary(gc_output_file *f) {
+/* Writes a new random suffix into f->temporary. */
+static void choose_temporary_name(gc_output_file *f) {
     static _Atomic unsigned made;
     unsigned random = 0;
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
         random = (unsigned)getpid();
-    char *name = strrchr(f->temporary, '-') + 1;
-    snprintf(name, NAME_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
+    char *suffix = strrchr(f->temporary, '-') + 1;
+    snprintf(suffix, SUFFIX_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
 }
 
-/* Opens a new file in the target's folder. @return 0 or errno */
-static int open_fresh(gc_output_file *f) {
+/* Creates the new file in the target's folder. @return 0 or an errno value */
+static int create_new(gc_output_file *f) {
     const char *slash = strrchr(f->target, '/');
     int folder = slash ? (int)(slash - f->target) + 1 : 0;
-    size_t size = (size_t)folder + sizeof "./.gpuconv-" + NAME_ROOM;
+    size_t size = (size_t)folder + sizeof "./.gpuconv-" + SUFFIX_ROOM;
     f->temporary = gc_calloc((int64_t)size, 1);
     if (!f->temporary)
         return ENOMEM;
@@ -122,35 +124,36 @@ static int open_fresh(gc_output_file *f) {
         f->fd = open(f->temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     snprintf(f->temporary, size, "%.*s.gpuconv-", folder, f->target);
     f->named = f->fd < 0;
-    int reason = EEXIST;
-    for (int attempt = 0; f->fd < 0 && reason == EEXIST && attempt < 100; attempt++) {
-        name_temporary(f);
+    int err = EEXIST;
+    for (int attempt = 0; f->fd < 0 && err == EEXIST && attempt < 100; attempt++) {
+        choose_temporary_name(f);
         f->fd = open(f->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-        reason = f->fd < 0 ? errno : 0;
+        err = f->fd < 0 ? errno : 0;
     }
     if (f->fd >= 0)
         return 0;
     free(f->temporary);
     f->temporary = NULL;
     f->named = false;
-    return reason;
+    return err;
 }
 
-/* Gives a fresh file what may be kept of the one that it replaces. Where the group cannot be kept, its members get no
- * more than all others. @return 0 or errno */
+/* Gives the new file the owner, group and permissions of the file that it replaces. If the group cannot be set, the
+ * permissions of the group are reduced to those of others. @return 0 or an errno value */
 static int keep_permissions(int fd, const struct stat *old) {
-    struct stat fresh;
+    struct stat new_st;
     mode_t mode = old->st_mode & 0777;
-    if (fstat(fd, &fresh) != 0)
+    if (fstat(fd, &new_st) != 0)
         return errno;
-    if (fresh.st_uid != old->st_uid && fchown(fd, old->st_uid, old->st_gid) == 0)
-        fresh.st_gid = old->st_gid;
-    if (fresh.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+    if (new_st.st_uid != old->st_uid && fchown(fd, old->st_uid, old->st_gid) == 0)
+        new_st.st_gid = old->st_gid;
+    if (new_st.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
         mode = (mode & 0707) | ((mode & 07) << 3 & mode);
     return fchmod(fd, mode) == 0 ? 0 : errno;
 }
 
-/* Opens a pipe or device in place. A named pipe without a reader is tried again until it has one. @return 0 or errno */
+/* Opens a pipe or device in place. Opening a named pipe is repeated until the pipe has a reader.
+ * @return 0, ECANCELED or an errno value */
 static int open_special(gc_output_file *f, bool fifo, const volatile int *cancel) {
     const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | (fifo ? O_NONBLOCK : 0);
     for (;;) {
@@ -164,27 +167,27 @@ static int open_special(gc_output_file *f, bool fifo, const volatile int *cancel
     }
 }
 
-static gpuconv_status begin(gc_output_file *f, const volatile int *cancel, gpuconv_error *error) {
+static gpuconv_status open_target(gc_output_file *f, const volatile int *cancel, gpuconv_error *error) {
     struct stat st;
     bool exists = stat(f->target, &st) == 0;
-    int reason;
+    int err;
     if (exists && S_ISDIR(st.st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", f->path);
     if (exists && !S_ISREG(st.st_mode))
-        reason = open_special(f, S_ISFIFO(st.st_mode), cancel);
+        err = open_special(f, S_ISFIFO(st.st_mode), cancel);
     else if (exists && access(f->target, W_OK) != 0)
-        reason = errno;
-    else if ((reason = open_fresh(f)) == 0 && exists)
-        reason = keep_permissions(f->fd, &st);
-    if (reason == ECANCELED)
+        err = errno;
+    else if ((err = create_new(f)) == 0 && exists)
+        err = keep_permissions(f->fd, &st);
+    if (err == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", f->path);
-    return reason ? fail(f, reason, error) : GPUCONV_OK;
+    return err ? fail(f, err, error) : GPUCONV_OK;
 }
 
-gpuconv_status gc_output_file_new(const char *path, gc_output_name name, const volatile int *cancel,
+gpuconv_status gc_output_file_new(const char *path, gc_output_path_kind kind, const volatile int *cancel,
                                   gc_output_file **file, gpuconv_error *error) {
     *file = NULL;
-    gpuconv_status status = name == GC_OUTPUT_CHOSEN ? check_chosen(path, error) : GPUCONV_OK;
+    gpuconv_status status = kind == GC_OUTPUT_PROGRAM_PATH ? check_program_path(path, error) : GPUCONV_OK;
     if (status)
         return status;
     gc_output_file *f = gc_calloc(1, sizeof *f);
@@ -193,18 +196,18 @@ gpuconv_status gc_output_file_new(const char *path, gc_output_name name, const v
         return gc_fail_memory(error, path);
     }
     f->fd = -1;
-    int reason = 0;
-    if (name == GC_OUTPUT_GIVEN)
-        reason = follow_links(f);
+    int err = 0;
+    if (kind == GC_OUTPUT_USER_PATH)
+        err = follow_links(f);
     else if (!(f->target = strdup(path)))
-        reason = ENOMEM;
-    if (reason == ENOMEM)
+        err = ENOMEM;
+    if (err == ENOMEM)
         status = gc_fail_memory(error, path);
-    else if (reason)
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: a symbolic link that cannot be followed: %s", path,
-                         strerror(reason));
+    else if (err)
+        status =
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: a symbolic link that cannot be followed: %s", path, strerror(err));
     if (!status)
-        status = begin(f, cancel, error);
+        status = open_target(f, cancel, error);
     if (status)
         gc_output_file_free(f);
     else
@@ -216,9 +219,9 @@ int gc_output_file_descriptor(const gc_output_file *f) {
     return f->fd;
 }
 
-/* ---- The end ----------------------------------------------------------------------------------------------------- */
+/* ---- Commit ------------------------------------------------------------------------------------------------------ */
 
-/* Gives the finished file its name in one step. A link or file that has the name by now is replaced. */
+/* Gives the new file the target's name atomically. A link or file that has the name by now is replaced. */
 static bool take_name(gc_output_file *f) {
     char unnamed[64];
     if (!f->named) {
@@ -227,7 +230,7 @@ static bool take_name(gc_output_file *f) {
             return true;
         if (errno != EEXIST)
             return false;
-        name_temporary(f);
+        choose_temporary_name(f);
         if (linkat(AT_FDCWD, unnamed, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) != 0)
             return false;
         f->named = true;
@@ -239,17 +242,18 @@ static bool take_name(gc_output_file *f) {
 }
 
 gpuconv_status gc_output_file_commit(gc_output_file *f, gpuconv_error *error) {
-    /* Only a file that has a name already can wait with its own until it is closed: network drives tell late. */
-    bool late = f->named;
-    int reason = 0;
-    if (f->temporary && !late && !take_name(f))
-        reason = errno;
-    if (close(f->fd) != 0 && !reason)
-        reason = errno;
+    /* A file with a temporary name is renamed after close(), which on network file systems reports late write errors. A
+     * file without a name must be linked before it is closed. */
+    bool rename_after_close = f->named;
+    int err = 0;
+    if (f->temporary && !rename_after_close && !take_name(f))
+        err = errno;
+    if (close(f->fd) != 0 && !err)
+        err = errno;
     f->fd = -1;
-    if (f->temporary && late && !reason && !take_name(f))
-        reason = errno;
-    return reason ? fail(f, reason, error) : GPUCONV_OK;
+    if (f->temporary && rename_after_close && !err && !take_name(f))
+        err = errno;
+    return err ? fail(f, err, error) : GPUCONV_OK;
 }
 
 gpuconv_status gc_output_file_release(gc_output_file *f, int *fd, gpuconv_error *error) {
@@ -273,14 +277,14 @@ void gc_output_file_free(gc_output_file *f) {
     free(f);
 }
 
-gpuconv_status gc_output_file_write(const char *path, gc_output_name name, const void *bytes, size_t count,
+gpuconv_status gc_output_file_write(const char *path, gc_output_path_kind kind, const void *bytes, size_t count,
                                     gpuconv_error *error) {
     gc_output_file *f;
-    gpuconv_status status = gc_output_file_new(path, name, NULL, &f, error);
+    gpuconv_status status = gc_output_file_new(path, kind, NULL, &f, error);
     const gc_pipe_out out = {.fd = status ? -1 : f->fd, .hide_signal = true};
-    int reason = status ? 0 : gc_pipe_out_write(&out, bytes, (int64_t)count);
-    if (reason)
-        status = fail(f, reason, error);
+    int err = status ? 0 : gc_pipe_out_write(&out, bytes, (int64_t)count);
+    if (err)
+        status = fail(f, err, error);
     if (!status)
         status = gc_output_file_commit(f, error);
     gc_output_file_free(f);
@@ -289,12 +293,12 @@ gpuconv_status gc_output_file_write(const char *path, gc_output_name name, const
 
 int gc_output_file_append(const char *path, gpuconv_error *error) {
     struct stat st;
-    if (check_chosen(path, error))
+    if (check_program_path(path, error))
         return -1;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         return fd;
-    gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, fd < 0 ? strerror(errno) : "is no regular file");
+    gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, fd < 0 ? strerror(errno) : "not a regular file");
     if (fd >= 0)
         close(fd);
     return -1;

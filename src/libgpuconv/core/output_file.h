@@ -1,13 +1,14 @@
 /*
- * Files that are written whole: a new file beside the target, without a name or with a temporary one, which takes the
- * target's name only on commit. Until then, and after any failure, an older file is as it was.
+ * Atomic replacement of output files. The data is written to a new file in the target's folder, which has no name or a
+ * temporary one and takes the target's name only on commit. Until then, and after any failure, an existing file is
+ * unchanged.
  *
- * Symbolic links. A path that the user names is followed to its file: that file is replaced, the link stays, and a link
- * that leads to no file creates it where it points. A name that the program chooses itself inside a folder must not be
- * a symbolic link, nor anything else but a regular file: another user could have put it there.
+ * Symbolic links. In a path that the user gave, links are followed: the file behind the link is replaced and the link
+ * stays; behind a dangling link, the file is created. A path that the program chose inside a folder must name a regular
+ * file or nothing: another user could have placed a link, a pipe or a device there.
  *
- * A file that replaces another keeps its permissions without the bits for set-user-id, set-group-id and sticky, and its
- * owner and group where the system allows that.
+ * The new file gets the old file's permissions, without the set-user-id, set-group-id and sticky bits, and its owner
+ * and group where the system allows it.
  */
 #ifndef GC_CORE_OUTPUT_FILE_H
 #define GC_CORE_OUTPUT_FILE_H
@@ -16,35 +17,37 @@
 
 #include <stddef.h>
 
-typedef enum gc_output_name {
-    GC_OUTPUT_GIVEN = 0, /* by the user */
-    GC_OUTPUT_CHOSEN     /* by the program, inside a folder that the user named */
-} gc_output_name;
+typedef enum gc_output_path_kind {
+    GC_OUTPUT_USER_PATH = 0, /* the user gave the path */
+    GC_OUTPUT_PROGRAM_PATH   /* the program chose the path, inside a folder that the user gave */
+} gc_output_path_kind;
 
 typedef struct gc_output_file gc_output_file;
 
-/* Begins a file. A named pipe or a device is opened for writing as it is; a named pipe without a reader is waited for
- * until *cancel (may be NULL). @return FILE, MEMORY, CANCELLED; the message begins with the path. */
-gpuconv_status gc_output_file_new(const char *path, gc_output_name name, const volatile int *cancel,
+/* Opens a new output file. A named pipe or a device is opened in place; for a named pipe this blocks until it has a
+ * reader or *cancel (may be NULL) is raised. The error message begins with the path. @return FILE, MEMORY, CANCELLED */
+gpuconv_status gc_output_file_new(const char *path, gc_output_path_kind kind, const volatile int *cancel,
                                   gc_output_file **file, gpuconv_error *error);
 
-/* The descriptor to write to, owned by the file; -1 once it is closed. It never blocks if it is a named pipe. */
+/* Returns the descriptor to write to, owned by the file; -1 once it is closed. A named pipe is non-blocking. */
 int gc_output_file_descriptor(const gc_output_file *file);
 
-/* Gives the file its name and closes it. @return FILE; nothing has the name then. */
+/* Closes the file and gives it the target's name. @return FILE; the target is unchanged then */
 gpuconv_status gc_output_file_commit(gc_output_file *file, gpuconv_error *error);
 
-/* Gives the file its name and hands its descriptor over, for a list that grows. FILE. */
+/* Gives the file the target's name and passes the open descriptor to the caller, who continues to write, for example a
+ * log. @return FILE */
 gpuconv_status gc_output_file_release(gc_output_file *file, int *fd, gpuconv_error *error);
 
-/* Without a commit or release before, removes what was written. */
+/* Frees the object. Without a previous commit or release, the new file is removed. */
 void gc_output_file_free(gc_output_file *file);
 
-/* Writes a whole file. FILE, MEMORY. */
-gpuconv_status gc_output_file_write(const char *path, gc_output_name name, const void *bytes, size_t count,
+/* Creates or replaces a file that contains `count` bytes. @return FILE, MEMORY */
+gpuconv_status gc_output_file_write(const char *path, gc_output_path_kind kind, const void *bytes, size_t count,
                                     gpuconv_error *error);
 
-/* Opens a regular file of a chosen name for appending, and creates it if it is missing. -1: FILE, in *error. */
+/* Opens the regular file at a path that the program chose for appending, and creates it if it does not exist.
+ * @return the descriptor, or -1 with FILE in *error */
 int gc_output_file_append(const char *path, gpuconv_error *error);
 
 #endif

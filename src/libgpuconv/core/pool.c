@@ -1,5 +1,5 @@
-/* Workers sleep on a condition between loops; inside a loop the next index is one atomic addition, so that uneven jobs
- * even out by themselves. */
+/* Workers wait on a condition variable between loops. Inside a loop each thread claims the next index with an atomic
+ * addition, which balances jobs of different length. */
 #include "pool.h"
 
 #include "cancel.h"
@@ -20,24 +20,24 @@ typedef struct worker {
 
 struct gc_pool {
     int threads;
-    const volatile int *cancel; /* of the thread that made the pool */
-    worker *workers;            /* threads - 1 of them: the caller works too */
+    const volatile int *cancel; /* the flag of the thread that created the pool */
+    worker *workers;            /* threads - 1: the caller is the remaining one */
     int started;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    /* under the lock: */
+    /* protected by `lock`: */
     uint64_t generation;
     int running;
     bool quit;
-    /* of the loop that runs: */
+    /* the current loop: */
     void (*job)(void *, int64_t, int);
     void *context;
     int64_t count;
-    int allowed; /* threads from this number on take no part */
+    int allowed; /* workers with this number or above do not take part */
     _Atomic int64_t next;
 };
 
-static void share(gc_pool *pool, int number) {
+static void run_indices(gc_pool *pool, int number) {
     for (;;) {
         int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
         if (index >= pool->count || gc_cancelled())
@@ -46,7 +46,7 @@ static void share(gc_pool *pool, int number) {
     }
 }
 
-static void *work(void *argument) {
+static void *worker_main(void *argument) {
     worker *self = argument;
     gc_pool *pool = self->pool;
     uint64_t seen = 0;
@@ -61,7 +61,7 @@ static void *work(void *argument) {
         seen = pool->generation;
         pthread_mutex_unlock(&pool->lock);
         if (self->number < pool->allowed)
-            share(pool, self->number);
+            run_indices(pool, self->number);
         pthread_mutex_lock(&pool->lock);
         if (--pool->running == 0)
             pthread_cond_signal(&pool->done);
@@ -88,7 +88,7 @@ gc_pool *gc_pool_new(int threads) {
         worker *w = &pool->workers[i - 1];
         w->pool = pool;
         w->number = i;
-        if (pthread_create(&w->thread, NULL, work, w) != 0) {
+        if (pthread_create(&w->thread, NULL, worker_main, w) != 0) {
             gc_pool_free(pool);
             return NULL;
         }
@@ -106,7 +106,7 @@ void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *, int64_t, int
     pool->count = count;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     if (pool->started == 0 || count == 1) {
-        share(pool, 0);
+        run_indices(pool, 0);
         return;
     }
     pthread_mutex_lock(&pool->lock);
@@ -114,7 +114,7 @@ void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *, int64_t, int
     pool->running = pool->started;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
-    share(pool, 0);
+    run_indices(pool, 0);
     pthread_mutex_lock(&pool->lock);
     while (pool->running > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
@@ -145,7 +145,7 @@ void gc_pool_free(gc_pool *pool) {
     free(pool);
 }
 
-int gc_processors(void) {
+int gc_processor_count(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;

@@ -1,4 +1,4 @@
-/* The processor's name, from the kernel. */
+/* The processor's name, read from /proc/cpuinfo. */
 #include "processor.h"
 
 #include <stdio.h>
@@ -19,5 +19,5 @@ void gc_processor_name(char *name, size_t size) {
         snprintf(name, size, "%s", value);
         break;
     }
-    fclose(f); /* read only: nothing can be lost */
+    fclose(f); /* opened for reading: no data can be lost */
 }

@@ -1,10 +1,10 @@
-/* What this machine's processor is called. */
+/* The name of this machine's processor. */
 #ifndef GC_CORE_PROCESSOR_H
 #define GC_CORE_PROCESSOR_H
 
 #include <stddef.h>
 
-/* As the system gives it, or "CPU". */
+/* Writes the model name of /proc/cpuinfo, or "CPU" if it is not known. At most `size` bytes. */
 void gc_processor_name(char *name, size_t size);
 
 #endif

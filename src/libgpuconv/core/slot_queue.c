@@ -1,83 +1,84 @@
-/* One lock, one condition: a slot is a chunk of thousands of frames, so contention does not matter. */
+/* One mutex and one condition variable: a slot is a chunk of thousands of frames, so contention does not matter. */
 #include "slot_queue.h"
 
-void gc_slot_queue_init(gc_slot_queue *ring, int slots) {
-    *ring = (gc_slot_queue){.slots = slots};
-    pthread_mutex_init(&ring->lock, NULL);
-    pthread_cond_init(&ring->changed, NULL);
+void gc_slot_queue_init(gc_slot_queue *queue, int slots) {
+    *queue = (gc_slot_queue){.slots = slots};
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
 }
 
-void gc_slot_queue_destroy(gc_slot_queue *ring) {
-    pthread_cond_destroy(&ring->changed);
-    pthread_mutex_destroy(&ring->lock);
+void gc_slot_queue_destroy(gc_slot_queue *queue) {
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
 }
 
-static void advance(gc_slot_queue *ring, int64_t *counter) {
-    pthread_mutex_lock(&ring->lock);
+static void increment(gc_slot_queue *queue, int64_t *counter) {
+    pthread_mutex_lock(&queue->lock);
     ++*counter;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
 }
 
-static void raise(gc_slot_queue *ring, bool *flag) {
-    pthread_mutex_lock(&ring->lock);
+static void set_flag(gc_slot_queue *queue, bool *flag) {
+    pthread_mutex_lock(&queue->lock);
     *flag = true;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
 }
 
-/* Waits until `behind` has something left of what `ahead` passed on. */
-static int follow(gc_slot_queue *ring, const int64_t *behind, const int64_t *ahead) {
-    pthread_mutex_lock(&ring->lock);
-    while (!ring->stopped && *behind == *ahead && !(ring->closed && *behind == ring->filled))
-        pthread_cond_wait(&ring->changed, &ring->lock);
-    int slot = ring->stopped       ? GC_SLOT_QUEUE_STOPPED
+/* Blocks until the earlier stage's counter `ahead` exceeds `behind`, the counter of the calling stage. Returns the next
+ * slot of the calling stage, STOPPED or END. */
+static int wait_for_slot(gc_slot_queue *queue, const int64_t *behind, const int64_t *ahead) {
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->stopped && *behind == *ahead && !(queue->closed && *behind == queue->filled))
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    int slot = queue->stopped      ? GC_SLOT_QUEUE_STOPPED
                : *behind == *ahead ? GC_SLOT_QUEUE_END
-                                   : (int)(*behind % ring->slots);
-    pthread_mutex_unlock(&ring->lock);
+                                   : (int)(*behind % queue->slots);
+    pthread_mutex_unlock(&queue->lock);
     return slot;
 }
 
-int gc_slot_queue_acquire(gc_slot_queue *ring) {
-    pthread_mutex_lock(&ring->lock);
-    while (!ring->stopped && ring->filled - ring->released >= ring->slots)
-        pthread_cond_wait(&ring->changed, &ring->lock);
-    int slot = ring->stopped ? GC_SLOT_QUEUE_STOPPED : (int)(ring->filled % ring->slots);
-    pthread_mutex_unlock(&ring->lock);
+int gc_slot_queue_acquire(gc_slot_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->stopped && queue->filled - queue->released >= queue->slots)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    int slot = queue->stopped ? GC_SLOT_QUEUE_STOPPED : (int)(queue->filled % queue->slots);
+    pthread_mutex_unlock(&queue->lock);
     return slot;
 }
 
-void gc_slot_queue_fill(gc_slot_queue *ring) {
-    advance(ring, &ring->filled);
+void gc_slot_queue_fill(gc_slot_queue *queue) {
+    increment(queue, &queue->filled);
 }
 
-int gc_slot_queue_take(gc_slot_queue *ring) {
-    return follow(ring, &ring->finished, &ring->filled);
+int gc_slot_queue_take(gc_slot_queue *queue) {
+    return wait_for_slot(queue, &queue->finished, &queue->filled);
 }
 
-void gc_slot_queue_finish(gc_slot_queue *ring) {
-    advance(ring, &ring->finished);
+void gc_slot_queue_finish(gc_slot_queue *queue) {
+    increment(queue, &queue->finished);
 }
 
-int gc_slot_queue_wait(gc_slot_queue *ring) {
-    return follow(ring, &ring->released, &ring->finished);
+int gc_slot_queue_wait(gc_slot_queue *queue) {
+    return wait_for_slot(queue, &queue->released, &queue->finished);
 }
 
-void gc_slot_queue_release(gc_slot_queue *ring) {
-    advance(ring, &ring->released);
+void gc_slot_queue_release(gc_slot_queue *queue) {
+    increment(queue, &queue->released);
 }
 
-void gc_slot_queue_close(gc_slot_queue *ring) {
-    raise(ring, &ring->closed);
+void gc_slot_queue_close(gc_slot_queue *queue) {
+    set_flag(queue, &queue->closed);
 }
 
-void gc_slot_queue_stop(gc_slot_queue *ring) {
-    raise(ring, &ring->stopped);
+void gc_slot_queue_stop(gc_slot_queue *queue) {
+    set_flag(queue, &queue->stopped);
 }
 
-void gc_slot_queue_reset(gc_slot_queue *ring) {
-    pthread_mutex_lock(&ring->lock);
-    ring->filled = ring->finished = ring->released = 0;
-    ring->closed = ring->stopped = false;
-    pthread_mutex_unlock(&ring->lock);
+void gc_slot_queue_reset(gc_slot_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    queue->filled = queue->finished = queue->released = 0;
+    queue->closed = queue->stopped = false;
+    pthread_mutex_unlock(&queue->lock);
 }

@@ -1,10 +1,12 @@
-/* Subnormal numbers cost a hundred cycles each in the decay of a reverberation and lie far below anything audible. */
+/* Switching off subnormal numbers: each operation on them costs about a hundred cycles, they occur in the decay of a
+ * reverberation, and they are far below audibility. */
 #ifndef GC_CORE_SUBNORMAL_H
 #define GC_CORE_SUBNORMAL_H
 
 #include <stdint.h>
 
-/* From now on this thread treats subnormal operands and results as zero. For threads of our own. */
+/* Makes the calling thread treat subnormal operands and results as zero (FTZ and DAZ). For the library's own threads.
+ */
 static inline void gc_flush_subnormals(void) {
 #if defined(__x86_64__)
     __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
@@ -15,8 +17,8 @@ static inline void gc_flush_subnormals(void) {
 #endif
 }
 
-/* For a caller's thread: switches them off and gives what gc_restore_subnormals puts back. */
-static inline uint64_t gc_hold_subnormals(void) {
+/* Does the same on a thread of the caller. @return the previous mode, for gc_restore_subnormals */
+static inline uint64_t gc_save_and_flush_subnormals(void) {
     uint64_t before = 0;
 #if defined(__x86_64__)
     before = __builtin_ia32_stmxcsr();

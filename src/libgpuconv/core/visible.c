@@ -1,4 +1,4 @@
-/* Visible text: characters are read one at a time, and each is copied or replaced by an escape. */
+/* Decodes UTF-8 one character at a time and copies each character or writes its escape. */
 #include "visible.h"
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 enum { UNIT = 8, STACK = 2048 };
 
 /* Decodes one character of UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF).
- * @return its bytes, or 0 if `s` does not begin with a valid character */
+ * @return the character's length in bytes, or 0 if `s` does not begin with a valid character */
 static size_t decode(const unsigned char *s, uint32_t *code) {
     if (s[0] < 0x80) {
         *code = s[0];
@@ -21,7 +21,7 @@ static size_t decode(const unsigned char *s, uint32_t *code) {
         return 0;
     uint32_t value = s[0] & (0x7fu >> length);
     for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80) /* also the zero byte at the end of the text */
+        if ((s[i] & 0xc0) != 0x80) /* the terminating zero byte ends here too */
             return 0;
         value = value << 6 | (s[i] & 0x3fu);
     }
@@ -34,9 +34,9 @@ static int is_hidden(uint32_t code) {
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || (code & 0xfffe) == 0xfffe;
 }
 
-/* Writes the first character of `s` or its escape to `unit`, with a zero byte.
- * @param taken  bytes of `s` that it stands for
- * @return       bytes of `unit` */
+/* Writes the first character of `s` or its escape to `unit`, with a terminating zero byte.
+ * @param taken  receives the bytes of `s` that were decoded
+ * @return       the length of `unit` in bytes */
 static size_t next_unit(const char *s, char unit[UNIT + 4], size_t *taken) {
     uint32_t code;
     *taken = decode((const unsigned char *)s, &code);
@@ -75,7 +75,7 @@ char *gc_visible(char *to, size_t room, const char *from) {
     size_t head = most / 3, tail = most > head + 3 ? most - head - 3 : 0;
     for (; *from; from += taken) {
         size_t length = next_unit(from, unit, &taken);
-        /* The first units that fit into the head, the last ones that fit into the tail. */
+        /* Keeps the first units that fit into the head and the last ones that fit into the tail. */
         int in_head = !cut && passed + length <= head, in_tail = all - passed <= tail;
         if (whole || in_head || in_tail) {
             memcpy(to + used, unit, length);
@@ -98,7 +98,7 @@ void gc_visible_print(char *to, size_t room, const char *format, va_list args) {
     va_copy(again, args);
     int length = vsnprintf(small, sizeof small, format, args);
     if (length >= STACK) {
-        /* Paths can be any length, and what is wrong with one comes last. Without memory the end is lost. */
+        /* Paths have no length limit and the reason follows them. If this allocation fails, the end is lost. */
         char *large = malloc((size_t)length + 1);
         if (large && vsnprintf(large, (size_t)length + 1, format, again) >= 0)
             text = large;

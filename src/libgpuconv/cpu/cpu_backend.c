@@ -263,7 +263,7 @@ static const char *failure(const gc_stream *s) {
 
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     (void)error;
-    *device = (gc_device){.threads = config->threads ? config->threads : gc_processors()};
+    *device = (gc_device){.threads = config->threads ? config->threads : gc_processor_count()};
     gc_processor_name(device->name, sizeof device->name);
     return GPUCONV_OK;
 }

@@ -25,8 +25,8 @@ typedef struct transform {
 struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;                 /* of the file at hand */
-    transform size[GC_FFT_MOST_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
+    gc_schedule schedule;                /* of the file at hand */
+    transform size[GC_FFT_MAX_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
     int64_t padded;
     float *pad; /* a signal with silence around it */
 };
@@ -39,7 +39,7 @@ static int devices(gpuconv_error *error) {
 static void free_lane(gc_batch_slot *l) {
     if (!l)
         return;
-    for (int i = 0; i <= GC_FFT_MOST_LOG2; i++) {
+    for (int i = 0; i <= GC_FFT_MAX_LOG2; i++) {
         gc_fft_free(l->size[i].fft);
         free(l->size[i].block);
         free(l->size[i].response);
@@ -158,9 +158,9 @@ static bool overlap_save(gc_batch_slot *l, const gc_batch_item *item) {
             piece(x, item->frames, at, points, t->block);
         gc_fft_forward(t->fft, inside ? x + at : t->block, t->work);
         if (n + s->hop <= total) {
-            gc_fft_backward(t->fft, factor, by, 1, t->work, y + n, before);
+            gc_fft_inverse(t->fft, factor, by, 1, t->work, y + n, before);
         } else {
-            gc_fft_backward(t->fft, factor, by, 1, t->work, t->block, before);
+            gc_fft_inverse(t->fft, factor, by, 1, t->work, t->block, before);
             memcpy(y + n, t->block, (size_t)(total - n) * sizeof *y);
         }
     }

@@ -36,7 +36,7 @@ static double level(const bench *b, int64_t points) {
         double begin = gc_now();
         for (int64_t i = 0; i < times; i++) {
             gc_fft_forward(fft, b->signal, b->x);
-            gc_fft_backward(fft, &x, &h, 1, b->y, b->signal, points / 2);
+            gc_fft_inverse(fft, &x, &h, 1, b->y, b->signal, points / 2);
         }
         best = fmin(best, (gc_now() - begin) / (double)times);
     }

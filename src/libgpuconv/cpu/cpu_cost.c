@@ -79,12 +79,12 @@ static double memory_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t chun
     return 4 * (spectra + moving + block / 2 + ir->inputs * (double)gc_schedule_history(s));
 }
 
-/* The size after n, 0 being before the first, and its schedule; 0: there are no more. gc_fft_backward gives whole
+/* The size after n, 0 being before the first, and its schedule; 0: there are no more. gc_fft_inverse gives whole
  * vectors, hence the hops that count. */
 static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, gc_schedule *s) {
     if (algorithm == GPUCONV_ALGORITHM_DIRECT)
         return n == 0 && gc_schedule_make(algorithm, taps, 1, s) ? 1 : 0;
-    for (n = n ? 2 * n : GC_FFT_LEAST; n <= INT64_C(1) << 24; n *= 2)
+    for (n = n ? 2 * n : GC_FFT_MIN_POINTS; n <= INT64_C(1) << 24; n *= 2)
         if (gc_schedule_make(algorithm, taps, n, s) && s->hop % 32 == 0)
             return n;
     return 0;

@@ -53,7 +53,7 @@ static double quickest(gc_pool *pool, void (*job)(void *, int64_t, int), load *l
 
 gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *c, gpuconv_error *error) {
     const int64_t bytes = INT64_C(1) << 28;
-    int threads = config->threads ? config->threads : gc_processors();
+    int threads = config->threads ? config->threads : gc_processor_count();
     load l = {.simd = gc_simd_best(), .share = bytes / threads / 64 * 64};
     l.from = gc_calloc(bytes, 1);
     l.to = gc_calloc(bytes, 1);
@@ -76,7 +76,7 @@ gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *c,
 
 gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                            gpuconv_error *error) {
-    int threads = config->threads ? config->threads : gc_processors();
+    int threads = config->threads ? config->threads : gc_processor_count();
     load l = {.share = gc_round_up(bytes, threads) / threads};
     l.from = gc_calloc(l.share, threads);
     l.to = gc_calloc(l.share, threads);

@@ -156,7 +156,7 @@ static void job(void *context, int64_t index, int worker) {
         float *y = c->out[l->output[o]] + first;
         int64_t count = factors(c, l, l->output[o], scratch, x, h);
         if (count)
-            gc_fft_backward(c->fft, x, h, count, sum, y, before);
+            gc_fft_inverse(c->fft, x, h, count, sum, y, before);
         else
             memset(y, 0, (size_t)c->hop * sizeof *y);
     }

@@ -137,8 +137,8 @@ static void backward(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
     int output = (int)(index / c->active);
     int64_t t = index % c->active;
-    gc_fft_backward(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride, c->out[output] + t * c->hop,
-                    c->hop);
+    gc_fft_inverse(c->fft, NULL, NULL, 0, c->sums + (output * c->blocks + t) * c->stride, c->out[output] + t * c->hop,
+                   c->hop);
 }
 
 static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {

@@ -1,4 +1,4 @@
-/* Bands of a spectrum. */
+/* Logarithmic frequency bands of a power spectrum. */
 #include "bands.h"
 
 #include "libgpuconv/core/memory.h"
@@ -6,9 +6,9 @@
 #include <math.h>
 
 int64_t gc_bands_points(int64_t frames, double rate) {
-    /* A band is at least 5 % wide, so 1 Hz at 20 Hz; more than 2^19 points would show nothing more. */
-    double wanted = fmin(fmax(rate, 16384), 0x1p19);
-    return gc_power_of_two(gc_max(frames, (int64_t)wanted));
+    /* The plots' bands are at least 5 % wide, which is 1 Hz at 20 Hz; more than 2^19 points show no more detail. */
+    double points = fmin(fmax(rate, 16384), 0x1p19);
+    return gc_power_of_two(gc_max(frames, (int64_t)points));
 }
 
 double gc_bands_lowest(double rate) {
@@ -16,10 +16,10 @@ double gc_bands_lowest(double rate) {
 }
 
 void gc_bands(const double *power, int64_t points, double rate, int bands, double *hz, double *level) {
-    double lowest = gc_bands_lowest(rate), whole = rate / 2 / lowest, bin = rate / (double)points;
+    double lowest = gc_bands_lowest(rate), ratio = rate / 2 / lowest, bin = rate / (double)points;
     int64_t k = (int64_t)ceil(lowest / bin);
     for (int b = 0; b < bands; b++) {
-        double from = lowest * pow(whole, (double)b / bands), to = lowest * pow(whole, (b + 1.0) / bands), sum = 0;
+        double from = lowest * pow(ratio, (double)b / bands), to = lowest * pow(ratio, (b + 1.0) / bands), sum = 0;
         int64_t count = 0;
         for (; k < points / 2 && (double)k * bin < to; k++, count++)
             sum += power[k];

@@ -1,20 +1,20 @@
-/* Spectra in bands of equal width on a logarithmic axis, for drawings. */
+/* Averages a power spectrum in bands of equal width on a logarithmic frequency axis, for plots. */
 #ifndef GC_DSP_BANDS_H
 #define GC_DSP_BANDS_H
 
 #include <stdint.h>
 
-/* Returns the points of a transform whose bins are narrower than the lowest of such bands, at least `frames`. */
+/* Returns the FFT length, a power of two >= `frames`, at which a bin is narrower than the lowest band. */
 int64_t gc_bands_points(int64_t frames, double rate);
 
-/* The lowest frequency drawn: 20 Hz, or less at rates below 400 Hz. */
+/* Returns the lowest frequency of the plot in Hz: 20, or rate / 20 at rates below 400 Hz. */
 double gc_bands_lowest(double rate);
 
-/* Divides the frequencies from gc_bands_lowest to half of the rate into `bands` bands with a constant ratio.
+/* Divides the frequencies from gc_bands_lowest to half the rate into `bands` bands with a constant frequency ratio.
  * @param power  points / 2 bins of a power spectrum
- * @param hz     gets the middle of each band
- * @param level  gets the mean power of a band's bins in dB; NaN for a band without a bin or without power, so that a
- * line passes straight over it instead of in stairs */
+ * @param hz     gets the geometric centre of each band
+ * @param level  gets the mean power of each band's bins in dB; NaN for a band without bins or without power, which a
+ * plot skips: the line connects its neighbours */
 void gc_bands(const double *power, int64_t points, double rate, int bands, double *hz, double *level);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * Direct convolution; compiled once for each instruction set, with GC_SIMD naming it.
+ * Direct convolution; compiled once for each instruction set, with GC_SIMD as the name of its table.
  *
- * Taps are sorted by phase: with LANES = 4, phase 1 is h[1], h[5], h[9] ... Of one phase, every load from the input
- * serves all its taps, because they reach outputs that are whole vectors apart:
+ * The taps are grouped by phase: with LANES = 4, phase 1 is h[1], h[5], h[9] ... One load from the input serves all
+ * taps of a phase, because they contribute to outputs that are whole vectors stream_stride:
  *
  *      y_(j+k) += h[p + k LANES] x_(j, p),       x_(j, p) = the vector at x[j LANES - p]
  *
- * A pass holds `depth` taps of each of `phases` phases in registers. A running sum is loaded `depth` vectors ahead,
- * gathers a product of each phase a step, and is stored. As many streams, stretches of outputs one behind the other,
- * are worked on at a time as it takes to hide the latency of the multiply-add behind others. So a step of a stream is
- * depth x phases multiply-adds for one unaligned load a phase and one load and store of the output. No tap beyond the
- * response is met and no sample outside of what the outputs need is read.
+ * A pass holds `depth` taps of each of `phases` phases in registers. A sum is loaded depth - 1 vectors ahead, gets
+ * `depth` products of each phase in as many steps, and is stored. The outputs are divided into `streams` consecutive
+ * streams, which are computed in turn so that their independent multiply-adds hide each other's latency. A step of a
+ * stream is depth x phases multiply-adds for one unaligned load per phase and one load and store of the output. No tap
+ * beyond the response and no input sample that the outputs do not need is read.
  */
 #include "simd.h"
 
@@ -20,127 +20,149 @@
 
 #include <stdbool.h>
 
-enum { PHASES = 8, STREAMS = 4, SPAN = 192 * LANES, TAPS = 256, MANY = 16 };
+enum {
+    MAX_PHASES = 8,
+    MAX_STREAMS = 4,
+    SPAN = 192 * LANES,   /* outputs that are computed together */
+    BLOCK_TAPS = 256,     /* taps whose products are summed in floats */
+    MAX_FLOAT_BLOCKS = 16 /* with more blocks than this, the blocks are summed in doubles */
+};
 
 #if defined(__AVX512F__) || defined(__aarch64__)
-enum { DEPTH = 8 }; /* of 32 registers */
+enum { MAX_DEPTH = 8 }; /* 32 registers */
 #else
-enum { DEPTH = 4 }; /* of 16 */
+enum { MAX_DEPTH = 4 }; /* 16 registers */
 #endif
 
 typedef double wide __attribute__((vector_size(LANES * 8)));
 
 _Static_assert(GC_DIRECT_SPAN % SPAN == 0, "see simd.h");
 
-/* `depth` steps of every stream from vector j on. Output j + u + k runs in sum[.][(u + k) % depth]. In a stream's last
- * steps, sums that reach beyond its end begin with nothing. */
-EXPANDED void steps(const float *x, const float *from, float *y, int64_t apart, int64_t j, const float *ahead,
-                    vec tap[PHASES][DEPTH], vec sum[STREAMS][DEPTH], int depth, int phases, int streams, bool last) {
+/* A part of the convolution: y = addend + the products of x with the taps at h, for `count` vectors of outputs. */
+typedef struct segment {
+    const float *x, *h, *addend;
+    float *y;
+    int64_t count;
+    const float *prefetch; /* data of the next segment, which is prefetched into the second-level cache */
+} segment;
+
+/* How a pass uses the registers; always constants, so that its loops can be unrolled. */
+typedef struct pass_shape {
+    int depth, phases, streams;
+} pass_shape;
+
+/* Computes `depth` steps of every stream from vector j on. The sum of output j + u + k is in sum[.][(u + k) % depth].
+ * In the `last` steps of a stream, sums that belong to the next stream begin with zero. */
+ALWAYS_INLINE void steps(segment g, pass_shape shape, int64_t j, vec tap[MAX_PHASES][MAX_DEPTH],
+                         vec sum[MAX_STREAMS][MAX_DEPTH], bool last) {
+    const int depth = shape.depth, phases = shape.phases, streams = shape.streams;
+    const int64_t stream_stride = g.count * LANES;
 #pragma GCC unroll 8
     for (int u = 0; u < depth; u++) {
 #pragma GCC unroll 8
         for (int s = 0; s < streams; s++)
             sum[s][(u + depth - 1) % depth] =
-                last && u > 0 ? (vec){0} : load(from + s * apart + (j + u + depth - 1) * LANES);
+                last && u > 0 ? (vec){0} : load(g.addend + s * stream_stride + (j + u + depth - 1) * LANES);
 #pragma GCC unroll 8
         for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8
             for (int s = 0; s < streams; s++) {
-                vec v = load(x + s * apart + (j + u) * LANES - p);
+                vec v = load(g.x + s * stream_stride + (j + u) * LANES - p);
 #pragma GCC unroll 8
                 for (int k = 0; k < depth; k++)
                     sum[s][(u + k) % depth] += tap[p][k] * v;
             }
 #pragma GCC unroll 8
         for (int s = 0; s < streams; s++) {
-            store(y + s * apart + (j + u) * LANES, sum[s][u]);
-            __builtin_prefetch(ahead + s * apart + (j + u) * LANES, 1, 2);
+            store(g.y + s * stream_stride + (j + u) * LANES, sum[s][u]);
+            __builtin_prefetch(g.prefetch + s * stream_stride + (j + u) * LANES, 1, 2);
         }
     }
 }
 
-/* y_j = from_j + the products of `depth` taps of each of `phases` phases, for `streams` times `count` vectors, at least
- * `depth` of them if there are several streams. What is worked on next lies at `ahead` and is called into the
- * second-level cache meanwhile: this stretch fills the first. */
-EXPANDED void pass(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
-                   int depth, int phases, int streams) {
-    const int64_t apart = count * LANES;
-    vec tap[PHASES][DEPTH], sum[STREAMS][DEPTH];
+/* Computes `depth` taps of each of `phases` phases for a segment of `streams` times g.count vectors; if there are
+ * several streams, g.count >= depth. The prefetch goes to the second-level cache: this segment fills the first. */
+ALWAYS_INLINE void pass(segment g, pass_shape shape) {
+    const int depth = shape.depth, phases = shape.phases, streams = shape.streams;
+    const int64_t count = g.count, stream_stride = count * LANES;
+    vec tap[MAX_PHASES][MAX_DEPTH], sum[MAX_STREAMS][MAX_DEPTH];
     int64_t j = 0;
 #pragma GCC unroll 8
     for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8
         for (int k = 0; k < depth; k++)
-            tap[p][k] = broadcast(h[p + k * LANES]);
+            tap[p][k] = broadcast(g.h[p + k * LANES]);
 #pragma GCC unroll 8
     for (int s = 0; s < streams; s++) {
 #pragma GCC unroll 8
         for (int k = 0; k < depth - 1; k++)
-            sum[s][k] = k < count ? load(from + s * apart + k * LANES) : (vec){0};
+            sum[s][k] = k < count ? load(g.addend + s * stream_stride + k * LANES) : (vec){0};
     }
-    /* What lies before all streams and reaches into the first. */
+    /* The input before the segment contributes to the first outputs of the first stream. */
 #pragma GCC unroll 8
     for (int p = 0; p < phases; p++)
 #pragma GCC unroll 8
         for (int before = 1; before < depth; before++) {
-            vec v = load(x - before * LANES - p);
+            vec v = load(g.x - before * LANES - p);
 #pragma GCC unroll 8
             for (int k = 0; k < depth - before; k++)
                 sum[0][k] += tap[p][before + k] * v;
         }
     for (; j + 2 * depth - 1 <= count; j += depth)
-        steps(x, from, y, apart, j, ahead, tap, sum, depth, phases, streams, false);
+        steps(g, shape, j, tap, sum, false);
     if (j + depth == count) {
-        steps(x, from, y, apart, j, ahead, tap, sum, depth, phases, streams, true);
+        steps(g, shape, j, tap, sum, true);
         j = count;
     }
-    /* Where that does not come out even, moving up. */
+    /* The remaining steps, one at a time: the sums move up by one register per step. */
     for (; j < count; j++) {
 #pragma GCC unroll 8
         for (int s = 0; s < streams; s++) {
-            sum[s][depth - 1] = j + depth - 1 < count ? load(from + s * apart + (j + depth - 1) * LANES) : (vec){0};
+            sum[s][depth - 1] =
+                j + depth - 1 < count ? load(g.addend + s * stream_stride + (j + depth - 1) * LANES) : (vec){0};
 #pragma GCC unroll 8
             for (int p = 0; p < phases; p++) {
-                vec v = load(x + s * apart + j * LANES - p);
+                vec v = load(g.x + s * stream_stride + j * LANES - p);
 #pragma GCC unroll 8
                 for (int k = 0; k < depth; k++)
                     sum[s][k] += tap[p][k] * v;
             }
-            store(y + s * apart + j * LANES, sum[s][0]);
+            store(g.y + s * stream_stride + j * LANES, sum[s][0]);
 #pragma GCC unroll 8
             for (int k = 0; k + 1 < depth; k++)
                 sum[s][k] = sum[s][k + 1];
         }
     }
-    /* What a stream has to say of the next one's first outputs. */
+    /* Adds the sums that each stream holds for the first outputs of the next stream. */
 #pragma GCC unroll 8
     for (int s = 0; s + 1 < streams; s++)
 #pragma GCC unroll 8
         for (int k = 0; k < depth - 1; k++) {
-            float *to = y + (s + 1) * apart + k * LANES;
+            float *to = g.y + (s + 1) * stream_stride + k * LANES;
             store(to, load(to) + sum[s][k]);
         }
 }
 
-/* One pass over all of y, and another over what the streams leave. */
-EXPANDED void passes(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
-                     int depth, int phases, int streams) {
-    const int64_t each = count >= depth * streams ? count / streams : 0, done = each * streams;
-    if (each > 0)
-        pass(x, h, from, y, each, ahead, depth, phases, streams);
-    if (done < count)
-        pass(x + done * LANES, h, from + done * LANES, y + done * LANES, count - done, ahead + done * LANES, depth,
-             phases, 1);
+/* Computes all outputs of a segment: those that divide evenly into streams, then the rest in one stream. */
+ALWAYS_INLINE void all_streams(segment g, pass_shape shape) {
+    const int64_t per_stream = g.count >= shape.depth * shape.streams ? g.count / shape.streams : 0;
+    const int64_t done = per_stream * shape.streams, at = done * LANES;
+    if (per_stream > 0)
+        pass((segment){g.x, g.h, g.addend, g.y, per_stream, g.prefetch}, shape);
+    if (done < g.count)
+        pass((segment){g.x + at, g.h, g.addend + at, g.y + at, g.count - done, g.prefetch + at},
+             (pass_shape){shape.depth, shape.phases, 1});
 }
 
-/* As many of up to `most` phases as registers hold, in one pass; how many they were. */
-static int some_phases(const float *x, const float *h, const float *from, float *y, int64_t count, const float *ahead,
-                       int depth, int most) {
+/* Computes as many phases of `depth` taps as the registers hold, up to max_phases, in one pass. Returns their number.
+ */
+static int some_phases(const segment *s, int depth, int max_phases) {
+    const segment g = *s;
 #define AT_DEPTH(depth, phases, streams)                                                                               \
     case depth:                                                                                                        \
-        if (most >= (phases))                                                                                          \
-            return passes(x, h, from, y, count, ahead, depth, phases, streams), phases;                                \
-        return passes(x, h, from, y, count, ahead, depth, 1, streams), 1;
+        if (max_phases >= (phases))                                                                                    \
+            return all_streams(g, (pass_shape){depth, phases, streams}), phases;                                       \
+        return all_streams(g, (pass_shape){depth, 1, streams}), 1;
     switch (depth) {
 #if defined(__AVX512F__) || defined(__aarch64__)
         AT_DEPTH(1, 8, 4)
@@ -163,32 +185,35 @@ static int some_phases(const float *x, const float *h, const float *from, float 
 #undef AT_DEPTH
 }
 
-/* y_j = the products of all taps, in floats, and if `add` what y_j was. The first pass calls for the next stretch's
- * input, the second for the outputs to be. */
-static void products(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
-    static const float nothing[SPAN] __attribute__((aligned(64)));
-    const float *ahead = x + count * LANES, *from = add ? y : nothing;
-    for (int64_t first = 0; first < taps; first += DEPTH * LANES) {
-        int64_t here = gc_min(taps - first, DEPTH * LANES);
-        for (int p = 0; p < LANES && p < here;) {
-            int depth = (int)((here - p + LANES - 1) / LANES);
-            int alike = here % LANES > p ? (int)(here % LANES) - p : LANES - p; /* phases of that many taps */
-            p += some_phases(x - first - p, h + first + p, from, y, count, ahead, depth, alike);
-            ahead = y + count * LANES;
-            from = y;
+/* Computes y = the sum of the products of all taps in floats; with `add`, adds it to y. The first pass prefetches the
+ * input of the next segment, the others its outputs. */
+static void convolve_floats(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
+    static const float zeros[SPAN] __attribute__((aligned(64)));
+    segment g = {.addend = add ? y : zeros, .y = y, .count = count, .prefetch = x + count * LANES};
+    for (int64_t first = 0; first < taps; first += MAX_DEPTH * LANES) {
+        int64_t group = gc_min(taps - first, MAX_DEPTH * LANES);
+        for (int p = 0; p < LANES && p < group;) {
+            int depth = (int)((group - p + LANES - 1) / LANES);
+            int same_depth = group % LANES > p ? (int)(group % LANES) - p : LANES - p; /* phases with `depth` taps */
+            g.x = x - first - p;
+            g.h = h + first + p;
+            p += some_phases(&g, depth, same_depth);
+            g.prefetch = y + count * LANES;
+            g.addend = y;
         }
     }
 }
 
-/* Sums of a few hundred products are good to 128 dB in floats, and so are a few of those sums. Many are kept in
- * doubles, so that the error does not grow with the response. */
-static void stretch(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
+/* Convolves up to SPAN outputs. Float sums of a few hundred products have an error of -128 dB, and so have sums of a
+ * few such blocks. More blocks are summed in doubles, so that the error does not grow with the length of the response.
+ */
+static void convolve_span(const float *x, const float *h, int64_t taps, float *y, int64_t count, bool add) {
     float sum[SPAN] __attribute__((aligned(64)));
     wide total[SPAN / LANES];
-    if (taps <= MANY * TAPS) {
-        products(x, h, gc_min(taps, TAPS), y, count, add);
-        for (int64_t k = TAPS; k < taps; k += TAPS) {
-            products(x - k, h + k, gc_min(TAPS, taps - k), sum, count, false);
+    if (taps <= MAX_FLOAT_BLOCKS * BLOCK_TAPS) {
+        convolve_floats(x, h, gc_min(taps, BLOCK_TAPS), y, count, add);
+        for (int64_t k = BLOCK_TAPS; k < taps; k += BLOCK_TAPS) {
+            convolve_floats(x - k, h + k, gc_min(BLOCK_TAPS, taps - k), sum, count, false);
             for (int64_t j = 0; j < count; j++)
                 store(y + j * LANES, load(y + j * LANES) + load(sum + j * LANES));
         }
@@ -196,8 +221,8 @@ static void stretch(const float *x, const float *h, int64_t taps, float *y, int6
     }
     for (int64_t j = 0; j < count; j++)
         total[j] = add ? __builtin_convertvector(load(y + j * LANES), wide) : (wide){0};
-    for (int64_t k = 0; k < taps; k += TAPS) {
-        products(x - k, h + k, gc_min(TAPS, taps - k), sum, count, false);
+    for (int64_t k = 0; k < taps; k += BLOCK_TAPS) {
+        convolve_floats(x - k, h + k, gc_min(BLOCK_TAPS, taps - k), sum, count, false);
         for (int64_t j = 0; j < count; j++)
             total[j] += __builtin_convertvector(load(sum + j * LANES), wide);
     }
@@ -208,8 +233,8 @@ static void stretch(const float *x, const float *h, int64_t taps, float *y, int6
 static void direct(const float *x, const float *h, int64_t taps, float *y, int64_t n, int add) {
     int64_t i = 0;
     for (int64_t count; (count = gc_min(SPAN, n - i) / LANES) > 0; i += count * LANES)
-        stretch(x + i, h, taps, y + i, count, add);
-    for (; i < n; i++) { /* fewer than a vector */
+        convolve_span(x + i, h, taps, y + i, count, add);
+    for (; i < n; i++) { /* fewer outputs than a vector */
         double total = 0;
         for (int64_t k = 0; k < taps; k++)
             total += (double)h[k] * (double)x[i - k];
@@ -217,8 +242,9 @@ static void direct(const float *x, const float *h, int64_t taps, float *y, int64
     }
 }
 
+/* Executes independent chains of multiply-adds; see simd.h. */
 static float multiply_add_loop(int64_t rounds, double *operations) {
-    enum { SUMS = 12 };
+    enum { SUMS = 12 }; /* chains in flight */
     vec sum[SUMS], a = broadcast(0.999f), b = broadcast(0.001f);
     for (int i = 0; i < SUMS; i++)
         sum[i] = broadcast((float)i);

@@ -1,16 +1,17 @@
-/* Triangular noise before rounding makes the error's mean and power independent of the signal. */
+/* Triangular dither before rounding: mean and power of the quantisation error become independent of the signal. */
 #include "dither.h"
 
 #include "simd.h"
 
 #include <math.h>
 
-gc_dither gc_dither_begin(gc_pcm format, bool noise) {
-    return (gc_dither){.format = format, .noise = noise && format.container != GC_F32, .state = 1};
+gc_dither gc_dither_begin(gc_pcm format, bool enabled) {
+    return (gc_dither){.format = format, .enabled = enabled && format.container != GC_F32, .state = 1};
 }
 
-/* splitmix64 (Steele, Lea & Flood, OOPSLA 2014), whose halves are two even numbers of 0 .. 1 */
-static float triangle(uint64_t *state) {
+/* Returns the difference of two uniform numbers in [0, 1]: the halves of one number of splitmix64 (Steele, Lea & Flood,
+ * OOPSLA 2014). */
+static float triangular_noise(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -20,7 +21,7 @@ static float triangle(uint64_t *state) {
 
 void gc_dither_pack(gc_dither *d, float *samples, int64_t n, void *raw, gc_pcm_overs *overs) {
     float step = ldexpf(1.0f, 1 - d->format.bits);
-    for (int64_t i = 0; d->noise && i < n; i++)
-        samples[i] += step * triangle(&d->state);
+    for (int64_t i = 0; d->enabled && i < n; i++)
+        samples[i] += step * triangular_noise(&d->state);
     gc_pcm_pack(gc_simd_best(), d->format, (const float *const *)&samples, 0, 1, n, raw, overs);
 }

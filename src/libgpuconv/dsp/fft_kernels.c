@@ -1,62 +1,64 @@
 /*
- * The transform's loops, compiled once for each instruction set with GC_FFT_SET naming them.
+ * The loops of the FFT, compiled once for each instruction set; GC_FFT_SET is the name of their table.
  *
- * A spectrum in the making is a row of pairs, a vector of real parts beside a vector of imaginary ones. A pass takes
- * GC_FFT_RADIX_LEVELS levels of the tree in registers; passes go down depth first, so that all below a part that fits a
- * cache happens in that cache. At the bottom stands a tile of LANES pairs: half of its levels run across the pairs,
- * then the tile is transposed and the other half run across the pairs again. Nobody transposes it back but the way
- * back.
+ * The data is an array of pairs: a vector of real parts followed by a vector of imaginary parts. A pass computes
+ * GC_FFT_RADIX_LEVELS levels of the tree (fft_kernels.h) in registers. The passes recurse depth first, so that once a
+ * subtree fits into a cache, all its levels are computed in that cache. The leaves are tiles of LANES pairs: half of a
+ * tile's levels combine whole pairs, then the tile is transposed and the other half combine whole pairs again. The
+ * forward transform leaves the tiles transposed; only the inverse transform transposes them back.
  *
  *      signal halves -> first pass -> ... -> tiles -> | spectrum | -> products -> tiles -> ... -> last pass -> halves
  *
- * Powers of two apart, the streams of a pass would all fall into one set of the cache: an empty pair after each CHUNK
- * spreads them. Passes over whole chunks run over the gaps too, which hold zeros and keep them.
+ * The streams of a pass lie a power of two apart and would share one cache set: a gap of one pair after each CHUNK
+ * pairs prevents that. Passes over whole chunks also process the gaps, whose zeros stay zeros.
  */
 #include "fft_kernels.h"
 #include "vector.h"
 
 enum { PAIR = 2 * LANES, TILE = LANES * PAIR, RADIX = 1 << GC_FFT_RADIX_LEVELS, CHUNK = LANES * RADIX };
-enum { REGISTERS = 16 }; /* of complex numbers, the most that any step holds */
+enum { REGISTERS = 16 }; /* complex vectors: the largest number that a step needs */
 enum { TILE_LEVELS = LANES == 16 ? 4 : LANES == 8 ? 3 : 2, TILE_TWIDDLES = LANES / 2 * PAIR };
 
 typedef struct complex_vec {
     vec re, im;
 } complex_vec;
 
-EXPANDED complex_vec load_pair(const float *p) {
+ALWAYS_INLINE complex_vec load_pair(const float *p) {
     return (complex_vec){load(p), load(p + LANES)};
 }
 
-EXPANDED void store_pair(float *p, complex_vec z) {
+ALWAYS_INLINE void store_pair(float *p, complex_vec z) {
     store(p, z.re);
     store(p + LANES, z.im);
 }
 
-/* Pairs with the gaps between them. */
-static int64_t spread(int64_t pairs) {
+/* Returns the number of pairs including the gaps between them. */
+static int64_t with_gaps(int64_t pairs) {
     return pairs + pairs / CHUNK;
 }
 
-/* Cosine and tangent of node j of level l within a pass or a tile: one for all lanes, or one each. */
-typedef struct turn {
+/* Cosine and tangent of a twiddle factor: the same in all lanes, or one per lane. */
+typedef struct twiddle_vec {
     vec c, t;
-} turn;
+} twiddle_vec;
 
-EXPANDED turn turn_of(const float *twiddles, int l, int j, int each) {
+/* Loads the twiddle factor of node j of level l within a pass or (`per_lane`) a tile. */
+ALWAYS_INLINE twiddle_vec load_twiddle(const float *twiddles, int l, int j, int per_lane) {
     int entry = l == 0 ? 0 : (1 << l) / 2 + j / 2;
-    if (each)
-        return (turn){load(twiddles + entry * PAIR), load(twiddles + entry * PAIR + LANES)};
-    return (turn){broadcast(twiddles[2 * entry]), broadcast(twiddles[2 * entry + 1])};
+    if (per_lane)
+        return (twiddle_vec){load(twiddles + entry * PAIR), load(twiddles + entry * PAIR + LANES)};
+    return (twiddle_vec){broadcast(twiddles[2 * entry]), broadcast(twiddles[2 * entry + 1])};
 }
 
-/* `levels` levels down, over 2^levels registers. Odd nodes turn by i w where their siblings turn by w. */
-EXPANDED void down(complex_vec *z, int levels, const float *twiddles, int each) {
+/* Computes `levels` levels of the forward transform on 2^levels registers. The twiddle factor of odd nodes is i w, that
+ * of their siblings w. */
+ALWAYS_INLINE void forward_levels(complex_vec *z, int levels, const float *twiddles, int per_lane) {
 #pragma GCC unroll 4
     for (int l = 0; l < levels; l++) {
         int nodes = 1 << l, half = 1 << (levels - l - 1);
 #pragma GCC unroll 16
         for (int j = 0; j < nodes; j++) {
-            turn w = turn_of(twiddles, l, j, each);
+            twiddle_vec w = load_twiddle(twiddles, l, j, per_lane);
 #pragma GCC unroll 16
             for (int p = 0; p < half; p++) {
                 complex_vec *a = &z[2 * j * half + p], *b = a + half;
@@ -77,14 +79,14 @@ EXPANDED void down(complex_vec *z, int levels, const float *twiddles, int each) 
     }
 }
 
-/* The same levels up again: A = (a + b), B = (a - b) / w, both twice too large. */
-EXPANDED void up(complex_vec *z, int levels, const float *twiddles, int each) {
+/* Computes `levels` levels of the inverse transform: A = a + b, B = (a - b) / w, which are scaled by 2 per level. */
+ALWAYS_INLINE void inverse_levels(complex_vec *z, int levels, const float *twiddles, int per_lane) {
 #pragma GCC unroll 4
     for (int l = levels - 1; l >= 0; l--) {
         int nodes = 1 << l, half = 1 << (levels - l - 1);
 #pragma GCC unroll 16
         for (int j = 0; j < nodes; j++) {
-            turn w = turn_of(twiddles, l, j, each);
+            twiddle_vec w = load_twiddle(twiddles, l, j, per_lane);
 #pragma GCC unroll 16
             for (int p = 0; p < half; p++) {
                 complex_vec *a = &z[2 * j * half + p], *b = a + half;
@@ -98,7 +100,7 @@ EXPANDED void up(complex_vec *z, int levels, const float *twiddles, int each) {
     }
 }
 
-EXPANDED void transpose_tile(complex_vec *z) {
+ALWAYS_INLINE void transpose_tile(complex_vec *z) {
     vec re[LANES], im[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++) {
@@ -112,55 +114,55 @@ EXPANDED void transpose_tile(complex_vec *z) {
         z[i] = (complex_vec){re[i], im[i]};
 }
 
-/* One pass over 2^levels streams of n pairs, `stride` floats apart, in place. */
-EXPANDED void pass(float *z, int64_t stride, int64_t n, const float *twiddles, int levels, int downward) {
+/* Computes one pass in place, over 2^levels streams of n pairs each, which begin `stride` floats apart. */
+ALWAYS_INLINE void pass(float *z, int64_t stride, int64_t n, const float *twiddles, int levels, int is_forward) {
     int streams = 1 << levels;
     for (int64_t p = 0; p < n; p++, z += PAIR) {
         complex_vec x[REGISTERS];
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
             x[q] = load_pair(z + q * stride);
-        if (downward)
-            down(x, levels, twiddles, 0);
+        if (is_forward)
+            forward_levels(x, levels, twiddles, 0);
         else
-            up(x, levels, twiddles, 0);
+            inverse_levels(x, levels, twiddles, 0);
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
             store_pair(z + q * stride, x[q]);
     }
 }
 
-/* The pass that reads the signal. */
-EXPANDED void first_pass(const float *signal, int64_t half, float *z, int64_t stride, const float *twiddles,
-                         int levels) {
+/* Computes the first pass of the forward transform, which reads the signal. */
+ALWAYS_INLINE void first_pass(const float *signal, int64_t half, float *z, int64_t stride, const float *twiddles,
+                              int levels) {
     int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
         const float *s = signal + p;
-        float *to = z + spread(p / LANES) * PAIR;
+        float *to = z + with_gaps(p / LANES) * PAIR;
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
             x[q] = (complex_vec){load(s + q * length), load(s + half + q * length)};
-        down(x, levels, twiddles, 0);
+        forward_levels(x, levels, twiddles, 0);
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
             store_pair(to + q * stride, x[q]);
     }
 }
 
-/* The pass that writes the signal, from sample `first` on. */
-EXPANDED void last_pass(const float *z, int64_t stride, const float *twiddles, float *signal, int64_t half,
-                        int64_t first, int levels) {
+/* Computes the last pass of the inverse transform, which writes the signal from sample `first` on. */
+ALWAYS_INLINE void last_pass(const float *z, int64_t stride, const float *twiddles, float *signal, int64_t half,
+                             int64_t first, int levels) {
     int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
-        const float *from = z + spread(p / LANES) * PAIR;
+        const float *from = z + with_gaps(p / LANES) * PAIR;
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
             x[q] = load_pair(from + q * stride);
-        up(x, levels, twiddles, 0);
+        inverse_levels(x, levels, twiddles, 0);
         int64_t at = p - first;
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++, at += length) {
@@ -172,30 +174,33 @@ EXPANDED void last_pass(const float *z, int64_t stride, const float *twiddles, f
     }
 }
 
-static void tile_down(float *z, const float *twiddles, const float *each) {
+/* Computes the levels of one tile of the forward transform. `twiddles` is for the levels before the transposition,
+ * `lane_twiddles` for those after it. */
+static void forward_tile(float *z, const float *twiddles, const float *lane_twiddles) {
     complex_vec x[LANES];
     pass(z, PAIR, 1, twiddles, TILE_LEVELS, 1);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         x[i] = load_pair(z + i * PAIR);
     transpose_tile(x);
-    down(x, TILE_LEVELS, each, 1);
+    forward_levels(x, TILE_LEVELS, lane_twiddles, 1);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         store_pair(z + i * PAIR, x[i]);
 }
 
-EXPANDED complex_vec product(complex_vec a, complex_vec b) {
+ALWAYS_INLINE complex_vec product(complex_vec a, complex_vec b) {
     return (complex_vec){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-EXPANDED complex_vec add_product(complex_vec sum, complex_vec a, complex_vec b) {
+ALWAYS_INLINE complex_vec add_product(complex_vec sum, complex_vec a, complex_vec b) {
     return (complex_vec){sum.re + a.re * b.re - a.im * b.im, sum.im + a.re * b.im + a.im * b.re};
 }
 
-/* One product is the common case and stays in registers; sums of several go through the tile's memory. */
-static void tile_up(float *z, const float *const *x, const float *const *h, int64_t count, int64_t at,
-                    const float *twiddles, const float *each) {
+/* Multiplies the spectra of one tile and computes its levels of the inverse transform. A single product, the common
+ * case, stays in registers; a sum of several is stored in the tile first. */
+static void inverse_tile(float *z, const float *const *x, const float *const *h, int64_t count, int64_t at,
+                         const float *twiddles, const float *lane_twiddles) {
     complex_vec y[LANES];
     z += at;
     if (count == 1) {
@@ -213,7 +218,7 @@ static void tile_up(float *z, const float *const *x, const float *const *h, int6
         for (int i = 0; i < LANES; i++)
             y[i] = load_pair(z + i * PAIR);
     }
-    up(y, TILE_LEVELS, each, 1);
+    inverse_levels(y, TILE_LEVELS, lane_twiddles, 1);
     transpose_tile(y);
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
@@ -221,7 +226,7 @@ static void tile_up(float *z, const float *const *x, const float *const *h, int6
     pass(z, PAIR, 1, twiddles, TILE_LEVELS, 0);
 }
 
-static void pass_down(float *z, int64_t stride, int64_t n, const float *twiddles, int levels) {
+static void forward_pass(float *z, int64_t stride, int64_t n, const float *twiddles, int levels) {
     if (levels == 3)
         pass(z, stride, n, twiddles, 3, 1);
     else if (levels == 2)
@@ -230,7 +235,7 @@ static void pass_down(float *z, int64_t stride, int64_t n, const float *twiddles
         pass(z, stride, n, twiddles, 1, 1);
 }
 
-static void pass_up(float *z, int64_t stride, int64_t n, const float *twiddles, int levels) {
+static void inverse_pass(float *z, int64_t stride, int64_t n, const float *twiddles, int levels) {
     if (levels == 3)
         pass(z, stride, n, twiddles, 3, 0);
     else if (levels == 2)
@@ -239,42 +244,45 @@ static void pass_up(float *z, int64_t stride, int64_t n, const float *twiddles, 
         pass(z, stride, n, twiddles, 1, 0);
 }
 
-/* All below `node`, the root of `pairs` pairs before pass i. */
-static void below(const gc_fft_tables *t, int i, int64_t node, float *z, int64_t pairs) {
+/* Computes the forward transform below `node`, the root of a subtree of `pairs` pairs, from pass i on. */
+static void forward_subtree(const gc_fft_tables *t, int i, int64_t node, float *z, int64_t pairs) {
     if (i == t->passes) {
-        tile_down(z, t->twiddles[i] + (node << TILE_LEVELS), t->tile + node * TILE_TWIDDLES);
+        forward_tile(z, t->twiddles[i] + (node << TILE_LEVELS), t->tile_twiddles + node * TILE_TWIDDLES);
         return;
     }
     int levels = t->levels[i];
-    int64_t part = pairs >> levels, stride = spread(part) * PAIR;
-    pass_down(z, stride, spread(part), t->twiddles[i] + (node << levels), levels);
+    int64_t part = pairs >> levels, stride = with_gaps(part) * PAIR;
+    forward_pass(z, stride, with_gaps(part), t->twiddles[i] + (node << levels), levels);
     for (int64_t q = 0; q < 1 << levels; q++)
-        below(t, i + 1, (node << levels) + q, z + q * stride, part);
+        forward_subtree(t, i + 1, (node << levels) + q, z + q * stride, part);
 }
 
+/* The spectra whose products are summed by the inverse transform. */
 typedef struct products {
     const float *const *x;
     const float *const *h;
     int64_t count;
-    float *sum;
+    float *sum; /* the data of the transform */
 } products;
 
-static void below_up(const gc_fft_tables *t, int i, int64_t node, const products *p, int64_t at, int64_t pairs) {
+/* Computes the inverse transform below `node`, whose subtree of `pairs` pairs begins at float `at` of p->sum, up to
+ * pass i. */
+static void inverse_subtree(const gc_fft_tables *t, int i, int64_t node, const products *p, int64_t at, int64_t pairs) {
     if (i == t->passes) {
-        tile_up(p->sum, p->x, p->h, p->count, at, t->twiddles[i] + (node << TILE_LEVELS),
-                t->tile + node * TILE_TWIDDLES);
+        inverse_tile(p->sum, p->x, p->h, p->count, at, t->twiddles[i] + (node << TILE_LEVELS),
+                     t->tile_twiddles + node * TILE_TWIDDLES);
         return;
     }
     int levels = t->levels[i];
-    int64_t part = pairs >> levels, stride = spread(part) * PAIR;
+    int64_t part = pairs >> levels, stride = with_gaps(part) * PAIR;
     for (int64_t q = 0; q < 1 << levels; q++)
-        below_up(t, i + 1, (node << levels) + q, p, at + q * stride, part);
-    pass_up(p->sum + at, stride, spread(part), t->twiddles[i] + (node << levels), levels);
+        inverse_subtree(t, i + 1, (node << levels) + q, p, at + q * stride, part);
+    inverse_pass(p->sum + at, stride, with_gaps(part), t->twiddles[i] + (node << levels), levels);
 }
 
 static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
     int levels = t->levels[0];
-    int64_t part = t->vectors >> levels, stride = spread(part) * PAIR;
+    int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     if (levels == 3)
         first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 3);
     else if (levels == 2)
@@ -284,16 +292,16 @@ static void forward(const gc_fft_tables *t, const float *signal, float *spectrum
     else
         first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 0);
     for (int64_t q = 0; q < 1 << levels; q++)
-        below(t, 1, q, spectrum + q * stride, part);
+        forward_subtree(t, 1, q, spectrum + q * stride, part);
 }
 
-static void backward(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
-                     float *signal, int64_t first) {
+static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
+                    float *signal, int64_t first) {
     int levels = t->levels[0];
-    int64_t part = t->vectors >> levels, stride = spread(part) * PAIR;
+    int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     products p = {x, h, count, work};
     for (int64_t q = 0; q < 1 << levels; q++)
-        below_up(t, 1, q, &p, q * stride, part);
+        inverse_subtree(t, 1, q, &p, q * stride, part);
     if (levels == 3)
         last_pass(work, stride, t->twiddles[0], signal, t->half, first, 3);
     else if (levels == 2)
@@ -304,11 +312,11 @@ static void backward(const gc_fft_tables *t, const float *const *x, const float 
         last_pass(work, stride, t->twiddles[0], signal, t->half, first, 0);
 }
 
-static int64_t floats(int64_t vectors) {
-    return spread(vectors) * PAIR;
+static int64_t spectrum_floats(int64_t vectors) {
+    return with_gaps(vectors) * PAIR;
 }
 
-/* Four pairs at a time keep their sums in registers while all products pass. */
+/* Keeps the sums of four pairs in registers while it adds all products. */
 static void multiply_sum(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n) {
     enum { WIDTH = 4 };
     int64_t i = 0;
@@ -332,4 +340,4 @@ static void multiply_sum(float *y, const float *const *x, const float *const *h,
     }
 }
 
-const gc_fft_kernels GC_FFT_SET = {LANES, floats, forward, backward, multiply_sum};
+const gc_fft_kernels GC_FFT_SET = {LANES, spectrum_floats, forward, inverse, multiply_sum};

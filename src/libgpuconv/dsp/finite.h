@@ -1,11 +1,11 @@
-/* Samples that are no numbers: NaN and the infinities. */
+/* Replacing non-finite samples: NaN and the infinities. */
 #ifndef GC_DSP_FINITE_H
 #define GC_DSP_FINITE_H
 
 #include <stdint.h>
 
-/* Replaces samples that are not finite by 0. *first is the index of the first one, if there are any. @return how many
- */
-int64_t gc_silence_not_finite(float *samples, int64_t count, int64_t *first);
+/* Replaces non-finite samples by 0. *first gets the index of the first one and is unchanged if there are none.
+ * @return the number of samples that were replaced */
+int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first);
 
 #endif

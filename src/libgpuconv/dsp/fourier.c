@@ -1,4 +1,5 @@
-/* Cooley & Tukey 1965, radix 2, its table of twiddles walked through in order at every stage. */
+/* Radix-2 decimation in time (Cooley & Tukey 1965). Every stage computes its own table of twiddle factors, which it
+ * then reads in order. */
 #include "fourier.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -10,12 +11,12 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* Frames of work between two looks at the flag. */
-enum { LOOK = 1 << 16 };
+/* Steps of work between two checks of the cancellation flag. */
+enum { CANCEL_STEPS = 1 << 16 };
 
 static bool reverse_bits(double *re, double *im, int64_t points) {
     for (int64_t i = 1, j = 0; i < points; i++) {
-        if (i % LOOK == 0 && gc_cancelled())
+        if (i % CANCEL_STEPS == 0 && gc_cancelled())
             return false;
         int64_t bit = points / 2;
         for (; j & bit; bit /= 2)
@@ -33,9 +34,9 @@ static bool reverse_bits(double *re, double *im, int64_t points) {
     return true;
 }
 
-/* Butterflies `from` .. `to` of the block of 2 x half points at re and im. */
-static void butterflies(double *re, double *im, int64_t half, int64_t from, int64_t to, const double *turn) {
-    const double *cosine = turn, *sine = turn + half;
+/* Computes butterflies from .. to - 1 of the block of 2 x half points at re and im. */
+static void butterflies(double *re, double *im, int64_t half, int64_t from, int64_t to, const double *twiddles) {
+    const double *cosine = twiddles, *sine = twiddles + half;
     double *br = re + half, *bi = im + half;
     for (int64_t k = from; k < to; k++) {
         double x = br[k] * cosine[k] - bi[k] * sine[k], y = br[k] * sine[k] + bi[k] * cosine[k];
@@ -46,15 +47,15 @@ static void butterflies(double *re, double *im, int64_t half, int64_t from, int6
     }
 }
 
-/* One stage; `turn` holds its cosines and behind them its sines. False: cancelled. */
-static bool stage(double *re, double *im, int64_t points, int64_t half, const double *turn) {
+/* Computes one stage; `twiddles` has `half` cosines followed by `half` sines. Returns false if cancelled. */
+static bool compute_stage(double *re, double *im, int64_t points, int64_t half, const double *twiddles) {
     int64_t done = 0;
     for (int64_t start = 0; start < points; start += 2 * half)
-        for (int64_t k = 0; k < half; k += LOOK) {
-            const int64_t to = gc_min(half, k + LOOK);
-            butterflies(re + start, im + start, half, k, to, turn);
+        for (int64_t k = 0; k < half; k += CANCEL_STEPS) {
+            const int64_t to = gc_min(half, k + CANCEL_STEPS);
+            butterflies(re + start, im + start, half, k, to, twiddles);
             done += to - k;
-            if (done >= LOOK) {
+            if (done >= CANCEL_STEPS) {
                 done = 0;
                 if (gc_cancelled())
                     return false;
@@ -63,13 +64,13 @@ static bool stage(double *re, double *im, int64_t points, int64_t half, const do
     return true;
 }
 
-/* Fills the table of a stage. False: cancelled. */
-static bool fill_turn(double *turn, int64_t half, int direction) {
+/* Computes the twiddle factors of a stage. Returns false if cancelled. */
+static bool compute_twiddles(double *twiddles, int64_t half, int direction) {
     for (int64_t k = 0; k < half; k++) {
-        if (k % LOOK == LOOK - 1 && gc_cancelled())
+        if (k % CANCEL_STEPS == CANCEL_STEPS - 1 && gc_cancelled())
             return false;
-        turn[k] = cos(pi * (double)k / (double)half);
-        turn[half + k] = direction * sin(pi * (double)k / (double)half);
+        twiddles[k] = cos(pi * (double)k / (double)half);
+        twiddles[half + k] = direction * sin(pi * (double)k / (double)half);
     }
     return true;
 }
@@ -77,44 +78,45 @@ static bool fill_turn(double *turn, int64_t half, int direction) {
 bool gc_fourier(double *re, double *im, int64_t points, int direction) {
     if (points < 2)
         return true;
-    if (gc_cancelled()) /* many short ones take long too */
+    if (gc_cancelled()) /* a caller may compute many short transforms */
         return false;
-    double *turn = gc_calloc(points, (int64_t)sizeof *turn);
-    if (!turn)
+    double *twiddles = gc_calloc(points, (int64_t)sizeof *twiddles);
+    if (!twiddles)
         return false;
-    bool good = reverse_bits(re, im, points);
-    for (int64_t half = 1; half < points && good; half *= 2)
-        good = fill_turn(turn, half, direction) && stage(re, im, points, half, turn);
-    free(turn);
-    return good;
+    bool ok = reverse_bits(re, im, points);
+    for (int64_t half = 1; half < points && ok; half *= 2)
+        ok = compute_twiddles(twiddles, half, direction) && compute_stage(re, im, points, half, twiddles);
+    free(twiddles);
+    return ok;
 }
 
-/* Both real signals travel as one complex one: its spectrum squared holds 2 a b in its imaginary part. */
+/* Transforms a + i b at once: the square (a + i b)^2 has 2 a b as its imaginary part, and its spectrum is the square of
+ * the spectrum. */
 bool gc_fourier_convolve(const double *a, int64_t n, const double *b, int64_t m, double *out) {
     int64_t points = gc_power_of_two(n + m - 1);
     double *re = gc_calloc(points, 2 * (int64_t)sizeof *re);
     if (!re)
         return false;
     double *im = re + points;
-    /* Brought to one level first, or the weaker would drown in the other's rounding. */
-    double most_a = 0, most_b = 0;
+    /* Scales both signals to the same peak: otherwise the rounding errors of the louder one would mask the other. */
+    double peak_a = 0, peak_b = 0;
     for (int64_t i = 0; i < n; i++)
-        most_a = fmax(most_a, fabs(a[i]));
+        peak_a = fmax(peak_a, fabs(a[i]));
     for (int64_t i = 0; i < m; i++)
-        most_b = fmax(most_b, fabs(b[i]));
-    double even = most_a > 0 && most_b > 0 ? most_a / most_b : 1;
+        peak_b = fmax(peak_b, fabs(b[i]));
+    double scale = peak_a > 0 && peak_b > 0 ? peak_a / peak_b : 1;
     memcpy(re, a, (size_t)n * sizeof *re);
     for (int64_t i = 0; i < m; i++)
-        im[i] = even * b[i];
-    bool good = gc_fourier(re, im, points, -1);
-    for (int64_t k = 0; good && k < points; k++) {
+        im[i] = scale * b[i];
+    bool ok = gc_fourier(re, im, points, -1);
+    for (int64_t k = 0; ok && k < points; k++) {
         double x = re[k], y = im[k];
         re[k] = x * x - y * y;
         im[k] = 2 * x * y;
     }
-    good = good && gc_fourier(re, im, points, 1);
-    for (int64_t i = 0; good && i < n + m - 1; i++)
-        out[i] = im[i] / (2 * even * (double)points);
+    ok = ok && gc_fourier(re, im, points, 1);
+    for (int64_t i = 0; ok && i < n + m - 1; i++)
+        out[i] = im[i] / (2 * scale * (double)points);
     free(re);
-    return good;
+    return ok;
 }

@@ -1,16 +1,15 @@
-/* Fourier transforms in double precision, for what is analysed or made, not for what is streamed. */
+/* Complex FFT in double precision, for analysis and synthesis. The convolution of audio uses fft.h. */
 #ifndef GC_DSP_FOURIER_H
 #define GC_DSP_FOURIER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In place and unscaled; `points` a power of two, direction -1 forwards, +1 back. False: no memory, or
- * cancelled. */
+/* Transforms in place, unscaled. `points` is a power of two; direction -1: forward, +1: inverse.
+ * @return false without memory, or if the thread's flag (core/cancel.h) is raised */
 bool gc_fourier(double *re, double *im, int64_t points, int direction);
 
-/* The convolution of a (n frames) and b (m frames) into `out` (n + m - 1 frames). False: no memory, or cancelled.
- */
+/* Convolves a (n frames) with b (m frames) into `out` (n + m - 1 frames). @return false as gc_fourier */
 bool gc_fourier_convolve(const double *a, int64_t n, const double *b, int64_t m, double *out);
 
 #endif

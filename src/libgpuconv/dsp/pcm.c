@@ -1,5 +1,5 @@
-/* PCM conversion, a channel at a time: what a value becomes. Of mono and stereo only what vectors leave over comes
- * here. */
+/* PCM conversion, one channel at a time; defines the result for each value. Of mono and stereo signals only the frames
+ * after the last whole vector are converted here, the others by pcm_kernels.c. */
 #include "pcm.h"
 
 #include "pcm_kernels.h"
@@ -36,8 +36,8 @@ static inline __attribute__((always_inline)) void unpack(gc_container container,
     }
 }
 
-/* Rounds to `bits` and leaves them at the top of 32; counts what does not fit. The comparisons are on floats that are
- * powers of two, hence exact, and written so that NaN fails them. */
+/* Rounds to 32 - shift bits and returns them as the upper bits of 32; counts samples that were clipped. The comparisons
+ * are with powers of two, hence exact, and a NaN fails the first one. */
 static inline __attribute__((always_inline)) int32_t quantize(float x, float scale, int shift, int64_t *clipped) {
     float v = rintf(x * scale);
     if (!(v < scale)) {

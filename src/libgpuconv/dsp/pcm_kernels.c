@@ -1,9 +1,10 @@
 /*
- * PCM conversion of mono and stereo, whole vectors only; compiled once for each instruction set, with GC_PCM_UNPACK and
- * GC_PCM_PACK naming it. pcm.c does the frames that are left, other channel counts, and says what each value means.
+ * PCM conversion of mono and stereo in whole vectors; compiled once for each instruction set, with GC_PCM_UNPACK and
+ * GC_PCM_PACK as the names of its functions. pcm.c converts the remaining frames and other channel counts, and defines
+ * the conversion of a value.
  *
- * Samples are taken LANES at a time as they lie, so that a stereo step is two vectors, which two shuffles sort into
- * channels. Three-byte samples go through a shuffle of bytes: four of them are twelve bytes of a 16-byte lane.
+ * A step loads LANES interleaved samples per channel; for stereo these are two vectors, which two shuffles separate
+ * into channels. Three-byte samples are expanded by a byte shuffle: four samples are twelve bytes of a 16-byte lane.
  */
 #include "pcm_kernels.h"
 #include "vector.h"
@@ -16,37 +17,37 @@ typedef int16_t svec __attribute__((vector_size(LANES * 2)));
 typedef ivec ivec_unaligned __attribute__((aligned(1), may_alias));
 typedef svec svec_unaligned __attribute__((aligned(1), may_alias));
 
-/* A set without byte shuffles leaves three-byte samples to pcm.c. */
+/* In an instruction set without byte shuffles, pcm.c converts three-byte samples. */
 #if defined(__AVX512BW__) || (defined(__AVX2__) && !defined(__AVX512F__)) || defined(__aarch64__)
-enum { PACKS_BYTES = 1 };
+enum { HAS_BYTE_SHUFFLE = 1 };
 #else
-enum { PACKS_BYTES = 0 };
+enum { HAS_BYTE_SHUFFLE = 0 };
 #endif
 
 typedef uint8_t bytes __attribute__((vector_size(LANES * 4)));
 typedef uint8_t quad __attribute__((vector_size(16)));
 
-EXPANDED quad quad_of_bytes(const void *p) {
+ALWAYS_INLINE quad load_quad(const void *p) {
     quad q;
     memcpy(&q, p, sizeof q);
     return q;
 }
 
-/* LANES three-byte samples to the top of 32 bits; reads 4 bytes too many. */
-EXPANDED ivec load24(const uint8_t *p) {
+/* Loads LANES three-byte samples into the upper bits of 32; reads 4 bytes beyond them. */
+ALWAYS_INLINE ivec load24(const uint8_t *p) {
     union {
         quad q[LANES / 4];
         ivec i;
     } v;
 #pragma GCC unroll 4
     for (int k = 0; k < LANES / 4; k++)
-        v.q[k] = __builtin_shufflevector(quad_of_bytes(p + 12 * k), (quad){0}, 16, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8,
-                                         16, 9, 10, 11);
+        v.q[k] = __builtin_shufflevector(load_quad(p + 12 * k), (quad){0}, 16, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9,
+                                         10, 11);
     return v.i;
 }
 
-/* The way back; writes 4 bytes too many. */
-EXPANDED void store24(uint8_t *p, ivec i) {
+/* Stores LANES three-byte samples; writes 4 bytes beyond them. */
+ALWAYS_INLINE void store24(uint8_t *p, ivec i) {
     union {
         ivec i;
         quad q[LANES / 4];
@@ -58,7 +59,7 @@ EXPANDED void store24(uint8_t *p, ivec i) {
     }
 }
 
-EXPANDED vec load_samples(gc_container container, const uint8_t *p) {
+ALWAYS_INLINE vec load_samples(gc_container container, const uint8_t *p) {
     switch (container) {
     case GC_S16:
         return __builtin_convertvector(*(const svec_unaligned *)p, vec) * 0x1p-15f;
@@ -72,7 +73,7 @@ EXPANDED vec load_samples(gc_container container, const uint8_t *p) {
     return load((const float *)(const void *)p);
 }
 
-EXPANDED void store_samples(gc_container container, uint8_t *p, ivec v) {
+ALWAYS_INLINE void store_samples(gc_container container, uint8_t *p, ivec v) {
     if (container == GC_S16)
         *(svec_unaligned *)p = __builtin_convertvector(v >> 16, svec);
     else if (container == GC_S24)
@@ -98,15 +99,16 @@ EXPANDED void store_samples(gc_container container, uint8_t *p, ivec v) {
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* The frames that whole steps cover; one more vector stays in bounds, for the bytes read or written too many. */
-EXPANDED int64_t covered(int64_t frames) {
+/* Returns the frames that whole steps convert. At least one more vector of frames follows them, because load24 and
+ * store24 access 4 bytes too many. */
+ALWAYS_INLINE int64_t vector_frames(int64_t frames) {
     return frames >= 2 * LANES ? (frames - LANES) / LANES * LANES : 0;
 }
 
-EXPANDED int64_t unpack(gc_container container, const uint8_t *raw, int channels, int64_t frames, float *const *planar,
-                        int64_t at) {
+ALWAYS_INLINE int64_t unpack(gc_container container, const uint8_t *raw, int channels, int64_t frames,
+                             float *const *planar, int64_t at) {
     int bytes_each = gc_pcm_bytes((gc_pcm){container, 32});
-    int64_t n = covered(frames);
+    int64_t n = vector_frames(frames);
     float *a = planar[0] + at, *b = planar[channels - 1] + at;
     for (int64_t i = 0; i < n; i += LANES) {
         const uint8_t *p = raw + i * channels * bytes_each;
@@ -122,47 +124,47 @@ EXPANDED int64_t unpack(gc_container container, const uint8_t *raw, int channels
     return n;
 }
 
-/* What pcm.c's quantize does, lane by lane. `clipped` counts downwards, a lane's truth being -1. */
-EXPANDED ivec quantize(vec x, float scale, int shift, ivec *clipped) {
+/* Does what quantize in pcm.c does, in each lane. A true comparison is -1, so that `clipped` counts downwards. */
+ALWAYS_INLINE ivec quantize(vec x, float scale, int shift, ivec *clipped) {
     const ivec sign = (ivec){0} + INT32_MIN;
     const ivec top = (ivec){0} + (int32_t)((UINT32_C(1) << 31) - (UINT32_C(1) << shift));
     vec v = x * scale;
-    /* Adding 2^23 and taking it away rounds to even below it; from there on floats are whole. */
+    /* Adding and subtracting 2^23 rounds smaller values to nearest even; larger floats are integers already. */
     ivec magic = (ivec)((vec){0} + 0x1p23f) | ((ivec)v & sign), small = ((vec)((ivec)v & ~sign)) < 0x1p23f;
     vec rounded = (v + (vec)magic) - (vec)magic;
     rounded = (vec)(((ivec)rounded & small) | ((ivec)v & ~small));
-    ivec over = rounded >= scale, under = rounded < -scale, none = rounded != rounded;
-    ivec out = over | under | none;
+    ivec over = rounded >= scale, under = rounded < -scale, is_nan = rounded != rounded;
+    ivec out = over | under | is_nan;
     ivec whole = __builtin_convertvector((vec)((ivec)rounded & ~out), ivec) << shift;
     *clipped += out;
     return whole | (top & over) | (sign & under);
 }
 
-EXPANDED vec larger(vec a, vec b) {
+ALWAYS_INLINE vec vec_max(vec a, vec b) {
     ivec m = a > b;
     return (vec)(((ivec)a & m) | ((ivec)b & ~m));
 }
 
-EXPANDED int64_t pack(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames, uint8_t *raw,
-                      gc_pcm_overs *overs) {
+ALWAYS_INLINE int64_t pack(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames,
+                           uint8_t *raw, gc_pcm_overs *overs) {
     int bytes_each = gc_pcm_bytes(format), shift = 32 - format.bits;
     float scale = ldexpf(1.0f, format.bits - 1);
     const ivec sign = (ivec){0} + INT32_MIN;
-    int64_t n = covered(frames);
+    int64_t n = vector_frames(frames);
     const float *first = planar[0] + at, *second = planar[channels - 1] + at;
     vec peak = broadcast(overs->peak);
     ivec clipped = {0};
     for (int64_t i = 0; i < n; i += LANES) {
         vec a = load(first + i);
         uint8_t *p = raw + i * channels * bytes_each;
-        peak = larger((vec)((ivec)a & ~sign), peak);
+        peak = vec_max((vec)((ivec)a & ~sign), peak);
         if (channels == 1) {
             store_samples(format.container, p,
                           format.container == GC_F32 ? (ivec)a : quantize(a, scale, shift, &clipped));
             continue;
         }
         vec b = load(second + i), x = LOW(a, b), y = HIGH(a, b);
-        peak = larger((vec)((ivec)b & ~sign), peak);
+        peak = vec_max((vec)((ivec)b & ~sign), peak);
         if (format.container == GC_F32) {
             store_samples(GC_F32, p, (ivec)x);
             store_samples(GC_F32, p + LANES * bytes_each, (ivec)y);
@@ -190,7 +192,7 @@ int64_t GC_PCM_UNPACK(gc_pcm format, const void *raw, int channels, int64_t fram
         CASE(GC_S32)
         CASE(GC_F32)
     case GC_S24:
-        if (!PACKS_BYTES)
+        if (!HAS_BYTE_SHUFFLE)
             break;
         return channels == 1 ? unpack(GC_S24, raw, 1, frames, planar, at) : unpack(GC_S24, raw, 2, frames, planar, at);
 #undef CASE
@@ -210,7 +212,7 @@ int64_t GC_PCM_PACK(gc_pcm format, const float *const *planar, int64_t at, int c
         CASE(GC_S32)
         CASE(GC_F32)
     case GC_S24:
-        if (!PACKS_BYTES)
+        if (!HAS_BYTE_SHUFFLE)
             break;
         f.container = GC_S24;
         return channels == 1 ? pack(f, planar, at, 1, frames, raw, overs) : pack(f, planar, at, 2, frames, raw, overs);

@@ -1,4 +1,4 @@
-/* What the vector loops of pcm_kernels.c offer to pcm.c. */
+/* The vector loops of pcm_kernels.c, which pcm.c calls. */
 #ifndef GC_DSP_PCM_KERNELS_H
 #define GC_DSP_PCM_KERNELS_H
 
@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* gc_pcm_unpack and gc_pcm_pack for one or two channels, as far as whole vectors go: how many frames were done. */
+/* Do what gc_pcm_unpack and gc_pcm_pack do, for one or two channels and whole vectors only.
+ * @return the number of frames that were converted; the caller converts the rest */
 typedef int64_t gc_pcm_unpacker(gc_pcm format, const void *raw, int channels, int64_t frames, float *const *planar,
                                 int64_t at);
 typedef int64_t gc_pcm_packer(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames,

@@ -1,4 +1,4 @@
-/* Sound from one rate to another as it comes, interleaved (soxr, high quality, linear phase). */
+/* Streaming sample rate conversion of interleaved samples (soxr, high quality, linear phase). */
 #ifndef GC_DSP_RESAMPLER_H
 #define GC_DSP_RESAMPLER_H
 
@@ -6,15 +6,15 @@
 
 typedef struct gc_resampler gc_resampler;
 
-/* NULL: no memory. */
+/* Creates a resampler. @return NULL without memory */
 gc_resampler *gc_resampler_new(double from, double to, int channels);
 void gc_resampler_free(gc_resampler *resampler);
 
-/* Takes `frames` frames (NULL: the sound has ended) and gives up to `room` of those that are ready; -1: it failed. All
- * are taken where room is frames x to / from + 4096 and more. */
+/* Consumes `frames` frames of `in` (NULL: end of the signal) and writes up to `room` output frames. All input is
+ * consumed if room >= frames x to / from + 4096. @return the frames that were written, or -1 on failure */
 int64_t gc_resampler_process(gc_resampler *resampler, const float *in, int64_t frames, float *out, int64_t room);
 
-/* What comes next has nothing to do with what came. */
+/* Resets the state, to begin an unrelated signal. */
 void gc_resampler_clear(gc_resampler *resampler);
 
 #endif

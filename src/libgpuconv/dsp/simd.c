@@ -1,4 +1,4 @@
-/* Which instruction sets were built, and which of them this processor has. */
+/* Detection of the instruction sets that this processor supports, of those that were compiled. */
 #include "simd.h"
 
 #include <pthread.h>
@@ -8,29 +8,29 @@ extern const gc_simd gc_simd_base;
 extern const gc_simd gc_simd_avx2, gc_simd_avx512;
 #endif
 
-static const gc_simd *present[3];
-static int presents;
+static const gc_simd *supported[3];
+static int supported_count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void look(void) {
+static void detect(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("fma"))
-        present[presents++] = &gc_simd_avx512;
+        supported[supported_count++] = &gc_simd_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        present[presents++] = &gc_simd_avx2;
+        supported[supported_count++] = &gc_simd_avx2;
 #endif
-    present[presents++] = &gc_simd_base;
+    supported[supported_count++] = &gc_simd_base;
 }
 
 const gc_simd *gc_simd_best(void) {
-    pthread_once(&once, look);
-    return present[0];
+    pthread_once(&once, detect);
+    return supported[0];
 }
 
 const gc_simd *const *gc_simd_all(int *count) {
-    pthread_once(&once, look);
-    *count = presents;
-    return present;
+    pthread_once(&once, detect);
+    *count = supported_count;
+    return supported;
 }

@@ -1,5 +1,5 @@
-/* The vector that the instruction set at hand holds in one register, as GCC's own type, so that there is one text for
- * all sets. Only files that are compiled once for each set include this. */
+/* A vector of floats that fills one register of the current instruction set, as a GCC vector type, so that all sets
+ * share one source. Only files that are compiled once for each set include this header. */
 #ifndef GC_DSP_VECTOR_H
 #define GC_DSP_VECTOR_H
 
@@ -22,23 +22,25 @@ enum { LANES = 4 };
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef float vec_unaligned __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
-/* Loops over registers are written as loops and must not remain any: what holds them is expanded where it is used. */
-#define EXPANDED static inline __attribute__((always_inline))
+/* Loops over arrays of registers must be unrolled completely, which requires constant bounds: functions with such loops
+ * are always inlined. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-EXPANDED vec load(const float *p) {
+ALWAYS_INLINE vec load(const float *p) {
     return *(const vec_unaligned *)p;
 }
 
-EXPANDED void store(float *p, vec v) {
+ALWAYS_INLINE void store(float *p, vec v) {
     *(vec_unaligned *)p = v;
 }
 
-EXPANDED vec broadcast(float x) {
+ALWAYS_INLINE vec broadcast(float x) {
     return x - (vec){0};
 }
 
-/* Exchanges, within 2w x 2w blocks, the block's upper right w x w with its lower left; a and b are w rows apart. */
-EXPANDED void exchange(vec *a, vec *b, int w) {
+/* One step of a transposition: in each block of 2w x 2w, exchanges the upper right w x w elements with the lower left
+ * ones. Rows a and b are w rows apart. */
+ALWAYS_INLINE void exchange(vec *a, vec *b, int w) {
     vec x = *a, y = *b;
 #if defined(__AVX512F__)
     if (w == 8) {
@@ -76,8 +78,8 @@ EXPANDED void exchange(vec *a, vec *b, int w) {
 #endif
 }
 
-/* rows[i][l] <- rows[l][i], LANES of each. */
-EXPANDED void transpose(vec *rows) {
+/* Transposes LANES rows of LANES elements in place. */
+ALWAYS_INLINE void transpose(vec *rows) {
 #pragma GCC unroll 4
     for (int w = LANES / 2; w >= 1; w /= 2)
 #pragma GCC unroll 16

@@ -161,6 +161,6 @@ gpuconv_status gc_costs_save(const gc_costs *c, gpuconv_error *error) {
         return gc_fail(error, GPUCONV_ERROR_FILE, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
     if (!text_of(c, text, sizeof text))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "names of processors too long for the file of costs");
-    gpuconv_status status = gc_make_folders(path, error);
-    return status ? status : gc_output_file_write(path, GC_OUTPUT_CHOSEN, text, strlen(text), error);
+    gpuconv_status status = gc_create_parent_folders(path, error);
+    return status ? status : gc_output_file_write(path, GC_OUTPUT_PROGRAM_PATH, text, strlen(text), error);
 }

@@ -95,7 +95,7 @@ static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_
     gc_report_text(r, "files", "output", job->output);
     gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
     gc_report_count(r, "files", "output frames", t->written);
-    gc_report_count(r, "files", "input samples not finite", gc_reader_not_finite(t->reader, NULL));
+    gc_report_count(r, "files", "input samples not finite", gc_reader_nonfinite(t->reader, NULL));
     gc_report_count(r, "files", "clipped samples", m->overs.clipped);
     gc_report_measure(r, "files", "output peak", 20 * log10((double)m->overs.peak), "dBFS", 1, 0);
     gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
@@ -126,7 +126,7 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats
 }
 
 static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
-    int64_t first, count = gc_reader_not_finite(reader, &first);
+    int64_t first, count = gc_reader_nonfinite(reader, &first);
     if (count == 1)
         note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
              job->input, (long long)first);
@@ -231,7 +231,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     const gpuconv_job *job = t->job;
     gc_transfer *through = &t->transfer;
     const gc_audio_info *in = gc_reader_info(through->reader);
-    const gc_output_wish wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
+    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_ir *shaped = NULL, *ir = NULL;
     gpuconv_plan *plan = NULL;
@@ -310,7 +310,7 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
                                .progress = job->progress ? progress : NULL,
                                .context = &t,
                                .cancel = gc_cancel_flag()};
-    const gc_input_wish wish = {.raw = job->raw, .cancel = gc_cancel_flag()};
+    const gc_input_options wish = {.raw = job->raw, .cancel = gc_cancel_flag()};
     gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;

@@ -110,7 +110,7 @@ static gpuconv_status look_at_spectrum(gc_reader *r, picture *p, float *block, g
 
 static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpuconv_error *error) {
     gc_reader *r;
-    const gc_input_wish wish = {.raw = raw};
+    const gc_input_options wish = {.raw = raw};
     gpuconv_status status = gc_reader_open(path, &wish, &r, error);
     if (status)
         return status;

@@ -134,7 +134,7 @@ static void fill_pink(double *to, int64_t n, uint64_t seed) {
     double b0 = 0, b1 = 0, b2 = 0;
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (int64_t i = 0; i < n; i++) {
-        double white = gc_noise_next(&state);
+        double white = gc_random_uniform(&state);
         b0 = 0.99765 * b0 + white * 0.0990460;
         b1 = 0.96300 * b1 + white * 0.2965164;
         b2 = 0.57000 * b2 + white * 1.0526913;

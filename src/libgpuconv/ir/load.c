@@ -55,7 +55,7 @@ static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *f
 gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    const gc_input_wish wish = {.cancel = cancel, .as_is = true};
+    const gc_input_options wish = {.cancel = cancel, .keep_nonfinite = true};
     gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
@@ -82,8 +82,8 @@ gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error 
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {
-    gc_audio_info like = floats ? gc_audio_floats(ir->planes, (int)ir->rate, ir->frames)
-                                : gc_audio_integers(ir->planes, (int)ir->rate, ir->frames);
+    gc_audio_info like = floats ? gc_audio_info_float(ir->planes, (int)ir->rate, ir->frames)
+                                : gc_audio_info_s24(ir->planes, (int)ir->rate, ir->frames);
     gc_writer *writer;
     gpuconv_status status = gc_writer_new(path, NULL, &like, ir->planes, ir->frames, &writer, error);
     if (status)

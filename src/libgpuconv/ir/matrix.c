@@ -90,7 +90,7 @@ static int split(char *line, char **word) {
 /* 1..1024, given back from 0 on. */
 static bool channel_of(const char *word, int *channel) {
     double value;
-    if (!gc_number_parse(word, &value) || !(value >= 1 && value <= GC_CHANNELS_MOST) || value != floor(value))
+    if (!gc_number_parse(word, &value) || !(value >= 1 && value <= GC_MAX_CHANNELS) || value != floor(value))
         return false;
     *channel = (int)value - 1;
     return true;
@@ -175,7 +175,7 @@ static gpuconv_status read_line(matrix *m, char **word, int words, gpuconv_error
                      "a route has an input, an output, a file, and at most a channel, gain, delay, offset and "
                      "length behind them");
     if (!channel_of(word[0], &e.input) || !channel_of(word[1], &e.output))
-        return wrong(m, error, "inputs and outputs are numbers from 1 to %d", GC_CHANNELS_MOST);
+        return wrong(m, error, "inputs and outputs are numbers from 1 to %d", GC_MAX_CHANNELS);
     if (words > 3 && !channel_of(word[3], &e.channel))
         return wrong(m, error, "'%s' is no channel: they are numbered from 1", word[3]);
     if (words > 4 && !(gc_number_parse(word[4], &gain) && gain >= -200 && gain <= 200))
@@ -442,8 +442,7 @@ gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile i
                                  gpuconv_error *error) {
     *ir = NULL;
     if (!gc_ir_rate_fits(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST,
-                       rate);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     struct stat st;
     FILE *f = fopen(path, "re");
     if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {

@@ -48,7 +48,7 @@ gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_er
     const double bytes = (double)planes * frames * (double)sizeof(float) + work;
     if (bytes <= 0x1p26) /* asking the system costs more than so much memory */
         return GPUCONV_OK;
-    const double left = (double)gc_memory_free();
+    const double left = (double)gc_memory_available();
     if (bytes <= left && frames < 0x1p53)
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_MEMORY,
@@ -141,14 +141,13 @@ static int64_t finite_until(const float *x, int64_t frames) {
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
                               gpuconv_error *error) {
     *ir = NULL;
-    if (channels < 1 || channels > GC_CHANNELS_MOST)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 1 to %d channels, not %d", GC_CHANNELS_MOST,
+    if (channels < 1 || channels > GC_MAX_CHANNELS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 1 to %d channels, not %d", GC_MAX_CHANNELS,
                        channels);
     if (frames < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
     if (!gc_ir_rate_fits(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST,
-                       rate);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     gpuconv_status fits = gc_ir_fits(channels, (double)frames, 0, error);
     if (fits)
         return fits;
@@ -284,9 +283,8 @@ static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *r
 gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
                                    gpuconv_error *error) {
     *routed = NULL;
-    if (inputs < 1 || inputs > GC_CHANNELS_MOST)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_CHANNELS_MOST,
-                       inputs);
+    if (inputs < 1 || inputs > GC_MAX_CHANNELS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_MAX_CHANNELS, inputs);
     if ((unsigned)layout > GPUCONV_LAYOUT_PACKED)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such layout: %d", (int)layout);
     if (ir->routed) {
@@ -298,7 +296,7 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
         return GPUCONV_OK;
     }
     int64_t most = (int64_t)ir->planes * inputs;
-    gc_route *route = gc_calloc(gc_max(most, GC_CHANNELS_MOST), sizeof *route);
+    gc_route *route = gc_calloc(gc_max(most, GC_MAX_CHANNELS), sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");
     gpuconv_status status;

@@ -23,9 +23,9 @@ struct gpuconv_ir {
     char *history;   /* NULL: none */
 };
 
-/* Whether a response may have this rate: 1 to GC_RATE_MOST Hz, not NaN. */
+/* Whether a response may have this rate: 1 to GC_MAX_RATE Hz, not NaN. */
 static inline bool gc_ir_rate_fits(double rate) {
-    return rate >= 1 && rate <= GC_RATE_MOST;
+    return rate >= 1 && rate <= GC_MAX_RATE;
 }
 
 /* Checks, before memory is taken, that planes of `frames` (a whole number, maybe beyond 64 bits) and `work` more bytes

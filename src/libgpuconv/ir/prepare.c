@@ -152,7 +152,7 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int
     gpuconv_status status = gc_preparation_check(p, error);
     if (!status && !gc_ir_rate_fits(rate))
         status =
-            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST, rate);
+            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     if (!status)
         status = load(path, rate, cancel, &now, error);
     wish w = {p, inputs, 0, rate, cancel};

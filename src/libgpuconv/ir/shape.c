@@ -255,7 +255,7 @@ gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir
             error, GPUCONV_ERROR_ARGUMENT,
             "a response of %g Hz is resampled to 1 to %d Hz, and to %g times its rate or a part of that at the "
             "most, not to %g Hz",
-            ir->rate, GC_RATE_MOST, ratio_most, rate);
+            ir->rate, GC_MAX_RATE, ratio_most, rate);
     gpuconv_ir *made;
     gpuconv_status status = interpolate(ir, ratio, rate, &made, error);
     if (status)

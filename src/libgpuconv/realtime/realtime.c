@@ -60,7 +60,7 @@ struct gpuconv_realtime {
     int sounding;
     int64_t fade, faded; /* of an exchange: its frames, and how many have passed */
     float *scratch;      /* (inputs + outputs) x CHUNK */
-    float *from[GC_CHANNELS_MOST], *to[GC_CHANNELS_MOST];
+    float *from[GC_MAX_CHANNELS], *to[GC_MAX_CHANNELS];
 };
 
 static const double rescue_seconds = 0.1;
@@ -227,7 +227,7 @@ static const float *const *input_for(gpuconv_realtime *r, const voice *v, bool s
 
 /* A voice that must go, its output fading away. */
 static int64_t hush(gpuconv_realtime *r, voice *v, float *const *out, int64_t n, const float *const *in) {
-    float *alone[GC_CHANNELS_MOST];
+    float *alone[GC_MAX_CHANNELS];
     for (int c = 0; c < r->outputs; c++) {
         alone[c] = r->scratch + (int64_t)(r->inputs + c) * CHUNK;
         memset(alone[c], 0, (size_t)n * sizeof(float));
@@ -270,9 +270,9 @@ static int64_t play(gpuconv_realtime *r, float *const *out, int64_t n) {
 }
 
 void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float *const *out, int64_t frames) {
-    uint64_t before = gc_hold_subnormals();
+    uint64_t before = gc_save_and_flush_subnormals();
     int64_t missed = 0;
-    float *to[GC_CHANNELS_MOST];
+    float *to[GC_MAX_CHANNELS];
     for (int64_t at = 0; at < frames; at += CHUNK) {
         int64_t n = gc_min(CHUNK, frames - at);
         /* in may be out: what is played next is copied away first. */
@@ -350,7 +350,7 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     if (!ir->routed)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is played");
     if (!gc_ir_rate_fits(chosen.rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1 to %d Hz, or 0 for 48000, not %g", GC_RATE_MOST,
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1 to %d Hz, or 0 for 48000, not %g", GC_MAX_RATE,
                        chosen.rate);
     if (chosen.device < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, or -1, not %d", chosen.device);

@@ -178,7 +178,7 @@ static void compute(gc_rt_convolver *c, stage *s, int64_t t) {
         }
         float *out = s->out + (o * 2 + (t & 1)) * p->hop;
         if (count)
-            gc_fft_backward(s->fft, x, h, count, s->work, out, p->hop);
+            gc_fft_inverse(s->fft, x, h, count, s->work, out, p->hop);
         else
             memset(out, 0, (size_t)p->hop * sizeof *out);
     }

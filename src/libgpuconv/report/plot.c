@@ -194,7 +194,7 @@ static int copy_bytes(int from, int to) {
 /* Copies the drawing into the file at `path`, which appears whole. */
 static gpuconv_status save(int drawing, const char *path, gpuconv_error *error) {
     gc_output_file *file;
-    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_GIVEN, NULL, &file, error);
+    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_USER_PATH, NULL, &file, error);
     if (status)
         return status;
     int failed = copy_bytes(drawing, gc_output_file_descriptor(file));
