@@ -78,9 +78,8 @@ static bool suits(gc_batch_slot *l, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_error none;
     double least = HUGE_VAL;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
-        if (gc_cpu_plan_by(&l->costs, &plan, (gpuconv_algorithm)a, frames, &none) == GPUCONV_OK &&
-            plan.compared < least) {
-            least = plan.compared;
+        if (gc_cpu_plan_by(&l->costs, &plan, (gpuconv_algorithm)a, frames, &none) == GPUCONV_OK && plan.cost < least) {
+            least = plan.cost;
             l->schedule = plan.schedule;
         }
     }

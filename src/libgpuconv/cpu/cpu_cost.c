@@ -127,7 +127,7 @@ gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv
     if (!(best < HUGE_VAL))
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
-    plan->compared = best;
+    plan->cost = best;
     plan->predicted = cost(costs, ir, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
     plan->chunk = chunk_for(ir, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
     return GPUCONV_OK;
