@@ -16,9 +16,9 @@ enum { RUNS = 7 };
 typedef struct workload {
     const gc_simd *simd;
     char *from, *to;
-    int64_t share;      /* bytes that one job copies */
-    double operations;  /* of one job */
-    float results[64];  /* stored so that the compiler keeps the arithmetic */
+    int64_t share;     /* bytes that one job copies */
+    double operations; /* of one job */
+    float results[64]; /* stored so that the compiler keeps the arithmetic */
 } workload;
 
 static void multiply_add(void *context, int64_t index, int worker) {
@@ -85,7 +85,7 @@ gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs
     bool ok = load.from && load.to && pool;
     if (ok)
         memset(load.from, 1, (size_t)(load.share * threads)); /* touch the pages */
-    for (int run = -1; ok && run < runs; run++) {     /* run -1 warms up */
+    for (int run = -1; ok && run < runs; run++) {             /* run -1 warms up */
         double begin = gc_now();
         gc_pool_run(pool, copy, &load, threads);
         ok = !gc_cancelled();
