@@ -49,7 +49,7 @@ static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_sche
     return blocks * block + copies + (double)(ir->planes * s->partitions) * fft;
 }
 
-/* Returns the frames of a chunk: so many that every thread has work and switching chunks costs little, but not more,
+/* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,
  * because most memory is used for chunks. */
 static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
     int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
