@@ -61,8 +61,8 @@ exec 3<&-
 
 # What is read again cannot come from a pipe.
 mkfifo again.wav
-refuses 1 "they want files" --plot x.svg again.wav ir.wav out.wav
-refuses 1 "they want files" --compare again.wav ir.wav out.wav
+refuses 1 "use regular files" --plot x.svg again.wav ir.wav out.wav
+refuses 1 "use regular files" --compare again.wav ir.wav out.wav
 
 # Standard output that is appended to keeps what it has.
 echo "before" >list

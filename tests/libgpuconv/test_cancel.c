@@ -1,6 +1,5 @@
-/* Cancelling: work that lasts gives up when the thread's flag is raised, before it or in its middle, with CANCELLED and
- * nothing half-made. What is cancelled here would take minutes, so that a loop that does not look at the flag shows as
- * the test's time limit. */
+/* Tests cancelling: long work returns CANCELLED and no partial object when the thread's flag is set before or during
+ * it. The cancelled work would take minutes, so a loop that does not check the flag exceeds the test's time limit. */
 #include "harness.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -16,26 +15,26 @@ enum { LONG = 1 << 21 };
 
 static volatile int flag;
 
-static int lower(void **state) {
+static int clear_flag(void **state) {
     (void)state;
     flag = 0;
     assert_null(gpuconv_cancel_set(NULL));
     return 0;
 }
 
-static void *raise_soon(void *unused) {
+static void *set_flag_later(void *unused) {
     const struct timespec moment = {0, 100000000};
     nanosleep(&moment, NULL);
     __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
     return unused;
 }
 
-/* Installs the flag, which another thread raises in 0.1 s. */
+/* Installs the flag and starts a thread that sets it after 0.1 s. */
 static pthread_t begin(void) {
     pthread_t thread;
     flag = 0;
     gpuconv_cancel_set(&flag);
-    CHECK(pthread_create(&thread, NULL, raise_soon, NULL) == 0, "no thread");
+    CHECK(pthread_create(&thread, NULL, set_flag_later, NULL) == 0, "no thread");
     return thread;
 }
 
@@ -53,7 +52,7 @@ static gpuconv_ir *long_response(int64_t frames) {
     return ir;
 }
 
-/* Calls of the library that last: one tap after another would do the same. */
+/* Calls one of the library's long functions. */
 static gpuconv_status call(int which, const gpuconv_ir *ir, gpuconv_ir **made, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     *made = NULL;
@@ -72,14 +71,14 @@ static gpuconv_status call(int which, const gpuconv_ir *ir, gpuconv_ir **made, g
     }
 }
 
-static void what_prepares_a_response_gives_up(void **state) {
+static void preparing_a_response_can_be_cancelled(void **state) {
     (void)state;
     gpuconv_ir *ir = long_response(LONG), *made;
     for (int midway = 0; midway < 2; midway++)
         for (int which = 0; which < 5; which++) {
             gpuconv_error error = {0};
             gpuconv_status status = GPUCONV_OK;
-            if (midway) { /* again and again, should one call be done too soon */
+            if (midway) { /* repeated, in case a call ends before the flag is set */
                 pthread_t thread = begin();
                 while (!status) {
                     status = call(which, ir, &made, &error);
@@ -101,8 +100,8 @@ static void what_prepares_a_response_gives_up(void **state) {
     gpuconv_ir_free(ir);
 }
 
-/* 2^21 frames through 2^16 taps, directly, take seconds on one core; by transforms they are done again and again. */
-static void a_convolution_gives_up_and_begins_anew(void **state) {
+/* Direct convolution of 2^21 frames with 2^16 taps takes seconds on one core. The faster algorithms repeat the call. */
+static void a_cancelled_convolution_works_after_a_reset(void **state) {
     (void)state;
     gpuconv_ir *ir = long_response(1 << 16);
     float *x = calloc(LONG, sizeof *x), *y = calloc(LONG, sizeof *y);
@@ -139,7 +138,7 @@ static void a_convolution_gives_up_and_begins_anew(void **state) {
     gpuconv_ir_free(ir);
 }
 
-static void setting_up_gives_up(void **state) {
+static void setting_up_can_be_cancelled(void **state) {
     (void)state;
     gpuconv_ir *ir = long_response(LONG);
     for (int a = 1; a < COUNT(harness_algorithms); a++) {
@@ -171,7 +170,7 @@ static void count(void *context, int64_t index, int worker) {
         __atomic_store_n(&flag, 1, __ATOMIC_RELAXED);
 }
 
-static void a_loop_on_a_pool_passes_over_what_is_left(void **state) {
+static void a_cancelled_pool_skips_the_remaining_jobs(void **state) {
     (void)state;
     for (int threads = 1; threads <= 4; threads += 3) {
         _Atomic int64_t done = 0;
@@ -186,7 +185,7 @@ static void a_loop_on_a_pool_passes_over_what_is_left(void **state) {
     }
 }
 
-static void the_double_transform_gives_up(void **state) {
+static void the_double_precision_fft_can_be_cancelled(void **state) {
     (void)state;
     enum { POINTS = 1 << 22 };
     double *re = calloc(POINTS, 2 * sizeof *re);
@@ -213,12 +212,12 @@ static void a_flag_belongs_to_its_thread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_flag_belongs_to_its_thread, lower),
-        cmocka_unit_test_setup(what_prepares_a_response_gives_up, lower),
-        cmocka_unit_test_setup(a_convolution_gives_up_and_begins_anew, lower),
-        cmocka_unit_test_setup(setting_up_gives_up, lower),
-        cmocka_unit_test_setup(a_loop_on_a_pool_passes_over_what_is_left, lower),
-        cmocka_unit_test_setup(the_double_transform_gives_up, lower),
+        cmocka_unit_test_setup(a_flag_belongs_to_its_thread, clear_flag),
+        cmocka_unit_test_setup(preparing_a_response_can_be_cancelled, clear_flag),
+        cmocka_unit_test_setup(a_cancelled_convolution_works_after_a_reset, clear_flag),
+        cmocka_unit_test_setup(setting_up_can_be_cancelled, clear_flag),
+        cmocka_unit_test_setup(a_cancelled_pool_skips_the_remaining_jobs, clear_flag),
+        cmocka_unit_test_setup(the_double_precision_fft_can_be_cancelled, clear_flag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The costs that plans are chosen by: what was measured here is used here and nowhere else, and a file that is not
- * wholly understood is as good as none. A process reads the file once, so each look is a process of its own. */
+/* Tests the costs for planning: measured figures are used for the measured processor only, and a malformed file is
+ * ignored. A process reads the file once, so each check runs in a child process. */
 #include "check.h"
 
 #include "libgpuconv/engine/costs.h"
@@ -19,14 +19,14 @@ static int open_cache(void **state) {
 
 static int remove_cache(void **state) {
     (void)state;
-    char between[80];
-    snprintf(between, sizeof between, "%s/gpuconv", folder);
+    char subfolder[80];
+    snprintf(subfolder, sizeof subfolder, "%s/gpuconv", folder);
     unlink(path);
-    rmdir(between); /* a test may not have made it */
+    rmdir(subfolder); /* not every test creates it */
     return rmdir(folder);
 }
 
-static gc_costs invented(const char *cpu, const char *cuda) {
+static gc_costs made_up_costs(const char *cpu, const char *cuda) {
     gc_costs c = {0};
     for (int i = 0; i < GC_COSTS; i++)
         c.seconds[i] = 1e-9 * (i + 1);
@@ -35,8 +35,8 @@ static gc_costs invented(const char *cpu, const char *cuda) {
     return c;
 }
 
-/* What a fresh process plans with: is each processor's share the invented one? Bit 0: CPU, bit 1: GPU. */
-static int used(const char *cpu, const char *cuda) {
+/* Returns whether a new process uses the made-up figures: bit 0 for the CPU, bit 1 for the GPU. */
+static int used_figures(const char *cpu, const char *cuda) {
     pid_t child = fork();
     if (child == 0) {
         gc_costs c = gc_costs_of_cpu(cpu), g = gc_costs_of_cuda(cuda, 132);
@@ -48,22 +48,22 @@ static int used(const char *cpu, const char *cuda) {
     return WEXITSTATUS(status);
 }
 
-static void what_was_measured_here_is_used_here_alone(void **state) {
+static void measured_figures_are_used_for_their_processor_only(void **state) {
     (void)state;
-    gc_costs c = invented("A processor", "A GPU");
-    assert_int_equal(used("A processor", "A GPU"), 0); /* nothing there yet */
+    gc_costs c = made_up_costs("A processor", "A GPU");
+    assert_int_equal(used_figures("A processor", "A GPU"), 0); /* no file yet */
     assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK);
-    assert_int_equal(used("A processor", "A GPU"), 3);
-    assert_int_equal(used("Another", "A GPU"), 2);
-    assert_int_equal(used("A processor", "Another"), 1);
-    c = invented("A processor", "");
-    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK); /* in place of the older one */
-    assert_int_equal(used("A processor", "A GPU"), 1);
+    assert_int_equal(used_figures("A processor", "A GPU"), 3);
+    assert_int_equal(used_figures("Another", "A GPU"), 2);
+    assert_int_equal(used_figures("A processor", "Another"), 1);
+    c = made_up_costs("A processor", "");
+    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK); /* replaces the older file */
+    assert_int_equal(used_figures("A processor", "A GPU"), 1);
 }
 
-static void a_damaged_file_is_as_good_as_none(void **state) {
+static void a_damaged_file_is_ignored(void **state) {
     (void)state;
-    gc_costs c = invented("A processor", "A GPU");
+    gc_costs c = made_up_costs("A processor", "A GPU");
     assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK);
     char text[2048] = "", changed[2112];
     FILE *f = fopen(path, "r");
@@ -81,32 +81,32 @@ static void a_damaged_file_is_as_good_as_none(void **state) {
             snprintf(changed, sizeof changed, "%s", strchr(text, '\n') + 1); /* no version */
         f = fopen(path, "w");
         CHECK(f && fputs(changed, f) >= 0 && fclose(f) == 0, "cannot write");
-        CHECK(used("A processor", "A GPU") == 0, "damage %d was not seen", i);
+        CHECK(used_figures("A processor", "A GPU") == 0, "damage %d was not detected", i);
     }
 }
 
-/* What is not a regular file of a few kilobytes: nothing is waited for, and nothing read without end. */
-static void what_is_no_file_of_figures_is_passed_over(void **state) {
+/* Devices, folders, FIFOs and huge files are ignored: reading the file neither blocks nor goes on without end. */
+static void a_path_that_is_no_regular_file_is_ignored(void **state) {
     (void)state;
     static const char *const targets[] = {"/dev/zero", "/dev/tty", "/proc/kmsg", "/", "/nowhere/at.all", "costs"};
-    gc_costs c = invented("A processor", "A GPU");
-    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK); /* makes the folder */
+    gc_costs c = made_up_costs("A processor", "A GPU");
+    assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK); /* creates the folder */
     for (int i = 0; i < COUNT(targets); i++) {
         unlink(path);
         assert_int_equal(symlink(targets[i], path), 0);
-        CHECK(used("A processor", "A GPU") == 0, "a link to %s", targets[i]);
+        CHECK(used_figures("A processor", "A GPU") == 0, "a link to %s", targets[i]);
     }
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(used("A processor", "A GPU"), 0);
+    assert_int_equal(used_figures("A processor", "A GPU"), 0);
     unlink(path);
     assert_int_equal(gc_costs_save(&c, NULL), GPUCONV_OK);
-    assert_int_equal(truncate(path, INT64_C(1) << 40), 0); /* good at its beginning, and a terabyte long */
-    assert_int_equal(used("A processor", "A GPU"), 0);
+    assert_int_equal(truncate(path, INT64_C(1) << 40), 0); /* a valid beginning, but a terabyte long */
+    assert_int_equal(used_figures("A processor", "A GPU"), 0);
     unlink(path);
 }
 
-static void only_whole_figures_are_understood(void **state) {
+static void only_well_formed_figures_are_accepted(void **state) {
     (void)state;
     static const char *const wrong[] = {"cpu-tap 1e-9x\n", "cpu-tap \n", "cpu-tap\n", "cpu-tap 1e-9 1\n",
                                         "cpu-tap inf\n"};
@@ -116,26 +116,26 @@ static void only_whole_figures_are_understood(void **state) {
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s 1e-9\n", gc_cost_name((gc_cost)i));
     size_t good = strlen(text);
     assert_true(gc_costs_parse(text, good, &c));
-    assert_true(gc_costs_parse(text, good - 1, &c));  /* the last line without its end */
+    assert_true(gc_costs_parse(text, good - 1, &c));  /* the last line without its newline */
     assert_false(gc_costs_parse(text, good + 1, &c)); /* a zero byte */
     assert_false(gc_costs_parse(text, 0, &c));
     for (int i = 0; i < COUNT(wrong); i++) {
         snprintf(text + good, sizeof text - good, "%s", wrong[i]);
-        CHECK(!gc_costs_parse(text, strlen(text), &c) || i == 2, "believes %s", wrong[i]);
+        CHECK(!gc_costs_parse(text, strlen(text), &c) || i == 2, "accepts %s", wrong[i]);
     }
     memset(text + good, 'x', sizeof text - good);
     assert_false(gc_costs_parse(text, sizeof text, &c)); /* a line of hundreds of bytes */
 }
 
-static void where_it_cannot_be_kept_is_told(void **state) {
+static void a_file_that_cannot_be_written_is_an_error(void **state) {
     (void)state;
-    gc_costs c = invented("A processor", "");
+    gc_costs c = made_up_costs("A processor", "");
     gpuconv_error error = {0};
     FILE *f = fopen("gpuconv-costs-file", "w");
     CHECK(f && fclose(f) == 0, "cannot write");
     char here[2048], inside[2112], was[64];
     snprintf(was, sizeof was, "%s", getenv("XDG_CACHE_HOME"));
-    CHECK(getcwd(here, sizeof here), "where?");
+    CHECK(getcwd(here, sizeof here), "no current folder");
     snprintf(inside, sizeof inside, "%s/gpuconv-costs-file", here);
     setenv("XDG_CACHE_HOME", inside, 1); /* a file where a folder should be */
     assert_int_equal(gc_costs_save(&c, &error), GPUCONV_ERROR_FILE);
@@ -150,8 +150,7 @@ static void where_it_cannot_be_kept_is_told(void **state) {
 
 static void built_in_figures_scale_with_the_gpu(void **state) {
     (void)state;
-    gc_costs large = gc_costs_of_cuda("A GPU nobody measured", 132),
-             small = gc_costs_of_cuda("A GPU nobody measured", 66);
+    gc_costs large = gc_costs_of_cuda("An unmeasured GPU", 132), small = gc_costs_of_cuda("An unmeasured GPU", 66);
     for (int i = 0; i < GC_COSTS; i++)
         assert_true(large.seconds[i] > 0);
     assert_true(fabs(small.seconds[GC_COST_CUDA_TAP] / large.seconds[GC_COST_CUDA_TAP] - 2) < 1e-9);
@@ -160,11 +159,11 @@ static void built_in_figures_scale_with_the_gpu(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_measured_here_is_used_here_alone, open_cache, remove_cache),
-        cmocka_unit_test_setup_teardown(a_damaged_file_is_as_good_as_none, open_cache, remove_cache),
-        cmocka_unit_test_setup_teardown(what_is_no_file_of_figures_is_passed_over, open_cache, remove_cache),
-        cmocka_unit_test(only_whole_figures_are_understood),
-        cmocka_unit_test_setup_teardown(where_it_cannot_be_kept_is_told, open_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(measured_figures_are_used_for_their_processor_only, open_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(a_damaged_file_is_ignored, open_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(a_path_that_is_no_regular_file_is_ignored, open_cache, remove_cache),
+        cmocka_unit_test(only_well_formed_figures_are_accepted),
+        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written_is_an_error, open_cache, remove_cache),
         cmocka_unit_test_setup_teardown(built_in_figures_scale_with_the_gpu, open_cache, remove_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

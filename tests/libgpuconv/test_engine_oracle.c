@@ -1,4 +1,5 @@
-/* Every algorithm in every topology against the oracle, to -120 dB, at lengths from one frame to several chunks. */
+/* Compares every algorithm in every topology with the double-precision oracle, to -120 dB, at lengths from one frame to
+ * several chunks. */
 #include "harness.h"
 
 #include "libgpuconv/engine/plan.h"
@@ -9,12 +10,12 @@ static const double bound = -120;
 
 static const struct {
     const char *name;
-    int inputs, channels; /* of the input, of the response */
+    int inputs, channels; /* channels of the input and of the response */
 } topologies[] = {{"mono", 1, 1},        {"stereo", 2, 2},      {"three by three", 3, 3}, {"mono to stereo", 1, 2},
                   {"true stereo", 2, 4}, {"mono on two", 2, 1}, {"mono on three", 3, 1},  {"mono to five", 1, 5}};
 
-/* One shape through one algorithm in every topology. */
-static void all_topologies(int64_t frames, int64_t taps, int64_t expected_frames) {
+/* Checks every algorithm in every topology at one pair of lengths. */
+static void check_all_topologies(int64_t frames, int64_t taps, int64_t expected_frames) {
     oracle_random random = {.state = (uint64_t)(frames * 1000003 + taps)};
     for (int t = 0; t < COUNT(topologies); t++) {
         guarded h, x = guarded_random(&random, topologies[t].inputs, frames);
@@ -44,45 +45,46 @@ static void shortest_lengths_match_the_oracle(void **state) {
     static const int64_t shapes[][2] = {{1, 1}, {1, 2},   {2, 1},   {1, 100}, {100, 1},
                                         {3, 3}, {17, 16}, {16, 17}, {63, 65}};
     for (int i = 0; i < COUNT(shapes); i++) {
-        all_topologies(shapes[i][0], shapes[i][1], shapes[i][0]);
-        all_topologies(shapes[i][0], shapes[i][1], -1);
+        check_all_topologies(shapes[i][0], shapes[i][1], shapes[i][0]);
+        check_all_topologies(shapes[i][0], shapes[i][1], -1);
     }
 }
 
 static void responses_longer_than_the_input_match_the_oracle(void **state) {
     (void)state;
-    all_topologies(333, 4099, 333);
-    all_topologies(5, 20011, 5);
+    check_all_topologies(333, 4099, 333);
+    check_all_topologies(5, 20011, 5);
 }
 
 static void ordinary_lengths_match_the_oracle(void **state) {
     (void)state;
-    all_topologies(20011, 701, 20011);
-    all_topologies(8192, 1024, 8192);
-    all_topologies(12289, 2500, -1);
+    check_all_topologies(20011, 701, 20011);
+    check_all_topologies(8192, 1024, 8192);
+    check_all_topologies(12289, 2500, -1);
 }
 
 static void inputs_of_several_chunks_match_the_oracle(void **state) {
     (void)state;
-    all_topologies(262147, 257, -1);
+    check_all_topologies(262147, 257, -1);
 }
 
-/* Too long for the whole oracle: some frames of the result, chosen at random and at both ends. */
-static void frames_of_a_long_one_match(gpuconv_algorithm algorithm, int64_t frames, int64_t taps) {
-    enum { LOOKED_AT = 400 };
+/* Checks the first, the last and random frames of a result that is too long for the whole oracle. */
+static void check_some_frames(gpuconv_algorithm algorithm, int64_t frames, int64_t taps) {
+    enum { CHECKED_FRAMES = 400 };
     oracle_random random = {.state = 60000};
     guarded h, x = guarded_random(&random, 1, frames);
     gpuconv_ir *ir = harness_response(&random, 1, 1, taps, &h);
     gpuconv_plan *plan = harness_plan(ir, algorithm, frames, 2);
-    guarded y = harness_convolve(plan, ir, &x), got = guarded_new(1, LOOKED_AT);
-    double want[LOOKED_AT];
-    for (int i = 0; i < LOOKED_AT; i++) {
+    guarded y = harness_convolve(plan, ir, &x), got = guarded_new(1, CHECKED_FRAMES);
+    double want[CHECKED_FRAMES];
+    for (int i = 0; i < CHECKED_FRAMES; i++) {
         int64_t at = i == 0 ? 0 : i == 1 ? y.frames - 1 : oracle_below(&random, y.frames);
         got.channel[0][i] = y.channel[0][at];
         want[i] = oracle_frame(x.channel[0], frames, h.channel[0], taps, at);
     }
-    CHECK(guarded_intact(&y), "written outside the output");
-    CHECK(oracle_agrees(gpuconv_algorithm_name(algorithm), &got, LOOKED_AT, want, LOOKED_AT, bound), "long response");
+    CHECK(guarded_intact(&y), "wrote outside the output");
+    CHECK(oracle_agrees(gpuconv_algorithm_name(algorithm), &got, CHECKED_FRAMES, want, CHECKED_FRAMES, bound),
+          "long response");
     guarded_free(&got);
     guarded_free(&y);
     guarded_free(&x);
@@ -93,20 +95,20 @@ static void frames_of_a_long_one_match(gpuconv_algorithm algorithm, int64_t fram
 
 static void direct_keeps_its_precision_with_60000_taps(void **state) {
     (void)state;
-    frames_of_a_long_one_match(GPUCONV_ALGORITHM_DIRECT, 30011, 60000);
+    check_some_frames(GPUCONV_ALGORITHM_DIRECT, 30011, 60000);
 }
 
 static void overlap_save_keeps_its_precision_with_a_million_taps(void **state) {
     (void)state;
-    frames_of_a_long_one_match(GPUCONV_ALGORITHM_OVERLAP_SAVE, 300007, 1000003);
+    check_some_frames(GPUCONV_ALGORITHM_OVERLAP_SAVE, 300007, 1000003);
 }
 
 static void partitioned_keeps_its_precision_with_a_million_taps(void **state) {
     (void)state;
-    frames_of_a_long_one_match(GPUCONV_ALGORITHM_PARTITIONED, 300007, 1000003);
+    check_some_frames(GPUCONV_ALGORITHM_PARTITIONED, 300007, 1000003);
 }
 
-/* Every size of transform that a schedule may choose, not only those that pay here. */
+/* Covers all transform sizes, including sizes that the cost model does not choose. */
 static void every_transform_size_matches_the_oracle(void **state) {
     (void)state;
     oracle_random random = {.state = 31};

@@ -1,5 +1,5 @@
-/* Properties of convolution that need no oracle, and the samples where algorithms go wrong: single taps at the seams of
- * a schedule, silence, subnormals. */
+/* Tests properties of convolution that need no oracle, and inputs on which algorithms typically fail: single taps at
+ * the boundaries of blocks and partitions, silence, subnormals, NaN. */
 #include "harness.h"
 
 #include "libgpuconv/engine/plan.h"
@@ -32,8 +32,8 @@ static guarded zeros(int channels, int64_t frames) {
     return g;
 }
 
-/* y is x, `at` frames later and `level` times as loud, with nothing around it. */
-static void is_delayed(const char *what, const guarded *y, const guarded *x, int64_t at, double level) {
+/* Checks that y is x delayed by `at` frames and multiplied by `level`, with zeros around it. */
+static void check_delayed(const char *what, const guarded *y, const guarded *x, int64_t at, double level) {
     double *want = calloc((size_t)y->frames, sizeof *want);
     CHECK(want, "no memory");
     for (int64_t n = 0; n < x->frames; n++)
@@ -44,35 +44,35 @@ static void is_delayed(const char *what, const guarded *y, const guarded *x, int
 
 enum { TAPS = 1100 };
 
-/* All frames where a seam may lie for these sizes, each with its neighbours, and both ends. */
-static int seams(int64_t step, int64_t length, int64_t *at) {
+/* Lists both ends and all multiples of `step`, each with its neighbours. Returns their number. */
+static int list_boundaries(int64_t step, int64_t length, int64_t *at) {
     int n = 0;
     at[n++] = 0;
     at[n++] = length - 1;
-    for (int64_t seam = step; seam < length + 1 && n < 60; seam += step)
-        for (int64_t i = seam - 1; i <= seam + 1; i++)
+    for (int64_t boundary = step; boundary < length + 1 && n < 60; boundary += step)
+        for (int64_t i = boundary - 1; i <= boundary + 1; i++)
             if (i > 0 && i < length)
                 at[n++] = i;
     return n;
 }
 
-static void a_single_tap_at_every_seam_delays_exactly(void **state) {
+static void a_single_tap_at_every_boundary_delays_exactly(void **state) {
     (void)state;
     oracle_random random = {.state = 3};
     guarded x = guarded_random(&random, 1, 1501);
     for (int a = 0; a < COUNT(harness_algorithms); a++) {
         gpuconv_algorithm algorithm = harness_algorithms[a];
         int64_t points = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 512 : 2048, at[64];
-        /* direct: taps pass in packs of 256 and of 4; overlap-save: the hop */
+        /* direct: taps are processed in groups of 256 and of 4; overlap-save: the hop */
         int64_t step = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? points / 2
                        : algorithm == GPUCONV_ALGORITHM_DIRECT    ? 256
                                                                   : points - TAPS + 1;
-        int count = seams(step, TAPS, at);
+        int count = list_boundaries(step, TAPS, at);
         for (int i = 0; i < count; i++) {
             guarded h = zeros(1, TAPS);
             h.channel[0][at[i]] = -0.75f;
             guarded y = convolved(&h, &x, algorithm, points);
-            is_delayed(gpuconv_algorithm_name(algorithm), &y, &x, at[i], -0.75);
+            check_delayed(gpuconv_algorithm_name(algorithm), &y, &x, at[i], -0.75);
             guarded_free(&y);
             guarded_free(&h);
         }
@@ -80,7 +80,7 @@ static void a_single_tap_at_every_seam_delays_exactly(void **state) {
     guarded_free(&x);
 }
 
-static void an_impulse_at_every_seam_gives_the_response_out(void **state) {
+static void an_impulse_at_every_boundary_gives_the_response_out(void **state) {
     (void)state;
     oracle_random random = {.state = 4};
     guarded h = guarded_random(&random, 1, 301);
@@ -90,12 +90,12 @@ static void an_impulse_at_every_seam_gives_the_response_out(void **state) {
         gpuconv_plan *plan = plan_of(ir, algorithm, 512);
         int64_t at[64], length = 3 * plan->chunk < 4000 ? 3 * plan->chunk : 4000;
         int64_t step = algorithm == GPUCONV_ALGORITHM_DIRECT ? 480 : plan->schedule.hop;
-        int count = seams(step, length, at);
+        int count = list_boundaries(step, length, at);
         for (int i = 0; i < count; i++) {
             guarded x = zeros(1, length);
             x.channel[0][at[i]] = 0.5f;
             guarded y = harness_convolve(plan, ir, &x);
-            is_delayed(gpuconv_algorithm_name(algorithm), &y, &h, at[i], 0.5);
+            check_delayed(gpuconv_algorithm_name(algorithm), &y, &h, at[i], 0.5);
             guarded_free(&y);
             guarded_free(&x);
         }
@@ -123,7 +123,7 @@ static void silence_gives_exact_silence(void **state) {
     guarded_free(&silence);
 }
 
-/* A channel that is silent stays so, whatever the other one plays. */
+/* A silent channel stays silent while another channel has a signal. */
 static void channels_do_not_leak(void **state) {
     (void)state;
     oracle_random random = {.state = 6};
@@ -140,7 +140,7 @@ static void channels_do_not_leak(void **state) {
     guarded_free(&x);
 }
 
-/* Below the smallest normal number results may be flushed to zero, but stay finite and as small as they are. */
+/* Subnormal inputs may be flushed to zero, but the results stay finite and small. */
 static void subnormals_stay_harmless(void **state) {
     (void)state;
     oracle_random random = {.state = 8};
@@ -148,9 +148,9 @@ static void subnormals_stay_harmless(void **state) {
     for (int64_t i = 0; i < x.frames; i++)
         x.channel[0][i] *= 0x1p-130f;
     for (int a = 0; a < COUNT(harness_algorithms); a++) {
-        for (int turn = 0; turn < 2; turn++) {
+        for (int swapped = 0; swapped < 2; swapped++) {
             guarded y =
-                turn ? convolved(&x, &h, harness_algorithms[a], 0) : convolved(&h, &x, harness_algorithms[a], 0);
+                swapped ? convolved(&x, &h, harness_algorithms[a], 0) : convolved(&h, &x, harness_algorithms[a], 0);
             assert_true(guarded_intact(&y));
             for (int64_t i = 0; i < y.frames; i++)
                 CHECK(fabsf(y.channel[0][i]) <= 307 * 0x1p-126f, "%s: frame %lld is %g",
@@ -162,8 +162,8 @@ static void subnormals_stay_harmless(void **state) {
     guarded_free(&x);
 }
 
-/* The caller's arithmetic is its own: an engine that flushes subnormals does so on its threads. */
-static void the_callers_arithmetic_is_left_alone(void **state) {
+/* The engine flushes subnormals on its own threads only, never on the caller's. */
+static void the_callers_floating_point_mode_is_unchanged(void **state) {
     (void)state;
     oracle_random random = {.state = 9};
     guarded h = guarded_random(&random, 1, 307), x = guarded_random(&random, 1, 3001);
@@ -236,7 +236,7 @@ static void order_and_grouping_do_not_matter(void **state) {
     guarded_free(&b);
 }
 
-/* NaN in is NaN out where the response reaches it, whole and never hidden as some number; direct keeps it there. */
+/* A NaN in the input gives NaN in all output frames that depend on it. */
 static void nan_in_the_input_shows_in_the_output(void **state) {
     (void)state;
     oracle_random random = {.state = 14};
@@ -255,12 +255,12 @@ static void nan_in_the_input_shows_in_the_output(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_tap_at_every_seam_delays_exactly),
-        cmocka_unit_test(an_impulse_at_every_seam_gives_the_response_out),
+        cmocka_unit_test(a_single_tap_at_every_boundary_delays_exactly),
+        cmocka_unit_test(an_impulse_at_every_boundary_gives_the_response_out),
         cmocka_unit_test(silence_gives_exact_silence),
         cmocka_unit_test(channels_do_not_leak),
         cmocka_unit_test(subnormals_stay_harmless),
-        cmocka_unit_test(the_callers_arithmetic_is_left_alone),
+        cmocka_unit_test(the_callers_floating_point_mode_is_unchanged),
         cmocka_unit_test(convolution_is_linear),
         cmocka_unit_test(order_and_grouping_do_not_matter),
         cmocka_unit_test(nan_in_the_input_shows_in_the_output),

@@ -1,5 +1,5 @@
-/* What an engine promises about calls: the same samples however the input is cut, whatever the number of threads, after
- * a reset as before; statuses for calls out of order; N + M - 1 frames and not one more. */
+/* Tests the engine's streaming interface: the samples do not depend on how the input is split, on the number of threads
+ * or on a reset; calls in the wrong order are refused; the result has exactly N + M - 1 frames. */
 #include "harness.h"
 
 #include "libgpuconv/engine/plan.h"
@@ -11,7 +11,8 @@ typedef struct running {
     gpuconv_engine *engine;
 } running;
 
-/* True stereo, so that inputs and outputs mix; `chunk` in hops of the schedule keeps many chunks in a short test. */
+/* Creates an engine with a true-stereo response, so that inputs and outputs mix. `chunk` > 0 sets short chunks of about
+ * this many frames, so that a short test has many of them. */
 static running start(gpuconv_algorithm algorithm, int64_t frames, int64_t taps, int threads, int64_t chunk) {
     oracle_random random = {.state = 7};
     running r = {.x = guarded_random(&random, 2, frames)};
@@ -116,7 +117,7 @@ static void every_input_length_gives_all_frames(void **state) {
                 int64_t n = chunks * chunk + around[i];
                 if (n < 1)
                     continue;
-                r.x.frames = n; /* harness_run itself insists on the number of frames */
+                r.x.frames = n; /* harness_run checks the number of frames */
                 assert_int_equal(gpuconv_engine_reset(r.engine), GPUCONV_OK);
                 guarded y = harness_run(r.engine, &r.x, 2, 601, (harness_split){.fixed = 509});
                 int outputs;
@@ -138,7 +139,7 @@ static void reset_gives_the_same_again(void **state) {
         guarded first = run(&r, (harness_split){.fixed = 997});
         int64_t produced, n = 5003;
         guarded spill = guarded_new(2, n);
-        for (int i = 0; i < 4; i++) { /* left: after all, in the middle, with a drain begun, untouched */
+        for (int i = 0; i < 4; i++) { /* reset after the end, in the middle, during a drain, unused */
             assert_int_equal(gpuconv_engine_reset(r.engine), GPUCONV_OK);
             if (i == 1 || i == 2)
                 assert_int_equal(
@@ -170,7 +171,7 @@ static void processing_after_draining_is_refused(void **state) {
         assert_int_equal(gpuconv_engine_process(r.engine, in, 10, y.channel, &produced), GPUCONV_ERROR_STATE);
         assert_int_equal(produced, 0);
         assert_int_equal(gpuconv_engine_drain(r.engine, y.channel, 50, &produced), GPUCONV_OK);
-        assert_int_equal(produced, 50); /* a refused call takes nothing away */
+        assert_int_equal(produced, 50); /* a refused call changes nothing */
         assert_int_equal(gpuconv_engine_reset(r.engine), GPUCONV_OK);
         assert_int_equal(gpuconv_engine_process(r.engine, in, 10, y.channel, &produced), GPUCONV_OK);
         guarded_free(&y);

@@ -1,9 +1,10 @@
 /*
- * Every allocation fails in turn. The linker sends the library's calls of the allocator to the functions here; the n-th
- * of them fails, for n = 1, 2, ... until a run needs no more than that. Whatever fails, the call gives an error and no
- * object, nothing stays allocated, and no file is left behind. Threads that cannot be had count as allocations.
+ * Makes every allocation fail in turn. The linker redirects the library's calls of the allocator to the functions
+ * below; the n-th call fails, for n = 1, 2, ... until a run makes fewer calls. After each failure the tested function
+ * must return an error and no object, free everything and leave no file behind. Creating a thread counts as an
+ * allocation.
  *
- * Allocations inside the libraries we stand on are their own affair, except jansson's, which can be told to use ours.
+ * Allocations inside other libraries are not tested, except jansson's, which lets us set its allocator.
  */
 #include "files.h"
 #include "harness.h"
@@ -17,8 +18,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-static _Atomic int countdown; /* allocations until one fails; 0: none does */
-static _Atomic int live;      /* allocated and not freed, by calls from this program */
+static _Atomic int countdown; /* allocations until one fails; 0: none fails */
+static _Atomic int live;      /* allocations that are not freed yet */
 static _Atomic bool counting;
 
 static bool fails(void) {
@@ -64,10 +65,10 @@ void __wrap_free(void *p) {
 int __wrap_posix_memalign(void **p, size_t alignment, size_t size) {
     if (fails())
         return ENOMEM;
-    int failed = __real_posix_memalign(p, alignment, size);
-    if (!failed)
+    int err = __real_posix_memalign(p, alignment, size);
+    if (!err)
         counted(*p);
-    return failed;
+    return err;
 }
 
 char *__wrap_strdup(const char *text) {
@@ -86,8 +87,9 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return fails() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
-/* Calls try() with the first, second, ... allocation failing until it succeeds without. try() gives the status and has
- * freed whatever it got; where it may recover it has made sure that nothing was lost. */
+/* Calls try() with the first, second, ... allocation failing, until it succeeds without a failure. try() returns the
+ * status and frees all objects. With `may_recover` it may also succeed after a failure; it must then check its result.
+ */
 static void every_allocation(const char *what, gpuconv_status (*try)(void *), void *context, bool may_recover) {
     enum { MOST = 2000 };
     for (int n = 1; n <= MOST; n++) {
@@ -99,22 +101,22 @@ static void every_allocation(const char *what, gpuconv_status (*try)(void *), vo
         bool reached = countdown == 0;
         CHECK(live == 0, "%s: %d allocations are left after number %d failed", what, (int)live, n);
         if (!reached) {
-            CHECK(status == GPUCONV_OK, "%s: %s with all memory there", what, gpuconv_status_text(status));
+            CHECK(status == GPUCONV_OK, "%s: %s without a failed allocation", what, gpuconv_status_text(status));
             CHECK(n > 2, "%s: no allocation ever failed", what);
             print_message("%s: %d allocations\n", what, n - 1);
             return;
         }
         if (may_recover && status == GPUCONV_OK)
             continue;
-        CHECK(status != GPUCONV_OK, "%s: number %d failed and nobody noticed", what, n);
-        CHECK(status == GPUCONV_ERROR_MEMORY || status == GPUCONV_ERROR_FILE, "%s: number %d failed as '%s'", what, n,
-              gpuconv_status_text(status));
+        CHECK(status != GPUCONV_OK, "%s: allocation %d failed without an error", what, n);
+        CHECK(status == GPUCONV_ERROR_MEMORY || status == GPUCONV_ERROR_FILE, "%s: allocation %d failed as '%s'", what,
+              n, gpuconv_status_text(status));
     }
     fail_msg("%s: more than %d allocations", what, MOST);
 }
 
-/* An error carries its status and a message; the object is not there. */
-static gpuconv_status judged(gpuconv_status status, const gpuconv_error *error, const void *object) {
+/* Returns the status, or STATE if an error has no status, no message or an object. */
+static gpuconv_status check_result(gpuconv_status status, const gpuconv_error *error, const void *object) {
     if (status != GPUCONV_OK && (error->status != status || strlen(error->message) < 5 || object))
         return GPUCONV_ERROR_STATE;
     return status == GPUCONV_OK && !object ? GPUCONV_ERROR_STATE : status;
@@ -126,20 +128,20 @@ static gpuconv_status make_response(void *context) {
     gpuconv_error error = {0};
     gpuconv_status status =
         gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, 48000, &ir, &error);
-    status = judged(status, &error, ir);
+    status = check_result(status, &error, ir);
     if (status)
         return status;
     status = gpuconv_ir_route(ir, 2, &other, &error);
-    status = judged(status, &error, other);
+    status = check_result(status, &error, other);
     gpuconv_ir_free(other);
     if (!status) {
         status = gpuconv_ir_gain(ir, 3, &other, &error);
-        status = judged(status, &error, other);
+        status = check_result(status, &error, other);
         gpuconv_ir_free(other);
     }
     if (!status) {
         status = gpuconv_ir_resample(ir, 44100, &other, &error);
-        status = judged(status, &error, other);
+        status = check_result(status, &error, other);
         gpuconv_ir_free(other);
     }
     gpuconv_ir_free(ir);
@@ -158,7 +160,7 @@ static gpuconv_status load_response(void *context) {
     gpuconv_ir *ir = (gpuconv_ir *)context;
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_ir_load(context, &ir, &error);
-    status = judged(status, &error, ir);
+    status = check_result(status, &error, ir);
     gpuconv_ir_free(ir);
     return status;
 }
@@ -186,7 +188,7 @@ static gpuconv_status make_plan(void *context) {
     gpuconv_plan *plan = (gpuconv_plan *)context;
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_plan_new(c->ir, &config, &plan, &error);
-    status = judged(status, &error, plan);
+    status = check_result(status, &error, plan);
     gpuconv_plan_free(plan);
     return status;
 }
@@ -196,7 +198,7 @@ static gpuconv_status make_engine(void *context) {
     gpuconv_engine *engine = (gpuconv_engine *)context;
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_engine_new(c->plan, &engine, &error);
-    status = judged(status, &error, engine);
+    status = check_result(status, &error, engine);
     gpuconv_engine_free(engine);
     return status;
 }
@@ -209,7 +211,7 @@ static void plan_and_engine_survive_every_failed_allocation(void **state) {
         choice c = {.ir = harness_response(&random, 4, 2, 3000, &taps), .algorithm = harness_algorithms[a]};
         c.plan = harness_plan(c.ir, c.algorithm, 10000, 3);
         char what[64];
-        /* The plan is one allocation; the CPU's name comes through the C library's own streams. */
+        /* The plan is one allocation. The C library allocates the stream from which the CPU's name is read. */
         snprintf(what, sizeof what, "engine, %s", gpuconv_algorithm_name(c.algorithm));
         every_allocation(what, make_engine, &c, false);
         live = 0;
@@ -230,8 +232,8 @@ typedef struct run {
     bool clean;
 } run;
 
-/* How many entries the folder has; temporaries show. */
-static int entries(const char *path) {
+/* Returns the number of entries of a folder, temporary files included. */
+static int count_entries(const char *path) {
     DIR *d = opendir(path);
     int n = 0;
     while (d && readdir(d))
@@ -254,11 +256,11 @@ static gpuconv_status convolve(void *context) {
     gpuconv_error error = {0};
     counting = false;
     unlink(r->out);
-    int before = entries(r->folder);
+    int before = count_entries(r->folder);
     counting = true;
     gpuconv_status status = gpuconv_convolve_file(&job, &config, NULL, &error);
     counting = false;
-    int after = entries(r->folder);
+    int after = count_entries(r->folder);
     counting = true;
     if (after != before + (status == GPUCONV_OK) || (status != GPUCONV_OK && strlen(error.message) < 5))
         return GPUCONV_ERROR_STATE;
@@ -275,13 +277,13 @@ static void a_file_survives_every_failed_allocation(void **state) {
     snprintf(r.out, sizeof r.out, "%s", files_path("out.wav"));
     snprintf(r.folder, sizeof r.folder, "%s", files_path("%s", ""));
     files_write(r.in, SF_FORMAT_WAV | SF_FORMAT_PCM_16, 44100, &x);
-    files_write(r.response, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &h); /* another rate: it is resampled too */
+    files_write(r.response, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &h); /* another rate, so that it is resampled */
     every_allocation("file to file", convolve, &r, false);
     guarded_free(&x);
     guarded_free(&h);
 }
 
-static char *whole_report; /* as it is when nothing fails */
+static char *whole_report; /* the report without a failed allocation */
 
 static gpuconv_status write_report(void *context) {
     gpuconv_report *report = context;
@@ -306,7 +308,7 @@ static gpuconv_status write_report(void *context) {
     if (!whole_report)
         whole_report = text;
     else if (status == GPUCONV_OK && strcmp(text, whole_report) != 0)
-        status = GPUCONV_ERROR_STATE; /* lost something and did not say so */
+        status = GPUCONV_ERROR_STATE; /* incomplete without an error */
     if (whole_report != text)
         free(text);
     counting = true;
@@ -322,7 +324,7 @@ static void json_free(void *p) {
     __wrap_free(p);
 }
 
-static void a_report_that_lost_something_says_so(void **state) {
+static void an_incomplete_report_is_an_error(void **state) {
     json_set_alloc_funcs(json_malloc, json_free);
     assert_int_equal(write_report(state), GPUCONV_OK);
     every_allocation("report", write_report, state, true);
@@ -336,7 +338,7 @@ int main(void) {
         cmocka_unit_test(a_response_file_survives_every_failed_allocation),
         cmocka_unit_test(plan_and_engine_survive_every_failed_allocation),
         cmocka_unit_test(a_file_survives_every_failed_allocation),
-        cmocka_unit_test(a_report_that_lost_something_says_so),
+        cmocka_unit_test(an_incomplete_report_is_an_error),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -1,5 +1,5 @@
-/* The decision: unknown values are refused and never clamped, what was asked for by name is done or refused, automatic
- * choices are the cheapest predicted and say why. */
+/* Tests plans: values out of range are refused and not clamped, a requested backend or algorithm is used or refused,
+ * and automatic choices have the lowest predicted time and give a reason. */
 #include "harness.h"
 
 #include "libgpuconv/engine/plan.h"
@@ -73,7 +73,7 @@ static void the_longest_input_is_planned_without_overflow(void **state) {
     gpuconv_ir_free(ir);
 }
 
-static void an_algorithm_asked_for_is_used(void **state) {
+static void a_requested_algorithm_is_used(void **state) {
     (void)state;
     static const int64_t taps[] = {1, 30, 5000, 200000};
     for (int t = 0; t < COUNT(taps); t++) {
@@ -82,7 +82,7 @@ static void an_algorithm_asked_for_is_used(void **state) {
             gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], -1, 3); /* checks the algorithm */
             assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
             assert_int_equal(gpuconv_plan_threads(plan), 3);
-            assert_non_null(strstr(gpuconv_plan_reason(plan), "asked for"));
+            assert_non_null(strstr(gpuconv_plan_reason(plan), "requested"));
             assert_string_equal(gpuconv_plan_note(plan), "");
             assert_true(strlen(gpuconv_plan_device(plan)) > 0);
             int64_t points = gpuconv_plan_transform(plan), hop = gpuconv_plan_hop(plan);
@@ -109,7 +109,7 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
             assert_int_not_equal(gpuconv_plan_algorithm(best), GPUCONV_ALGORITHM_AUTO);
             for (int a = 0; a < COUNT(harness_algorithms); a++) {
                 gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames[f], 2);
-                CHECK(best->compared <= plan->compared, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
+                CHECK(best->cost <= plan->cost, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
                       (long long)frames[f], gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)),
                       gpuconv_algorithm_name(gpuconv_plan_algorithm(best)));
                 if (harness_algorithms[a] == gpuconv_plan_algorithm(best)) {
@@ -125,8 +125,8 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
     }
 }
 
-/* Algorithm and sizes decide every bit of the result. */
-static void same_choice(const gpuconv_plan *a, const gpuconv_plan *b, const char *what) {
+/* Checks that two plans have the same schedule, which determines every bit of the result. */
+static void check_same_schedule(const gpuconv_plan *a, const gpuconv_plan *b, const char *what) {
     CHECK(memcmp(&a->schedule, &b->schedule, sizeof a->schedule) == 0, "%s: %s of %lld points, and %s of %lld", what,
           gpuconv_algorithm_name(gpuconv_plan_algorithm(a)), (long long)gpuconv_plan_transform(a),
           gpuconv_algorithm_name(gpuconv_plan_algorithm(b)), (long long)gpuconv_plan_transform(b));
@@ -146,7 +146,7 @@ static void the_choice_does_not_depend_on_threads(void **state) {
                 char what[96];
                 snprintf(what, sizeof what, "%lld taps, %lld frames, 1 and %d threads", (long long)taps[t],
                          (long long)frames[f], threads[n]);
-                same_choice(one, many, what);
+                check_same_schedule(one, many, what);
                 gpuconv_plan_free(many);
             }
             gpuconv_plan_free(one);
@@ -155,7 +155,7 @@ static void the_choice_does_not_depend_on_threads(void **state) {
     }
 }
 
-static void long_inputs_and_those_of_unknown_length_are_planned_alike(void **state) {
+static void long_inputs_and_inputs_of_unknown_length_are_planned_alike(void **state) {
     (void)state;
     static const int64_t taps[] = {1, 512, 30000, 66150, 107719, 441000, 2000000};
     static const int64_t frames[] = {1 << 23, (1 << 23) + 1, 26460000, INT64_C(1000000000), INT64_MAX / 4096};
@@ -167,7 +167,7 @@ static void long_inputs_and_those_of_unknown_length_are_planned_alike(void **sta
             char what[96];
             snprintf(what, sizeof what, "%lld taps, %lld frames and unknown ones", (long long)taps[t],
                      (long long)frames[f]);
-            same_choice(known, unknown, what);
+            check_same_schedule(known, unknown, what);
             gpuconv_plan_free(known);
         }
         gpuconv_plan_free(unknown);
@@ -188,7 +188,7 @@ static void short_responses_go_direct_and_long_ones_do_not(void **state) {
     gpuconv_ir_free(reverb);
 }
 
-static void a_response_too_long_for_one_transform_is_refused_by_name(void **state) {
+static void overlap_save_refuses_a_response_longer_than_a_transform(void **state) {
     (void)state;
     float *taps = calloc((1 << 24) + 1, sizeof *taps);
     CHECK(taps, "no memory");
@@ -211,7 +211,7 @@ static void a_response_too_long_for_one_transform_is_refused_by_name(void **stat
     gpuconv_ir_free(ir);
 }
 
-static void names_are_those_of_the_command_line(void **state) {
+static void names_match_the_command_line(void **state) {
     (void)state;
     assert_string_equal(gpuconv_backend_name(GPUCONV_BACKEND_AUTO), "auto");
     assert_string_equal(gpuconv_backend_name(GPUCONV_BACKEND_CPU), "cpu");
@@ -243,7 +243,7 @@ static void defaults_are_as_documented(void **state) {
 }
 
 #ifndef GPUCONV_WITH_CUDA
-static void without_cuda_its_name_is_refused_and_auto_says_nothing(void **state) {
+static void without_cuda_the_backend_is_refused_and_auto_has_no_note(void **state) {
     (void)state;
     gpuconv_ir *ir = response(1, 1, 100000);
     gpuconv_config config = gpuconv_config_default();
@@ -254,12 +254,12 @@ static void without_cuda_its_name_is_refused_and_auto_says_nothing(void **state)
     assert_null(plan);
     assert_true(strlen(error.message) > 10);
     config.backend = GPUCONV_BACKEND_AUTO;
-    config.frames = INT64_C(48000) * 36000; /* long enough to be worth a GPU */
+    config.frames = INT64_C(48000) * 36000; /* long enough for a GPU to be faster */
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
     assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
-    assert_string_equal(gpuconv_plan_note(plan), ""); /* nothing to fall back from */
+    assert_string_equal(gpuconv_plan_note(plan), ""); /* the CPU is no fallback in this build */
     gpuconv_plan_free(plan);
-    config.frames = 100; /* no GPU is asked for this, so there is nothing to note */
+    config.frames = 100; /* so short that no GPU would be probed: nothing to note */
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
     assert_string_equal(gpuconv_plan_note(plan), "");
     gpuconv_plan_free(plan);
@@ -271,16 +271,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_out_of_range_are_refused),
         cmocka_unit_test(the_longest_input_is_planned_without_overflow),
-        cmocka_unit_test(an_algorithm_asked_for_is_used),
+        cmocka_unit_test(a_requested_algorithm_is_used),
         cmocka_unit_test(the_automatic_choice_is_the_cheapest_predicted),
         cmocka_unit_test(the_choice_does_not_depend_on_threads),
-        cmocka_unit_test(long_inputs_and_those_of_unknown_length_are_planned_alike),
+        cmocka_unit_test(long_inputs_and_inputs_of_unknown_length_are_planned_alike),
         cmocka_unit_test(short_responses_go_direct_and_long_ones_do_not),
-        cmocka_unit_test(a_response_too_long_for_one_transform_is_refused_by_name),
-        cmocka_unit_test(names_are_those_of_the_command_line),
+        cmocka_unit_test(overlap_save_refuses_a_response_longer_than_a_transform),
+        cmocka_unit_test(names_match_the_command_line),
         cmocka_unit_test(defaults_are_as_documented),
 #ifndef GPUCONV_WITH_CUDA
-        cmocka_unit_test(without_cuda_its_name_is_refused_and_auto_says_nothing),
+        cmocka_unit_test(without_cuda_the_backend_is_refused_and_auto_has_no_note),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The schedule: partitions cover the response exactly, hops and transforms fit each other, impossible sizes are
+/* Tests schedules: the partitions cover the response exactly, hops and transform sizes match, invalid sizes are
  * refused. */
 #include "check.h"
 #include "libgpuconv/engine/schedule.h"

@@ -1,8 +1,8 @@
 /*
- * The CPU backend: a thread of its own takes submitted chunks, unpacks them to planar floats behind the history of the
- * chunks before, runs the algorithm's convolver on all cores, and packs the result.
+ * The CPU backend. The stream's thread takes submitted chunks, unpacks each to planar floats behind the last frames of
+ * the previous chunk, runs the algorithm's convolver on all cores and packs the result.
  *
- *      in[channel]   | history | chunk |   the last `history` frames move to the front after each chunk
+ *      in[channel]   | history | chunk |   after each chunk its last `history` frames are moved to the front
  */
 #include "cpu_convolver.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 3, STRIPE = 32768 };
+enum { SLOTS = 3, STRIPE = 32768 /* frames that one job unpacks or packs */ };
 
 typedef struct slot {
     char *in, *out;
@@ -28,22 +28,22 @@ typedef struct slot {
 struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
-    const volatile int *cancel; /* of the thread that made the state */
+    const volatile int *cancel; /* cancel flag of the thread that created the stream */
     const gc_convolver_kind *kind;
     gc_convolver *convolver;
     gc_pool *pool;
-    gc_slot_queue ring;
-    bool ring_ready;
+    gc_slot_queue queue;
+    bool has_queue;
     pthread_t thread;
     bool running;
     slot slots[SLOTS];
     int64_t history;
-    float **in, **out; /* a channel: its planar chunk */
+    float **in, **out; /* per channel: the planar chunk */
     float *planar_in, *planar_out;
-    gc_pcm_overs *overs; /* a worker */
-    slot *current;
-    double started;
-    gc_stream_stats measured;
+    gc_pcm_overs *overs; /* per worker */
+    slot *current;       /* being computed */
+    double started;      /* origin of the chunk times */
+    gc_stream_stats stats;
 };
 
 const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
@@ -52,77 +52,82 @@ const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
                                                          : &gc_cpu_partitioned;
 }
 
+/* Unpacks one stripe of the current input chunk, and zeros behind the end of the input. */
 static void unpack(void *context, int64_t stripe, int worker) {
     (void)worker;
     gc_stream *s = context;
-    const slot *w = s->current;
+    const slot *chunk = s->current;
     int channels = s->plan->ir->inputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->chunk - at);
-    int64_t given = gc_max(0, gc_min(n, w->in_frames - at));
-    const char *raw = w->in + at * channels * gc_pcm_bytes(s->in_format);
-    gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, given, s->in, at);
+    int64_t valid = gc_max(0, gc_min(n, chunk->in_frames - at));
+    const char *raw = chunk->in + at * channels * gc_pcm_bytes(s->in_format);
+    gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, valid, s->in, at);
     for (int c = 0; c < channels; c++)
-        memset(s->in[c] + at + given, 0, (size_t)(n - given) * sizeof(float));
+        memset(s->in[c] + at + valid, 0, (size_t)(n - valid) * sizeof(float));
 }
 
+/* Packs one stripe of the current output chunk. */
 static void pack(void *context, int64_t stripe, int worker) {
     gc_stream *s = context;
-    const slot *w = s->current;
+    const slot *chunk = s->current;
     int channels = s->plan->ir->outputs;
-    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, w->out_frames - at);
-    char *raw = w->out + at * channels * gc_pcm_bytes(s->out_format);
+    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, chunk->out_frames - at);
+    char *raw = chunk->out + at * channels * gc_pcm_bytes(s->out_format);
     gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
 }
 
-static void compute(gc_stream *s, slot *w) {
+/* Computes one chunk and records its times. */
+static void compute(gc_stream *s, slot *chunk) {
     const gpuconv_plan *plan = s->plan;
     double begin = gc_now();
-    s->current = w;
+    s->current = chunk;
     gc_pool_run(s->pool, unpack, s, (plan->chunk + STRIPE - 1) / STRIPE);
-    s->kind->run(s->convolver, s->pool, s->in, s->out, w->out_frames);
-    gc_pool_run(s->pool, pack, s, (w->out_frames + STRIPE - 1) / STRIPE);
+    s->kind->run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
+    gc_pool_run(s->pool, pack, s, (chunk->out_frames + STRIPE - 1) / STRIPE);
     for (int c = 0; c < plan->ir->inputs; c++)
         memmove(s->in[c] - s->history, s->in[c] + plan->chunk - s->history, (size_t)s->history * sizeof(float));
     double end = gc_now();
-    gc_stream_stats *m = &s->measured;
-    m->compute += end - begin;
-    if (m->passages < GC_TIMELINE)
-        m->passage[m->passages++] = (gc_chunk_times){.compute = {begin - s->started, end - s->started}};
-    m->chunks++;
+    gc_stream_stats *stats = &s->stats;
+    stats->compute += end - begin;
+    if (stats->passages < GC_TIMELINE)
+        stats->passage[stats->passages++] = (gc_chunk_times){.compute = {begin - s->started, end - s->started}};
+    stats->chunks++;
 }
 
-static void *drive(void *argument) {
+/* The stream's thread: computes submitted chunks until the stream is finished, stopped or cancelled. */
+static void *run_thread(void *argument) {
     gc_stream *s = argument;
     gc_flush_subnormals();
     gpuconv_cancel_set(s->cancel);
-    for (int n; (n = gc_slot_queue_take(&s->ring)) >= 0;) {
+    for (int n; (n = gc_slot_queue_take(&s->queue)) >= 0;) {
         compute(s, &s->slots[n]);
-        if (gc_cancelled()) { /* the chunk is not complete */
-            gc_slot_queue_stop(&s->ring);
+        if (gc_cancelled()) { /* the chunk is incomplete */
+            gc_slot_queue_stop(&s->queue);
             break;
         }
-        gc_slot_queue_finish(&s->ring);
+        gc_slot_queue_finish(&s->queue);
     }
     return NULL;
 }
 
-static void halt(gc_stream *s) {
+/* Stops the thread and waits for its end. */
+static void stop_thread(gc_stream *s) {
     if (!s->running)
         return;
-    gc_slot_queue_stop(&s->ring);
+    gc_slot_queue_stop(&s->queue);
     pthread_join(s->thread, NULL);
     s->running = false;
 }
 
-static void free_state(gc_stream *s) {
+static void free_stream(gc_stream *s) {
     if (!s)
         return;
-    halt(s);
+    stop_thread(s);
     if (s->convolver)
         s->kind->free(s->convolver);
     gc_pool_free(s->pool);
-    if (s->ring_ready)
-        gc_slot_queue_destroy(&s->ring);
+    if (s->has_queue)
+        gc_slot_queue_destroy(&s->queue);
     for (int i = 0; i < SLOTS; i++) {
         free(s->slots[i].in);
         free(s->slots[i].out);
@@ -135,7 +140,8 @@ static void free_state(gc_stream *s) {
     free(s);
 }
 
-static bool take_memory(gc_stream *s) {
+/* Allocates the slots and the planar chunks. Returns false if there is too little memory. */
+static bool allocate(gc_stream *s) {
     const gpuconv_plan *plan = s->plan;
     int inputs = plan->ir->inputs, outputs = plan->ir->outputs;
     int64_t in_stride = gc_round_up(s->history, 16) + gc_round_up(plan->chunk, 16);
@@ -160,17 +166,18 @@ static bool take_memory(gc_stream *s) {
     return true;
 }
 
-static gpuconv_status start(gc_stream *s, gpuconv_error *error) {
-    if (pthread_create(&s->thread, NULL, drive, s) != 0)
-        return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for the CPU backend");
+static gpuconv_status start_thread(gc_stream *s, gpuconv_error *error) {
+    int err = pthread_create(&s->thread, NULL, run_thread, s);
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the thread of the CPU backend: %s", strerror(err));
     s->running = true;
     s->started = gc_now();
     return GPUCONV_OK;
 }
 
-static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
-                                gpuconv_error *error) {
-    *state = NULL;
+static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream,
+                                 gpuconv_error *error) {
+    *stream = NULL;
     double begin = gc_now();
     gc_stream *s = gc_calloc(1, sizeof *s);
     if (!s)
@@ -181,26 +188,26 @@ static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out,
     s->out_format = out;
     s->kind = gc_cpu_kind(plan->schedule.algorithm);
     s->history = s->kind->history(&plan->schedule);
-    gc_slot_queue_init(&s->ring, plan->slots);
-    s->ring_ready = true;
+    gc_slot_queue_init(&s->queue, plan->slots);
+    s->has_queue = true;
     s->pool = gc_pool_new(plan->device.threads);
     s->convolver = s->kind->new (plan);
-    if (!s->pool || !s->convolver || !take_memory(s)) {
-        free_state(s);
+    if (!s->pool || !s->convolver || !allocate(s)) {
+        free_stream(s);
         return gc_fail_memory(error, "the convolution");
     }
-    gpuconv_status status = start(s, error);
+    gpuconv_status status = start_thread(s, error);
     if (status) {
-        free_state(s);
+        free_stream(s);
         return status;
     }
-    s->measured.setup = gc_now() - begin;
-    *state = s;
+    s->stats.setup = gc_now() - begin;
+    *stream = s;
     return GPUCONV_OK;
 }
 
 static gpuconv_status acquire(gc_stream *s, void **raw) {
-    int n = gc_slot_queue_acquire(&s->ring);
+    int n = gc_slot_queue_acquire(&s->queue);
     if (n < 0)
         return GPUCONV_ERROR_CANCELLED;
     *raw = s->slots[n].in;
@@ -208,51 +215,51 @@ static gpuconv_status acquire(gc_stream *s, void **raw) {
 }
 
 static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames) {
-    int n = gc_slot_queue_acquire(&s->ring);
+    int n = gc_slot_queue_acquire(&s->queue);
     if (n < 0)
         return GPUCONV_ERROR_CANCELLED;
     s->slots[n].in_frames = in_frames;
     s->slots[n].out_frames = out_frames;
-    gc_slot_queue_fill(&s->ring);
+    gc_slot_queue_fill(&s->queue);
     return GPUCONV_OK;
 }
 
 static gpuconv_status finish(gc_stream *s) {
-    gc_slot_queue_close(&s->ring);
+    gc_slot_queue_close(&s->queue);
     return GPUCONV_OK;
 }
 
 static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frames) {
-    int n = gc_slot_queue_wait(&s->ring);
+    int n = gc_slot_queue_wait(&s->queue);
     *raw = n < 0 ? NULL : s->slots[n].out;
     *frames = n < 0 ? 0 : s->slots[n].out_frames;
     return n == GC_SLOT_QUEUE_STOPPED ? GPUCONV_ERROR_CANCELLED : GPUCONV_OK;
 }
 
 static void release(gc_stream *s) {
-    gc_slot_queue_release(&s->ring);
+    gc_slot_queue_release(&s->queue);
 }
 
 static void stop(gc_stream *s) {
-    gc_slot_queue_stop(&s->ring);
+    gc_slot_queue_stop(&s->queue);
 }
 
 static gpuconv_status reset(gc_stream *s) {
-    halt(s);
-    gc_slot_queue_reset(&s->ring);
+    stop_thread(s);
+    gc_slot_queue_reset(&s->queue);
     s->kind->reset(s->convolver);
     for (int c = 0; c < s->plan->ir->inputs; c++)
         memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
     memset(s->overs, 0, (size_t)s->plan->device.threads * sizeof *s->overs);
-    s->measured = (gc_stream_stats){.setup = s->measured.setup};
-    return start(s, NULL);
+    s->stats = (gc_stream_stats){.setup = s->stats.setup};
+    return start_thread(s, NULL);
 }
 
-static void measure(gc_stream *s, gc_stream_stats *m) {
-    *m = s->measured;
+static void measure(gc_stream *s, gc_stream_stats *stats) {
+    *stats = s->stats;
     for (int w = 0; w < s->plan->device.threads; w++) {
-        m->overs.clipped += s->overs[w].clipped;
-        m->overs.peak = s->overs[w].peak > m->overs.peak ? s->overs[w].peak : m->overs.peak;
+        stats->overs.clipped += s->overs[w].clipped;
+        stats->overs.peak = s->overs[w].peak > stats->overs.peak ? s->overs[w].peak : stats->overs.peak;
     }
 }
 
@@ -268,12 +275,12 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
-/* What is all one chunk has little to overlap with. */
+/* Plans, with two slots for a job that fits into one chunk: it has nothing to overlap with. */
 static gpuconv_status plan_cpu(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                gpuconv_error *error) {
     gpuconv_status status = gc_cpu_plan(plan, algorithm, config, error);
-    bool one = !status && config->frames >= 0 && config->frames + plan->schedule.taps - 1 <= plan->chunk;
-    plan->slots = one ? 2 : SLOTS;
+    bool one_chunk = !status && config->frames >= 0 && config->frames + plan->schedule.taps - 1 <= plan->chunk;
+    plan->slots = one_chunk ? 2 : SLOTS;
     return status;
 }
 
@@ -281,7 +288,7 @@ const gc_backend gc_backend_cpu = {
     .id = GPUCONV_BACKEND_CPU,
     .probe = probe,
     .plan = plan_cpu,
-    .state = new_state,
+    .state = new_stream,
     .acquire = acquire,
     .submit = submit,
     .finish = finish,
@@ -291,7 +298,7 @@ const gc_backend gc_backend_cpu = {
     .reset = reset,
     .measure = measure,
     .failure = failure,
-    .free = free_state,
+    .free = free_stream,
 };
 
 const gc_measure_backend gc_measure_backend_cpu = {

@@ -1,7 +1,7 @@
 /*
- * Lanes on cores: a signal is convolved as a whole in the lane's memory, through a response that is met once, with
- * tables and scratch that the lane keeps from one signal to the next. A file of seconds costs less to convolve than an
- * engine costs to make.
+ * Batch slots on the CPU. A slot convolves each signal as a whole in its own buffers and transforms the response for
+ * every signal. FFT tables and scratch memory are kept from one signal to the next: for a file of a few seconds the
+ * convolution takes less time than creating an engine.
  */
 #include "libgpuconv/engine/batch_convolver.h"
 
@@ -16,19 +16,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For blocks of one size. */
+/* An FFT of one size with its buffers. */
 typedef struct transform {
     gc_fft *fft;
-    float *block, *response, *work; /* samples; spectra */
+    float *block;           /* samples */
+    float *response, *work; /* spectra */
 } transform;
 
 struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;                /* of the file at hand */
-    transform size[GC_FFT_MAX_LOG2 + 1]; /* by the logarithm of their points, as they are wanted */
-    int64_t padded;
-    float *pad; /* a signal with silence around it */
+    gc_schedule schedule;                 /* of the current file, set by `suits` */
+    transform size[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; created on first use */
+    float *padded;                        /* a signal with zeros before and after it */
+    int64_t padded_size;
 };
 
 static int devices(gpuconv_error *error) {
@@ -36,97 +37,98 @@ static int devices(gpuconv_error *error) {
     return 1;
 }
 
-static void free_lane(gc_batch_slot *l) {
-    if (!l)
+static void free_slot(gc_batch_slot *slot) {
+    if (!slot)
         return;
     for (int i = 0; i <= GC_FFT_MAX_LOG2; i++) {
-        gc_fft_free(l->size[i].fft);
-        free(l->size[i].block);
-        free(l->size[i].response);
-        free(l->size[i].work);
+        gc_fft_free(slot->size[i].fft);
+        free(slot->size[i].block);
+        free(slot->size[i].response);
+        free(slot->size[i].work);
     }
-    free(l->in);
-    free(l->out);
-    free(l->pad);
-    free(l);
+    free(slot->in);
+    free(slot->out);
+    free(slot->padded);
+    free(slot);
 }
 
-static gpuconv_status new_lane(int device, int64_t bytes, int items, gc_batch_slot **lane, gpuconv_error *error) {
+static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error) {
     (void)device;
     (void)items;
-    gc_batch_slot *l = gc_calloc(1, sizeof *l);
-    *lane = NULL;
-    if (l) {
+    gc_batch_slot *made = gc_calloc(1, sizeof *made);
+    *slot = NULL;
+    if (made) {
         char name[128];
-        l->in = gc_calloc(bytes, 1);
-        l->out = gc_calloc(bytes, 1);
+        made->in = gc_calloc(bytes, 1);
+        made->out = gc_calloc(bytes, 1);
         gc_processor_name(name, sizeof name);
-        l->costs = gc_costs_of_cpu(name);
+        made->costs = gc_costs_of_cpu(name);
     }
-    if (!l || !l->in || !l->out) {
-        free_lane(l);
-        return gc_fail_memory(error, "a lane");
+    if (!made || !made->in || !made->out) {
+        free_slot(made);
+        return gc_fail_memory(error, "a batch slot");
     }
-    *lane = l;
+    *slot = made;
     return GPUCONV_OK;
 }
 
-/* Plans as the command alone does, whatever its threads, so that a file gives the same bytes either way. Partitions are
- * left to the engine. */
-static bool suits(gc_batch_slot *l, const gpuconv_ir *ir, int64_t frames) {
+/* Plans as gpuconv_plan_new does for one file, so that both give the same bytes; the number of threads does not matter.
+ * Returns false for partitioned convolution, which the engine does. */
+static bool suits(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
-    gpuconv_error none;
+    gpuconv_error ignored;
     double least = HUGE_VAL;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
-        if (gc_cpu_plan_by(&l->costs, &plan, (gpuconv_algorithm)a, frames, &none) == GPUCONV_OK &&
-            plan.compared < least) {
-            least = plan.compared;
-            l->schedule = plan.schedule;
+        if (gc_cpu_plan_by(&slot->costs, &plan, (gpuconv_algorithm)a, frames, &ignored) == GPUCONV_OK &&
+            plan.cost < least) {
+            least = plan.cost;
+            slot->schedule = plan.schedule;
         }
     }
-    return least < HUGE_VAL && l->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
+    return least < HUGE_VAL && slot->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
 }
 
-static void *in(gc_batch_slot *l) {
-    return l->in;
+static void *in(gc_batch_slot *slot) {
+    return slot->in;
 }
 
-static const void *out(gc_batch_slot *l) {
-    return l->out;
+static const void *out(gc_batch_slot *slot) {
+    return slot->out;
 }
 
-/* Frames from `at` on, silence where the signal is not. */
-static void piece(const float *x, int64_t frames, int64_t at, int64_t count, float *to) {
+/* Copies `count` frames of the signal from frame `at` on, with zeros before frame 0 and behind the end. */
+static void copy_padded(const float *x, int64_t frames, int64_t at, int64_t count, float *to) {
     const int64_t before = gc_min(count, gc_max(0, -at)), from = at + before;
-    const int64_t there = gc_max(0, gc_min(frames - from, count - before));
+    const int64_t inside = gc_max(0, gc_min(frames - from, count - before));
     memset(to, 0, (size_t)before * sizeof *to);
-    if (there > 0)
-        memcpy(to + before, x + from, (size_t)there * sizeof *to);
-    memset(to + before + there, 0, (size_t)(count - before - there) * sizeof *to);
+    if (inside > 0)
+        memcpy(to + before, x + from, (size_t)inside * sizeof *to);
+    memset(to + before + inside, 0, (size_t)(count - before - inside) * sizeof *to);
 }
 
-static bool direct(gc_batch_slot *l, const gc_batch_item *item) {
+/* Convolves one item directly. Returns false if there is too little memory. */
+static bool direct(gc_batch_slot *slot, const gc_batch_item *item) {
     const int64_t total = item->frames + item->taps_count - 1, before = item->taps_count - 1;
-    if (before + total > l->padded) {
-        free(l->pad);
-        l->padded = before + total;
-        l->pad = gc_calloc(l->padded, sizeof *l->pad);
+    if (before + total > slot->padded_size) {
+        free(slot->padded);
+        slot->padded_size = before + total;
+        slot->padded = gc_calloc(slot->padded_size, sizeof *slot->padded);
     }
-    if (!l->pad) {
-        l->padded = 0;
+    if (!slot->padded) {
+        slot->padded_size = 0;
         return false;
     }
-    piece(l->in + item->in.at / 4, item->frames, -before, before + total, l->pad);
-    gc_simd_best()->direct(l->pad + before, item->taps, item->taps_count, l->out + item->out.at / 4, total, 0);
+    copy_padded(slot->in + item->in.at / 4, item->frames, -before, before + total, slot->padded);
+    gc_simd_best()->direct(slot->padded + before, item->taps, item->taps_count, slot->out + item->out.at / 4, total, 0);
     return true;
 }
 
-/* NULL: no memory. */
-static const transform *transform_of(gc_batch_slot *l, int64_t points) {
+/* Returns the FFT of a size and creates it on first use. Returns NULL if there is too little memory. */
+static const transform *get_transform(gc_batch_slot *slot, int64_t points) {
     int log2 = 0;
     while (INT64_C(1) << log2 < points)
         log2++;
-    transform *t = &l->size[log2];
+    transform *t = &slot->size[log2];
     if (!t->fft)
         t->fft = gc_fft_new(gc_simd_best(), points);
     if (t->fft && !t->block)
@@ -138,14 +140,15 @@ static const transform *transform_of(gc_batch_slot *l, int64_t points) {
     return t->block && t->response && t->work ? t : NULL;
 }
 
-static bool overlap_save(gc_batch_slot *l, const gc_batch_item *item) {
-    const gc_schedule *s = &l->schedule;
-    const transform *t = transform_of(l, s->transform);
+/* Convolves one item by overlap-save. Returns false if there is too little memory. */
+static bool overlap_save(gc_batch_slot *slot, const gc_batch_item *item) {
+    const gc_schedule *s = &slot->schedule;
+    const transform *t = get_transform(slot, s->transform);
     if (!t)
         return false;
     const int64_t points = s->transform, before = points - s->hop, total = item->frames + item->taps_count - 1;
-    const float *x = l->in + item->in.at / 4, *const factor[] = {t->work}, *const by[] = {t->response};
-    float *y = l->out + item->out.at / 4;
+    const float *x = slot->in + item->in.at / 4, *const factor[] = {t->work}, *const by[] = {t->response};
+    float *y = slot->out + item->out.at / 4;
     const float scale = 2 / (float)points;
     for (int64_t k = 0; k < item->taps_count; k++)
         t->block[k] = item->taps[k] * scale;
@@ -155,7 +158,7 @@ static bool overlap_save(gc_batch_slot *l, const gc_batch_item *item) {
         const int64_t at = n - before;
         const bool inside = at >= 0 && at + points <= item->frames;
         if (!inside)
-            piece(x, item->frames, at, points, t->block);
+            copy_padded(x, item->frames, at, points, t->block);
         gc_fft_forward(t->fft, inside ? x + at : t->block, t->work);
         if (n + s->hop <= total) {
             gc_fft_inverse(t->fft, factor, by, 1, t->work, y + n, before);
@@ -167,35 +170,35 @@ static bool overlap_save(gc_batch_slot *l, const gc_batch_item *item) {
     return true;
 }
 
-static gpuconv_status begin(gc_batch_slot *l, const gc_batch_item *items, int count, int64_t in_bytes,
+static gpuconv_status begin(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
                             int64_t out_bytes, gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
     bool (*convolve)(gc_batch_slot *, const gc_batch_item *) =
-        l->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ? direct : overlap_save;
+        slot->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ? direct : overlap_save;
     for (int i = 0; i < count; i++)
-        if (!convolve(l, &items[i]))
-            return gc_fail_memory(error, "a lane's scratch");
+        if (!convolve(slot, &items[i]))
+            return gc_fail_memory(error, "the scratch memory of a batch slot");
     return GPUCONV_OK;
 }
 
-/* All was done when it was begun. */
-static gpuconv_status finish(gc_batch_slot *l, gc_batch_item *items, int count, gpuconv_error *error) {
-    (void)l;
+/* Does nothing: `begin` has computed the items. */
+static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error) {
+    (void)slot;
     (void)items;
     (void)count;
     (void)error;
     return GPUCONV_OK;
 }
 
-/* Where the response lies is where it is wanted. */
+/* Returns the responses themselves: the CPU reads them where they are. */
 static float *keep(int device, const float *planes, int64_t floats) {
     (void)device;
     (void)floats;
     return (float *)planes;
 }
 
-static void forget(int device, float *planes) { /* NOLINT(readability-non-const-parameter): as the seam has it */
+static void forget(int device, float *planes) { /* NOLINT(readability-non-const-parameter): a table entry */
     (void)device;
     (void)planes;
 }
@@ -203,13 +206,13 @@ static void forget(int device, float *planes) { /* NOLINT(readability-non-const-
 const gc_batch_backend gc_batch_cpu = {
     .slots = 1,
     .devices = devices,
-    .new_slot = new_lane,
+    .new_slot = new_slot,
     .suits = suits,
     .in = in,
     .out = out,
     .begin = begin,
     .finish = finish,
-    .free = free_lane,
+    .free = free_slot,
     .keep = keep,
     .forget = forget,
 };

@@ -1,4 +1,4 @@
-/* What operations cost on one core here. */
+/* Measures the costs of operations on one core (costs.h). Each cost is the shortest of ROUNDS runs. */
 #include "cpu_convolver.h"
 
 #include "cpu_cost.h"
@@ -16,16 +16,17 @@
 
 enum { ROUNDS = 5 };
 
-static const int64_t most = INT64_C(1) << 20; /* samples of the largest transform */
+static const int64_t max_points = INT64_C(1) << 20; /* of the largest FFT */
 
 typedef struct bench {
     const gc_simd *simd;
-    float *signal, *x, *h, *y; /* a signal of `most`, room for spectra of it */
-    int64_t floats;
+    float *signal;    /* max_points samples */
+    float *x, *h, *y; /* spectra of the largest FFT */
+    int64_t floats;   /* of one spectrum */
 } bench;
 
-/* Seconds a sample and level of the way there and back. */
-static double level(const bench *b, int64_t points) {
+/* Returns the seconds per sample and level of a forward and a backward FFT. */
+static double level_seconds(const bench *b, int64_t points) {
     gc_fft *fft = gc_fft_new(b->simd, points);
     if (!fft)
         return (double)NAN;
@@ -44,7 +45,8 @@ static double level(const bench *b, int64_t points) {
     return best / (2.0 * (double)points * log2((double)points));
 }
 
-static double tap(const bench *b) {
+/* Returns the seconds per multiply-add of direct convolution. */
+static double tap_seconds(const bench *b) {
     enum { TAPS = 512, OUTPUTS = 1 << 17 };
     double best = HUGE_VAL;
     for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
@@ -55,8 +57,9 @@ static double tap(const bench *b) {
     return best / ((double)TAPS * OUTPUTS);
 }
 
-/* Sums over a few partitions, whose spectra come from beyond the second-level cache, as they do in use. */
-static double bin(const bench *b, gc_fft *fft) {
+/* Returns the seconds per complex multiply-add of spectra. As in partitioned convolution, the spectra of the partitions
+ * do not fit into the second-level cache. */
+static double bin_seconds(const bench *b, gc_fft *fft) {
     enum { PARTITIONS = 16, FLOATS = 1 << 15 };
     const float *x[PARTITIONS], *h[PARTITIONS];
     double best = HUGE_VAL;
@@ -72,10 +75,10 @@ static double bin(const bench *b, gc_fft *fft) {
     return best / (PARTITIONS * (double)FLOATS / 2);
 }
 
-/* A stereo sample in, and one out, with a copy of its bytes each as files bring it. */
-static double sample(const bench *b) {
+/* Returns the seconds per sample of unpacking and packing stereo 24-bit frames, each with a copy of the bytes. */
+static double sample_seconds(const bench *b) {
     gc_pcm format = {GC_S24, 24};
-    int64_t frames = most / 4;
+    int64_t frames = max_points / 4;
     float *planar[2] = {b->signal, b->signal + frames};
     gc_pcm_overs overs = {0};
     char *raw = (char *)b->x, *other = (char *)b->y;
@@ -94,11 +97,11 @@ static double sample(const bench *b) {
 gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error) {
     (void)config;
     bench b = {.simd = gc_simd_best()};
-    gc_fft *fft = gc_fft_new(b.simd, most);
+    gc_fft *fft = gc_fft_new(b.simd, max_points);
     bool made = fft != NULL;
     if (made) {
         b.floats = gc_fft_floats(fft);
-        b.signal = gc_calloc(most, sizeof(float));
+        b.signal = gc_calloc(max_points, sizeof(float));
         b.x = gc_calloc(b.floats, sizeof(float));
         b.h = gc_calloc(b.floats, sizeof(float));
         b.y = gc_calloc(b.floats, sizeof(float));
@@ -106,12 +109,12 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
     }
     if (made) {
         gc_processor_name(costs->cpu, sizeof costs->cpu);
-        costs->seconds[GC_COST_CPU_TAP] = tap(&b);
-        costs->seconds[GC_COST_CPU_LEVEL_SMALL] = level(&b, INT64_C(1) << 13);
-        costs->seconds[GC_COST_CPU_LEVEL_MEDIUM] = level(&b, INT64_C(1) << 17);
-        costs->seconds[GC_COST_CPU_LEVEL_LARGE] = level(&b, most);
-        costs->seconds[GC_COST_CPU_BIN] = bin(&b, fft);
-        costs->seconds[GC_COST_CPU_SAMPLE] = sample(&b);
+        costs->seconds[GC_COST_CPU_TAP] = tap_seconds(&b);
+        costs->seconds[GC_COST_CPU_LEVEL_SMALL] = level_seconds(&b, INT64_C(1) << 13);
+        costs->seconds[GC_COST_CPU_LEVEL_MEDIUM] = level_seconds(&b, INT64_C(1) << 17);
+        costs->seconds[GC_COST_CPU_LEVEL_LARGE] = level_seconds(&b, max_points);
+        costs->seconds[GC_COST_CPU_BIN] = bin_seconds(&b, fft);
+        costs->seconds[GC_COST_CPU_SAMPLE] = sample_seconds(&b);
         made = !gc_cancelled();
     }
     gc_fft_free(fft);

@@ -1,5 +1,5 @@
-/* FFTW as others use it, to be compared with: overlap-save with real transforms, planned by measuring, on all cores, at
- * the best of a few sizes. The library is opened when it is wanted, so that nothing of ours depends on it. */
+/* Reference measurement with FFTW: overlap-save with real FFTs, planned with FFTW_MEASURE, on all cores, at the fastest
+ * of a few transform sizes. FFTW is loaded with dlopen, so that the library does not depend on it. */
 #include "cpu_convolver.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FFTW_MEASURE, and FFTW_ESTIMATE where measuring would take longer than all that it could save. */
+/* The values of FFTW_MEASURE and FFTW_ESTIMATE. Longer transforms are planned with FFTW_ESTIMATE: measuring them takes
+ * more time than it can save. */
 enum { MEASURE = 0, ESTIMATE = 64 };
-static const int64_t most_measured = INT64_C(1) << 17;
+static const int64_t max_measured_points = INT64_C(1) << 17;
 
 typedef float bin[2];
 
@@ -27,18 +28,30 @@ typedef struct fftw {
     void (*destroy)(void *plan);
 } fftw;
 
-typedef struct job {
+/* A call of gc_cpu_time_reference. */
+typedef struct request {
+    const fftw *library;
+    const gpuconv_plan *plan;
+    const float *const *in;
+    int64_t frames;
+    float *const *out;
+    int runs;
+    double *seconds;
+} request;
+
+/* An overlap-save convolution at one transform size. */
+typedef struct convolution {
     const fftw *f;
     const gpuconv_plan *plan;
-    const float *const *in; /* behind `taps - 1` zeros, a block of zeros after them */
+    const float *const *in; /* with at least one block of zeros before and after the signal */
     float *const *out;
-    void *forward, *backward;
-    bin *spectra;   /* a plane */
-    float *signals; /* a worker: points floats */
-    bin *bins;      /* a worker */
+    void *forward, *backward; /* FFTW's plans */
+    bin *spectra;             /* per plane of the response */
+    float *signals;           /* per worker: `points` samples */
+    bin *bins;                /* per worker: one spectrum */
     int64_t points, hop, frames, blocks;
-    int64_t stride; /* between spectra: a plan wants the alignment that it was made for */
-} job;
+    int64_t stride; /* between spectra, rounded up: FFTW's plans need the alignment that they were made with */
+} convolution;
 
 static bool open_library(fftw *f) {
     static const char *const names[] = {"libfftw3f.so.3", "libfftw3f.so", "libfftw3f.3.dylib"};
@@ -54,113 +67,127 @@ static bool open_library(fftw *f) {
     return f->forward && f->backward && f->run_forward && f->run_backward && f->destroy;
 }
 
-static void block(void *context, int64_t index, int worker) {
-    job *j = context;
-    const gc_route *route = &j->plan->ir->route[index / j->blocks];
-    int64_t bins = j->points / 2 + 1, at = index % j->blocks * j->hop;
-    float *signal = j->signals + worker * j->points;
-    bin *x = j->bins + worker * j->stride;
-    const bin *h = j->spectra + route->plane * j->stride;
-    memcpy(signal, j->in[route->input] + at - (j->points - j->hop), (size_t)j->points * sizeof *signal);
-    j->f->run_forward(j->forward, signal, x);
+/* Convolves one block of one route. */
+static void convolve_block(void *context, int64_t index, int worker) {
+    convolution *c = context;
+    const gc_route *route = &c->plan->ir->route[index / c->blocks];
+    int64_t bins = c->points / 2 + 1, at = index % c->blocks * c->hop;
+    float *signal = c->signals + worker * c->points;
+    bin *x = c->bins + worker * c->stride;
+    const bin *h = c->spectra + route->plane * c->stride;
+    memcpy(signal, c->in[route->input] + at - (c->points - c->hop), (size_t)c->points * sizeof *signal);
+    c->f->run_forward(c->forward, signal, x);
     for (int64_t k = 0; k < bins; k++) {
         float re = x[k][0] * h[k][0] - x[k][1] * h[k][1], im = x[k][0] * h[k][1] + x[k][1] * h[k][0];
         x[k][0] = re;
         x[k][1] = im;
     }
-    j->f->run_backward(j->backward, x, signal);
-    memcpy(j->out[route->output] + at, signal + j->points - j->hop,
-           (size_t)gc_min(j->hop, j->frames - at) * sizeof *signal);
+    c->f->run_backward(c->backward, x, signal);
+    memcpy(c->out[route->output] + at, signal + c->points - c->hop,
+           (size_t)gc_min(c->hop, c->frames - at) * sizeof *signal);
 }
 
-/* All runs at one size; the seconds only where they beat those before. */
-static bool time_size(job *j, gc_pool *pool, int runs, double *seconds, double *least) {
-    const gpuconv_ir *ir = j->plan->ir;
-    int64_t stride = gc_round_up(j->points / 2 + 1, 16);
-    int threads = gc_pool_threads(pool);
-    j->signals = gc_calloc(threads * j->points, sizeof *j->signals);
-    j->bins = gc_calloc(threads * stride, sizeof *j->bins);
-    j->spectra = gc_calloc(ir->planes * stride, sizeof *j->spectra);
-    j->stride = stride;
-    bool made = j->signals && j->bins && j->spectra && !gc_cancelled();
-    if (made) {
-        unsigned flags = j->points <= most_measured ? MEASURE : ESTIMATE;
-        j->forward = j->f->forward((int)j->points, j->signals, j->bins, flags);
-        j->backward = j->f->backward((int)j->points, j->bins, j->signals, flags);
-        made = j->forward && j->backward;
-    }
-    for (int p = 0; made && p < ir->planes; p++) {
-        memset(j->signals, 0, (size_t)j->points * sizeof(float));
+/* Allocates the buffers, plans the FFTs and transforms the response. Returns false if that fails. */
+static bool prepare(convolution *c, int threads) {
+    const gpuconv_ir *ir = c->plan->ir;
+    c->stride = gc_round_up(c->points / 2 + 1, 16);
+    c->signals = gc_calloc(threads * c->points, sizeof *c->signals);
+    c->bins = gc_calloc(threads * c->stride, sizeof *c->bins);
+    c->spectra = gc_calloc(ir->planes * c->stride, sizeof *c->spectra);
+    if (!c->signals || !c->bins || !c->spectra || gc_cancelled())
+        return false;
+    unsigned flags = c->points <= max_measured_points ? MEASURE : ESTIMATE;
+    c->forward = c->f->forward((int)c->points, c->signals, c->bins, flags);
+    c->backward = c->f->backward((int)c->points, c->bins, c->signals, flags);
+    if (!c->forward || !c->backward)
+        return false;
+    for (int p = 0; p < ir->planes; p++) {
+        memset(c->signals, 0, (size_t)c->points * sizeof(float));
         for (int64_t k = 0; k < ir->frames; k++)
-            j->signals[k] = gc_ir_plane(ir, p)[k] / (float)j->points;
-        j->f->run_forward(j->forward, j->signals, j->spectra + p * stride);
+            c->signals[k] = gc_ir_plane(ir, p)[k] / (float)c->points;
+        c->f->run_forward(c->forward, c->signals, c->spectra + p * c->stride);
     }
+    return true;
+}
+
+static void release(convolution *c) {
+    if (c->forward)
+        c->f->destroy(c->forward);
+    if (c->backward)
+        c->f->destroy(c->backward);
+    free(c->signals);
+    free(c->bins);
+    free(c->spectra);
+}
+
+/* Times all runs at one size. If their sum is below *least, writes the sum there and the times into `seconds`. */
+static bool time_size(convolution *c, gc_pool *pool, int runs, double *seconds, double *least) {
     double times[64], sum = 0;
-    for (int run = -1; made && run < runs; run++) {
+    bool ok = prepare(c, gc_pool_threads(pool));
+    for (int run = -1; ok && run < runs; run++) { /* run -1 warms up */
         double begin = gc_now();
-        gc_pool_run(pool, block, j, j->blocks * ir->routes);
-        made = !gc_cancelled();
+        gc_pool_run(pool, convolve_block, c, c->blocks * c->plan->ir->routes);
+        ok = !gc_cancelled();
         if (run >= 0)
             sum += times[run] = gc_now() - begin;
     }
-    if (made && sum < *least) {
+    if (ok && sum < *least) {
         *least = sum;
         memcpy(seconds, times, (size_t)runs * sizeof *seconds);
     }
-    if (j->forward)
-        j->f->destroy(j->forward);
-    if (j->backward)
-        j->f->destroy(j->backward);
-    free(j->signals);
-    free(j->bins);
-    free(j->spectra);
-    j->forward = j->backward = NULL;
-    return made;
+    release(c);
+    return ok;
 }
 
-static gpuconv_status measure(const fftw *f, const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                              float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error) {
-    const gpuconv_ir *ir = plan->ir;
+/* Times four transform sizes, from the first power of two that is at least 1024 and twice the response, and writes the
+ * times of the fastest one. */
+static gpuconv_status measure(const request *r, char name[64], gpuconv_error *error) {
+    const gpuconv_ir *ir = r->plan->ir;
+    const int64_t frames = r->frames;
     int64_t least = 1024, best = 0;
     while (least < 2 * ir->frames)
         least *= 2;
-    int64_t front = 8 * least, stride = front + frames + front;
+    int64_t padding = 8 * least, stride = padding + frames + padding;
     float *samples = gc_calloc(ir->inputs * stride, sizeof *samples);
     const float **padded = gc_calloc(ir->inputs, sizeof *padded);
-    gc_pool *pool = gc_pool_new(plan->device.threads);
-    bool made = samples && padded && pool;
-    for (int c = 0; made && c < ir->inputs; c++) {
-        float *to = samples + c * stride + front;
-        memcpy(to, in[c], (size_t)frames * sizeof *to);
+    gc_pool *pool = gc_pool_new(r->plan->device.threads);
+    bool ok = samples && padded && pool;
+    for (int c = 0; ok && c < ir->inputs; c++) {
+        float *to = samples + c * stride + padding;
+        memcpy(to, r->in[c], (size_t)frames * sizeof *to);
         padded[c] = to;
     }
     double total = HUGE_VAL;
-    for (int64_t points = least; made && points <= 8 * least && points <= INT64_C(1) << 24; points *= 2) {
+    for (int64_t points = least; ok && points <= 8 * least && points <= INT64_C(1) << 24; points *= 2) {
         double before = total;
-        job j = {.f = f, .plan = plan, .in = padded, .out = out, .points = points, .frames = frames};
+        convolution j = {
+            .f = r->library, .plan = r->plan, .in = padded, .out = r->out, .points = points, .frames = frames};
         j.hop = points - ir->frames + 1;
         j.blocks = (frames + j.hop - 1) / j.hop;
-        made = time_size(&j, pool, runs, seconds, &total);
+        ok = time_size(&j, pool, r->runs, r->seconds, &total);
         best = total < before ? points : best;
     }
     gc_pool_free(pool);
     free(padded);
     free(samples);
     snprintf(name, 64, "FFTW overlap-save, %lld points", (long long)best);
-    return made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
 gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
                                      float *const *out, int runs, double *seconds, char name[64],
                                      gpuconv_error *error) {
     fftw f = {0};
+    const request r = {
+        .library = &f, .plan = plan, .in = in, .frames = frames, .out = out, .runs = runs, .seconds = seconds};
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
-        status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "the comparison with FFTW knows one route an output only");
+        status =
+            gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "the comparison with FFTW supports only one route per output");
     else if (!open_library(&f))
         status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "FFTW is not installed");
     else
-        status = measure(&f, plan, in, frames, out, runs, seconds, name, error);
+        status = measure(&r, name, error);
     if (f.library)
         dlclose(f.library);
     return status;

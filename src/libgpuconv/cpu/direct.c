@@ -1,4 +1,4 @@
-/* Direct convolution on all cores: a job is a stretch of one output. */
+/* Direct convolution on all cores. A job computes one stretch of frames of one output. */
 #include "cpu_convolver.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job is long enough that the history read again at its start is little, and begins at a multiple of the span, so
- * that the samples are the same however many there are; a thread gets several, so that they even out. */
-enum { LEAST = 2 * GC_DIRECT_SPAN, MOST = 8 * GC_DIRECT_SPAN, JOBS_A_THREAD = 4 };
+/* A stretch is long enough that reading its history costs little, and begins at a multiple of the span, so that the
+ * samples do not depend on the number of stretches. Several jobs per thread balance the load. */
+enum { MIN_STRETCH = 2 * GC_DIRECT_SPAN, MAX_STRETCH = 8 * GC_DIRECT_SPAN, JOBS_PER_THREAD = 4 };
 
 struct gc_convolver {
     const gpuconv_ir *ir;
@@ -28,8 +28,8 @@ static gc_convolver *new_direct(const gpuconv_plan *plan) {
     return c;
 }
 
-/* One route into a stretch of an output, in pieces of whole spans, which give the same bits as one call. A piece of a
- * response of a minute takes a fifth of a second. */
+/* Computes one route of a stretch, or adds it to `y`. Works in pieces of whole spans, which give the same bits as one
+ * call, so that cancelling is quick: a piece with a response of one minute takes 0.2 s. */
 static void add_route(const gc_convolver *c, const float *x, const float *taps, float *y, int64_t n, bool add) {
     const int64_t work = INT64_C(1) << 26, spans = gc_max(1, work / (GC_DIRECT_SPAN * c->ir->frames));
     const int64_t piece = gc_min(n, spans * GC_DIRECT_SPAN);
@@ -37,7 +37,7 @@ static void add_route(const gc_convolver *c, const float *x, const float *taps, 
         c->simd->direct(x + at, taps, c->ir->frames, y + at, gc_min(piece, n - at), add);
 }
 
-static void job(void *context, int64_t index, int worker) {
+static void compute_stretch(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
     int output = (int)(index / c->stretches);
@@ -57,14 +57,14 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->in = in;
     c->out = out;
     c->frames = frames;
-    int64_t even = frames * c->ir->outputs / (gc_pool_threads(pool) * JOBS_A_THREAD);
-    c->stretch = gc_round_up(gc_max(LEAST, gc_min(MOST, even)), LEAST);
+    int64_t even = frames * c->ir->outputs / (gc_pool_threads(pool) * JOBS_PER_THREAD);
+    c->stretch = gc_round_up(gc_max(MIN_STRETCH, gc_min(MAX_STRETCH, even)), MIN_STRETCH);
     c->stretches = (frames + c->stretch - 1) / c->stretch;
-    gc_pool_run(pool, job, c, c->stretches * c->ir->outputs);
+    gc_pool_run(pool, compute_stretch, c, c->stretches * c->ir->outputs);
 }
 
 static void reset(gc_convolver *c) {
-    (void)c; /* nothing is remembered between chunks */
+    (void)c; /* keeps no state between chunks */
 }
 
 static void free_direct(gc_convolver *c) {

@@ -1,11 +1,13 @@
 /*
- * Partitioned convolution on all cores. Every input block (a hop, with the hop before it) is transformed once and its
- * spectrum kept in a delay line; output block t is the inverse of the sum over p of H_p X_(t-p).
+ * Uniformly partitioned convolution on all cores. Each input block (one hop and the hop before it) is transformed once
+ * and its spectrum is kept in a frequency-domain delay line. Output block t is the inverse FFT of the sum over p of H_p
+ * X_(t-p).
  *
- * A chunk is done in three sweeps: transform all new blocks; for each slab of bins, sum all blocks of the chunk, so
- * that the slab of the response and of the delay line stay in the cache; transform back.
+ * A chunk is computed in three passes: forward FFTs of its blocks; sums of products; inverse FFTs. The second pass goes
+ * slab by slab over the bins, and within a slab over all blocks, so that the slabs of the response and of the delay
+ * line stay in the cache.
  *
- *      delay line  | t-P+1 ... t-1 | the chunk's own blocks |    a ring of P - 1 + blocks spectra an input
+ *      delay line  | t-P+1 ... t-1 | blocks of the chunk |    per input: a ring of P - 1 + blocks spectra
  */
 #include "cpu_convolver.h"
 
@@ -16,24 +18,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLAB = 1024 }; /* floats: with some hundred partitions, half of a second-level cache */
+enum { SLAB = 1024 }; /* floats: slabs of a few hundred partitions fill half of a second-level cache */
 
 struct gc_convolver {
     const gpuconv_ir *ir;
     gc_fft *fft;
-    int64_t hop, stride, partitions; /* stride: floats of a spectrum */
-    int64_t blocks;                  /* in a whole chunk */
-    int64_t ring;                    /* spectra in an input's delay line */
-    int64_t now;                     /* absolute number of the chunk's first block */
+    int64_t hop, stride, partitions; /* stride: floats per spectrum */
+    int64_t blocks;                  /* in a full chunk */
+    int64_t ring;                    /* spectra in the delay line of an input */
+    int64_t first_block;             /* number of the chunk's first block since the reset */
     float *spectra;                  /* planes x partitions, scaled by 1 / hop */
     float *delay;                    /* inputs x ring */
     float *sums;                     /* outputs x blocks */
-    const float **lists;             /* a worker: two lists of routes x partitions */
-    int64_t list;                    /* their length */
+    const float **lists;             /* per worker: two lists of spectra, the factors of a sum of products */
+    int64_t list_length;             /* routes x partitions */
     int workers;
     float *const *in;
     float *const *out;
-    int64_t frames, active; /* blocks of this chunk that give output */
+    int64_t frames, active; /* active: blocks of this chunk with output */
 };
 
 static void free_partitioned(gc_convolver *c) {
@@ -47,7 +49,7 @@ static void free_partitioned(gc_convolver *c) {
     free(c);
 }
 
-/* Transforms the response's partitions: each padded with a hop of zeros behind. */
+/* Transforms the partitions of the response, each followed by a hop of zeros. */
 static bool transform_response(gc_convolver *c) {
     float *block = gc_calloc(2 * c->hop, sizeof *block);
     for (int plane = 0; block && plane < c->ir->planes; plane++) {
@@ -73,7 +75,7 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
     c->blocks = plan->chunk / c->hop;
     c->ring = c->partitions - 1 + c->blocks;
     c->workers = plan->device.threads;
-    c->list = c->partitions * c->ir->routes;
+    c->list_length = c->partitions * c->ir->routes;
     c->fft = gc_fft_new(gc_simd_best(), 2 * c->hop);
     bool made = c->fft != NULL;
     if (made) {
@@ -82,7 +84,7 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
         c->spectra = gc_calloc(c->ir->planes * c->partitions, bytes);
         c->delay = gc_calloc(c->ir->inputs * c->ring, bytes);
         c->sums = gc_calloc(c->ir->outputs * c->blocks, bytes);
-        c->lists = gc_calloc(c->workers * 2 * c->list, sizeof *c->lists);
+        c->lists = gc_calloc(c->workers * 2 * c->list_length, sizeof *c->lists);
         made = c->spectra && c->delay && c->sums && c->lists && transform_response(c);
     }
     if (!made) {
@@ -96,35 +98,38 @@ static int64_t history(const gc_schedule *schedule) {
     return schedule->hop;
 }
 
-static float *delayed(const gc_convolver *c, int input, int64_t block) {
+/* Returns the delay line's spectrum of an input block. */
+static float *delayed_spectrum(const gc_convolver *c, int input, int64_t block) {
     return c->delay + (input * c->ring + block % c->ring) * c->stride;
 }
 
+/* Transforms one input block into the delay line. */
 static void forward(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
     int input = (int)(index / c->active);
     int64_t t = index % c->active;
-    gc_fft_forward(c->fft, c->in[input] + (t - 1) * c->hop, delayed(c, input, c->now + t));
+    gc_fft_forward(c->fft, c->in[input] + (t - 1) * c->hop, delayed_spectrum(c, input, c->first_block + t));
 }
 
-static int64_t slabs(const gc_convolver *c) {
+static int64_t slab_count(const gc_convolver *c) {
     return (c->stride + SLAB - 1) / SLAB;
 }
 
-static void sum(void *context, int64_t index, int worker) {
+/* Sums the products of one slab of one output, for all blocks of the chunk. */
+static void sum_slab(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
-    int output = (int)(index / slabs(c));
-    int64_t first = index % slabs(c) * SLAB, n = gc_min(SLAB, c->stride - first);
-    const float **x = c->lists + worker * 2 * c->list, **h = x + c->list;
+    int output = (int)(index / slab_count(c));
+    int64_t first = index % slab_count(c) * SLAB, n = gc_min(SLAB, c->stride - first);
+    const float **x = c->lists + worker * 2 * c->list_length, **h = x + c->list_length;
     for (int64_t t = 0; t < c->active && !gc_cancelled(); t++) {
-        int64_t count = 0, reach = gc_min(c->partitions, c->now + t + 1);
+        int64_t count = 0, partitions = gc_min(c->partitions, c->first_block + t + 1);
         for (int r = 0; r < c->ir->routes; r++) {
             const gc_route *route = &c->ir->route[r];
             if (route->output != output)
                 continue;
-            for (int64_t p = 0; p < reach; p++, count++) {
-                x[count] = delayed(c, route->input, c->now + t - p) + first;
+            for (int64_t p = 0; p < partitions; p++, count++) {
+                x[count] = delayed_spectrum(c, route->input, c->first_block + t - p) + first;
                 h[count] = c->spectra + (route->plane * c->partitions + p) * c->stride + first;
             }
         }
@@ -132,6 +137,7 @@ static void sum(void *context, int64_t index, int worker) {
     }
 }
 
+/* Transforms one output block back into the chunk. */
 static void backward(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
@@ -147,13 +153,13 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->frames = frames;
     c->active = (frames + c->hop - 1) / c->hop;
     gc_pool_run(pool, forward, c, c->ir->inputs * c->active);
-    gc_pool_run(pool, sum, c, c->ir->outputs * slabs(c));
+    gc_pool_run(pool, sum_slab, c, c->ir->outputs * slab_count(c));
     gc_pool_run(pool, backward, c, c->ir->outputs * c->active);
-    c->now += c->active;
+    c->first_block += c->active;
 }
 
 static void reset(gc_convolver *c) {
-    c->now = 0; /* blocks before the first are never read */
+    c->first_block = 0; /* block numbers start at 0 again; older spectra are not read */
 }
 
 const gc_convolver_kind gc_cpu_partitioned = {new_partitioned, history, run, reset, free_partitioned};

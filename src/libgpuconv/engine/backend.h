@@ -1,12 +1,14 @@
 /*
- * The seam between the engine and what computes: a table of functions over whole convolvers, so that a backend may
- * fuse, keep everything on its device and overlap as it likes.
+ * The backend interface that computes convolutions: a table of functions over whole convolvers, so that a backend is
+ * free to fuse kernels, to keep all data on its device and to overlap copying with computing.
  *
- * A state works on chunks. The engine acquires an input slot, writes interleaved frames into it, submits it, and takes
- * the same number of output frames from the oldest submitted slot, which it then releases. Acquire and submit come from
- * one thread, wait and release from one thread, which may be another. What the engine guarantees:
- *   - every chunk but the last ones has plan->chunk frames; after a shorter one only chunks of 0 input frames follow;
- *   - out_frames is plan->chunk until the result's end, which falls into the last chunk submitted;
+ * A gc_stream processes chunks. The engine acquires an input slot, writes interleaved frames into it and submits it. It
+ * waits for the oldest submitted slot, reads the same number of output frames from it and releases it. Acquire and
+ * submit are called from one thread, wait and release from one thread; the two may be different threads. The engine
+ * guarantees that:
+ *   - every chunk before the last ones has plan->chunk frames; after a shorter one only chunks of 0 input frames
+ * follow;
+ *   - out_frames is plan->chunk until the end of the result, which lies in the last chunk submitted;
  *   - at most plan->slots chunks are in flight.
  */
 #ifndef GC_ENGINE_BACKEND_H
@@ -16,20 +18,20 @@
 #include "libgpuconv/ir/object.h"
 #include "schedule.h"
 
-/* What a processor is, as far as choosing needs it. */
+/* The properties of a processor that planning needs. */
 typedef struct gc_device {
     char name[128];
-    int number;    /* CUDA device, else 0 */
-    int threads;   /* CPU threads in use */
-    double memory; /* bytes free for us */
+    int number;    /* of the CUDA device; 0 for the CPU */
+    int threads;   /* CPU threads to use */
+    double memory; /* free bytes */
     int multiprocessors;
-    int64_t shared_memory; /* bytes a block may take */
-    bool tensor_cores;     /* that sum products of halves many times faster than multiply-adds */
+    int64_t shared_memory; /* bytes that one thread block can use */
+    bool tensor_cores;     /* has FP16 tensor cores, many times faster than FP32 multiply-adds */
 } gc_device;
 
-enum { GC_TIMELINE = 48 };
+enum { GC_TIMELINE = 48 }; /* chunks whose times are kept */
 
-/* One chunk's way through a state, seconds since its first submit: begin and end of each stage. */
+/* Begin and end of each stage of one chunk, in seconds since the stream's first submit. */
 typedef struct gc_chunk_times {
     double copy_in[2], compute[2], copy_out[2];
 } gc_chunk_times;
@@ -37,7 +39,7 @@ typedef struct gc_chunk_times {
 typedef struct gc_stream_stats {
     double setup, copy_in, compute, copy_out; /* seconds, summed over chunks */
     int64_t chunks;
-    int passages; /* of the first GC_TIMELINE chunks */
+    int passages; /* entries in `passage`: the first GC_TIMELINE chunks */
     gc_chunk_times passage[GC_TIMELINE];
     gc_pcm_overs overs;
 } gc_stream_stats;
@@ -47,28 +49,51 @@ typedef struct gc_stream gc_stream;
 typedef struct gc_backend {
     gpuconv_backend id;
 
-    /* Is the processor there, and what is it? DEVICE with a reason when not. */
+    /* Detects the processor and fills *device. Fails with DEVICE, and a reason, if there is none. */
     gpuconv_status (*probe)(const gpuconv_config *config, gc_device *device, gpuconv_error *error);
 
-    /* Fills plan->schedule, chunk, slots, predicted and, where it differs from predicted, compared for one algorithm
-     * (never AUTO); plan->ir and plan->device are set. UNSUPPORTED with a reason when it cannot. */
+    /* Fills plan->schedule, chunk, slots, predicted and, where algorithms are not ranked by the predicted time, cost,
+     * for one algorithm (never AUTO). plan->ir and plan->device are set. Fails with UNSUPPORTED, and a reason, if the
+     * algorithm cannot convolve with this response. */
     gpuconv_status (*plan)(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error);
 
-    gpuconv_status (*state)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state, gpuconv_error *error);
-    gpuconv_status (*acquire)(gc_stream *state, void **raw);
-    gpuconv_status (*submit)(gc_stream *state, int64_t in_frames, int64_t out_frames);
-    gpuconv_status (*finish)(gc_stream *state);                                  /* no more will be submitted */
-    gpuconv_status (*wait)(gc_stream *state, const void **raw, int64_t *frames); /* 0 frames: finished and empty */
-    void (*release)(gc_stream *state);
-    void (*stop)(gc_stream *state); /* from any thread: every waiting call returns CANCELLED from now on */
-    gpuconv_status (*reset)(gc_stream *state);
-    void (*measure)(gc_stream *state, gc_stream_stats *measurement); /* when nothing is in flight */
-    const char *(*failure)(const gc_stream *state);                  /* why DEVICE came back: one sentence, or "" */
-    void (*free)(gc_stream *state);
+    /* Creates a stream that reads interleaved frames of format `in` and writes frames of format `out`. The plan must
+     * outlive it. */
+    gpuconv_status (*state)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream, gpuconv_error *error);
+
+    /* Blocks until an input slot is free and sets *raw to its memory. */
+    gpuconv_status (*acquire)(gc_stream *stream, void **raw);
+
+    /* Queues the acquired slot: `in_frames` frames were written into it, `out_frames` frames are to be computed. */
+    gpuconv_status (*submit)(gc_stream *stream, int64_t in_frames, int64_t out_frames);
+
+    /* Announces that no chunk will follow. */
+    gpuconv_status (*finish)(gc_stream *stream);
+
+    /* Blocks until the oldest submitted chunk is computed and sets *raw to its output. *frames is 0 after `finish` once
+     * all chunks have been released. */
+    gpuconv_status (*wait)(gc_stream *stream, const void **raw, int64_t *frames);
+
+    /* Returns the slot of the last `wait` to the free input slots. */
+    void (*release)(gc_stream *stream);
+
+    /* Makes all blocked and later calls return CANCELLED. May be called from any thread. */
+    void (*stop)(gc_stream *stream);
+
+    /* Puts the stream back to its state before the first chunk. */
+    gpuconv_status (*reset)(gc_stream *stream);
+
+    /* Copies the statistics. Call it when no chunk is in flight. */
+    void (*measure)(gc_stream *stream, gc_stream_stats *stats);
+
+    /* Returns the reason of the last DEVICE status as one sentence, or "". */
+    const char *(*failure)(const gc_stream *stream);
+
+    void (*free)(gc_stream *stream);
 } gc_backend;
 
-/* The tables of the CPU and of CUDA; engine/backends.h finds those that this build has. */
+/* Use gc_backend_find (backends.h): a build may lack CUDA. */
 extern const gc_backend gc_backend_cpu, gc_backend_cuda;
 
 #endif

@@ -1,4 +1,4 @@
-/* The registry of backends: every table that this build has. */
+/* The registry of the backends in this build. */
 #ifndef GC_ENGINE_BACKENDS_H
 #define GC_ENGINE_BACKENDS_H
 
@@ -14,10 +14,10 @@ typedef struct gc_backend_tables {
     const gc_filter_bank_backend *filter_bank; /* NULL: the backend has none */
 } gc_backend_tables;
 
-/* Returns the tables of CPU or CUDA; NULL if this build does not have the backend. */
+/* Returns the tables of the CPU or CUDA backend; NULL if the build does not include it. */
 const gc_backend_tables *gc_backend_find(gpuconv_backend backend);
 
-/* Fails with UNSUPPORTED because this build has no CUDA backend. */
+/* Returns UNSUPPORTED with the message that this build has no CUDA backend. */
 gpuconv_status gc_backend_fail_missing(gpuconv_error *error);
 
 #endif

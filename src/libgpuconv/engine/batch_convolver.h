@@ -1,6 +1,6 @@
 /*
- * The seam between batches and what convolves: lanes, each with buffers of its own - and on a GPU with a stream - that
- * belong to one thread at a time. Lanes of one device run side by side. The CPU is one device.
+ * The backend interface for batches. A slot owns input and output buffers (on a GPU also a CUDA stream) and is used by
+ * one thread at a time. The slots of one device work concurrently. The CPU counts as one device.
  */
 #ifndef GC_ENGINE_BATCH_CONVOLVER_H
 #define GC_ENGINE_BATCH_CONVOLVER_H
@@ -8,62 +8,73 @@
 #include "gpuconv.h"
 #include "libgpuconv/dsp/pcm.h"
 
-/* One channel in a lane's input or output: sample n is the n step-th from byte `at` on, a multiple of its size. */
+/* One channel in the input or output buffer of a slot. Sample n lies n * step samples behind byte `at`, which is a
+ * multiple of the sample's size. */
 typedef struct gc_batch_samples {
     int64_t at;
     gc_pcm format;
     int step;
 } gc_batch_samples;
 
-/* `frames` frames of a channel, and its result of frames + taps_count - 1. */
+/* One channel of `frames` frames to convolve; the result has frames + taps_count - 1 frames. */
 typedef struct gc_batch_item {
     gc_batch_samples in, out;
     int64_t frames, taps_count;
-    const float *taps; /* where the device reads them; NULL: in the lane's input, */
-    int64_t taps_at;   /* from this byte on, a multiple of 16 */
-    int64_t clipped;   /* found by `finish`: samples that did not fit an output of integers */
+    const float *taps; /* in the device's memory; NULL: in the slot's input buffer from byte `taps_at` on */
+    int64_t taps_at;   /* a multiple of 16 */
+    int64_t clipped;   /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
 typedef struct gc_batch_slot gc_batch_slot;
 
 typedef struct gc_batch_backend {
-    /* Up to so many taps samples come and go as files store them, beyond that they go as floats; 0: channels are
-     * floats, one after the other (step 1), both ways. */
+    /* Longest response, in taps, for which samples are copied in the files' own formats. Longer responses, and all of
+     * them if this is 0, use planar floats (step 1) for input and output. */
     int64_t stored_taps;
 
-    /* How many devices there are, asleep or awake; 0 with a reason. */
+    /* Returns the number of devices, initialised or not; 0 with a reason in *error. */
     int (*devices)(gpuconv_error *error);
 
-    /* Wakes one, which takes a GPU an eighth of a second; its first lane would. NULL: none sleeps. DEVICE. */
+    /* Optional. Initialises a device, which takes 1/8 s on a GPU and otherwise happens in the first `new_slot`. Fails
+     * with DEVICE. NULL: devices need no initialisation. */
     gpuconv_status (*wake)(int device, gpuconv_error *error);
 
-    /* Lanes that a worker is to have, so that it fills one while another convolves; it gets along with one. */
+    /* Slots that a worker should own, so that it fills one while another computes. One is enough to work. */
     int slots;
 
-    /* A lane with room for so many bytes each way and so many items. DEVICE, MEMORY (here or on the device). */
+    /* Creates a slot with input and output buffers of `bytes` bytes each, for up to `items` items. Fails with DEVICE,
+     * or with MEMORY if the host or the device has too little. */
     gpuconv_status (*new_slot)(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error);
 
-    /* Whether the slot is to do a file of so many frames through `ir`, and do so until the next question: it plans as
-     * an engine does, so that the bytes are the same. NULL: always. */
+    /* Optional. Returns whether the slot should convolve files of `frames` frames with `ir`, and prepares it for them
+     * until the next call. Plans as an engine does, so that the output has the same bytes. NULL: always true. */
     bool (*suits)(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames);
-    void *(*in)(gc_batch_slot *slot); /* host memory */
+
+    /* Return the input and output buffers, which lie in host memory. */
+    void *(*in)(gc_batch_slot *slot);
     const void *(*out)(gc_batch_slot *slot);
 
-    /* Begins to convolve. DEVICE, MEMORY. */
+    /* Starts to convolve `count` items. Fails with DEVICE or MEMORY. */
     gpuconv_status (*begin)(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
                             int64_t out_bytes, gpuconv_error *error);
-    /* Waits for what was begun with these items: results stand in `out`, counts in the items. DEVICE. */
+
+    /* Blocks until the items of the last `begin` are computed: the results are in `out`, the clipped samples are
+     * counted in the items. Fails with DEVICE. */
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
 
-    /* For benchmarks, NULL on the CPU: on each of the devices `signals` signals of `frames`, each through its own
-     * response, from memory of the device to memory of the device, all devices at once. seconds[run]: one such batch, a
-     * share of several queued together. *off: relative RMS error in dB at some hundred frames. DEVICE, MEMORY. */
+    /* Optional, for benchmarks; NULL on the CPU. Convolves, on all listed devices at once, `signals` signals of
+     * `frames` frames, each with its own response, from device memory to device memory. seconds[run] is the time of one
+     * such batch, as a share of several queued together. *off is the relative RMS error in dB over some hundred frames.
+     * Fails with DEVICE or MEMORY. */
     gpuconv_status (*time_batch)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
                                  int runs, double *seconds, double *off, gpuconv_error *error);
 
-    /* Responses on a device. NULL: no memory there. */
+    /* Makes responses readable by a device, on a GPU by a copy, and returns them for gc_batch_item.taps. Returns NULL
+     * if the device has too little memory. */
     float *(*keep)(int device, const float *planes, int64_t floats);
+
+    /* Frees what `keep` returned. */
     void (*forget)(int device, float *planes);
 } gc_batch_backend;
 

@@ -1,9 +1,9 @@
-/* Measuring what operations cost here, once, so that plans fit this machine. */
+/* gpuconv_calibrate: measures the costs of operations on this machine and stores them for later plans. */
 #include "backends.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/report/report.h"
 
-static void tell(gpuconv_report *report, const gc_costs *c, bool cuda) {
+static void report_costs(gpuconv_report *report, const gc_costs *c, bool cuda) {
     gc_report_text(report, "calibration", "CPU", c->cpu);
     if (cuda)
         gc_report_text(report, "calibration", "GPU", c->cuda);
@@ -18,16 +18,16 @@ gpuconv_status gpuconv_calibrate(gpuconv_report *report, gpuconv_error *error) {
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gpuconv_error absent = {0};
     gc_device device;
-    /* The GPU comes first, while no context exists: its start-up time is among the measurements. */
+    /* The GPU is measured first, before it has a context, because its start-up time is one of the costs. */
     bool cuda = gpu && gpu->measure->calibrate(&config, &costs, &absent) == GPUCONV_OK;
     if (gpu && !cuda && gpu->convolver->probe(&config, &device, &absent) == GPUCONV_OK)
-        return gpu->measure->calibrate(&config, &costs, error); /* the GPU exists and fails, which is an error */
+        return gpu->measure->calibrate(&config, &costs, error); /* a GPU that exists but fails is an error */
     gpuconv_status status = gc_backend_find(GPUCONV_BACKEND_CPU)->measure->calibrate(&config, &costs, error);
     if (!status)
         status = gc_costs_save(&costs, error);
     if (status)
         return status;
-    tell(report, &costs, cuda);
+    report_costs(report, &costs, cuda);
     if (gc_costs_path(path, sizeof path))
         gc_report_text(report, "calibration", "kept in", path);
     return GPUCONV_OK;

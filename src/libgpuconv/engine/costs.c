@@ -1,4 +1,5 @@
-/* The table of costs and its file: a line with the version, one with each processor's name, one a figure. */
+/* The table of costs and its file. The file has one line with the version, one with the name of each processor and one
+ * per figure. */
 #include "costs.h"
 
 #include "libgpuconv/core/error.h"
@@ -17,9 +18,9 @@
 
 #define HEADER "gpuconv costs 3"
 
-enum { FILE_MOST = 16384 }; /* bytes; a file that was written here has less than 2048 */
+enum { MAX_FILE_SIZE = 16384 }; /* bytes; gc_costs_save writes less than 2048 */
 
-/* Measured on a common server core (AVX-512) and on an H200 of 132 multiprocessors. */
+/* The built-in figures were measured on a server core with AVX-512 and on an H200 with 132 multiprocessors. */
 static const double reference_multiprocessors = 132;
 
 static const struct {
@@ -56,8 +57,8 @@ bool gc_costs_path(char *path, size_t size) {
     return home && *home == '/' && (size_t)snprintf(path, size, "%s/.cache/gpuconv/costs", home) < size;
 }
 
-/* Takes a line `name value`; *seen tells which figures were good. */
-static void take_figure(const char *line, gc_costs *c, bool seen[GC_COSTS]) {
+/* Parses a line `name value` and sets seen[] for a figure in range. */
+static void parse_figure(const char *line, gc_costs *c, bool seen[GC_COSTS]) {
     for (int i = 0; i < GC_COSTS; i++) {
         size_t length = strlen(built_in[i].name);
         if (strncmp(line, built_in[i].name, length) == 0 && line[length] == ' ') {
@@ -87,16 +88,16 @@ bool gc_costs_parse(const char *text, size_t size, gc_costs *c) {
         else if (strncmp(line, "cuda: ", 6) == 0)
             snprintf(c->cuda, sizeof c->cuda, "%.127s", line + 6);
         else
-            take_figure(line, c, seen);
+            parse_figure(line, c, seen);
     }
     for (int i = 0; i < GC_COSTS; i++)
         good = good && (seen[i] || (i >= GC_COST_CUDA_TAP && !*c->cuda));
     return good;
 }
 
-/* Reads the file, if it is a regular one of no more than FILE_MOST bytes; a FIFO or a device is not waited for. */
+/* Reads the file if it is a regular file shorter than MAX_FILE_SIZE bytes. Never blocks on a FIFO or a device. */
 static bool load(gc_costs *c) {
-    char path[4096], text[FILE_MOST];
+    char path[4096], text[MAX_FILE_SIZE];
     struct stat st;
     size_t size = 0;
     if (!gc_costs_path(path, sizeof path))
@@ -104,7 +105,7 @@ static bool load(gc_costs *c) {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return false;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < FILE_MOST;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_FILE_SIZE;
     while (good && size < sizeof text) {
         ssize_t got = read(fd, text + size, sizeof text - size);
         if (got < 0 && errno == EINTR)
@@ -114,18 +115,19 @@ static bool load(gc_costs *c) {
             break;
         size += (size_t)got;
     }
-    close(fd); /* read only: nothing can be lost */
+    close(fd); /* opened for reading: an error loses nothing */
     return good && size < sizeof text && gc_costs_parse(text, size, c);
 }
 
 static gc_costs measured;
-static bool measured_there;
+static bool has_measured;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void look(void) {
-    measured_there = load(&measured);
+static void load_once(void) {
+    has_measured = load(&measured);
 }
 
+/* Returns the built-in figures for a GPU of `speed` times the reference GPU's speed. */
 static gc_costs defaults(double speed) {
     gc_costs c = {0};
     for (int i = 0; i < GC_COSTS; i++)
@@ -134,19 +136,19 @@ static gc_costs defaults(double speed) {
 }
 
 gc_costs gc_costs_of_cpu(const char *name) {
-    pthread_once(&once, look);
-    return measured_there && *measured.cpu && strcmp(measured.cpu, name) == 0 ? measured : defaults(1);
+    pthread_once(&once, load_once);
+    return has_measured && *measured.cpu && strcmp(measured.cpu, name) == 0 ? measured : defaults(1);
 }
 
 gc_costs gc_costs_of_cuda(const char *name, int multiprocessors) {
-    pthread_once(&once, look);
-    return measured_there && *measured.cuda && strcmp(measured.cuda, name) == 0
+    pthread_once(&once, load_once);
+    return has_measured && *measured.cuda && strcmp(measured.cuda, name) == 0
                ? measured
                : defaults(multiprocessors / reference_multiprocessors);
 }
 
-/* The file's text; false: it does not fit. */
-static bool text_of(const gc_costs *c, char *text, size_t size) {
+/* Writes the text of the file. Returns false if it does not fit. */
+static bool format_costs(const gc_costs *c, char *text, size_t size) {
     int used = snprintf(text, size, HEADER "\ncpu: %s\n", c->cpu);
     if (*c->cuda)
         used += snprintf(text + used, size - (size_t)used, "cuda: %s\n", c->cuda);
@@ -159,8 +161,8 @@ gpuconv_status gc_costs_save(const gc_costs *c, gpuconv_error *error) {
     char path[4096], text[2048];
     if (!gc_costs_path(path, sizeof path))
         return gc_fail(error, GPUCONV_ERROR_FILE, "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
-    if (!text_of(c, text, sizeof text))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "names of processors too long for the file of costs");
+    if (!format_costs(c, text, sizeof text))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the processor names are too long for the file of costs");
     gpuconv_status status = gc_create_parent_folders(path, error);
     return status ? status : gc_output_file_write(path, GC_OUTPUT_PROGRAM_PATH, text, strlen(text), error);
 }

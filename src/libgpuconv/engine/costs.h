@@ -1,54 +1,56 @@
 /*
- * What operations cost, for choosing between algorithms, sizes and processors: built-in figures, or those that
- * gpuconv_calibrate measured on this machine and left in the user's cache folder.
+ * Times of elementary operations, from which plans choose algorithm, sizes and processor: built-in figures, or figures
+ * that gpuconv_calibrate measured on this machine and stored in the user's cache folder.
  */
 #ifndef GC_ENGINE_COSTS_H
 #define GC_ENGINE_COSTS_H
 
 #include "gpuconv.h"
 
-/* Seconds each, of one CPU thread or of a whole GPU. */
+/* Seconds per operation, on one CPU thread or on a whole GPU. */
 typedef enum gc_cost {
-    GC_COST_CPU_TAP = 0,      /* a multiply-add of the direct loop */
-    GC_COST_CPU_LEVEL_SMALL,  /* a sample and level of a transform in the second-level cache */
-    GC_COST_CPU_LEVEL_MEDIUM, /* of 2^17 and 2^18 samples */
-    GC_COST_CPU_LEVEL_LARGE,  /* of more */
-    GC_COST_CPU_BIN,          /* a complex multiply-add of spectra */
-    GC_COST_CPU_SAMPLE,       /* a sample in or out: conversion, interleaving, copies */
-    GC_COST_CUDA_TAP,         /* a multiply-add of the direct kernel */
-    GC_COST_CUDA_OUTPUT,      /* an output, whatever its taps: memory's share of direct and overlap-save */
-    GC_COST_CUDA_FUSED,       /* a point of overlap-save in one kernel, two blocks in a transform */
-    GC_COST_CUDA_LONG,        /* the same in three */
-    GC_COST_CUDA_LEVEL,       /* a point and level of a partition's transform */
-    GC_COST_CUDA_PASS,        /* but no less a point than the way through memory */
-    GC_COST_CUDA_BIN,         /* a complex multiply-add of spectra */
-    GC_COST_CUDA_SAMPLE,      /* a sample: conversion and interleaving */
-    GC_COST_CUDA_LAUNCH,      /* a kernel's start and end */
-    GC_COST_BUS_BYTE,         /* a byte over the bus, each way, both ways at once */
-    GC_COST_CUDA_START,       /* waking the GPU: driver, context, kernels */
+    GC_COST_CPU_TAP = 0,      /* one multiply-add of direct convolution */
+    GC_COST_CPU_LEVEL_SMALL,  /* one sample and level of an FFT that fits into the second-level cache */
+    GC_COST_CPU_LEVEL_MEDIUM, /* of an FFT of 2^17 or 2^18 points */
+    GC_COST_CPU_LEVEL_LARGE,  /* of a longer FFT */
+    GC_COST_CPU_BIN,          /* one complex multiply-add of spectra */
+    GC_COST_CPU_SAMPLE,       /* one sample in or out: conversion, interleaving, copies */
+    GC_COST_CUDA_TAP,         /* one multiply-add of direct convolution */
+    GC_COST_CUDA_OUTPUT,      /* one output sample: the memory traffic of direct and overlap-save */
+    GC_COST_CUDA_FUSED,       /* one point of one-kernel overlap-save, two blocks per FFT */
+    GC_COST_CUDA_LONG,        /* the same with three kernels */
+    GC_COST_CUDA_LEVEL,       /* one point and level of a partition's FFT */
+    GC_COST_CUDA_PASS,        /* lower bound per point of a partition's FFT: its memory traffic */
+    GC_COST_CUDA_BIN,         /* one complex multiply-add of spectra */
+    GC_COST_CUDA_SAMPLE,      /* one sample: conversion and interleaving */
+    GC_COST_CUDA_LAUNCH,      /* start and end of one kernel */
+    GC_COST_BUS_BYTE,         /* one byte over the bus, with both directions in use */
+    GC_COST_CUDA_START,       /* initialisation of the GPU: driver, context, kernels */
     GC_COSTS
 } gc_cost;
 
 typedef struct gc_costs {
     double seconds[GC_COSTS];
-    char cpu[128], cuda[128]; /* what they were measured on; empty: built in */
+    char cpu[128], cuda[128]; /* names of the measured processors; empty: built-in figures */
 } gc_costs;
 
-/* The figures to plan with: measured ones where they are of this processor, else the built-in ones, a GPU's scaled by
- * its multiprocessors. Read once in a process. */
+/* Return the figures to plan with: the measured ones if they belong to the named processor, else the built-in ones, for
+ * a GPU scaled by its multiprocessors. The file is read once per process. */
 gc_costs gc_costs_of_cpu(const char *name);
 gc_costs gc_costs_of_cuda(const char *name, int multiprocessors);
 
-/* Where they are kept; false: neither XDG_CACHE_HOME nor HOME says. */
+/* Writes the path of the file of costs. Returns false if neither XDG_CACHE_HOME nor HOME is an absolute path, or if the
+ * path does not fit. */
 bool gc_costs_path(char *path, size_t size);
 
-/* Reads the text of such a file, `size` bytes without a zero at their end. False: it is not wholly understood, or says
- * nothing of a figure. */
+/* Parses the text of a file of costs: `size` bytes, not zero-terminated. Returns false if it is malformed or lacks a
+ * figure. */
 bool gc_costs_parse(const char *text, size_t size, gc_costs *costs);
 
-/* Writes them whole or not at all. FILE */
+/* Writes the file of costs atomically. Fails with FILE. */
 gpuconv_status gc_costs_save(const gc_costs *costs, gpuconv_error *error);
 
+/* Returns the name of a cost in the file and in reports. */
 const char *gc_cost_name(gc_cost cost);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * One running convolution: counts frames, cuts them into chunks, knows where the tail ends.
+ * The engine: one running convolution. It counts frames, cuts the input into chunks and computes where the tail ends.
  *
- * gpuconv_engine_process keeps slots - 1 chunks between what went in and what comes out. Both sides step in chunks from
- * frame 0, so the slot to be filled next has just been emptied, and no call can wait for itself.
+ * gpuconv_engine_process keeps the output slots - 1 chunks behind the input. Input and output both advance in chunks
+ * from frame 0, so the slot that is filled next has just been released, and the single calling thread never deadlocks.
  */
 #include "engine.h"
 
@@ -16,15 +16,18 @@
 struct gpuconv_engine {
     gpuconv_plan *plan;
     const gc_backend *backend;
-    gc_stream *state;
-    int64_t fed, planned; /* frames submitted; output frames that submitted chunks will give */
-    bool ended;           /* the input's length is known: fed */
-    /* of the planar interface: */
-    float *filling;
-    const float *emptying;
-    int64_t filled, emptied, ready; /* frames in `filling`; taken from, and held in, `emptying` */
-    int64_t emitted;
-    bool flushed, failed;
+    gc_stream *stream;
+    int64_t submitted_in, submitted_out; /* input frames submitted; output frames that they give */
+    bool ended;                          /* the input has ended: its length is submitted_in */
+
+    /* The planar interface: */
+    float *in_chunk; /* acquired input chunk, or NULL */
+    int64_t in_filled;
+    const float *out_chunk; /* output chunk being copied, or NULL */
+    int64_t out_copied, out_frames;
+    int64_t emitted; /* output frames given to the caller */
+    bool draining;   /* gpuconv_engine_drain was called */
+    bool broken;     /* a call failed: only a reset helps */
 };
 
 gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gpuconv_engine **engine,
@@ -35,7 +38,7 @@ gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gp
         return gc_fail_memory(error, "the engine");
     e->plan = gc_plan_hold(plan);
     e->backend = plan->backend;
-    gpuconv_status status = e->backend->state(e->plan, in, out, &e->state, error);
+    gpuconv_status status = e->backend->state(e->plan, in, out, &e->stream, error);
     if (status) {
         gpuconv_engine_free(e);
         return status;
@@ -52,45 +55,45 @@ gpuconv_status gpuconv_engine_new(const gpuconv_plan *plan, gpuconv_engine **eng
 void gpuconv_engine_free(gpuconv_engine *e) {
     if (!e)
         return;
-    if (e->state)
-        e->backend->free(e->state);
+    if (e->stream)
+        e->backend->free(e->stream);
     gpuconv_plan_free(e->plan);
     free(e);
 }
 
 gpuconv_status gpuconv_engine_reset(gpuconv_engine *e) {
-    e->fed = e->planned = e->filled = e->emptied = e->ready = e->emitted = 0;
-    e->ended = e->flushed = e->failed = false;
-    e->filling = NULL;
-    e->emptying = NULL;
-    return e->backend->reset(e->state);
+    e->submitted_in = e->submitted_out = e->in_filled = e->out_copied = e->out_frames = e->emitted = 0;
+    e->ended = e->draining = e->broken = false;
+    e->in_chunk = NULL;
+    e->out_chunk = NULL;
+    return e->backend->reset(e->stream);
 }
 
 gpuconv_status gc_engine_acquire(gpuconv_engine *e, void **raw) {
-    return e->backend->acquire(e->state, raw);
+    return e->backend->acquire(e->stream, raw);
 }
 
-/* Output frames in all, once the input has ended. */
-static int64_t total(const gpuconv_engine *e) {
-    return e->fed > 0 ? e->fed + e->plan->ir->frames - 1 : 0;
+/* Returns the length of the result, once the input has ended. */
+static int64_t total_frames(const gpuconv_engine *e) {
+    return e->submitted_in > 0 ? e->submitted_in + e->plan->ir->frames - 1 : 0;
 }
 
 gpuconv_status gc_engine_submit(gpuconv_engine *e, int64_t frames) {
     int64_t chunk = e->plan->chunk, out = chunk;
-    e->fed += frames;
+    e->submitted_in += frames;
     if (frames < chunk) {
         e->ended = true;
-        out = gc_min(chunk, total(e) - e->planned);
+        out = gc_min(chunk, total_frames(e) - e->submitted_out);
     }
     if (out <= 0)
         return GPUCONV_OK;
-    e->planned += out;
-    return e->backend->submit(e->state, frames, out);
+    e->submitted_out += out;
+    return e->backend->submit(e->stream, frames, out);
 }
 
 gpuconv_status gc_engine_flush(gpuconv_engine *e) {
     e->ended = true;
-    while (e->planned < total(e)) {
+    while (e->submitted_out < total_frames(e)) {
         void *raw;
         gpuconv_status status = gc_engine_acquire(e, &raw);
         if (!status)
@@ -98,19 +101,19 @@ gpuconv_status gc_engine_flush(gpuconv_engine *e) {
         if (status)
             return status;
     }
-    return e->backend->finish(e->state);
+    return e->backend->finish(e->stream);
 }
 
 gpuconv_status gc_engine_take(gpuconv_engine *e, const void **raw, int64_t *frames) {
-    return e->backend->wait(e->state, raw, frames);
+    return e->backend->wait(e->stream, raw, frames);
 }
 
 void gc_engine_release(gpuconv_engine *e) {
-    e->backend->release(e->state);
+    e->backend->release(e->stream);
 }
 
 void gc_engine_stop(gpuconv_engine *e) {
-    e->backend->stop(e->state);
+    e->backend->stop(e->stream);
 }
 
 int64_t gc_engine_tail(const gpuconv_engine *e) {
@@ -118,71 +121,72 @@ int64_t gc_engine_tail(const gpuconv_engine *e) {
 }
 
 const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
-    const char *reason = e->backend->failure(e->state);
+    const char *reason = e->backend->failure(e->stream);
     return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);
 }
 
-void gc_engine_measure(gpuconv_engine *e, gc_stream_stats *measurement) {
-    e->backend->measure(e->state, measurement);
+void gc_engine_measure(gpuconv_engine *e, gc_stream_stats *stats) {
+    e->backend->measure(e->stream, stats);
 }
 
-/* Takes up to `capacity` frames of finished chunks to out[channel] + at. */
+/* Copies up to `capacity` computed frames to out[channel] + at; blocks until they are computed. */
 static gpuconv_status emit(gpuconv_engine *e, float *const *out, int64_t at, int64_t capacity, int64_t *taken) {
     int channels = e->plan->ir->outputs;
     *taken = 0;
     while (*taken < capacity) {
-        if (!e->emptying) {
+        if (!e->out_chunk) {
             const void *raw;
-            gpuconv_status status = gc_engine_take(e, &raw, &e->ready);
+            gpuconv_status status = gc_engine_take(e, &raw, &e->out_frames);
             if (status)
                 return status;
-            if (e->ready == 0)
+            if (e->out_frames == 0)
                 return GPUCONV_OK;
-            e->emptying = raw;
-            e->emptied = 0;
+            e->out_chunk = raw;
+            e->out_copied = 0;
         }
-        int64_t n = gc_min(capacity - *taken, e->ready - e->emptied);
-        const float *from = e->emptying + e->emptied * channels;
+        int64_t n = gc_min(capacity - *taken, e->out_frames - e->out_copied);
+        const float *from = e->out_chunk + e->out_copied * channels;
         for (int c = 0; c < channels; c++)
             for (int64_t i = 0; i < n; i++)
                 out[c][at + *taken + i] = from[i * channels + c];
         *taken += n;
-        e->emptied += n;
+        e->out_copied += n;
         e->emitted += n;
-        if (e->emptied == e->ready) {
+        if (e->out_copied == e->out_frames) {
             gc_engine_release(e);
-            e->emptying = NULL;
+            e->out_chunk = NULL;
         }
     }
     return GPUCONV_OK;
 }
 
+/* Copies the input into chunks, submits each full chunk, and emits the output up to the plan's latency. */
 static gpuconv_status process(gpuconv_engine *e, const float *const *in, int64_t frames, float *const *out,
                               int64_t *produced) {
     int64_t chunk = e->plan->chunk, lag = gpuconv_plan_latency(e->plan);
     int channels = e->plan->ir->inputs;
     for (int64_t at = 0; at < frames;) {
         gpuconv_status status;
-        if (!e->filling) {
+        if (!e->in_chunk) {
             void *raw;
             if ((status = gc_engine_acquire(e, &raw)) != GPUCONV_OK)
                 return status;
-            e->filling = raw;
-            e->filled = 0;
+            e->in_chunk = raw;
+            e->in_filled = 0;
         }
-        int64_t n = gc_min(frames - at, chunk - e->filled);
+        int64_t n = gc_min(frames - at, chunk - e->in_filled);
         for (int c = 0; c < channels; c++)
             for (int64_t i = 0; i < n; i++)
-                e->filling[(e->filled + i) * channels + c] = in[c][at + i];
-        e->filled += n;
+                e->in_chunk[(e->in_filled + i) * channels + c] = in[c][at + i];
+        e->in_filled += n;
         at += n;
-        int64_t given = e->fed + e->filled;
-        if (e->filled == chunk) {
-            e->filling = NULL;
+        int64_t received = e->submitted_in + e->in_filled;
+        if (e->in_filled == chunk) {
+            e->in_chunk = NULL;
             if ((status = gc_engine_submit(e, chunk)) != GPUCONV_OK)
                 return status;
         }
-        int64_t due = given - lag - e->emitted, taken;
+        int64_t due = received - lag - e->emitted, taken;
         if (due > 0) {
             status = emit(e, out, *produced, due, &taken);
             *produced += taken;
@@ -196,33 +200,35 @@ static gpuconv_status process(gpuconv_engine *e, const float *const *in, int64_t
 gpuconv_status gpuconv_engine_process(gpuconv_engine *e, const float *const *in, int64_t frames, float *const *out,
                                       int64_t *produced) {
     *produced = 0;
-    if (e->failed || e->flushed)
+    if (e->broken || e->draining)
         return GPUCONV_ERROR_STATE;
     if (frames < 0)
         return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = process(e, in, frames, out, produced);
-    e->failed = status != GPUCONV_OK;
+    e->broken = status != GPUCONV_OK;
     return status;
 }
 
+/* Submits the last partial chunk and empty chunks for the tail, and emits up to `capacity` frames. */
 static gpuconv_status drain(gpuconv_engine *e, float *const *out, int64_t capacity, int64_t *produced) {
     gpuconv_status status;
     if (!e->ended) {
-        int64_t left = e->filling ? e->filled : 0;
+        int64_t rest = e->in_chunk ? e->in_filled : 0;
         e->ended = true;
-        if (left > 0 && (status = gc_engine_submit(e, left)) != GPUCONV_OK)
+        if (rest > 0 && (status = gc_engine_submit(e, rest)) != GPUCONV_OK)
             return status;
-        e->filling = NULL;
+        e->in_chunk = NULL;
     }
-    while (*produced < capacity && e->emitted < total(e)) {
-        /* Keep the slots full, but never wait for one: they empty only through this very loop. */
-        while (e->planned < total(e) && e->planned - e->emitted <= (e->plan->slots - 1) * e->plan->chunk) {
+    while (*produced < capacity && e->emitted < total_frames(e)) {
+        /* Submit as long as a slot is free. Acquiring would deadlock otherwise: only this loop releases slots. */
+        while (e->submitted_out < total_frames(e) &&
+               e->submitted_out - e->emitted <= (e->plan->slots - 1) * e->plan->chunk) {
             void *raw;
             if ((status = gc_engine_acquire(e, &raw)) != GPUCONV_OK || (status = gc_engine_submit(e, 0)) != GPUCONV_OK)
                 return status;
         }
         int64_t boundary = e->plan->chunk - e->emitted % e->plan->chunk, taken;
-        int64_t want = gc_min(gc_min(capacity - *produced, boundary), total(e) - e->emitted);
+        int64_t want = gc_min(gc_min(capacity - *produced, boundary), total_frames(e) - e->emitted);
         status = emit(e, out, *produced, want, &taken);
         *produced += taken;
         if (status)
@@ -233,12 +239,12 @@ static gpuconv_status drain(gpuconv_engine *e, float *const *out, int64_t capaci
 
 gpuconv_status gpuconv_engine_drain(gpuconv_engine *e, float *const *out, int64_t capacity, int64_t *produced) {
     *produced = 0;
-    if (e->failed)
+    if (e->broken)
         return GPUCONV_ERROR_STATE;
     if (capacity < 0)
         return GPUCONV_ERROR_ARGUMENT;
-    e->flushed = true;
+    e->draining = true;
     gpuconv_status status = drain(e, out, capacity, produced);
-    e->failed = status != GPUCONV_OK;
+    e->broken = status != GPUCONV_OK;
     return status;
 }

@@ -1,39 +1,45 @@
 /*
- * The chunk interface of an engine, for those who bring samples as files store them: a producer thread acquires and
- * submits, a consumer thread takes and releases. The engine knows where the result ends.
+ * The chunk interface of an engine, for callers that hold samples in the formats of files. A producer thread acquires
+ * and submits input chunks, a consumer thread takes and releases output chunks. The engine computes where the result
+ * ends.
  */
 #ifndef GC_ENGINE_ENGINE_H
 #define GC_ENGINE_ENGINE_H
 
 #include "backend.h"
 
-/* As gpuconv_engine_new, for interleaved samples of the given formats. */
+/* Creates an engine as gpuconv_engine_new does, for interleaved samples of the given formats. */
 gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gpuconv_engine **engine,
                              gpuconv_error *error);
 
-/* Producer: room for a whole chunk of interleaved input. CANCELLED once stopped. */
+/* Producer: blocks until an input chunk is free and sets *raw to its memory, for plan->chunk interleaved frames.
+ * Returns CANCELLED after gc_engine_stop. */
 gpuconv_status gc_engine_acquire(gpuconv_engine *engine, void **raw);
 
-/* Producer: the acquired room holds `frames` frames; fewer than a chunk ends the input. DEVICE, CANCELLED. */
+/* Producer: submits the acquired chunk with `frames` frames; fewer than plan->chunk end the input. Fails with DEVICE or
+ * CANCELLED. */
 gpuconv_status gc_engine_submit(gpuconv_engine *engine, int64_t frames);
 
-/* Producer: submits what is left of the tail; nothing may follow. DEVICE, CANCELLED. */
+/* Producer: submits empty chunks for the rest of the tail; no input may follow. Fails with DEVICE or CANCELLED. */
 gpuconv_status gc_engine_flush(gpuconv_engine *engine);
 
-/* Consumer: the next frames of the result, 0 at its end. DEVICE, CANCELLED. */
+/* Consumer: blocks until the next output chunk is computed; *frames is 0 at the end of the result. Fails with DEVICE or
+ * CANCELLED. */
 gpuconv_status gc_engine_take(gpuconv_engine *engine, const void **raw, int64_t *frames);
+
+/* Consumer: gives the chunk of the last gc_engine_take back. */
 void gc_engine_release(gpuconv_engine *engine);
 
-/* Frames by which the result is longer than the input. */
+/* Returns the number of frames by which the result is longer than the input. */
 int64_t gc_engine_tail(const gpuconv_engine *engine);
 
-/* Wakes both sides with CANCELLED; from any thread. */
+/* Makes all blocked and later calls return CANCELLED. May be called from any thread. */
 void gc_engine_stop(gpuconv_engine *engine);
 
-/* A sentence for a status that this engine gave. */
+/* Returns one sentence about a status that this engine returned. */
 const char *gc_engine_failure(const gpuconv_engine *engine, gpuconv_status status);
 
-/* Stage times and overs; when nothing is in flight. */
-void gc_engine_measure(gpuconv_engine *engine, gc_stream_stats *measurement);
+/* Copies stage times and clipped samples. Call it when no chunk is in flight. */
+void gc_engine_measure(gpuconv_engine *engine, gc_stream_stats *stats);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * The decision: backend, algorithm, sizes - and why.
+ * The choice of backend, algorithm and sizes, with the reason.
  *
- * Each backend predicts every algorithm from its cost model; the cheapest wins. A GPU is only looked for when the CPU
- * would take longer than waking the GPU does, so short jobs never pay for a driver.
+ * Each backend predicts the time of every algorithm with its cost model; the fastest algorithm is chosen. A GPU is
+ * probed only if the CPU would take longer than the GPU takes to initialise, so short jobs never load the driver.
  */
 #include "plan.h"
 
@@ -46,21 +46,22 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
     return "unknown";
 }
 
-static gpuconv_status check(const gpuconv_config *config, gpuconv_error *error) {
+static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
     if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
     if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_PARTITIONED)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
     if (config->device < -1)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, not %d", config->device);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
     if (config->threads < 0 || config->threads > 1024)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0 for all, not %d", config->threads);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%d threads: use 1 to 1024, or 0 for all cores", config->threads);
     if (config->frames < -1 || config->frames > INT64_MAX / 4096)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an impossible length of %lld frames", (long long)config->frames);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input of %lld frames is out of range",
+                       (long long)config->frames);
     return GPUCONV_OK;
 }
 
-static gpuconv_plan *blank(const gpuconv_ir *ir) {
+static gpuconv_plan *new_plan(const gpuconv_ir *ir) {
     gpuconv_plan *plan = gc_calloc(1, sizeof *plan);
     if (plan) {
         atomic_init(&plan->references, 1);
@@ -69,13 +70,14 @@ static gpuconv_plan *blank(const gpuconv_ir *ir) {
     return plan;
 }
 
-/* A GPU plans inputs of unknown length for so many frames (backend/cuda/cost.c). Longer inputs are planned for as many,
- * so that a pipe and a file with the same samples give the same bytes; the CPU's planner has its own length. */
+/* The CUDA backend plans inputs of unknown length for this many frames (cuda/cuda_cost.c). Longer inputs are planned
+ * for the same length, so that a pipe and a file with the same samples give the same bytes. cpu/cpu_cost.c has its own
+ * length. */
 static const int64_t cuda_long_input = INT64_C(600) * 48000;
 
-/* Asks the backend for a plan by one algorithm. */
-static gpuconv_status plan_by(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
-                              gpuconv_error *error) {
+/* Fills the plan for one algorithm. */
+static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                                     gpuconv_error *error) {
     gpuconv_config considered = *config;
     if (plan->backend->id == GPUCONV_BACKEND_CUDA)
         considered.frames = gc_min(config->frames, cuda_long_input);
@@ -85,67 +87,67 @@ static gpuconv_status plan_by(gpuconv_plan *plan, gpuconv_algorithm algorithm, c
     return status;
 }
 
-/* What algorithms of one backend are compared by, seconds. */
-static double compared(const gpuconv_plan *plan) {
-    return plan->compared > 0 ? plan->compared : plan->predicted;
+/* Returns the seconds by which the algorithms of one backend are ranked. */
+static double cost_of(const gpuconv_plan *plan) {
+    return plan->cost > 0 ? plan->cost : plan->predicted;
 }
 
-/* The best algorithm of one backend, with the reason in plan->why. */
-static gpuconv_status best_of(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
-                              gpuconv_error *error) {
+/* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. */
+static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
+                                       gpuconv_error *error) {
     plan->backend = backend;
     gpuconv_status status = backend->probe(config, &plan->device, error);
     if (status)
         return status;
     if (config->algorithm) {
-        snprintf(plan->why, sizeof plan->why, "%s was asked for", gpuconv_algorithm_name(config->algorithm));
-        return plan_by(plan, config->algorithm, config, error);
+        snprintf(plan->reason, sizeof plan->reason, "%s was requested", gpuconv_algorithm_name(config->algorithm));
+        return plan_algorithm(plan, config->algorithm, config, error);
     }
-    gpuconv_plan best = {.compared = HUGE_VAL};
-    char others[128] = "";
+    gpuconv_plan best = {.cost = HUGE_VAL};
+    char alternatives[128] = "";
     double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
         seconds[a] = HUGE_VAL;
-        if (plan_by(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+        if (plan_algorithm(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
             continue;
         seconds[a] = plan->predicted;
-        if (compared(plan) < best.compared) {
+        if (cost_of(plan) < best.cost) {
             best.schedule = plan->schedule;
             best.chunk = plan->chunk;
             best.slots = plan->slots;
             best.predicted = plan->predicted;
-            best.compared = compared(plan);
+            best.cost = cost_of(plan);
         }
     }
-    if (!(best.compared < HUGE_VAL))
-        return GPUCONV_ERROR_UNSUPPORTED; /* the last reason stands in *error */
+    if (!(best.cost < HUGE_VAL))
+        return GPUCONV_ERROR_UNSUPPORTED; /* *error has the reason of the last algorithm */
     plan->schedule = best.schedule;
     plan->chunk = best.chunk;
     plan->slots = best.slots;
     plan->predicted = best.predicted;
-    plan->compared = best.compared;
+    plan->cost = best.cost;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
-        size_t used = strlen(others);
+        size_t used = strlen(alternatives);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
-            snprintf(others + used, sizeof others - used, "%s %.3g s for %s", *others ? " and" : ", against",
-                     seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
+            snprintf(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",
+                     *alternatives ? " and" : ", against", seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
     }
     gc_costs costs = backend->id == GPUCONV_BACKEND_CPU
                          ? gc_costs_of_cpu(plan->device.name)
                          : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
-    snprintf(plan->why, sizeof plan->why, "%.3g s predicted%s%s", best.predicted,
-             *costs.cpu || *costs.cuda ? " by the calibration" : "", others);
+    snprintf(plan->reason, sizeof plan->reason, "%.3g s predicted%s%s", best.predicted,
+             *costs.cpu || *costs.cuda ? " by the calibration" : "", alternatives);
     return GPUCONV_OK;
 }
 
-static gpuconv_status plan_with(const gc_backend *backend, const gpuconv_ir *ir, const gpuconv_config *config,
-                                gpuconv_plan **plan, gpuconv_error *error) {
+static gpuconv_status plan_backend(const gc_backend *backend, const gpuconv_ir *ir, const gpuconv_config *config,
+                                   gpuconv_plan **plan, gpuconv_error *error) {
     if (!backend)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
-    gpuconv_plan *made = blank(ir);
+    gpuconv_plan *made = new_plan(ir);
     if (!made)
         return gc_fail_memory(error, "the plan");
-    gpuconv_status status = best_of(made, backend, config, error);
+    gpuconv_status status = choose_algorithm(made, backend, config, error);
     if (status) {
         gpuconv_plan_free(made);
         return status;
@@ -154,24 +156,25 @@ static gpuconv_status plan_with(const gc_backend *backend, const gpuconv_ir *ir,
     return GPUCONV_OK;
 }
 
-/* Exchanges the CPU's plan for a GPU's where that is quicker, start-up included. */
+/* Replaces the CPU's plan by a GPU's if the GPU is faster, its initialisation included. */
 static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
     gpuconv_plan *cpu = *plan, *cuda = NULL;
     gpuconv_error reason = {0};
-    size_t used = strlen(cpu->why);
-    /* Before the GPU is asked its name is not known: its start-up is that of the one measured here, or as built in. */
+    size_t used = strlen(cpu->reason);
+    /* The name of the GPU is unknown before it is probed: use the start-up time that was measured on this machine, or
+     * the built-in one. */
     double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
     if (!(start > 0))
         start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
     if (cpu->predicted < start) {
-        snprintf(cpu->why + used, sizeof cpu->why - used, "; too short a job to wake a GPU");
-    } else if (plan_with(gpu, ir, config, &cuda, &reason) != GPUCONV_OK) {
+        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
+    } else if (plan_backend(gpu, ir, config, &cuda, &reason) != GPUCONV_OK) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
     } else if (cuda->predicted + start < cpu->predicted) {
         *plan = cuda;
         gpuconv_plan_free(cpu);
     } else {
-        snprintf(cpu->why + used, sizeof cpu->why - used, "; the GPU would take %.3g s with its start-up",
+        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the GPU would take %.3g s with its start-up",
                  cuda->predicted + start);
         gpuconv_plan_free(cuda);
     }
@@ -180,21 +183,21 @@ static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpucon
 gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
                                 gpuconv_error *error) {
     *plan = NULL;
-    gpuconv_status status = check(config, error);
+    gpuconv_status status = check_config(config, error);
     if (status)
         return status;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (config->backend == GPUCONV_BACKEND_CUDA)
-        return plan_with(gpu ? gpu->convolver : NULL, ir, config, plan, error);
-    status = plan_with(gc_backend_find(GPUCONV_BACKEND_CPU)->convolver, ir, config, plan, error);
-    /* A build without CUDA has nothing to fall back from, and says nothing. */
+        return plan_backend(gpu ? gpu->convolver : NULL, ir, config, plan, error);
+    status = plan_backend(gc_backend_find(GPUCONV_BACKEND_CPU)->convolver, ir, config, plan, error);
+    /* In a build without CUDA, running on the CPU is no fallback: the plan gets no note. */
     if (!status && config->backend == GPUCONV_BACKEND_AUTO && gpu)
         prefer_gpu(gpu->convolver, ir, config, plan);
     return status;
 }
 
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan) {
-    gpuconv_plan *held = (gpuconv_plan *)plan; /* the count is the one part that changes */
+    gpuconv_plan *held = (gpuconv_plan *)plan; /* only the reference count changes */
     atomic_fetch_add(&held->references, 1);
     return held;
 }
@@ -219,7 +222,7 @@ const char *gpuconv_plan_device(const gpuconv_plan *plan) {
 }
 
 const char *gpuconv_plan_reason(const gpuconv_plan *plan) {
-    return plan->why;
+    return plan->reason;
 }
 
 const char *gpuconv_plan_note(const gpuconv_plan *plan) {

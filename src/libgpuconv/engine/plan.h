@@ -1,4 +1,4 @@
-/* The inside of a plan: the backend, the algorithm's schedule and the sizes that the engine works with. */
+/* The definition of gpuconv_plan: backend, schedule of the algorithm, and the sizes that the engine uses. */
 #ifndef GC_ENGINE_PLAN_H
 #define GC_ENGINE_PLAN_H
 
@@ -11,13 +11,13 @@ struct gpuconv_plan {
     gc_device device;
     gc_schedule schedule;
     int64_t chunk;    /* frames */
-    int slots;        /* chunks in flight at most */
+    int slots;        /* most chunks in flight */
     double predicted; /* seconds for the expected frames */
-    double compared;  /* what algorithms of this backend are compared by; 0: by predicted */
-    char why[256], note[256];
+    double cost;      /* ranks the algorithms of this backend; 0: `predicted` ranks them */
+    char reason[256], note[256];
 };
 
-/* Returns the plan with one more reference, to be given back with gpuconv_plan_free. */
+/* Adds a reference, which gpuconv_plan_free drops, and returns the plan. */
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan);
 
 #endif

@@ -1,4 +1,5 @@
-/* gpuconv_convolve_file: a job's response and plan, the passage from file to file, and what is told of it. */
+/* gpuconv_convolve_file: prepares the response, plans, runs the transfer from file to file, and sends notes and
+ * progress. */
 #include "job.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
@@ -17,13 +18,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Silence before a response is what lies this far under its peak; so much of it is worth a word. */
-static const double onset_level = -60, onset_told = 0.005;
+/* Seconds of silence before the onset of a response from which on a note is sent. */
+static const double noted_silence = 0.005;
 
+/* One attempt to run a job. */
 typedef struct task {
     const gpuconv_job *job;
-    bool announce; /* tell of what became of the response, and of a fallback */
-    double began;
+    bool announce;           /* send notes about the response and about a fallback */
+    double begin;            /* time of the start, seconds */
+    gpuconv_ir *shaped, *ir; /* the response before and after gains and the wet/dry mix */
+    gpuconv_plan *plan;
     gc_transfer transfer;
 } task;
 
@@ -31,6 +35,7 @@ gpuconv_job gpuconv_job_default(void) {
     return (gpuconv_job){.preparation = gpuconv_preparation_default(), .tail = HUGE_VAL};
 }
 
+/* Sends a line of text to the job's callback. */
 static void note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void note(const gpuconv_job *job, const char *format, ...) {
@@ -44,81 +49,18 @@ static void note(const gpuconv_job *job, const char *format, ...) {
     job->note(job->context, text);
 }
 
-static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
-    gc_report_text(r, "convolution", "backend", gpuconv_backend_name(gpuconv_plan_backend(plan)));
-    gc_report_text(r, "convolution", "device", gpuconv_plan_device(plan));
-    gc_report_text(r, "convolution", "algorithm", gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
-    gc_report_text(r, "convolution", "why", gpuconv_plan_reason(plan));
-    if (*gpuconv_plan_note(plan))
-        gc_report_text(r, "convolution", "note", gpuconv_plan_note(plan));
-    gc_report_count(r, "convolution", "threads", gpuconv_plan_threads(plan));
-    gc_report_count(r, "convolution", "inputs", gpuconv_ir_inputs(ir));
-    gc_report_count(r, "convolution", "outputs", gpuconv_ir_outputs(ir));
-    gc_report_count(r, "convolution", "routes", gpuconv_ir_routes(ir));
-    gc_report_count(r, "convolution", "response frames", gpuconv_ir_frames(ir));
-    gc_report_count(r, "convolution", "transform points", gpuconv_plan_transform(plan));
-    gc_report_count(r, "convolution", "hop frames", gpuconv_plan_hop(plan));
-    gc_report_count(r, "convolution", "partitions", gpuconv_plan_partitions(plan));
-    gc_report_count(r, "convolution", "chunk frames", gpuconv_plan_chunk(plan));
-}
-
-/* What there is to know of a response before levels are laid on it. */
-static void report_response(gpuconv_report *r, const gpuconv_ir *ir) {
-    double peak, rate = gpuconv_ir_rate(ir);
-    int64_t at = gpuconv_ir_peak(ir, &peak);
-    gc_report_text(r, "response", "history", gpuconv_ir_history(ir));
-    gc_report_count(r, "response", "frames", gpuconv_ir_frames(ir));
-    gc_report_count(r, "response", "frames before time zero", gpuconv_ir_lead(ir));
-    gc_report_measure(r, "response", "silence before it", (double)gpuconv_ir_onset(ir, onset_level) / rate, "s", 1, 0);
-    gc_report_measure(r, "response", "peak", 20 * log10(peak), "dB", 1, 0);
-    gc_report_measure(r, "response", "peak at", (double)at / rate, "s", 1, 0);
-}
-
-static void report_timeline(gpuconv_report *r, const gc_stream_stats *m) {
-    static const char *const names[] = {"copy-in begin", "copy-in end",    "compute begin",
-                                        "compute end",   "copy-out begin", "copy-out end"};
-    for (int i = 0; i < m->passages; i++) {
-        const gc_chunk_times *p = &m->passage[i];
-        double values[] = {p->copy_in[0], p->copy_in[1], p->compute[0], p->compute[1], p->copy_out[0], p->copy_out[1]};
-        gc_report_row(r, "timeline", 6, names, values);
-    }
-}
-
-static void report_transfer(gpuconv_report *r, const gpuconv_job *job, const gc_transfer *t, const gc_stream_stats *m,
-                            double setup, double wall) {
-    const gc_audio_info *in = gc_reader_info(t->reader);
-    gc_report_text(r, "files", "input", job->input);
-    gc_report_text(r, "files", "input format", in->name);
-    gc_report_count(r, "files", "input rate", in->rate);
-    gc_report_count(r, "files", "input frames", t->read);
-    gc_report_text(r, "files", "response", job->response);
-    gc_report_text(r, "files", "output", job->output);
-    gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
-    gc_report_count(r, "files", "output frames", t->written);
-    gc_report_count(r, "files", "input samples not finite", gc_reader_nonfinite(t->reader, NULL));
-    gc_report_count(r, "files", "clipped samples", m->overs.clipped);
-    gc_report_measure(r, "files", "output peak", 20 * log10((double)m->overs.peak), "dBFS", 1, 0);
-    gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
-    gc_report_measure(r, "times", "read", t->read_seconds, "s", 1, 0);
-    gc_report_measure(r, "times", "copy-in", m->copy_in, "s", 1, 0);
-    gc_report_measure(r, "times", "compute", m->compute, "s", 1, 0);
-    gc_report_measure(r, "times", "copy-out", m->copy_out, "s", 1, 0);
-    gc_report_measure(r, "times", "write", t->write_seconds, "s", 1, 0);
-    gc_report_measure(r, "times", "wall", wall, "s", 1, 0);
-    gc_report_measure(r, "times", "times real time", (double)t->read / in->rate / wall, "x", 1, 0);
-}
-
-/* The advice is in steps of 0.1 dB, rounded down, and leaves a step of the output's scale, since full scale itself
- * clips and samples are rounded; 1e-6 of it covers what the floats in between round. */
-static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats *m) {
-    if (m->overs.clipped == 0)
+/* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the
+ * peak one quantisation step below full scale, because full scale itself clips and samples are rounded. The margin is
+ * at least 1e-6, which covers the rounding of the floats. */
+static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats *stats) {
+    if (stats->overs.clipped == 0)
         return;
-    double peak = (double)m->overs.peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
+    double peak = (double)stats->overs.peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
     double gain = floor(10 * (job->gain - 20 * log10(peak / full))) / 10;
-    long long count = (long long)m->overs.clipped;
+    long long count = (long long)stats->overs.clipped;
     const char *plural = count == 1 ? "" : "s";
     if (peak <= full)
-        note(job, "%s: %lld sample%s not a number, silence instead", job->output, count, plural);
+        note(job, "%s: %lld sample%s not a number (NaN), written as silence", job->output, count, plural);
     else if (gain >= -200)
         note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
     else
@@ -136,15 +78,16 @@ static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
              job->input, (long long)count, (long long)first);
 }
 
-/* Once the output could be opened, so that a command that only failed tells one thing: why. */
-static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
-                             const gc_writer *writer) {
-    double silence = (double)gpuconv_ir_onset(shaped, onset_level) / gpuconv_ir_rate(shaped), peak;
+/* Sends notes about the response, the plan and the output. Called after the output was opened, so that a job that fails
+ * earlier gives only its error. */
+static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
+                         const gc_writer *writer) {
+    double silence = (double)gpuconv_ir_onset(shaped, GC_ONSET_LEVEL) / gpuconv_ir_rate(shaped), peak;
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
     if (gpuconv_ir_peak(shaped, &peak), peak == 0)
         note(job, "%s: the response is silent", job->response);
-    else if (silence >= onset_told && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
+    else if (silence >= noted_silence && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
@@ -153,23 +96,23 @@ static void announce_choices(const gpuconv_job *job, const gpuconv_ir *shaped, c
         note(job, "%s: %s", job->output, gc_writer_note(writer));
 }
 
-/* The response as shaped, and as it is used: with its gain, the mix, and the gain of everything. */
+/* Loads and shapes the response, and applies its gain, the wet/dry mix and the gain of the output to a second one. */
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
     gpuconv_preparation p = job->preparation;
-    gpuconv_status refused = gc_preparation_check(&p, error);
-    if (refused)
-        return refused;
+    gpuconv_status status = gc_preparation_check(&p, error);
+    if (status)
+        return status;
     double gain = p.gain, wet = p.wet, dry = p.dry;
     p.gain = p.wet = 0;
     p.dry = -HUGE_VAL;
-    gpuconv_status status = gc_ir_prepare(job->response, &p, in->channels, in->rate, job->cancel, shaped, error);
+    status = gc_ir_prepare(job->response, &p, in->channels, in->rate, job->cancel, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
     gpuconv_error inner = {0};
     if (!(job->gain >= -200 && job->gain <= 200 && gain >= -200 && gain <= 200))
-        status = gc_fail(&inner, GPUCONV_ERROR_ARGUMENT, "gains lie within -200 and 200 dB");
+        status = gc_fail(&inner, GPUCONV_ERROR_ARGUMENT, "a gain is out of range; use -200 to 200 dB");
     else if (gain != 0)
         status = gpuconv_ir_gain(*shaped, gain, &mixed, &inner);
     if (!status && (wet != 0 || dry > -HUGE_VAL)) {
@@ -185,20 +128,19 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
 }
 
-/* Which frames of the result are written. */
+/* Sets which frames of the result are written, and whether the engine must give floats. */
 static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info *in, const gpuconv_ir *ir,
                                     gc_transfer *t, gpuconv_error *error) {
     int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
-    double keep = (double)lead + job->tail * in->rate;
+    double kept = (double)lead + job->tail * in->rate;
     if (!(job->tail >= 0) || !(job->tail_floor <= 0 && job->tail_floor >= -300))
-        return gc_fail(
-            error, GPUCONV_ERROR_ARGUMENT,
-            "a tail has 0 seconds or more, and its floor lies below 0 dBFS, down to -300; not %g s and %g dBFS",
-            job->tail, job->tail_floor);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a tail of %g s down to %g dBFS is out of range; use 0 s or more and -300 to 0 dBFS", job->tail,
+                       job->tail_floor);
     switch (job->mode) {
     case GPUCONV_MODE_FULL:
         t->skip = lead;
-        t->after = keep < (double)tail ? (int64_t)llrint(keep) : tail;
+        t->after = kept < (double)tail ? (int64_t)llrint(kept) : tail;
         break;
     case GPUCONV_MODE_SAME:
         t->skip = t->after = tail / 2;
@@ -207,11 +149,12 @@ static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info 
         t->skip = tail;
         t->after = 0;
         if (in->frames >= 0 && in->frames <= tail)
-            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: of %lld frames none are valid behind a response of %lld",
-                           job->input, (long long)in->frames, (long long)tail + 1);
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "%s: of %lld frames none are valid with a response of %lld frames", job->input,
+                           (long long)in->frames, (long long)tail + 1);
         break;
     default:
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such mode: %d", (int)job->mode);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown mode %d", (int)job->mode);
     }
     t->floor = job->tail_floor < 0 ? (float)pow(10, job->tail_floor / 20) : 0;
     t->dither = job->dither;
@@ -222,77 +165,100 @@ static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info 
 static void progress(void *context, int64_t frames) {
     const task *t = context;
     const gc_audio_info *in = gc_reader_info(t->transfer.reader);
-    gpuconv_progress p = {frames, in->frames, in->rate, gc_now() - t->began};
+    gpuconv_progress p = {frames, in->frames, in->rate, gc_now() - t->begin};
     t->job->progress(t->job->context, &p);
 }
 
-/* Everything after the input is open. The engine uses the plan, the plan the response: each outlives what it serves. */
-static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_report *report, gpuconv_error *error) {
+/* Prepares the response, plans, creates the output file and the engine. The input is open. */
+static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_job *job = t->job;
-    gc_transfer *through = &t->transfer;
-    const gc_audio_info *in = gc_reader_info(through->reader);
+    gc_transfer *transfer = &t->transfer;
+    const gc_audio_info *in = gc_reader_info(transfer->reader);
     const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
     const gc_pcm floats = {GC_F32, 32};
-    gpuconv_ir *shaped = NULL, *ir = NULL;
-    gpuconv_plan *plan = NULL;
-    gpuconv_config chosen = *config;
-    chosen.frames = in->frames;
-    gpuconv_status status = prepare(job, in, &shaped, &ir, error);
+    gpuconv_config sized = *config;
+    sized.frames = in->frames;
+    gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
     if (!status)
-        status = choose_window(job, in, ir, through, error);
+        status = choose_window(job, in, t->ir, transfer, error);
     if (!status)
-        status = gpuconv_plan_new(ir, &chosen, &plan, error);
-    int64_t frames = in->frames < 0 || through->floor > 0 ? -1 : in->frames + through->after - through->skip;
+        status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);
+    int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
     if (!status)
-        status = gc_writer_new(job->output, &wish, in, gpuconv_ir_outputs(ir), frames, &through->writer, error);
+        status = gc_writer_new(job->output, &wish, in, gpuconv_ir_outputs(t->ir), frames, &transfer->writer, error);
     if (!status)
-        status = gc_metadata_copy(through->reader, through->writer, error);
+        status = gc_metadata_copy(transfer->reader, transfer->writer, error);
     if (!status)
-        status = gc_engine_new(plan, in->pcm, through->convert ? floats : gc_writer_pcm(through->writer),
-                               &through->engine, error);
-    if (!status && t->announce)
-        announce_choices(job, shaped, plan, through->writer);
-    double setup = gc_now() - t->began;
-    if (!status) {
-        through->chunk = gpuconv_plan_chunk(plan);
-        status = gc_transfer_run(through, error);
-    }
+        status = gc_engine_new(t->plan, in->pcm, transfer->convert ? floats : gc_writer_pcm(transfer->writer),
+                               &transfer->engine, error);
     if (!status)
-        status = gc_writer_commit(through->writer, error);
-    if (!status) {
-        gc_stream_stats m;
-        gc_engine_measure(through->engine, &m);
-        m.overs = through->convert ? through->overs : m.overs;
-        report_plan(report, plan, ir);
-        report_response(report, shaped);
-        report_transfer(report, job, through, &m, setup, gc_now() - t->began);
-        report_timeline(report, &m);
-        note_not_finite(job, through->reader);
-        note_overs(job, gc_writer_pcm(through->writer), &m);
-    }
-    gpuconv_engine_free(through->engine);
-    gc_writer_free(through->writer);
-    const bool whole = !status;
-    if (!status && job->compare)
-        status = gc_compare(job, ir, plan, report, error);
-    if (!status && job->plot)
-        status = gc_draw_job(job, ir, error);
-    if (whole && status == GPUCONV_ERROR_CANCELLED)
-        gc_fail(error, status, "%s: written whole; then interrupted while %s", job->output,
-                job->compare ? "comparing or drawing" : "drawing");
-    gpuconv_plan_free(plan);
-    gpuconv_ir_free(ir);
-    gpuconv_ir_free(shaped);
+        transfer->chunk = gpuconv_plan_chunk(t->plan);
     return status;
 }
 
+/* Fills the report of a finished convolution and sends the notes about its samples. */
+static void report_result(const task *t, double setup, gpuconv_report *report) {
+    gc_stream_stats stats;
+    gc_engine_measure(t->transfer.engine, &stats);
+    if (t->transfer.convert)
+        stats.overs = t->transfer.overs;
+    gc_report_job(report, &(gc_job_result){.job = t->job,
+                                           .plan = t->plan,
+                                           .shaped = t->shaped,
+                                           .ir = t->ir,
+                                           .transfer = &t->transfer,
+                                           .stats = &stats,
+                                           .setup = setup,
+                                           .wall = gc_now() - t->begin});
+    note_not_finite(t->job, t->transfer.reader);
+    note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats);
+}
+
+/* Runs the comparison and the drawing that the job asks for. The output is complete. */
+static gpuconv_status compare_and_draw(const task *t, gpuconv_report *report, gpuconv_error *error) {
+    const gpuconv_job *job = t->job;
+    gpuconv_status status = GPUCONV_OK;
+    if (job->compare)
+        status = gc_compare(job, t->ir, t->plan, report, error);
+    if (!status && job->plot)
+        status = gc_draw_job(job, t->ir, error);
+    if (status == GPUCONV_ERROR_CANCELLED)
+        gc_fail(error, status, "%s: written whole; then interrupted while %s", job->output,
+                job->compare ? "comparing or drawing" : "drawing");
+    return status;
+}
+
+/* Convolves the open input into the output file. */
+static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_report *report, gpuconv_error *error) {
+    gc_transfer *transfer = &t->transfer;
+    gpuconv_status status = set_up(t, config, error);
+    if (!status && t->announce)
+        note_choices(t->job, t->shaped, t->plan, transfer->writer);
+    double setup = gc_now() - t->begin;
+    if (!status)
+        status = gc_transfer_run(transfer, error);
+    if (!status)
+        status = gc_writer_commit(transfer->writer, error);
+    if (!status)
+        report_result(t, setup, report);
+    gpuconv_engine_free(transfer->engine);
+    gc_writer_free(transfer->writer);
+    if (!status)
+        status = compare_and_draw(t, report, error);
+    gpuconv_plan_free(t->plan);
+    gpuconv_ir_free(t->ir);
+    gpuconv_ir_free(t->shaped);
+    return status;
+}
+
+/* Returns whether two paths name the same file. */
 static bool is_same_file(const char *a, const char *b) {
     struct stat first, second;
     return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
                                  first.st_ino == second.st_ino);
 }
 
-/* Refuses before the job what its drawing would fail at, or overwrite. */
+/* Checks before the job that its drawing can be written and would not overwrite a file of the job. */
 static gpuconv_status check_plot(const gpuconv_job *job, gpuconv_error *error) {
     const char *const files[] = {job->input, job->response, job->output};
     for (int i = 0; i < 3; i++)
@@ -302,9 +268,10 @@ static gpuconv_status check_plot(const gpuconv_job *job, gpuconv_error *error) {
     return gc_plot_check(job->plot, error);
 }
 
+/* Runs the job once. */
 static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               bool announce, gpuconv_error *error) {
-    task t = {.job = job, .announce = announce, .began = gc_now()};
+    task t = {.job = job, .announce = announce, .begin = gc_now()};
     t.transfer = (gc_transfer){.output = job->output,
                                .limit = -1,
                                .progress = job->progress ? progress : NULL,
@@ -320,7 +287,7 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
 }
 
 /* Returns whether a path can be read or written only once: standard input or output, a named pipe, a device. */
-static bool passes_once(const char *path) {
+static bool is_stream(const char *path) {
     struct stat st;
     return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
@@ -328,19 +295,20 @@ static bool passes_once(const char *path) {
 static gpuconv_status run_job(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                               gpuconv_error *error) {
     if (!job->input || !job->response || !job->output)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job names an input, a response and an output");
-    bool once = passes_once(job->input), out_once = passes_once(job->output);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a job needs an input, a response and an output");
+    bool in_stream = is_stream(job->input), out_stream = is_stream(job->output);
     if (strcmp(job->input, "-") == 0 && strcmp(job->response, "-") == 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "input and response cannot both be standard input");
-    if ((job->compare && (once || job->raw)) || (job->plot && (once || out_once)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "comparisons and drawings read a job's files again: they want files, a comparison one with a "
-                       "header");
+    if ((job->compare && (in_stream || job->raw)) || (job->plot && (in_stream || out_stream)))
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "comparing and drawing read the job's files again: use regular files, and to compare an input with "
+            "a header");
     gpuconv_status status = job->plot ? check_plot(job, error) : GPUCONV_OK;
     if (!status)
         status = attempt(job, config, report, true, error);
-    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !once && !out_once) {
-        /* The GPU failed under way: nothing has its name yet, so the CPU begins anew. */
+    if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !in_stream && !out_stream) {
+        /* The GPU failed during the job. The output has not appeared yet, so the CPU starts again. */
         note(job, "starting again on the CPU: %s", error->message);
         gpuconv_config cpu = *config;
         cpu.backend = GPUCONV_BACKEND_CPU;

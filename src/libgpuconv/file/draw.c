@@ -1,4 +1,4 @@
-/* A sheet that shows what a job did: waveform and spectrogram before and after, both spectra, and the response's decay.
+/* gc_draw_job: draws waveform, spectrogram and spectrum of the input and of the output, and the decay of the response.
  */
 #include "job.h"
 #include "libgpuconv/audio/file.h"
@@ -13,18 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVES = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, SPECTRA = 64, STEPS = 600, BLOCK = 16384 };
+enum { WAVE_COLUMNS = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, SEGMENTS = 64, STEPS = 600 };
+enum { BLOCK = 16384 }; /* frames read at a time */
 
 static const double pi = 3.14159265358979323846;
-static const double range[2] = {-110, -10}; /* dB that a spectrogram shows */
+static const double range[2] = {-110, -10}; /* dB, of the spectrogram's colours */
 
-/* What is seen of a file, all its channels mixed. */
-typedef struct picture {
-    double time[WAVES], low[WAVES], high[WAVES]; /* of the waveform */
-    float level[COLUMNS * ROWS];                 /* of the spectrogram, dB */
-    double hz[BANDS], band[BANDS];               /* of the spectrum, dB */
+/* The curves of a file; its channels are averaged. */
+typedef struct analysis {
+    double time[WAVE_COLUMNS], low[WAVE_COLUMNS],
+        high[WAVE_COLUMNS];        /* waveform: smallest and largest sample per column */
+    float level[COLUMNS * ROWS];   /* spectrogram, dB */
+    double hz[BANDS], band[BANDS]; /* spectrum: centre frequency and level in dB */
     double seconds, rate;
-} picture;
+} analysis;
 
 static double mean_of(const float *frame, int channels) {
     double sum = 0;
@@ -33,14 +35,15 @@ static double mean_of(const float *frame, int channels) {
     return sum / channels;
 }
 
-static gpuconv_status look_at_wave(gc_reader *r, int64_t frames, picture *p, float *block, gpuconv_error *error) {
+/* Fills the waveform. */
+static gpuconv_status analyse_wave(gc_reader *r, int64_t frames, analysis *p, float *block, gpuconv_error *error) {
     int channels = gc_reader_info(r)->channels;
     int64_t got = 1;
     gpuconv_status status = GPUCONV_OK;
     for (int64_t at = 0; at < frames && got > 0 && !status; at += got) {
         status = gc_reader_read_floats(r, block, gc_min(BLOCK, frames - at), &got, error);
         for (int64_t i = 0; !status && i < got; i++) {
-            int column = (int)((at + i) * WAVES / frames);
+            int column = (int)((at + i) * WAVE_COLUMNS / frames);
             double x = mean_of(block + i * channels, channels);
             p->low[column] = fmin(p->low[column], x);
             p->high[column] = fmax(p->high[column], x);
@@ -49,8 +52,9 @@ static gpuconv_status look_at_wave(gc_reader *r, int64_t frames, picture *p, flo
     return status;
 }
 
-/* One column: a Hann window (Harris 1978) of POINTS frames, a sine of full scale being 0 dB. */
-static bool look_at_column(const float *block, int64_t got, int channels, picture *p, int column) {
+/* Fills one column of the spectrogram: POINTS frames with a Hann window (Harris 1978). A full-scale sine has 0 dB.
+ * Returns false if there is too little memory. */
+static bool analyse_column(const float *block, int64_t got, int channels, analysis *p, int column) {
     double re[POINTS] = {0}, im[POINTS] = {0};
     for (int64_t i = 0; i < got; i++)
         re[i] = mean_of(block + i * channels, channels) * (0.5 - 0.5 * cos(2 * pi * (double)i / POINTS));
@@ -68,8 +72,8 @@ static bool look_at_column(const float *block, int64_t got, int channels, pictur
     return true;
 }
 
-/* Adds the power of one stretch of `points` frames from frame `at` on; a sine of full scale has power 1 in its bin. A
- * file that fits into one stretch has no window, which would fade its beginning out. */
+/* Adds the power spectrum of a segment of `points` frames from frame `at` on. A full-scale sine has power 1 in its bin.
+ * A file that fits into one segment gets no window, because a window would fade out its beginning. */
 static gpuconv_status add_power(gc_reader *r, int64_t at, int64_t points, double *re, float *block, double *power,
                                 gpuconv_error *error) {
     int channels = gc_reader_info(r)->channels;
@@ -90,10 +94,11 @@ static gpuconv_status add_power(gc_reader *r, int64_t at, int64_t points, double
     return status;
 }
 
-/* The spectrum in bands: the mean of up to SPECTRA stretches (Welch 1967), all of the file where it is short enough. */
-static gpuconv_status look_at_spectrum(gc_reader *r, picture *p, float *block, gpuconv_error *error) {
+/* Fills the spectrum: the mean of up to SEGMENTS segments (Welch 1967), which cover the whole file if it is short
+ * enough. */
+static gpuconv_status analyse_spectrum(gc_reader *r, analysis *p, float *block, gpuconv_error *error) {
     int64_t frames = gc_reader_info(r)->frames, points = gc_bands_points(0, p->rate);
-    int64_t count = frames > points ? gc_min(SPECTRA, 2 * (frames / points)) : 1;
+    int64_t count = frames > points ? gc_min(SEGMENTS, 2 * (frames / points)) : 1;
     double *re = gc_calloc(points * 5 / 2, (int64_t)sizeof *re);
     if (!re)
         return gc_fail_memory(error, "the drawing");
@@ -108,7 +113,8 @@ static gpuconv_status look_at_spectrum(gc_reader *r, picture *p, float *block, g
     return status;
 }
 
-static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpuconv_error *error) {
+/* Reads a file and fills all its curves. */
+static gpuconv_status analyse_file(const char *path, const char *raw, analysis *p, gpuconv_error *error) {
     gc_reader *r;
     const gc_input_options wish = {.raw = raw};
     gpuconv_status status = gc_reader_open(path, &wish, &r, error);
@@ -122,33 +128,33 @@ static gpuconv_status look_at(const char *path, const char *raw, picture *p, gpu
     if (!block)
         status = gc_fail_memory(error, "the drawing");
     else if (frames < 1)
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: of unknown length, and not drawn", path);
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: its length is unknown, so it cannot be drawn", path);
     else
-        status = look_at_wave(r, frames, p, block, error);
+        status = analyse_wave(r, frames, p, block, error);
     for (int c = 0; c < COLUMNS && !status; c++) {
         int64_t at = frames > POINTS ? (frames - POINTS) * c / (COLUMNS - 1) : 0, got = 0;
         status = gc_reader_seek(r, at, error);
         if (!status)
             status = gc_reader_read_floats(r, block, POINTS, &got, error);
-        if (!status && !look_at_column(block, got, info->channels, p, c))
+        if (!status && !analyse_column(block, got, info->channels, p, c))
             status = gc_fail_memory(error, "the drawing");
     }
     if (!status)
-        status = look_at_spectrum(r, p, block, error);
-    for (int i = 0; i < WAVES; i++)
-        p->time[i] = p->seconds * (i + 0.5) / WAVES;
+        status = analyse_spectrum(r, p, block, error);
+    for (int i = 0; i < WAVE_COLUMNS; i++)
+        p->time[i] = p->seconds * (i + 0.5) / WAVE_COLUMNS;
     free(block);
     gc_reader_free(r);
     return status;
 }
 
-/* How the response decays, all routes together: its level in STEPS pieces, and what energy is still to come (Schroeder
- * 1965), both in dB. */
+/* The decay of a response, with the energies of all planes added: the level of each of STEPS pieces, and the energy
+ * that remains (backward integration, Schroeder 1965), both in dB. */
 typedef struct decay {
-    double time[STEPS], level[STEPS], left[STEPS];
+    double time[STEPS], level[STEPS], remaining[STEPS];
 } decay;
 
-static void look_at_decay(const gpuconv_ir *ir, decay *d) {
+static void analyse_decay(const gpuconv_ir *ir, decay *d) {
     double energy[STEPS] = {0}, sum = 0, most = 0;
     for (int p = 0; p < ir->planes; p++)
         for (int64_t i = 0; i < ir->frames; i++) {
@@ -158,12 +164,12 @@ static void look_at_decay(const gpuconv_ir *ir, decay *d) {
     for (int i = STEPS - 1; i >= 0; i--) {
         sum += energy[i];
         most = fmax(most, energy[i]);
-        d->left[i] = sum;
+        d->remaining[i] = sum;
     }
     for (int i = 0; i < STEPS; i++) {
         d->time[i] = (double)ir->frames / ir->rate * (i + 0.5) / STEPS;
         d->level[i] = energy[i] > 0 ? 10 * log10(energy[i] / most) : (double)NAN;
-        d->left[i] = d->left[i] > 0 ? 10 * log10(d->left[i] / sum) : (double)NAN;
+        d->remaining[i] = d->remaining[i] > 0 ? 10 * log10(d->remaining[i] / sum) : (double)NAN;
     }
 }
 
@@ -172,17 +178,17 @@ static const char *name_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Scales that before and after have in common. */
+/* The axes that the panels of input and output share. */
 typedef struct scales {
-    double seconds, peak; /* of the longer and of the louder one */
-    double top;           /* of the spectra, dB */
+    double seconds, peak; /* of the longer and of the louder file */
+    double top;           /* upper limit of the spectra, dB */
 } scales;
 
-static scales common_scales(const picture *before, const picture *after) {
-    const picture *const both[] = {before, after};
+static scales shared_scales(const analysis *before, const analysis *after) {
+    const analysis *const both[] = {before, after};
     scales s = {.seconds = fmax(before->seconds, after->seconds), .top = -HUGE_VAL};
     for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < WAVES; i++)
+        for (int i = 0; i < WAVE_COLUMNS; i++)
             s.peak = fmax(s.peak, fmax(both[k]->high[i], -both[k]->low[i]));
         for (int b = 0; b < BANDS; b++)
             s.top = both[k]->band[b] > s.top ? both[k]->band[b] : s.top;
@@ -192,20 +198,20 @@ static scales common_scales(const picture *before, const picture *after) {
     return s;
 }
 
-static gc_panel wave_panel(const char *title, const picture *p, const scales *s) {
+static gc_panel wave_panel(const char *title, const analysis *p, const scales *s) {
     return (gc_panel){.title = title,
                       .x_label = "",
                       .y_label = "amplitude",
                       .x_range = {0, s->seconds},
                       .y_range = {-1.05 * s->peak, 1.05 * s->peak},
                       .series = 2,
-                      .steps = WAVES,
+                      .steps = WAVE_COLUMNS,
                       .filled = true,
                       .x = p->time,
                       .y = {p->low, p->high}};
 }
 
-static gc_panel image_panel(const picture *p, const scales *s) {
+static gc_panel image_panel(const analysis *p, const scales *s) {
     return (gc_panel){.title = "",
                       .x_label = "seconds",
                       .y_label = "kHz",
@@ -219,16 +225,16 @@ static gc_panel image_panel(const picture *p, const scales *s) {
 }
 
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error) {
-    picture *before = gc_calloc(1, sizeof *before), *after = gc_calloc(1, sizeof *after);
+    analysis *before = gc_calloc(1, sizeof *before), *after = gc_calloc(1, sizeof *after);
     decay *d = gc_calloc(1, sizeof *d);
     gpuconv_status status = before && after && d ? GPUCONV_OK : gc_fail_memory(error, "the drawing");
     if (!status)
-        status = look_at(job->input, job->raw, before, error);
+        status = analyse_file(job->input, job->raw, before, error);
     if (!status)
-        status = look_at(job->output, NULL, after, error);
+        status = analyse_file(job->output, NULL, after, error);
     if (!status) {
-        scales common = common_scales(before, after);
-        look_at_decay(ir, d);
+        scales common = shared_scales(before, after);
+        analyse_decay(ir, d);
         gc_panel panels[] = {wave_panel(name_of(job->input), before, &common),
                              wave_panel(name_of(job->output), after, &common),
                              image_panel(before, &common),
@@ -251,9 +257,9 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .y_range = {-100, 3},
                               .series = 2,
                               .steps = STEPS,
-                              .label = {"level", "energy still to come"},
+                              .label = {"level", "remaining energy"},
                               .x = d->time,
-                              .y = {d->level, d->left}}};
+                              .y = {d->level, d->remaining}}};
         status = gc_plot_panels(panels, 6, 2, job->plot, job->cancel, error);
     }
     free(before);

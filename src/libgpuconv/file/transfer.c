@@ -1,10 +1,10 @@
 /*
- * From file to file in constant memory:
+ * The transfer from file to file in constant memory:
  *
- *      reader (this thread)  ->  engine's chunks in flight  ->  writer (a thread)
+ *      reader (calling thread)  ->  chunks in flight in the engine  ->  writer (its own thread)
  *
- * Both sides handle samples as the files store them. Whichever side fails first stops the engine, which wakes the
- * other. What fits one chunk, tail included, needs no second thread: it is read, computed and written in turn.
+ * Reader and writer handle samples in the formats of the files. A side that fails stops the engine, which wakes the
+ * other side. An input that fits into one chunk, tail included, is read, computed and written on the calling thread.
  */
 #include "transfer.h"
 
@@ -18,210 +18,230 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gpuconv_status interrupted(const gc_transfer *t, gpuconv_error *error) {
-    return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", t->output);
+/* A running transfer. */
+typedef struct transfer {
+    gc_transfer *t;
+    _Atomic int64_t total; /* result frames up to the end of the window; INT64_MAX until the input has ended */
+    int64_t input;         /* input frames; set before total */
+    int64_t taken;         /* result frames taken from the engine */
+    float *held;           /* quiet frames of the tail, written if a louder one follows */
+    int64_t held_frames, held_room;
+    gc_dither pack;
+    void *raw; /* a chunk in the writer's format, with `convert` */
+    int outputs;
+    gpuconv_status write_status; /* of the writer thread */
+    gpuconv_error write_error;
+} transfer;
+
+static gpuconv_status fail_cancelled(const transfer *p, gpuconv_error *error) {
+    return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", p->t->output);
 }
 
-static bool cancelled(const gc_transfer *t) {
-    return t->cancel && *t->cancel;
+static bool is_cancelled(const transfer *p) {
+    return p->t->cancel && *p->t->cancel;
 }
 
-/* The engine's threads look at the flag too, so that it may be the first to know. */
-static gpuconv_status engine_failed(const gc_transfer *t, gpuconv_status status, gpuconv_error *error) {
-    if (status == GPUCONV_ERROR_CANCELLED && cancelled(t))
-        return interrupted(t, error);
-    return gc_fail(error, status, "%s", gc_engine_failure(t->engine, status));
+/* Sets the error for a status of the engine. The engine's threads check the cancel flag too and may report it first. */
+static gpuconv_status fail_engine(const transfer *p, gpuconv_status status, gpuconv_error *error) {
+    if (status == GPUCONV_ERROR_CANCELLED && is_cancelled(p))
+        return fail_cancelled(p, error);
+    return gc_fail(error, status, "%s", gc_engine_failure(p->t->engine, status));
 }
 
-/* Interleaved frames to the file, in its own format. */
-static gpuconv_status put(gc_transfer *t, const void *frames, int64_t count, gpuconv_error *error) {
+/* Writes interleaved frames to the file, converted if necessary. */
+static gpuconv_status write_frames(transfer *p, const void *frames, int64_t count, gpuconv_error *error) {
     if (count == 0)
         return GPUCONV_OK;
     double begin = gc_now();
     const void *raw = frames;
-    if (t->convert) {
-        /* The engine's buffer is ours until it is given back; dither may be added in place. */
-        gc_dither_pack(&t->pack, (float *)frames, count * t->outputs, t->raw, &t->overs);
-        raw = t->raw;
+    if (p->t->convert) {
+        /* The engine's buffer belongs to this thread until it is released: dither is added in place. */
+        gc_dither_pack(&p->pack, (float *)frames, count * p->outputs, p->raw, &p->t->overs);
+        raw = p->raw;
     }
-    gpuconv_status status = gc_writer_write(t->writer, raw, count, error);
-    t->write_seconds += gc_now() - begin;
-    t->written += count;
+    gpuconv_status status = gc_writer_write(p->t->writer, raw, count, error);
+    p->t->write_seconds += gc_now() - begin;
+    p->t->written += count;
     return status;
 }
 
-/* One frame behind the last one that is loud enough; 0: none is. */
-static int64_t audible(const gc_transfer *t, const float *samples, int64_t frames) {
-    for (int64_t i = frames * t->outputs - 1; i >= 0; i--)
-        if (!(fabsf(samples[i]) < t->floor))
-            return i / t->outputs + 1;
+/* Returns the number of frames up to the last one that reaches the floor; 0 if none does. */
+static int64_t audible_frames(const transfer *p, const float *samples, int64_t frames) {
+    for (int64_t i = frames * p->outputs - 1; i >= 0; i--)
+        if (!(fabsf(samples[i]) < p->t->floor))
+            return i / p->outputs + 1;
     return 0;
 }
 
-static gpuconv_status put_held(gc_transfer *t, gpuconv_error *error) {
+/* Writes the held frames. */
+static gpuconv_status write_held(transfer *p, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    for (int64_t at = 0; at < t->held_frames && !status; at += t->chunk)
-        status = put(t, t->held + at * t->outputs, gc_min(t->chunk, t->held_frames - at), error);
-    t->held_frames = 0;
+    for (int64_t at = 0; at < p->held_frames && !status; at += p->t->chunk)
+        status = write_frames(p, p->held + at * p->outputs, gc_min(p->t->chunk, p->held_frames - at), error);
+    p->held_frames = 0;
     return status;
 }
 
-static gpuconv_status hold(gc_transfer *t, const float *samples, int64_t frames, gpuconv_error *error) {
-    if (frames == 0) /* there may be no room yet to copy nothing into */
+/* Appends frames of the tail to the held ones. */
+static gpuconv_status hold(transfer *p, const float *samples, int64_t frames, gpuconv_error *error) {
+    if (frames == 0) /* the buffer may not exist yet */
         return GPUCONV_OK;
-    if (t->held_frames + frames > t->held_room) {
-        int64_t room = gc_max(2 * t->held_room, t->held_frames + frames);
-        float *larger = gc_calloc(room, t->outputs * (int64_t)sizeof *larger);
+    if (p->held_frames + frames > p->held_room) {
+        int64_t room = gc_max(2 * p->held_room, p->held_frames + frames);
+        float *larger = gc_calloc(room, p->outputs * (int64_t)sizeof *larger);
         if (!larger)
-            return gc_fail_memory(error, t->output);
-        if (t->held_frames)
-            memcpy(larger, t->held, (size_t)(t->held_frames * t->outputs) * sizeof *larger);
-        free(t->held);
-        t->held = larger;
-        t->held_room = room;
+            return gc_fail_memory(error, p->t->output);
+        if (p->held_frames)
+            memcpy(larger, p->held, (size_t)(p->held_frames * p->outputs) * sizeof *larger);
+        free(p->held);
+        p->held = larger;
+        p->held_room = room;
     }
-    memcpy(t->held + t->held_frames * t->outputs, samples, (size_t)(frames * t->outputs) * sizeof *samples);
-    t->held_frames += frames;
+    memcpy(p->held + p->held_frames * p->outputs, samples, (size_t)(frames * p->outputs) * sizeof *samples);
+    p->held_frames += frames;
     return GPUCONV_OK;
 }
 
-/* Frames of the tail: up to the last loud one they go out, with those held before; the rest is held. */
-static gpuconv_status put_tail(gc_transfer *t, const float *samples, int64_t frames, gpuconv_error *error) {
-    int64_t loud = audible(t, samples, frames);
+/* Writes the held frames and frames of the tail up to the last one that reaches the floor; holds the rest. */
+static gpuconv_status write_tail(transfer *p, const float *samples, int64_t frames, gpuconv_error *error) {
+    int64_t loud = audible_frames(p, samples, frames);
     gpuconv_status status = GPUCONV_OK;
     if (loud > 0) {
-        status = put_held(t, error);
+        status = write_held(p, error);
         if (!status)
-            status = put(t, samples, loud, error);
+            status = write_frames(p, samples, loud, error);
     }
-    return status ? status : hold(t, samples + loud * t->outputs, frames - loud, error);
+    return status ? status : hold(p, samples + loud * p->outputs, frames - loud, error);
 }
 
-/* What is wanted of the frames that the engine just gave. An engine gives no frame behind the input's last before the
- * input has ended, so `total` is known by the time it matters. */
-static gpuconv_status put_wanted(gc_transfer *t, const void *raw, int64_t frames, gpuconv_error *error) {
-    int64_t frame = t->outputs * (t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(t->pack.format));
-    int64_t total = atomic_load(&t->total), from = gc_max(0, t->skip - t->taken);
-    int64_t to = gc_min(frames, total - t->taken), middle = to;
-    if (t->floor > 0 && total < INT64_MAX)
-        middle = gc_max(gc_min(to, t->input - t->taken), from);
+/* Writes the frames of an output chunk that lie in the window [skip, total). The engine gives no frame of the tail
+ * before the input has ended, so `total` is set before the tail is cut. */
+static gpuconv_status write_chunk(transfer *p, const void *raw, int64_t frames, gpuconv_error *error) {
+    int64_t frame = p->outputs * (p->t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(p->pack.format));
+    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->skip - p->taken);
+    int64_t to = gc_min(frames, total - p->taken), middle = to;
+    if (p->t->floor > 0 && total < INT64_MAX)
+        middle = gc_max(gc_min(to, p->input - p->taken), from);
     gpuconv_status status = GPUCONV_OK;
     if (from < middle)
-        status = put(t, (const char *)raw + from * frame, middle - from, error);
+        status = write_frames(p, (const char *)raw + from * frame, middle - from, error);
     if (!status && middle < to && from < to)
-        status = put_tail(t, (const float *)raw + middle * t->outputs, to - middle, error);
-    t->taken += frames;
+        status = write_tail(p, (const float *)raw + middle * p->outputs, to - middle, error);
+    p->taken += frames;
     return status;
 }
 
-/* What is finished, until nothing more will be. */
-static gpuconv_status write_all(gc_transfer *t, gpuconv_error *error) {
+/* Writes output chunks until the end of the result. */
+static gpuconv_status write_all(transfer *p, gpuconv_error *error) {
     for (;;) {
         const void *raw;
         int64_t frames;
-        gpuconv_status status = gc_engine_take(t->engine, &raw, &frames);
+        gpuconv_status status = gc_engine_take(p->t->engine, &raw, &frames);
         if (status)
-            return engine_failed(t, status, error);
+            return fail_engine(p, status, error);
         if (frames == 0)
             return GPUCONV_OK;
-        status = put_wanted(t, raw, frames, error);
-        gc_engine_release(t->engine);
+        status = write_chunk(p, raw, frames, error);
+        gc_engine_release(p->t->engine);
         if (status)
             return status;
     }
 }
 
-static void *write_out(void *argument) {
-    gc_transfer *t = argument;
-    t->write_status = write_all(t, &t->write_error);
-    if (t->write_status)
-        gc_engine_stop(t->engine);
+/* The writer thread. */
+static void *run_writer(void *argument) {
+    transfer *p = argument;
+    p->write_status = write_all(p, &p->write_error);
+    if (p->write_status)
+        gc_engine_stop(p->t->engine);
     return NULL;
 }
 
-/* One chunk in; *more: another may follow. */
-static gpuconv_status read_chunk(gc_transfer *t, bool *more, gpuconv_error *error) {
+/* Reads and submits one chunk; *more is false if the input has ended. */
+static gpuconv_status read_chunk(transfer *p, bool *more, gpuconv_error *error) {
     void *raw;
-    int64_t got, want = t->limit < 0 ? t->chunk : gc_min(t->chunk, t->limit - t->read);
-    if (cancelled(t))
-        return interrupted(t, error);
-    gpuconv_status status = gc_engine_acquire(t->engine, &raw);
+    int64_t got, want = p->t->limit < 0 ? p->t->chunk : gc_min(p->t->chunk, p->t->limit - p->t->read);
+    if (is_cancelled(p))
+        return fail_cancelled(p, error);
+    gpuconv_status status = gc_engine_acquire(p->t->engine, &raw);
     if (status)
-        return engine_failed(t, status, error);
+        return fail_engine(p, status, error);
     double begin = gc_now();
-    status = gc_reader_read(t->reader, raw, want, &got, error);
-    t->read_seconds += gc_now() - begin;
+    status = gc_reader_read(p->t->reader, raw, want, &got, error);
+    p->t->read_seconds += gc_now() - begin;
     if (status)
         return status;
-    t->read += got;
-    *more = got == t->chunk;
+    p->t->read += got;
+    *more = got == p->t->chunk;
     if (!*more) {
-        t->input = t->read;
-        atomic_store(&t->total, t->read + t->after);
+        p->input = p->t->read;
+        atomic_store(&p->total, p->t->read + p->t->after);
     }
-    if (t->progress)
-        t->progress(t->context, t->read);
-    status = gc_engine_submit(t->engine, got);
-    return status ? engine_failed(t, status, error) : GPUCONV_OK;
+    if (p->t->progress)
+        p->t->progress(p->t->context, p->t->read);
+    status = gc_engine_submit(p->t->engine, got);
+    return status ? fail_engine(p, status, error) : GPUCONV_OK;
 }
 
-static gpuconv_status read_in(gc_transfer *t, bool more, gpuconv_error *error) {
+/* Reads and submits chunks while `more`, then the tail. */
+static gpuconv_status read_all(transfer *p, bool more, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     while (more && !status)
-        status = read_chunk(t, &more, error);
-    if (!status && (status = gc_engine_flush(t->engine)) != GPUCONV_OK)
-        status = engine_failed(t, status, error);
+        status = read_chunk(p, &more, error);
+    if (!status && (status = gc_engine_flush(p->t->engine)) != GPUCONV_OK)
+        status = fail_engine(p, status, error);
     return status;
 }
 
-/* Both sides at once. A failure of the writer shows on the reader's side as CANCELLED, so the writer's word goes first,
- * unless it was itself only woken. */
-static gpuconv_status both_sides(gc_transfer *t, gpuconv_error *error) {
+/* Reads on this thread and writes on another one. A writer that fails makes the reader fail with CANCELLED, so the
+ * writer's status is returned unless it is itself CANCELLED. */
+static gpuconv_status run_threads(transfer *p, gpuconv_error *error) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, write_out, t) != 0)
-        return gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for writing");
-    gpuconv_status status = read_in(t, true, error);
+    int err = pthread_create(&thread, NULL, run_writer, p);
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the writer thread: %s", strerror(err));
+    gpuconv_status status = read_all(p, true, error);
     if (status)
-        gc_engine_stop(t->engine);
+        gc_engine_stop(p->t->engine);
     pthread_join(thread, NULL);
-    if (t->write_status && (!status || t->write_status != GPUCONV_ERROR_CANCELLED)) {
-        *error = t->write_error;
-        status = t->write_status;
+    if (p->write_status && (!status || p->write_status != GPUCONV_ERROR_CANCELLED)) {
+        *error = p->write_error;
+        status = p->write_status;
     }
     return status;
 }
 
-static gpuconv_status pass(gc_transfer *t, gpuconv_error *error) {
-    int64_t frames = gc_reader_info(t->reader)->frames;
-    if (t->limit >= 0 && (frames < 0 || frames > t->limit))
-        frames = t->limit;
+/* Moves all chunks, on one thread or two. */
+static gpuconv_status run(transfer *p, gpuconv_error *error) {
+    int64_t frames = gc_reader_info(p->t->reader)->frames;
+    if (p->t->limit >= 0 && (frames < 0 || frames > p->t->limit))
+        frames = p->t->limit;
     gpuconv_status status;
-    if (frames >= 0 && frames + gc_engine_tail(t->engine) < t->chunk) {
+    if (frames >= 0 && frames + gc_engine_tail(p->t->engine) < p->t->chunk) {
         bool more = false;
-        status = read_chunk(t, &more, error);
-        if (!status && more) /* longer than its header said */
-            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "the input is longer than it says");
+        status = read_chunk(p, &more, error);
+        if (!status && more) /* longer than its header says */
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "the input is longer than its header says");
         if (!status)
-            status = read_in(t, false, error);
+            status = read_all(p, false, error);
         if (!status)
-            status = write_all(t, error);
+            status = write_all(p, error);
     } else {
-        status = both_sides(t, error);
+        status = run_threads(p, error);
     }
-    return !status && cancelled(t) ? interrupted(t, error) : status;
+    return !status && is_cancelled(p) ? fail_cancelled(p, error) : status;
 }
 
 gpuconv_status gc_transfer_run(gc_transfer *t, gpuconv_error *error) {
-    t->pack = gc_dither_begin(gc_writer_pcm(t->writer), t->dither);
-    t->outputs = gc_writer_channels(t->writer);
-    atomic_store(&t->total, INT64_MAX);
-    if (t->convert && !(t->raw = gc_calloc(t->chunk, t->outputs * (int64_t)sizeof(float))))
+    transfer p = {.t = t, .pack = gc_dither_begin(gc_writer_pcm(t->writer), t->dither)};
+    p.outputs = gc_writer_channels(t->writer);
+    atomic_init(&p.total, INT64_MAX);
+    if (t->convert && !(p.raw = gc_calloc(t->chunk, p.outputs * (int64_t)sizeof(float))))
         return gc_fail_memory(error, t->output);
-    gpuconv_status status = pass(t, error);
+    gpuconv_status status = run(&p, error);
     if (!status && t->written == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->output);
-    free(t->raw);
-    free(t->held);
-    t->raw = t->held = NULL;
+    free(p.raw);
+    free(p.held);
     return status;
 }

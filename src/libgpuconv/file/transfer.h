@@ -1,4 +1,4 @@
-/* The passage of samples from a reader through an engine to a writer. */
+/* Transfers samples from a reader through an engine to a writer. */
 #ifndef GC_FILE_TRANSFER_H
 #define GC_FILE_TRANSFER_H
 
@@ -10,37 +10,33 @@ typedef struct gc_transfer {
     gc_reader *reader;
     gc_writer *writer;
     gpuconv_engine *engine;
-    const char *output; /* how messages call the writer's file */
-    int64_t chunk;      /* frames, as the engine's plan has it */
-    int64_t limit;      /* frames to read at most; -1: to the end */
-    /* Of the result the frames `skip` .. frames read + `after` are written; within the tail no more than the last
-     * sample of `floor` and more. Where any of that leaves something out of an integer file, or `dither` is asked for,
-     * the engine must give floats, and `convert` says so: only what is written is then rounded and counted. */
+    const char *output; /* name of the output in messages */
+    int64_t chunk;      /* frames per chunk of the engine's plan */
+    int64_t limit;      /* most input frames to read; -1: to the end */
+
+    /* Result frames from `skip` up to the number of frames read plus `after` are written. Within the tail, frames after
+     * the last sample of magnitude `floor` or more are left out. */
     int64_t skip, after;
     float floor; /* 0: none */
+
+    /* The engine gives floats, which are converted to the writer's format, with dither if `dither` is set. Required
+     * with `dither`, and if frames are left out of an integer file: then only samples that are written are rounded and
+     * counted as clipped. */
     bool convert, dither;
-    void (*progress)(void *context, int64_t frames); /* read so far; on this thread; or NULL */
+
+    /* Called on the reading thread after each chunk with the frames read so far; NULL: none. */
+    void (*progress)(void *context, int64_t frames);
     void *context;
-    const volatile int *cancel;
-    /* afterwards: */
-    int64_t read, written;
+    const volatile int *cancel; /* NULL: none */
+
+    /* Results: */
+    int64_t read, written; /* frames */
     double read_seconds, write_seconds;
-    gc_pcm_overs overs; /* with `convert` */
-    /* inside: */
-    _Atomic int64_t total; /* one frame behind the last that is written, once the input has ended */
-    int64_t input;         /* frames of input; with total */
-    int64_t taken;         /* frames of the result that came out of the engine */
-    float *held;           /* quiet frames of the tail, which are written if something louder follows */
-    int64_t held_frames, held_room;
-    gc_dither pack;
-    void *raw;
-    int outputs;
-    gpuconv_status write_status;
-    gpuconv_error write_error;
+    gc_pcm_overs overs; /* with `convert` only; else the engine counts */
 } gc_transfer;
 
-/* Moves what is wanted, and leaves the writer to be committed. FILE, FORMAT (nothing was wanted), DEVICE, MEMORY,
- * CANCELLED. */
+/* Runs the transfer. The caller commits the writer. Fails with FILE, FORMAT (no frame to write, or an input longer than
+ * its header says), DEVICE, MEMORY or CANCELLED. */
 gpuconv_status gc_transfer_run(gc_transfer *transfer, gpuconv_error *error);
 
 #endif

@@ -1,6 +1,5 @@
-/* Drawings through gnuplot. gnuplot is run without a shell and without the user's settings. Script, drawing and
- * complaints are files in memory, which are its standard streams; it inherits no other descriptor and never sees the
- * output's name. */
+/* Runs gnuplot without a shell and without the user's settings. Its standard streams are files in memory: the script,
+ * the drawing and the error messages. It inherits no other descriptor and does not know the name of the output file. */
 #include "plot.h"
 
 #include "libgpuconv/core/error.h"
@@ -21,16 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4352, TURN = 5000000 /* nanoseconds between two looks at gnuplot */ };
+enum { PATH_ROOM = 4352, POLL_INTERVAL = 5000000 /* nanoseconds between two checks of gnuplot and the cancel flag */ };
 
-/* ---- What is checked before ------------------------------------------------------------------------------------- */
+/* ---- Checks before a drawing ------------------------------------------------------------------------------------ */
 
 static bool is_svg(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && strcmp(dot, ".svg") == 0;
 }
 
-/* Finds gnuplot in the folders of PATH; empty and relative ones are left out. */
+/* Finds gnuplot in the folders of PATH. Empty and relative entries are skipped. */
 static bool find_gnuplot(char *program, size_t room) {
     const char *path = getenv("PATH");
     struct stat st;
@@ -44,7 +43,7 @@ static bool find_gnuplot(char *program, size_t room) {
     return false;
 }
 
-/* The folder of a path, "." for none; NULL: no memory. */
+/* Returns the folder of a path, "." if it names none; NULL if there is too little memory. The caller frees it. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -64,10 +63,10 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
     if (!folder)
         return gc_fail_memory(error, path);
     gpuconv_status status = GPUCONV_OK;
-    bool there = stat(folder, &st) == 0;
-    if (there && !S_ISDIR(st.st_mode))
+    bool exists = stat(folder, &st) == 0;
+    if (exists && !S_ISDIR(st.st_mode))
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(ENOTDIR));
-    else if (!there || access(folder, W_OK | X_OK) != 0)
+    else if (!exists || access(folder, W_OK | X_OK) != 0)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno));
     free(folder);
     return status;
@@ -75,18 +74,18 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
 
 /* ---- Running gnuplot -------------------------------------------------------------------------------------------- */
 
-/* A file in memory whose descriptor lies above the standard streams; -1 with errno. */
+/* Creates a file in memory whose descriptor is above the standard streams. Returns -1 and sets errno on failure. */
 static int memory_file(void) {
     int fd = memfd_create("gpuconv", MFD_CLOEXEC);
     if (fd < 0 || fd > 2)
         return fd;
-    int above = fcntl(fd, F_DUPFD_CLOEXEC, 3), reason = errno;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), err = errno;
     close(fd);
-    errno = reason;
-    return above;
+    errno = err;
+    return moved;
 }
 
-/* The environment without gnuplot's settings; the caller frees it. */
+/* Returns the environment without gnuplot's variables; NULL if there is too little memory. The caller frees it. */
 static char **plain_environment(void) {
     int64_t count = 0;
     while (environ[count])
@@ -98,12 +97,12 @@ static char **plain_environment(void) {
     return plain;
 }
 
-/* As a file, standard input is read in blocks; gnuplot's "-" reads one byte a system call. */
+/* gnuplot reads a named file in blocks, but its "-" with one system call per byte. */
 static char script_name[] = "/dev/stdin";
 
-/* Starts gnuplot with the three files as its standard streams, default signals and no other descriptor.
- * @return 0, or the reason as errno has it */
-static int start(const char *program, const int stream[3], pid_t *child) {
+/* Starts gnuplot with the three files as its standard streams, default signals and no other descriptor. Returns 0 or an
+ * errno value. */
+static int start_gnuplot(const char *program, const int stream[3], pid_t *child) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -113,47 +112,48 @@ static int start(const char *program, const int stream[3], pid_t *child) {
     sigfillset(&all);
     if (!environment)
         return ENOMEM;
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (failed) {
+    int err = posix_spawn_file_actions_init(&actions);
+    if (err) {
         free((void *)environment);
-        return failed;
+        return err;
     }
-    for (int i = 0; i < 3 && !failed; i++)
-        failed = posix_spawn_file_actions_adddup2(&actions, stream[i], i);
+    for (int i = 0; i < 3 && !err; i++)
+        err = posix_spawn_file_actions_adddup2(&actions, stream[i], i);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-    failed = failed ? failed : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    err = err ? err : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 #else
-    for (int fd = 3; fd < 256 && !failed; fd++)
-        failed = posix_spawn_file_actions_addclose(&actions, fd);
+    for (int fd = 3; fd < 256 && !err; fd++)
+        err = posix_spawn_file_actions_addclose(&actions, fd);
 #endif
-    if (!failed && (failed = posix_spawnattr_init(&attributes)) == 0) {
+    if (!err && (err = posix_spawnattr_init(&attributes)) == 0) {
         (void)posix_spawnattr_setsigdefault(&attributes, &all);
         (void)posix_spawnattr_setsigmask(&attributes, &none);
         (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-        failed = posix_spawn(child, program, &actions, &attributes, argv, environment);
+        err = posix_spawn(child, program, &actions, &attributes, argv, environment);
         (void)posix_spawnattr_destroy(&attributes);
     }
     (void)posix_spawn_file_actions_destroy(&actions);
     free((void *)environment);
-    return failed;
+    return err;
 }
 
-/* Waits for gnuplot; ends it when *cancel is raised. @return whether it ended by itself with status 0 */
-static bool wait_for(pid_t child, const volatile int *cancel) {
-    const struct timespec turn = {0, TURN};
+/* Waits for gnuplot and kills it when *cancel becomes non-zero. Returns whether gnuplot exited with status 0, or true
+ * if its status is unknown. */
+static bool wait_for_gnuplot(pid_t child, const volatile int *cancel) {
+    const struct timespec interval = {0, POLL_INTERVAL};
     int status = 0;
     pid_t ended;
     while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
         if (cancel && *cancel)
             (void)kill(child, SIGKILL);
-        (void)nanosleep(&turn, NULL);
+        (void)nanosleep(&interval, NULL);
     }
-    /* Without a status (SIGCHLD is ignored in this process) the drawing itself has to tell. */
+    /* There is no status if this process ignores SIGCHLD. Then is_whole decides. */
     return ended < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The last line of what gnuplot complained about, or "". */
-static void read_complaint(int fd, char *line, size_t room) {
+/* Reads the last line of gnuplot's error messages, or "". */
+static void read_last_error(int fd, char *line, size_t room) {
     ssize_t got = pread(fd, line, room - 1, 0);
     off_t length = lseek(fd, 0, SEEK_END);
     if (length >= (off_t)room)
@@ -167,7 +167,7 @@ static void read_complaint(int fd, char *line, size_t room) {
         memmove(line, newline + 1, strlen(newline));
 }
 
-/* Whether the drawing reaches to its end: a disk or memory that was full cuts it. */
+/* Returns whether the drawing has its end mark. It is truncated if memory was full. */
 static bool is_whole(int fd, bool svg) {
     char end[17] = "";
     off_t length = lseek(fd, 0, SEEK_END);
@@ -177,7 +177,7 @@ static bool is_whole(int fd, bool svg) {
 
 /* ---- The drawing's file ----------------------------------------------------------------------------------------- */
 
-/* Returns 0, or the errno of what could not be copied. */
+/* Returns 0, or the errno value of a err read or write. */
 static int copy_bytes(int from, int to) {
     char block[65536];
     ssize_t got;
@@ -191,29 +191,29 @@ static int copy_bytes(int from, int to) {
     return got < 0 ? errno : 0;
 }
 
-/* Copies the drawing into the file at `path`, which appears whole. */
+/* Copies the drawing into the file at `path`, which is replaced atomically. */
 static gpuconv_status save(int drawing, const char *path, gpuconv_error *error) {
     gc_output_file *file;
     gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_USER_PATH, NULL, &file, error);
     if (status)
         return status;
-    int failed = copy_bytes(drawing, gc_output_file_descriptor(file));
-    status = failed ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(failed))
-                    : gc_output_file_commit(file, error);
+    int err = copy_bytes(drawing, gc_output_file_descriptor(file));
+    status = err ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(err))
+                 : gc_output_file_commit(file, error);
     gc_output_file_free(file);
     return status;
 }
 
 /* ---- A drawing -------------------------------------------------------------------------------------------------- */
 
-/* A drawing of one plot, or of panels. */
+/* The content of a drawing: one plot, or several panels. */
 typedef struct sheet {
     const gc_plot *plot;
     const gc_panel *panel;
     int count, columns;
 } sheet;
 
-/* Writes the script and puts the file back to its beginning. */
+/* Writes the script and rewinds the file. Returns false if that fails. */
 static bool write_script(const sheet *s, bool svg, int fd) {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     FILE *to = own < 0 ? NULL : fdopen(own, "w");
@@ -226,32 +226,34 @@ static bool write_script(const sheet *s, bool svg, int fd) {
         gc_script_plot(s->plot, svg, to);
     else
         gc_script_panels(s->panel, s->count, s->columns, svg, to);
-    bool bad = ferror(to) != 0;
-    return fclose(to) == 0 && !bad && lseek(fd, 0, SEEK_SET) == 0;
+    bool has_error = ferror(to) != 0;
+    return fclose(to) == 0 && !has_error && lseek(fd, 0, SEEK_SET) == 0;
 }
 
+/* Writes the script, runs gnuplot and saves the drawing. */
 static gpuconv_status draw(const sheet *s, const char *path, const int stream[3], const volatile int *cancel,
                            gpuconv_error *error) {
-    char program[PATH_ROOM], complaint[256];
+    char program[PATH_ROOM], last_error[256];
     bool svg = is_svg(path);
     pid_t child = -1;
     if (!find_gnuplot(program, sizeof program))
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", path);
     if (!write_script(s, svg, stream[0]))
         return gc_fail_memory(error, path);
-    int failed = start(program, stream, &child);
-    if (failed)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", path, program, strerror(failed));
-    bool done = wait_for(child, cancel);
+    int err = start_gnuplot(program, stream, &child);
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", path, program, strerror(err));
+    bool succeeded = wait_for_gnuplot(child, cancel);
     if (cancel && *cancel)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-    if (done && is_whole(stream[1], svg))
+    if (succeeded && is_whole(stream[1], svg))
         return save(stream[1], path, error);
-    read_complaint(stream[2], complaint, sizeof complaint);
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: gnuplot could not draw it%s%s", path, *complaint ? ": " : "",
-                   complaint);
+    read_last_error(stream[2], last_error, sizeof last_error);
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: gnuplot could not draw it%s%s", path, *last_error ? ": " : "",
+                   last_error);
 }
 
+/* Creates the three files in memory and draws. */
 static gpuconv_status write_sheet(const sheet *s, const char *path, const volatile int *cancel, gpuconv_error *error) {
     gpuconv_status status = gc_plot_check(path, error);
     int stream[3] = {-1, -1, -1};

@@ -1,5 +1,5 @@
-/* Drawings through gnuplot. Titles and labels may be any text: they are shown with control characters as escapes, and
- * shortened in the middle where they are long. */
+/* Drawings with gnuplot. Titles and labels may be any text: control characters are shown as escapes, long texts are
+ * shortened in the middle. */
 #ifndef GC_REPORT_PLOT_H
 #define GC_REPORT_PLOT_H
 
@@ -9,39 +9,40 @@
 
 enum { GC_PLOT_SERIES = 8 };
 
-/* Lines, or points, over one axis, both axes logarithmic; NaN leaves a gap. */
+/* A diagram of several series over one x axis. Both axes are logarithmic. NaN leaves a gap. */
 typedef struct gc_plot {
     const char *title, *x_label, *y_label;
-    int series, steps;
+    int series, steps; /* number of series, and of values in each */
     const char *label[GC_PLOT_SERIES];
-    bool points[GC_PLOT_SERIES];
+    bool points[GC_PLOT_SERIES]; /* draw points instead of a line */
     const double *x, *y[GC_PLOT_SERIES];
 } gc_plot;
 
-/* Draws into a file named .svg or .png, which is replaced only by a whole drawing. Ends gnuplot when *cancel is raised
- * (NULL: never). ARGUMENT for another name, UNSUPPORTED without gnuplot, FILE, MEMORY, CANCELLED. */
+/* Draws into a file whose name ends in .svg or .png. An existing file is replaced atomically. Kills gnuplot when
+ * *cancel becomes non-zero (NULL: never). Fails with ARGUMENT (another name), UNSUPPORTED (no gnuplot), FILE, MEMORY or
+ * CANCELLED. */
 gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, const volatile int *cancel, gpuconv_error *error);
 
-/* Checks before a job begins what its drawing needs: a name that ends in .svg or .png, gnuplot, and a folder that can
- * be written to. ARGUMENT, UNSUPPORTED (no gnuplot), FILE, MEMORY. */
+/* Checks, before a job begins, that a drawing can be written: the name ends in .svg or .png, gnuplot is installed and
+ * the folder is writable. Fails with ARGUMENT, UNSUPPORTED (no gnuplot), FILE or MEMORY. */
 gpuconv_status gc_plot_check(const char *path, gpuconv_error *error);
 
-/* One drawing of several on a sheet. */
+/* One of several diagrams in a drawing. */
 typedef struct gc_panel {
     const char *title, *x_label, *y_label;
     bool logarithmic; /* the x axis */
     double x_range[2], y_range[2];
-    int series, steps; /* lines over x; with `filled` the two series are a band's edges */
+    int series, steps; /* with `filled` the two series are the edges of a filled band */
     bool filled;
     const char *label[GC_PLOT_SERIES];
     const double *x, *y[GC_PLOT_SERIES];
-    const float *image; /* instead of lines: levels in dB, columns x rows, the lowest row first */
+    const float *image; /* instead of lines: levels in dB, column by column, the lowest row first; or NULL */
     int columns, rows;
-    double seconds; /* how far along x the image reaches */
-    double level_range[2];
+    double seconds;        /* extent of the image along x */
+    double level_range[2]; /* dB, of the image's colours */
 } gc_panel;
 
-/* Panels row by row, so many to a row. As gc_plot_write. */
+/* Draws `count` panels row by row, `columns` per row. Otherwise as gc_plot_write. */
 gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path,
                               const volatile int *cancel, gpuconv_error *error);
 

@@ -1,5 +1,5 @@
 /*
- * Measurements, kept as a JSON tree and printed as that or as text:
+ * Reports: facts and measurements, stored as a JSON tree and written as JSON or as text:
  *
  *      { "section": { "fact": "text", "count": 7, "measure": { "value": 1.5, "unit": "s", "n": 1, "spread": 0 } },
  *        "list": [ { "label": "...", "name": value, ... }, ... ] }
@@ -18,7 +18,7 @@
 
 struct gpuconv_report {
     json_t *root;
-    bool failed;
+    bool incomplete; /* an allocation failed */
 };
 
 gpuconv_status gpuconv_report_new(gpuconv_report **report) {
@@ -47,26 +47,26 @@ void gpuconv_report_free(gpuconv_report *r) {
     free(r);
 }
 
-/* A part of the report by its title, made when it is not there yet; NULL: no memory. */
-static json_t *part_of(gpuconv_report *r, const char *title, json_t *(*make)(void)) {
+/* Returns the section or list with this title, created by `make` if necessary; NULL if there is too little memory. */
+static json_t *get_part(gpuconv_report *r, const char *title, json_t *(*make)(void)) {
     json_t *part = json_object_get(r->root, title);
-    if (!part && json_object_set_new(r->root, title, make()) == 0) /* which takes it over, or frees it */
+    if (!part && json_object_set_new(r->root, title, make()) == 0) /* takes ownership, also on failure */
         part = json_object_get(r->root, title);
     return part;
 }
 
-/* Sets section.name, taking over the value. */
-static void set(gpuconv_report *r, const char *section, const char *name, json_t *value) {
+/* Sets section.name and takes ownership of the value. */
+static void set_value(gpuconv_report *r, const char *section, const char *name, json_t *value) {
     if (!r) {
         json_decref(value);
         return;
     }
-    r->failed |= json_object_set_new(part_of(r, section, json_object), name, value) != 0;
+    r->incomplete |= json_object_set_new(get_part(r, section, json_object), name, value) != 0;
 }
 
-/* A text as JSON: exact if it is UTF-8, else with escapes for the bytes that are not, as a path may have them. NULL: no
+/* Returns a text as JSON, with escapes for bytes that are not UTF-8 (paths may have them); NULL if there is too little
  * memory. */
-static json_t *text_of(const char *value) {
+static json_t *json_text(const char *value) {
     json_t *text = json_string(value);
     if (text)
         return text;
@@ -79,7 +79,7 @@ static json_t *text_of(const char *value) {
 
 void gc_report_text(gpuconv_report *r, const char *section, const char *name, const char *value) {
     if (r)
-        set(r, section, name, text_of(value));
+        set_value(r, section, name, json_text(value));
 }
 
 bool gc_report_has(const gpuconv_report *r, const char *title) {
@@ -88,19 +88,20 @@ bool gc_report_has(const gpuconv_report *r, const char *title) {
 
 void gc_report_count(gpuconv_report *r, const char *section, const char *name, int64_t value) {
     if (r)
-        set(r, section, name, json_integer(value));
+        set_value(r, section, name, json_integer(value));
 }
 
-/* JSON has no infinity: a ratio by zero or the level of silence is null. */
-static json_t *number(double value) {
+/* Returns a number as JSON. JSON has no infinity: a ratio by zero and the level of silence are null. */
+static json_t *json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
 void gc_report_measure(gpuconv_report *r, const char *section, const char *name, double value, const char *unit, int n,
                        double spread) {
     if (r)
-        set(r, section, name,
-            json_pack("{s:o, s:s, s:i, s:o}", "value", number(value), "unit", unit, "n", n, "spread", number(spread)));
+        set_value(r, section, name,
+                  json_pack("{s:o, s:s, s:i, s:o}", "value", json_number(value), "unit", unit, "n", n, "spread",
+                            json_number(spread)));
 }
 
 void gc_report_named_row(gpuconv_report *r, const char *list, const char *label, int count, const char *const *names,
@@ -109,22 +110,22 @@ void gc_report_named_row(gpuconv_report *r, const char *list, const char *label,
         return;
     json_t *row = json_object();
     if (label)
-        r->failed |= json_object_set_new(row, "label", text_of(label)) != 0;
+        r->incomplete |= json_object_set_new(row, "label", json_text(label)) != 0;
     for (int i = 0; i < count; i++)
-        r->failed |= json_object_set_new(row, names[i], number(values[i])) != 0;
-    r->failed |= json_array_append_new(part_of(r, list, json_array), row) != 0;
+        r->incomplete |= json_object_set_new(row, names[i], json_number(values[i])) != 0;
+    r->incomplete |= json_array_append_new(get_part(r, list, json_array), row) != 0;
 }
 
 void gc_report_row(gpuconv_report *r, const char *list, int count, const char *const *names, const double *values) {
     gc_report_named_row(r, list, NULL, count, names, values);
 }
 
-/* Copies a text as it is printed: file names have their control characters as escapes, and long ones are shortened. */
-static const char *shown(const char *text, char *to, size_t room) {
+/* Copies a text for printing: control characters become escapes, long texts are shortened. */
+static const char *printable(const char *text, char *to, size_t room) {
     return gc_visible(to, room, text ? text : "");
 }
 
-/* Writes a number without an exponent as long as it stays readable: 48000 rather than 4.8e+04. */
+/* Formats a number, from 1e-7 to 1e9 without an exponent: 48000, not 4.8e+04. */
 static const char *number_text(double value, char *to, size_t room) {
     double size = fabs(value);
     if (size >= 1e4 && size < 1e9)
@@ -139,7 +140,7 @@ static const char *number_text(double value, char *to, size_t room) {
 static void print_value(FILE *to, json_t *value) {
     char text[1024];
     if (json_is_string(value))
-        fprintf(to, "%s", shown(json_string_value(value), text, sizeof text));
+        fprintf(to, "%s", printable(json_string_value(value), text, sizeof text));
     else if (json_is_integer(value))
         fprintf(to, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
@@ -174,7 +175,7 @@ static void print_row(FILE *to, json_t *row, int widest) {
     const char *name;
     json_t *value;
     char text[LABEL];
-    fprintf(to, "  %-*s", widest - 2, shown(json_string_value(json_object_get(row, "label")), text, sizeof text));
+    fprintf(to, "  %-*s", widest - 2, printable(json_string_value(json_object_get(row, "label")), text, sizeof text));
     json_object_foreach(row, name, value) {
         int width = (int)strlen(name) > COLUMN ? (int)strlen(name) : COLUMN;
         if (strcmp(name, "label") == 0)
@@ -185,7 +186,7 @@ static void print_row(FILE *to, json_t *row, int widest) {
     fputc('\n', to);
 }
 
-/* A list whose rows carry labels is a table; others are raw data, which text leaves to the JSON. */
+/* Prints a list whose rows have labels as a table. Other lists are raw data and appear only in JSON. */
 static void print_list(FILE *to, const char *title, json_t *list) {
     int widest = (int)strlen(title);
     const char *name;
@@ -195,7 +196,7 @@ static void print_list(FILE *to, const char *title, json_t *list) {
     if (!json_object_get(first, "label"))
         return;
     json_array_foreach(list, i, row) {
-        int width = (int)strlen(shown(json_string_value(json_object_get(row, "label")), text, sizeof text)) + 2;
+        int width = (int)strlen(printable(json_string_value(json_object_get(row, "label")), text, sizeof text)) + 2;
         widest = width > widest ? width : widest;
     }
     fprintf(to, "%-*s", widest, title);
@@ -205,7 +206,7 @@ static void print_list(FILE *to, const char *title, json_t *list) {
 }
 
 gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_format format, FILE *to) {
-    if (r->failed)
+    if (r->incomplete)
         return GPUCONV_ERROR_MEMORY;
     if (format == GPUCONV_REPORT_JSON) {
         if (json_dumpf(r->root, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0)

@@ -1,14 +1,15 @@
-/* gnuplot scripts of a plot and of a sheet of panels. */
+/* Writes the gnuplot scripts of a gc_plot and of several gc_panels. */
 #include "script.h"
 
 #include "libgpuconv/core/visible.h"
 
 #include <math.h>
 
-enum { TITLE = 90, LABEL = 60 }; /* bytes of a text that find room in a drawing */
+enum { TITLE = 90, LABEL = 60 }; /* bytes of a title and of a label that fit into a drawing */
 
-/* Writes a text as a string of octal escapes: "\141\142". gnuplot replaces backquotes, macros and quotes before it
- * reads escapes, so that the text holds none. Control characters become visible first: XML refuses most of them. */
+/* Writes a text as a string of octal escapes: "\141\142". gnuplot expands backquotes, macros and quotes before it
+ * decodes escapes, so an escaped text contains none. Control characters are made visible first, because XML allows few
+ * of them. */
 static void put_text(FILE *to, const char *text, size_t room) {
     char shown[TITLE + 1];
     gc_visible(shown, room, text ? text : "");
@@ -18,13 +19,15 @@ static void put_text(FILE *to, const char *text, size_t room) {
     fputc('"', to);
 }
 
-static void set_text(FILE *to, const char *what, const char *text) {
-    fprintf(to, "set %s ", what);
+/* Writes `set OPTION TEXT`. */
+static void set_text(FILE *to, const char *option, const char *text) {
+    fprintf(to, "set %s ", option);
     put_text(to, text, TITLE + 1);
     fputs(" noenhanced\n", to);
 }
 
-static void begin(FILE *to, bool svg, int width, int height) {
+/* Writes the settings of a drawing. */
+static void begin_script(FILE *to, bool svg, int width, int height) {
     fputs("set encoding utf8\nset datafile missing 'nan'\nset key noenhanced\n", to);
     if (svg)
         fprintf(to, "set terminal svg size %d,%d dynamic enhanced background 'white' font 'sans,14'\n", width, height);
@@ -32,7 +35,7 @@ static void begin(FILE *to, bool svg, int width, int height) {
         fprintf(to, "set terminal pngcairo size %d,%d font 'sans,14'\n", width * 4 / 3, height * 4 / 3);
 }
 
-/* Opens the list of lines: data follows in the order of the series. */
+/* Writes the plot command; the data of the series must follow in their order. */
 static void plot_series(FILE *to, const char *const *label, int series, const bool *points, const char *lines) {
     fputs("plot ", to);
     for (int s = 0; s < series; s++) {
@@ -43,7 +46,7 @@ static void plot_series(FILE *to, const char *const *label, int series, const bo
 }
 
 void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
-    begin(to, svg, 900, 600);
+    begin_script(to, svg, 900, 600);
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
     set_text(to, "ylabel", p->y_label);
@@ -60,7 +63,7 @@ void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
             drawn++;
         }
         if (!drawn)
-            fputs("1 nan\n", to); /* a line without points still stands in the key */
+            fputs("1 nan\n", to); /* keeps a series without points in the key */
         fputs("e\n", to);
     }
 }
@@ -99,13 +102,13 @@ static void panel_lines(FILE *to, const gc_panel *p) {
         for (int i = 0; i < p->steps; i++)
             if (isfinite(p->y[s][i]))
                 fprintf(to, "%.9g %.7g\n", p->x[i], p->y[s][i]);
-        fprintf(to, "%.9g nan\ne\n", p->x_range[0]); /* a line without points still stands in the key */
+        fprintf(to, "%.9g nan\ne\n", p->x_range[0]); /* keeps a series without points in the key */
     }
 }
 
 void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, FILE *to) {
     int rows = columns > 0 ? (count + columns - 1) / columns : 0;
-    begin(to, svg, 600 * columns, 300 * rows);
+    begin_script(to, svg, 600 * columns, 300 * rows);
     fprintf(to,
             "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\n"
             "set key bmargin center horizontal Left reverse samplen 2 width 1\n"
