@@ -1,17 +1,17 @@
-/* Order statistics, and numbers that look like noise. */
+/* Order statistics and pseudo-random noise. */
 #include "statistics.h"
 
 #include "libgpuconv/core/random.h"
 
 #include <stdlib.h>
 
-static int order(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 void gc_sort(double *values, int64_t n) {
-    qsort(values, (size_t)n, sizeof *values, order);
+    qsort(values, (size_t)n, sizeof *values, compare_doubles);
 }
 
 double gc_median(double *values, int64_t n, double *spread) {

@@ -1,16 +1,16 @@
-/* Small statistics of timed runs, and the noise that benchmarks convolve. */
+/* Order statistics of timed runs, and the noise of the benchmarks' signals. */
 #ifndef GPUCONV_BENCH_STATISTICS_H
 #define GPUCONV_BENCH_STATISTICS_H
 
 #include <stdint.h>
 
-/* Sorts the values, ascending. */
+/* Sorts the values in ascending order. */
 void gc_sort(double *values, int64_t n);
 
-/* Sorts; the median, and half of what lies between the ends (NULL: not wanted). */
+/* Sorts the values and returns their median. @param spread receives half of the range; may be NULL */
 double gc_median(double *values, int64_t n, double *spread);
 
-/* The next of a sequence within -0.5 and 0.5, the same everywhere; *state is not 0. */
+/* Returns the next value of a reproducible sequence in [-0.5, 0.5]. *state must not be 0. */
 float gc_noise(uint64_t *state);
 
 #endif
