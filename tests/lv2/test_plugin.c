@@ -1,6 +1,6 @@
-/* The plug-in in a host of our own: another response is asked for by a message while it plays, loaded by the worker on
- * a thread of its own, told back, and heard without a click; latency is reported; state is saved and restored; what
- * cannot be read changes nothing. */
+/* Tests the LV2 plug-in in a minimal host: a message sets another response during playback, the worker thread loads it,
+ * and it is announced and crossfaded without a click; latency is reported; state is saved and restored; an unreadable
+ * response changes nothing. */
 #include "check.h"
 #include "files.h"
 
@@ -16,19 +16,33 @@
 #include <math.h>
 #include <pthread.h>
 
-enum { BLOCK = 64, ROOM = 16384, RATE = 48000 };
-enum { CONTROL, NOTIFY, WET, DRY, GAIN, PREDELAY, FREEWHEEL, LATENCY, MISSED, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
+enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
+enum {
+    CONTROL,
+    NOTIFY,
+    WET,
+    DRY,
+    GAIN,
+    PREDELAY,
+    FREEWHEEL,
+    LATENCY,
+    LATE_BLOCKS,
+    LEFT_IN,
+    RIGHT_IN,
+    LEFT_OUT,
+    RIGHT_OUT
+};
 
 /* ---- A host ------------------------------------------------------------------------------------------------------ */
 
-static char *known[256];
+static char *mapped_uris[256]; /* by URID; 0 is not used */
 
 static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
     (void)handle;
-    for (int i = 1; i < COUNT(known); i++) {
-        if (!known[i])
-            known[i] = strdup(uri);
-        if (strcmp(known[i], uri) == 0)
+    for (int i = 1; i < COUNT(mapped_uris); i++) {
+        if (!mapped_uris[i])
+            mapped_uris[i] = strdup(uri);
+        if (strcmp(mapped_uris[i], uri) == 0)
             return (LV2_URID)i;
     }
     return 0;
@@ -43,40 +57,41 @@ typedef struct host {
     const LV2_Worker_Interface *worker;
     union {
         LV2_Atom_Sequence sequence;
-        uint8_t bytes[ROOM];
+        uint8_t bytes[BUFFER];
     } control, notify;
     float number[9], in[2][BLOCK], out[2][BLOCK];
     LV2_Atom_Forge forge;
-    uint8_t asked[ROOM], answered[ROOM];
-    uint32_t asked_size, answered_size;
+    uint8_t request[BUFFER], reply[BUFFER]; /* messages to and from the worker */
+    uint32_t request_size, reply_size;
     pthread_t thread;
     bool working;
     LV2_Worker_Status result;
     double phase;
-    char heard[1024]; /* the response that was told last */
+    char announced[1024]; /* the path that the plug-in announced last */
 } host;
 
 static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size, const void *data) {
     host *h = handle;
-    memcpy(h->answered, data, size);
-    h->answered_size = size;
+    memcpy(h->reply, data, size);
+    h->reply_size = size;
     return LV2_WORKER_SUCCESS;
 }
 
 static void *work(void *argument) {
     host *h = argument;
-    h->result = h->worker->work(h->handle, respond, h, h->asked_size, h->asked);
+    h->result = h->worker->work(h->handle, respond, h, h->request_size, h->request);
     return NULL;
 }
 
 static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
     host *h = handle;
-    memcpy(h->asked, data, size);
-    h->asked_size = size;
+    memcpy(h->request, data, size);
+    h->request_size = size;
     h->working = pthread_create(&h->thread, NULL, work, h) == 0;
     return LV2_WORKER_SUCCESS;
 }
 
+/* Loads the plug-in, connects its ports and activates it. */
 static void begin(host *h, const char *uri) {
     static LV2_Worker_Schedule worker;
     static LV2_Feature features[2];
@@ -100,14 +115,14 @@ static void begin(host *h, const char *uri) {
     h->worker = h->plugin->extension_data(LV2_WORKER__interface);
     h->plugin->connect_port(h->handle, CONTROL, &h->control);
     h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
-    for (uint32_t i = WET; i <= MISSED; i++)
+    for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
         h->plugin->connect_port(h->handle, i, &h->number[i]);
     for (uint32_t c = 0; c < 2; c++) {
         h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
         h->plugin->connect_port(h->handle, LEFT_OUT + c, h->out[c]);
     }
     h->number[DRY] = -90;
-    h->number[FREEWHEEL] = 1; /* the test does not wait for the clock */
+    h->number[FREEWHEEL] = 1; /* process waits for the tail, so that the test does not depend on time */
     lv2_atom_forge_init(&h->forge, &map);
     h->plugin->activate(h->handle);
 }
@@ -119,22 +134,22 @@ static void end(host *h) {
     dlclose(h->library);
 }
 
-/* One block of a sine, with a wish for a response in its events, or none. */
-static void play(host *h, const char *wish) {
+/* Processes one block of a sine. @param path a response to be set by a message; NULL: no message */
+static void play(host *h, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, ROOM);
+    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
     lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
-    if (wish) {
+    if (path) {
         lv2_atom_forge_frame_time(&h->forge, 0);
         lv2_atom_forge_object(&h->forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
         lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__property));
         lv2_atom_forge_urid(&h->forge, map_uri(NULL, "urn:gpuconv:response"));
         lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__value));
-        lv2_atom_forge_path(&h->forge, wish, (uint32_t)strlen(wish));
+        lv2_atom_forge_path(&h->forge, path, (uint32_t)strlen(path));
         lv2_atom_forge_pop(&h->forge, &object);
     }
     lv2_atom_forge_pop(&h->forge, &sequence);
-    h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+    h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
     for (int i = 0; i < BLOCK; i++, h->phase += 2 * 3.14159265358979 * 220 / RATE)
         h->in[0][i] = h->in[1][i] = 0.5f * (float)sin(h->phase);
     h->plugin->run(h->handle, BLOCK);
@@ -142,21 +157,22 @@ static void play(host *h, const char *wish) {
         const LV2_Atom *value = NULL;
         lv2_atom_object_get((const LV2_Atom_Object *)&event->body, map_uri(NULL, LV2_PATCH__value), &value, 0);
         if (value)
-            snprintf(h->heard, sizeof h->heard, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
+            snprintf(h->announced, sizeof h->announced, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
     }
 }
 
-/* The worker's answer comes between two blocks. */
-static void answer(host *h) {
+/* Waits for the worker and delivers its reply, between two blocks. */
+static void deliver_reply(host *h) {
     if (h->working)
         pthread_join(h->thread, NULL);
     h->working = false;
-    if (h->answered_size)
-        assert_int_equal(h->worker->work_response(h->handle, h->answered_size, h->answered), LV2_WORKER_SUCCESS);
-    h->answered_size = 0;
+    if (h->reply_size)
+        assert_int_equal(h->worker->work_response(h->handle, h->reply_size, h->reply), LV2_WORKER_SUCCESS);
+    h->reply_size = 0;
 }
 
-static const char *response(const char *name, int rate, float level) {
+/* Writes a response that is an impulse of the given level. @return its path */
+static const char *write_response(const char *name, int rate, float level) {
     guarded taps = guarded_new(1, 4);
     memset(taps.channel[0], 0, 4 * sizeof(float));
     taps.channel[0][0] = level;
@@ -166,6 +182,7 @@ static const char *response(const char *name, int rate, float level) {
     return path;
 }
 
+/* Returns the output's peak over some blocks. */
 static float peak_of(host *h, int blocks) {
     float most = 0;
     for (int b = 0; b < blocks; b++) {
@@ -176,25 +193,25 @@ static float peak_of(host *h, int blocks) {
     return most;
 }
 
-static void a_response_asked_for_is_loaded_told_and_heard_without_a_click(void **state) {
+static void a_requested_response_is_loaded_announced_and_heard_without_a_click(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
-    const char *loud = response("loud.wav", RATE, 1), *soft = response("soft.wav", RATE, 0.25f);
+    const char *loud = write_response("loud.wav", RATE, 1), *soft = write_response("soft.wav", RATE, 0.25f);
     play(h, loud);
-    answer(h);
+    deliver_reply(h);
     assert_int_equal(h->result, LV2_WORKER_SUCCESS);
-    for (int b = 0; b < 3000; b++) /* until the response of the bundle has rung out */
+    for (int b = 0; b < 3000; b++) /* until the default response has decayed */
         play(h, NULL);
-    assert_string_equal(h->heard, loud);
+    assert_string_equal(h->announced, loud);
     float level = peak_of(h, 20);
     CHECK(fabsf(level - 0.5f) < 0.001f, "%g through a response of 1", (double)level);
     float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
     for (int k = 0; k < 400; k++) {
         play(h, k == 10 ? soft : k == 200 ? loud : NULL);
-        answer(h);
-        for (int i = 0; i < BLOCK; i++) { /* of the sine itself 0.5 (2 pi 220 / 48000)^2 = 0.0004 */
+        deliver_reply(h);
+        for (int i = 0; i < BLOCK; i++) { /* the sine's own second difference is 0.5 (2 pi 220 / 48000)^2 = 0.0004 */
             worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
             a = b;
             b = h->out[0][i];
@@ -207,41 +224,41 @@ static void a_response_asked_for_is_loaded_told_and_heard_without_a_click(void *
         }
     }
     CHECK(worst < 0.002f, "a click: second difference %g", (double)worst);
-    assert_string_equal(h->heard, loud);
+    assert_string_equal(h->announced, loud);
     end(h);
     free(h);
 }
 
-static void what_cannot_be_read_changes_nothing(void **state) {
+static void an_unreadable_response_changes_nothing(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:mono");
-    h->plugin->connect_port(h->handle, RIGHT_IN, h->out[0]); /* one input: what follows are its outputs */
+    h->plugin->connect_port(h->handle, RIGHT_IN, h->out[0]); /* with one input, the outputs follow one port earlier */
     h->plugin->connect_port(h->handle, LEFT_OUT, h->out[1]);
-    const char *loud = response("one.wav", RATE, 1);
+    const char *loud = write_response("one.wav", RATE, 1);
     play(h, loud);
-    answer(h);
+    deliver_reply(h);
     play(h, NULL);
     play(h, "/nowhere/at/all.wav");
-    answer(h);
+    deliver_reply(h);
     assert_int_not_equal(h->result, LV2_WORKER_SUCCESS);
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
-    assert_string_equal(h->heard, loud);
+    assert_string_equal(h->announced, loud);
     CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds");
     assert_memory_equal(h->out[0], h->out[1], sizeof h->out[0]);
     end(h);
     free(h);
 }
 
-static void levels_predelay_and_latency_are_what_the_ports_say(void **state) {
+static void levels_predelay_and_latency_follow_the_ports(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
-    play(h, response("unit.wav", RATE, 1));
-    answer(h);
+    play(h, write_response("unit.wav", RATE, 1));
+    deliver_reply(h);
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
     assert_true(h->number[LATENCY] == 0);
@@ -257,41 +274,42 @@ static void levels_predelay_and_latency_are_what_the_ports_say(void **state) {
     CHECK(fabsf(peak_of(h, 20) - 0.125f) < 0.001f, "gain does nothing");
     h->number[GAIN] = h->number[WET] = 0;
     h->number[DRY] = 0;
-    h->number[PREDELAY] = 1000.0f / 440; /* half a turn: wet against dry */
+    h->number[PREDELAY] = 1000.0f / 440; /* half a period: wet and dry cancel */
     for (int b = 0; b < 40; b++)
         play(h, NULL);
     CHECK(peak_of(h, 20) < 0.01f, "predelay does nothing");
-    /* An impulse at another rate has what the interpolation puts before time zero: latency. */
-    play(h, response("other.wav", 44100, 1));
-    answer(h);
+    /* Resampling an impulse puts frames before time zero, which are latency. */
+    play(h, write_response("other.wav", 44100, 1));
+    deliver_reply(h);
     play(h, NULL);
     CHECK(h->number[LATENCY] > 10, "latency of %g frames", (double)h->number[LATENCY]);
     end(h);
     free(h);
 }
 
-static char kept[1024];
+static char stored_path[1024];
 
 static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
                               uint32_t flags) {
     (void)handle;
     (void)flags;
-    CHECK(key == map_uri(NULL, "urn:gpuconv:response") && type == map_uri(NULL, LV2_ATOM__Path) && size <= sizeof kept,
-          "something else is kept");
-    memcpy(kept, value, size);
+    CHECK(key == map_uri(NULL, "urn:gpuconv:response") && type == map_uri(NULL, LV2_ATOM__Path) &&
+              size <= sizeof stored_path,
+          "the state contains something else");
+    memcpy(stored_path, value, size);
     return LV2_STATE_SUCCESS;
 }
 
 static const void *retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
     (void)handle;
     (void)key;
-    *size = strlen(kept) + 1;
+    *size = strlen(stored_path) + 1;
     *type = map_uri(NULL, LV2_ATOM__Path);
     *flags = LV2_STATE_IS_POD;
-    return kept;
+    return stored_path;
 }
 
-/* What retrieve_bytes gives. */
+/* The data that retrieve_bytes returns. */
 static struct {
     const void *bytes;
     size_t size;
@@ -316,39 +334,39 @@ static LV2_State_Status restore(const host *h, const char *path) {
     return states->restore(h->handle, retrieve_bytes, NULL, 0, NULL);
 }
 
-static void states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts(void **state) {
+static void states_restored_without_playback_do_not_block_and_the_last_one_sounds(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
-    const char *soft = response("first.wav", RATE, 0.25f), *loud = response("last.wav", RATE, 1);
+    const char *soft = write_response("first.wav", RATE, 0.25f), *loud = write_response("last.wav", RATE, 1);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(restore(h, soft), LV2_STATE_SUCCESS);
         assert_int_equal(restore(h, loud), LV2_STATE_SUCCESS);
     }
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
-    assert_string_equal(h->heard, loud);
+    assert_string_equal(h->announced, loud);
     CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "the last state does not sound");
     end(h);
     free(h);
 }
 
-static void a_late_answer_about_a_replaced_response_is_dropped(void **state) {
+static void a_late_reply_about_a_replaced_response_is_dropped(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
-    const char *early = response("early.wav", RATE, 0.25f), *late = response("late.wav", RATE, 1);
+    const char *early = write_response("early.wav", RATE, 0.25f), *late = write_response("late.wav", RATE, 1);
     play(h, early);
-    pthread_join(h->thread, NULL); /* loaded, and not answered yet */
+    pthread_join(h->thread, NULL); /* loaded, the reply not yet delivered */
     h->working = false;
     assert_int_equal(restore(h, late), LV2_STATE_SUCCESS);
-    answer(h);
+    deliver_reply(h);
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
-    assert_string_equal(h->heard, late);
-    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds than is told");
+    assert_string_equal(h->announced, late);
+    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "the announced response is not the one that sounds");
     end(h);
     free(h);
 }
@@ -360,35 +378,36 @@ static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
     begin(h, "urn:gpuconv:stereo");
     char path[2][512];
     for (int i = 0; i < 2; i++)
-        (void)snprintf(path[i], sizeof path[i], "%s", response(i ? "odd.wav" : "even.wav", RATE, 1));
+        (void)snprintf(path[i], sizeof path[i], "%s", write_response(i ? "odd.wav" : "even.wav", RATE, 1));
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
     for (int turn = 0; turn < 40; turn++) {
         play(h, path[turn % 2]);
         for (int k = 0; k < 20; k++) {
             assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-            CHECK(turn == 0 || strcmp(kept, path[0]) == 0 || strcmp(kept, path[1]) == 0, "saved: %s", kept);
+            CHECK(turn == 0 || strcmp(stored_path, path[0]) == 0 || strcmp(stored_path, path[1]) == 0, "saved: %s",
+                  stored_path);
             if (k == 10 && turn % 4 == 0)
                 assert_int_equal(restore(h, path[0]), LV2_STATE_SUCCESS);
             play(h, NULL);
         }
-        answer(h);
+        deliver_reply(h);
     }
     for (int b = 0; b < 10; b++)
         play(h, NULL);
     assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(h->heard, kept);
+    assert_string_equal(h->announced, stored_path);
     end(h);
     free(h);
 }
 
-static void a_state_that_is_no_path_is_refused(void **state) {
+static void a_state_that_is_not_a_path_is_refused(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     char *text = malloc(5000);
     CHECK(h && text, "no memory");
     begin(h, "urn:gpuconv:stereo");
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
-    const char *good = response("before.wav", RATE, 1);
+    const char *good = write_response("before.wav", RATE, 1);
     assert_int_equal(restore(h, good), LV2_STATE_SUCCESS);
     memset(text, 'a', 5000);
     text[4999] = '\0';
@@ -398,7 +417,7 @@ static void a_state_that_is_no_path_is_refused(void **state) {
     } cases[] = {{4, LV2_ATOM__Path},    {0, LV2_ATOM__Path},   {1, LV2_ATOM__Path},
                  {5000, LV2_ATOM__Path}, {4, LV2_ATOM__String}, {4096, LV2_ATOM__Path}};
     for (int i = 0; i < COUNT(cases); i++) {
-        char *exact = malloc(cases[i].size ? cases[i].size : 1); /* a byte further is found by the sanitizers */
+        char *exact = malloc(cases[i].size ? cases[i].size : 1); /* the sanitizers detect a read past the end */
         CHECK(exact, "no memory");
         memcpy(exact, text, cases[i].size ? cases[i].size - 1 : 0);
         if (cases[i].size)
@@ -417,21 +436,21 @@ static void a_state_that_is_no_path_is_refused(void **state) {
     assert_int_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
-    assert_string_equal(h->heard, good);
+    assert_string_equal(h->announced, good);
     CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds");
     end(h);
     free(text);
     free(h);
 }
 
-/* Messages whose sizes are wrong, at every place where one stands. */
+/* Replaces every 32-bit word of a message, sizes among them, by wrong values. */
 static void messages_with_wrong_sizes_are_ignored(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
     LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, ROOM);
+    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
     lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
     lv2_atom_forge_frame_time(&h->forge, 0);
     lv2_atom_forge_object(&h->forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
@@ -453,9 +472,9 @@ static void messages_with_wrong_sizes_are_ignored(void **state) {
             memcpy(exact, good, total);
             memcpy(exact + at, &sizes[k], sizeof sizes[k]);
             h->plugin->connect_port(h->handle, CONTROL, exact);
-            h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+            h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
             h->plugin->run(h->handle, BLOCK);
-            answer(h);
+            deliver_reply(h);
             free(exact);
         }
     for (uint32_t shorter = 0; shorter < total - 8; shorter++) {
@@ -464,9 +483,9 @@ static void messages_with_wrong_sizes_are_ignored(void **state) {
         memcpy(exact, good, 8 + shorter < total ? 8 + shorter : total);
         ((LV2_Atom *)(void *)exact)->size = shorter;
         h->plugin->connect_port(h->handle, CONTROL, exact);
-        h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+        h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
         h->plugin->run(h->handle, BLOCK);
-        answer(h);
+        deliver_reply(h);
         free(exact);
     }
     h->plugin->connect_port(h->handle, CONTROL, &h->control);
@@ -481,7 +500,7 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
     for (uint32_t room = 0; room < 400; room += 4) {
-        assert_int_equal(restore(h, response("long-name.wav", RATE, 1)), LV2_STATE_SUCCESS);
+        assert_int_equal(restore(h, write_response("long-name.wav", RATE, 1)), LV2_STATE_SUCCESS);
         uint8_t *exact = malloc(sizeof(LV2_Atom) + room);
         CHECK(exact, "no memory");
         memset(exact, 0xff, sizeof(LV2_Atom) + room);
@@ -496,7 +515,7 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
             LV2_ATOM_SEQUENCE_FOREACH(notify, event) {
                 const LV2_Atom *value = NULL;
                 lv2_atom_object_get((const LV2_Atom_Object *)&event->body, map_uri(NULL, LV2_PATCH__value), &value, 0);
-                CHECK(value, "half a message in %u bytes", room);
+                CHECK(value, "an incomplete message in %u bytes", room);
                 events++;
             }
         }
@@ -508,7 +527,7 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
     free(h);
 }
 
-static void ports_that_are_no_number_leave_the_output_finite(void **state) {
+static void ports_with_nan_or_infinity_leave_the_output_finite(void **state) {
     (void)state;
     static const float values[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f};
     host *h = malloc(sizeof *h);
@@ -529,44 +548,44 @@ static void ports_that_are_no_number_leave_the_output_finite(void **state) {
     free(h);
 }
 
-static void state_comes_back(void **state) {
+static void state_is_saved_and_restored(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     begin(h, "urn:gpuconv:stereo");
-    const char *path = response("kept.wav", RATE, 0.5f);
+    const char *path = write_response("kept.wav", RATE, 0.5f);
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
     play(h, path);
-    answer(h);
+    deliver_reply(h);
     assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(kept, path);
+    assert_string_equal(stored_path, path);
     end(h);
     begin(h, "urn:gpuconv:stereo");
     states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
         play(h, NULL);
-    assert_string_equal(h->heard, path);
+    assert_string_equal(h->announced, path);
     CHECK(fabsf(peak_of(h, 20) - 0.25f) < 0.001f, "the state's response does not sound");
     end(h);
     free(h);
-    for (int i = 1; i < COUNT(known); i++)
-        free(known[i]);
+    for (int i = 1; i < COUNT(mapped_uris); i++)
+        free(mapped_uris[i]);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_response_asked_for_is_loaded_told_and_heard_without_a_click),
-        cmocka_unit_test(what_cannot_be_read_changes_nothing),
-        cmocka_unit_test(levels_predelay_and_latency_are_what_the_ports_say),
-        cmocka_unit_test(states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts),
-        cmocka_unit_test(a_late_answer_about_a_replaced_response_is_dropped),
+        cmocka_unit_test(a_requested_response_is_loaded_announced_and_heard_without_a_click),
+        cmocka_unit_test(an_unreadable_response_changes_nothing),
+        cmocka_unit_test(levels_predelay_and_latency_follow_the_ports),
+        cmocka_unit_test(states_restored_without_playback_do_not_block_and_the_last_one_sounds),
+        cmocka_unit_test(a_late_reply_about_a_replaced_response_is_dropped),
         cmocka_unit_test(states_are_saved_and_restored_while_the_worker_loads),
-        cmocka_unit_test(a_state_that_is_no_path_is_refused),
+        cmocka_unit_test(a_state_that_is_not_a_path_is_refused),
         cmocka_unit_test(messages_with_wrong_sizes_are_ignored),
         cmocka_unit_test(a_message_that_does_not_fit_leaves_the_host_an_empty_sequence),
-        cmocka_unit_test(ports_that_are_no_number_leave_the_output_finite),
-        cmocka_unit_test(state_comes_back),
+        cmocka_unit_test(ports_with_nan_or_infinity_leave_the_output_finite),
+        cmocka_unit_test(state_is_saved_and_restored),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

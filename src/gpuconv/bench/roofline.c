@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Returns the multiplications and additions per output frame. A complex transform of n points, which transforms 2 n real
- * values, counts as 5 n log2 n. */
+/* Returns the multiplications and additions per output frame. A complex transform of n points, which transforms 2 n
+ * real values, counts as 5 n log2 n. */
 static double operations_per_frame(const gc_schedule *s) {
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return 2.0 * (double)s->taps;

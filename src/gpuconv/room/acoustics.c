@@ -127,9 +127,9 @@ static bool find_floor(const double *energy, int64_t frames, double rate, noise_
         found->noise = noise;
         /* Estimates the noise again where the decay is 10 dB below it, and chooses six windows for each 10 dB of decay.
          */
-        int64_t behind = found->cross + (int64_t)(10 / -found->slope);
-        if (behind < frames - frames / 20)
-            noise = mean_of(energy, gc_min(behind, frames - frames / 10), frames);
+        int64_t quiet_from = found->cross + (int64_t)(10 / -found->slope);
+        if (quiet_from < frames - frames / 20)
+            noise = mean_of(energy, gc_min(quiet_from, frames - frames / 10), frames);
         window = gc_max(least, gc_min((int64_t)(10 / -found->slope / 6), frames / 20));
     }
     free(mean);
