@@ -182,8 +182,7 @@ static gc_sound drums(void) {
     return audio;
 }
 
-/* Returns a sinc of 20 kHz bandwidth with a Blackman window: a short click without energy above a converter's passband.
- */
+/* Returns a click: a sinc of 20 kHz bandwidth with a Blackman window, without energy above a converter's passband. */
 static gc_sound click(void) {
     gc_sound audio = create(1, RATE / 2);
     const long centre = RATE / 20, half = 96;

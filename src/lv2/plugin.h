@@ -4,8 +4,7 @@
  * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
  * response that sounds, the saved path and the announced path are those of the last load. `path_lock` is held only
  * while `path` is copied, so that save never waits for a file. The audio thread takes neither lock: it receives a path
- * with the worker's response message. Loads are numbered; a message about a response that has been replaced is dropped.
- */
+ * with the worker's response message. Loads are numbered; a message about a replaced response is dropped. */
 #ifndef GPUCONV_LV2_PLUGIN_H
 #define GPUCONV_LV2_PLUGIN_H
 

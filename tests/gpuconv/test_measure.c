@@ -8,8 +8,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* Returns `lead` frames of silence, then a decay of 60 dB in `rt60` seconds whose energy falls exactly exponentially.
- */
+/* Returns `lead` frames of silence, then a decay of 60 dB in `rt60` seconds with exactly exponential energy. */
 static float *decay(double rate, double seconds, double rt60, int64_t lead, double noise, int64_t *frames) {
     oracle_random random = {.state = 17};
     *frames = lead + (int64_t)(seconds * rate);

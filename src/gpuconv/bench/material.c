@@ -74,8 +74,7 @@ typedef struct sums {
     double expected, actual, product, error;
 } sums;
 
-/* Compares the output with direct sums at both ends and at random frames. @return false if a sample is NaN or infinite
- */
+/* Compares the output with direct sums at both ends and at random frames. @return false if a sample is not finite */
 static bool compare(const gc_material *m, sums *s) {
     enum { CHECKED = 160 };
     uint64_t state = 77;

@@ -18,8 +18,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* PERIODS: number of different input blocks, repeated cyclically; a prime, so that no hop is a multiple of the cycle.
- */
+/* PERIODS: number of different input blocks, repeated in a cycle; a prime, so that no hop is a multiple of it. */
 enum { POOL = 1 << 22, PERIODS = 61, BINS = 48, CHECKED = 24, CPU_CHANNELS = 1024, GPU_CHANNELS = 1 << 20 };
 
 /* One run on the CPU or on a GPU. */

@@ -19,8 +19,7 @@ enum { SLOTS_MOST = 64 };
 
 static const double input_level = 0.25; /* gain of the input noise, so that nothing clips */
 
-/* One run. The input is periodic: each slot's buffer is filled with noise once and submitted whenever it is acquired.
- */
+/* One run. The input is periodic: each slot's buffer is filled with noise once and submitted at every use. */
 typedef struct stream {
     const gc_material *noise;
     gpuconv_engine *engine;

@@ -99,8 +99,7 @@ static bool slope_between(const double *level, int64_t n, int64_t peak, double t
     return *slope < 0;
 }
 
-/* Estimates decay slope and noise floor from the energies after the direct sound. @return false if memory is exhausted
- */
+/* Estimates decay slope and noise floor of the energies after the direct sound. @return false: memory exhausted */
 static bool find_floor(const double *energy, int64_t frames, double rate, noise_floor *found) {
     const int64_t least = gc_max(1, gc_min((int64_t)(0.01 * rate), frames / 20));
     int64_t window = least;
@@ -125,8 +124,7 @@ static bool find_floor(const double *energy, int64_t frames, double rate, noise_
         found->slope = slope / (double)window;
         found->cross = gc_max(1, gc_min(frames, (int64_t)(cross * (double)window)));
         found->noise = noise;
-        /* Estimates the noise again where the decay is 10 dB below it, and chooses six windows for each 10 dB of decay.
-         */
+        /* Estimates the noise again from where the decay is 10 dB below it; six windows for each 10 dB of decay. */
         int64_t quiet_from = found->cross + (int64_t)(10 / -found->slope);
         if (quiet_from < frames - frames / 20)
             noise = mean_of(energy, gc_min(quiet_from, frames - frames / 10), frames);

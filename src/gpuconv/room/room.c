@@ -170,8 +170,7 @@ static bool find_images(const struct path *p, struct noise *noise, struct images
     return true;
 }
 
-/* Adds a pulse at the fractional frame `at`: a sinc with a Hann window (Laakso et al., Splitting the unit delay, 1996).
- */
+/* Adds a pulse at the fractional frame `at`: a Hann-windowed sinc (Laakso et al., Splitting the unit delay, 1996). */
 static void add_pulse(double *samples, long frames, double at, double gain) {
     long first = (long)floor(at) - SINC_HALF + 1;
     for (long n = first; n < first + 2 * SINC_HALF; n++) {
