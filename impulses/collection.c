@@ -1,4 +1,4 @@
-/* Programs that make collections are batch tools: trouble of any kind ends them at once. */
+/* Writes audio files with their manifest lines. Every error ends the program. */
 #include "collection.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ gc_sound create(int channels, long frames) {
     return sound;
 }
 
-/* Rounds without dither: the decays are noise-like far above one step, and dither would put a hiss under the silence
- * they end in.  The library takes integers of 32 bits of which a file keeps the high ones. */
+/* Returns interleaved integers, rounded without dither: the decays are noise-like far above one step, and dither would
+ * add noise to the silence at their ends. libsndfile expects 32-bit integers and stores their upper bits. */
 static int *round_frames(const gc_sound *audio, const struct label *label) {
     double scale = ldexp(1, label->bits - 1);
     long step = 1L << (32 - label->bits);
@@ -59,8 +59,8 @@ void audio_write(const gc_sound *audio, const char *folder, const struct label *
     SNDFILE *file = sf_open(path, SFM_WRITE, &info);
     if (!file)
         fail("%s: %s", path, sf_strerror(NULL));
-    double densest = 1;
-    if (sf_command(file, SFC_SET_COMPRESSION_LEVEL, &densest, sizeof densest) != SF_TRUE)
+    double compression = 1; /* the highest */
+    if (sf_command(file, SFC_SET_COMPRESSION_LEVEL, &compression, sizeof compression) != SF_TRUE)
         fail("%s: cannot set the compression level", path);
     if (sf_set_string(file, SF_STR_TITLE, label->description) || sf_set_string(file, SF_STR_LICENSE, "MIT"))
         fail("%s: %s", path, sf_strerror(file));

@@ -1,5 +1,5 @@
-/* What both generators of committed files share: trouble ends them, and one writer gives every file its rate, its
- * rounding and its manifest line. */
+/* Shared by the generators of impulses/ and samples/: allocation that ends the program on failure, and a writer that
+ * gives every file the same rate, rounding and manifest line. */
 #ifndef COLLECTION_H
 #define COLLECTION_H
 
@@ -12,11 +12,16 @@ struct label {
     int bits; /* 16 or 24 */
 };
 
+/* Prints the message to stderr and exits with status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void *allocate(size_t count, size_t size);  /* zeroed, never NULL */
-gc_sound create(int channels, long frames); /* silence, always there */
 
-/* Writes the file and prints its manifest line, without the checksum, which only the finished file has. */
+/* Returns zeroed memory; fails instead of returning NULL. */
+void *allocate(size_t count, size_t size);
+
+/* Returns silence; fails if memory is exhausted. */
+gc_sound create(int channels, long frames);
+
+/* Writes the file and prints its manifest line without the checksum. */
 void audio_write(const gc_sound *audio, const char *folder, const struct label *label);
 
 #endif

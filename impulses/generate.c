@@ -1,9 +1,9 @@
-/* Makes the impulse responses of this folder: generate-impulses OUTDIR.
+/* Writes the impulse responses of this folder: generate-impulses OUTDIR.
  *
- * Every response is brought to the same level: unity gain for pink noise, that is for its power averaged over the
- * logarithm of the frequency.  Speech and music lie close enough to pink that the wet sound is about as loud as the dry
- * one and responses can be swapped at an even loudness.  Of the samples next door, which peak at -6 dBFS, none comes
- * out of any response above -3.5 dBFS. */
+ * Every response has unity gain for pink noise: its power, averaged over the logarithm of frequency, is 1. The spectra
+ * of speech and music are close to pink, so the wet sound is about as loud as the dry one, and responses can be
+ * exchanged without a change in loudness. The samples in samples/, which peak at -6 dBFS, stay below -3.5 dBFS through
+ * every response. */
 #include "collection.h"
 #include "gpuconv/room/responses.h"
 
@@ -93,8 +93,9 @@ static const struct room cathedral = {
     .receiver = {{.at = {31.6, 12.9, 2.9}, .omni = 1}, {.at = {31.6, 14.9, 2.9}, .omni = 1}},
 };
 
+/* Normalises, trims, writes and frees a response. @param made whether the synthesis succeeded */
 static void finish(bool made, gc_sound *sound, const char *folder, const struct label *label) {
-    if (!made || !gc_sound_level(sound))
+    if (!made || !gc_sound_normalize(sound))
         fail("%s: out of memory", label->file);
     gc_sound_trim(sound, ldexp(0.5, -23));
     audio_write(sound, folder, label);

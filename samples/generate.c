@@ -1,7 +1,7 @@
-/* Makes the dry sounds of this folder, all but the speech: generate-samples OUTDIR.
+/* Writes the dry sounds of this folder except the speech: generate-samples OUTDIR.
  *
- * Three sounds that show different sides of a reverberation: strings its colour, drums its attack, a click the response
- * itself.  Each peaks at -6 dBFS, the level that the responses next door are scaled for. */
+ * Each sound shows another property of a reverberation: strings its colour, drums its attack, and a click the response
+ * itself. Each peaks at -6 dBFS, the level that the responses in impulses/ are scaled for. */
 #include "../impulses/collection.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static const struct note phrase[] = {
     {4.522, 2.1, 64, 0.8},  {4.561, 2.1, 67, 0.9},
 };
 
-/* Modes of a guitar's air and plates: frequency, sharpness, and how strongly each of two microphones hears them. */
+/* Modes of a guitar's air and plates: frequency, Q, and gain at each of two microphones. */
 static const struct body_mode {
     double hz, q, left, right;
 } body[] = {
@@ -40,11 +40,12 @@ static double raised_cosine(double x) {
     return fabs(x) < 1 ? 0.5 + 0.5 * cos(PI * x) : 0;
 }
 
-/* One polarisation of a plucked string: Karplus and Strong 1983 with the tuning, decay and pick position of Jaffe and
- * Smith 1983.  The loop holds the line, a lowpass that takes `dull` of a frame, and an allpass for the fraction. */
+/* Adds one polarisation of a plucked string: Karplus and Strong 1983 with the tuning, decay and pick position of Jaffe
+ * and Smith 1983. The loop consists of a delay line, a lowpass with a delay of `lowpass` frames, and an allpass for the
+ * fractional delay. */
 static void pluck(const struct note *note, double detune, double gain, struct noise *noise, double *out, long frames) {
     double hz = 440 * pow(2, (note->pitch - 69) / 12.0) * detune, period = RATE / hz;
-    double dull = 0.18, rest = period - dull;
+    double lowpass = 0.18, rest = period - lowpass;
     long line_frames = (long)(rest - 0.4);
     double fraction = rest - (double)line_frames, allpass = (1 - fraction) / (1 + fraction);
     double *line = allocate((size_t)line_frames, sizeof *line);
@@ -59,7 +60,7 @@ static void pluck(const struct note *note, double detune, double gain, struct no
             force += 0.04 * (2 * gc_noise_uniform(noise) - 1);
         long slot = (n - start) % line_frames;
         double value = line[slot];
-        double smooth = (1 - dull) * value + dull * last;
+        double smooth = (1 - lowpass) * value + lowpass * last;
         last = value;
         double tuned = allpass * (smooth - allpass_out) + allpass_in;
         allpass_in = smooth;
@@ -70,7 +71,7 @@ static void pluck(const struct note *note, double detune, double gain, struct no
     free(line);
 }
 
-/* The string drives the bridge, the bridge the body; heard are mostly the body's modes and some of the string. */
+/* Adds the body's modes, driven by the bridge, to the direct sound of the strings. */
 static void add_body(const double *bridge, gc_sound *audio) {
     double *mode = allocate((size_t)audio->frames, sizeof *mode);
     size_t bytes = (size_t)audio->frames * sizeof *mode;
@@ -90,10 +91,10 @@ static gc_sound strings(void) {
     struct noise noise = gc_noise_seed(440);
     double *bridge = allocate((size_t)audio.frames, sizeof *bridge);
     for (size_t i = 0; i < sizeof phrase / sizeof *phrase; i++) {
-        /* Two polarisations a breath apart beat slowly; the bass strings lie to the left. */
-        double place = (phrase[i].pitch - 54) / 60.0;
+        /* Two slightly detuned polarisations beat slowly; low notes are panned to the left. */
+        double pan = (phrase[i].pitch - 54) / 60.0;
         for (int c = 0; c < 2; c++)
-            pluck(&phrase[i], c ? 1.0004 : 0.9997, 0.35 * (1 + (c ? place : -place)), &noise, audio.channel[c],
+            pluck(&phrase[i], c ? 1.0004 : 0.9997, 0.35 * (1 + (c ? pan : -pan)), &noise, audio.channel[c],
                   audio.frames);
         pluck(&phrase[i], 1, 1, &noise, bridge, audio.frames);
     }
@@ -136,7 +137,7 @@ static void snare(double *out, long frames, double strength, struct noise *noise
     free(wires);
 }
 
-/* A cymbal's many modes, as inharmonic partials ringing under noise. */
+/* Adds a cymbal: inharmonic partials and noise. */
 static void hat(double *out, long frames, double strength, double decay, struct noise *noise) {
     static const double partials[] = {4190, 5430, 6120, 7350, 8340, 9120, 10450, 11930};
     long length = frames < RATE / 2 ? frames : RATE / 2;
@@ -156,7 +157,8 @@ static void hat(double *out, long frames, double strength, double decay, struct 
     free(metal);
 }
 
-/* Two bars of sixteenths at 120 to the minute, the off ones a little late; x a hit, g a soft one, o an open hat. */
+/* Returns two bars of sixteenths at 120 beats per minute, every second one 10 ms late. x: hit, g: soft hit, o: open
+ * hat. */
 static gc_sound drums(void) {
     static const char kicks[] = "x.....x.x.......x.....x.x..x....";
     static const char snares[] = "....x..g....x.......x..g....x.gx";
@@ -180,8 +182,7 @@ static gc_sound drums(void) {
     return audio;
 }
 
-/* A sinc that ends at 20 kHz under a Blackman window: as sharp as a click can be with no energy that a converter would
- * have to cut off. */
+/* Returns a click: a sinc of 20 kHz bandwidth with a Blackman window, without energy above a converter's passband. */
 static gc_sound click(void) {
     gc_sound audio = create(1, RATE / 2);
     const long centre = RATE / 20, half = 96;
@@ -192,6 +193,7 @@ static gc_sound click(void) {
     return audio;
 }
 
+/* Scales to the peak level, writes and frees a sound. */
 static void finish(gc_sound audio, const char *folder, const struct label *label) {
     gc_sound_scale(&audio, PEAK / gc_sound_peak(&audio));
     audio_write(&audio, folder, label);

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Benchmarks check what they time, tell ceilings and ratios, and draw; a case that does not exist is refused.
+# Benchmarks verify their outputs, report peak rates and ratios, and draw; an unknown case is refused.
 . "$(dirname "$0")/lib.sh"
 
-# holds TEXT...: each stands in the report
+# holds TEXT...: fails unless the report contains each text
 holds() {
     for text in "$@"; do
-        grep -qF -- "$text" "$work/log/out" || fail "the report does not say '$text': $(cat "$work/log/out")"
+        grep -qF -- "$text" "$work/log/out" || fail "the report does not contain '$text': $(cat "$work/log/out")"
     done
 }
 
@@ -14,7 +14,7 @@ holds 'cpu multiply-add loop' TFLOP/s 'cpu copy' GB/s 'own case: cpu, direct' 'o
     'own case: cpu, partitioned' 'x copy' '% of loop' 'error dB' chosen
 runs bench --backend cpu --frames 20000 --taps 100 --channels 2 --algorithm direct --runs 3 --threads 1 --report json
 "$TOOLS/check_report" "$work/log/out" bench || fail "$(cat "$work/log/out")"
-grep -q overlap-save "$work/log/out" && fail "an algorithm nobody asked for"
+grep -q overlap-save "$work/log/out" && fail "an algorithm that was not requested is reported"
 
 runs bench --backend cpu --frames 5000 --sweep taps --most 64 --runs 3 --report json
 "$TOOLS/check_report" "$work/log/out" sweep || fail "$(cat "$work/log/out")"
@@ -27,7 +27,7 @@ for taps in 50 3000; do
     holds streams 'own case: cpu, float' 'own case: cpu, s16' Mframes/s 's16 against float'
 done
 
-for channels in 1 2; do # every tool that is here convolves rightly, and nothing is left behind
+for channels in 1 2; do # every installed tool is reported, and no temporary file remains
     mkdir -p tmp
     TMPDIR=$PWD/tmp runs bench --frames 30000 --taps 700 --channels $channels --processes --runs 3
     holds processes 'own case: gpuconv' 'wall ms' 'CPU ms' 'error dB'
@@ -35,7 +35,7 @@ for channels in 1 2; do # every tool that is here convolves rightly, and nothing
         command -v "${tool%:*}" >"$work/log/which" || continue
         holds "own case: ${tool#*:}"
     done
-    [ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+    [ -z "$(ls tmp)" ] || fail "temporary files remain: $(ls tmp)"
 done
 
 runs bench --help
@@ -59,8 +59,8 @@ if command -v gnuplot >"$work/log/out"; then
         [ -s out.$type ] || fail "no out.$type"
     done
     runs bench --backend cpu --frames 20000 --taps 100 --runs 3 --roofline roof.svg
-    grep -q 'convolutions' roof.svg || fail "the roofline names no convolutions"
-    grep -q 'overlap-save' out.svg || fail "the drawing names no overlap-save"
+    grep -q 'convolutions' roof.svg || fail "the roofline has no label convolutions"
+    grep -q 'overlap-save' out.svg || fail "the drawing has no label overlap-save"
     refuses 1 "nowhere/out.svg" bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot nowhere/out.svg
 else
     refuses 1 gnuplot bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot out.svg

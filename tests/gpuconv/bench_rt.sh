@@ -1,11 +1,11 @@
 #!/bin/sh
-# bench rt plays by the clock, checks what it played, tells the times, and draws them.
+# bench rt processes blocks at the pace of the clock, verifies the output, reports the times and draws them.
 . "$(dirname "$0")/lib.sh"
 
-# holds TEXT...: each stands in the report
+# holds TEXT...: fails unless the report contains each text
 holds() {
     for text in "$@"; do
-        grep -qF -- "$text" "$work/log/out" || fail "the report does not say '$text': $(cat "$work/log/out")"
+        grep -qF -- "$text" "$work/log/out" || fail "the report does not contain '$text': $(cat "$work/log/out")"
     done
 }
 
@@ -21,5 +21,5 @@ refuses 2 "takes options only" bench rt now
 refuses 2 "--nonsense" bench rt --nonsense
 if command -v gnuplot >"$work/log/which"; then
     runs bench rt --seconds 0.2 --length 0.1 --plot times.svg
-    grep -q 'deadline' times.svg || fail "the drawing names no deadline"
+    grep -q 'deadline' times.svg || fail "the drawing has no label deadline"
 fi

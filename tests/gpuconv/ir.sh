@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpuconv ir: a sweep through a known response gives that response back, also from a distorting loudspeaker and with noise;
-# figures are told; responses are made to measure.
+# gpuconv ir: a sweep through a known response is deconvolved into that response, also with distortion and with noise;
+# acoustic parameters are reported; synthesised responses have the requested RT60, channels and rate.
 . "$(dirname "$0")/lib.sh"
 impulses=$SOURCE/impulses
 
@@ -10,16 +10,16 @@ runs -q -b cpu sweep.wav "$impulses/studio.flac" recording.wav --tail 0
 runs ir measure recording.wav sweep.wav found.wav --length 0.7
 one_line "direct sound after"
 about found.wav "33600 2 48000 wav float"
-"$TOOLS/look_audio" null found.wav "$impulses/studio.flac" -60 30000 || fail "not the response that was measured"
+"$TOOLS/look_audio" null found.wav "$impulses/studio.flac" -60 30000 || fail "the measured response differs from the true one"
 
-# Harmonics come before time zero: the square of the sound, a tenth as loud as itself, leaves nothing in the response.
-runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # whose harmonics fit under half the rate, as in a room
+# Harmonics appear before time zero: adding 0.2 x^2 to the signal x does not change the response.
+runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # its second harmonic stays below half the rate
 make_audio spoil half.wav driven.wav 0.2 0
 for kind in half driven; do
     runs -q -b cpu $kind.wav "$impulses/studio.flac" recording.wav --tail 0
     runs ir measure recording.wav half.wav from-$kind.wav --length 0.7 -q
 done
-"$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion is taken for response"
+"$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion changes the response"
 
 # Noise 50 dB under the recording's peak: RT60 within 2 %.
 runs ir measure long.wav --seconds 8 --silence 3
@@ -27,8 +27,7 @@ runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
 peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)
 make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
 runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
-# A sweep 14 dB under the noise is still found; without a sweep, with the files swapped or with a silent one, the
-# measurement is refused.
+# A sweep 14 dB below the noise is still found. A recording without a sweep, swapped files and a silent file are refused.
 make_audio spoil recording.wav loud.wav 0 "$(awk "BEGIN { print $peak * 2 }")"
 runs ir measure loud.wav long.wav test.wav --length 2.5 -q
 runs ir synth spring spring.wav
@@ -36,19 +35,19 @@ runs -q -b cpu sweep.wav spring.wav one.wav --tail 0
 make_audio noise noise.wav wav-16 1 48000 240000 0.5
 make_audio taps zero.wav 1 48000 0 0 0 0
 runs ir measure one.wav sweep.wav test.wav -q
-refuses 1 "noise.wav: does not hold the sweep of sweep.wav" ir measure noise.wav sweep.wav out.wav
-refuses 1 "zero.wav: does not hold the sweep" ir measure zero.wav sweep.wav out.wav
+refuses 1 "noise.wav: does not contain the sweep of sweep.wav" ir measure noise.wav sweep.wav out.wav
+refuses 1 "zero.wav: does not contain the sweep" ir measure zero.wav sweep.wav out.wav
 refuses 1 "zero.wav: is silent" ir measure one.wav zero.wav out.wav
-refuses 1 "sweep.wav: holds the sweep" ir measure sweep.wav one.wav out.wav
-refuses 1 "sweep.wav: does not hold the sweep" ir measure sweep.wav noise.wav out.wav
+refuses 1 "sweep.wav: contains the sweep" ir measure sweep.wav one.wav out.wav
+refuses 1 "sweep.wav: does not contain the sweep" ir measure sweep.wav noise.wav out.wav
 runs -q -b cpu sweep.wav spring.wav late.wav --tail 0 --predelay 0.5
-refuses 1 "behind a response of 0.2 s; use a larger --length" ir measure late.wav sweep.wav out.wav --length 0.2
-# One channel of two without the sweep: a note.
+refuses 1 "later than the end of a response of 0.2 s; use a larger --length" ir measure late.wav sweep.wav out.wav --length 0.2
+# One channel of two without the sweep prints a note.
 make_audio taps left.wav 2 48000 1 0
 runs -q -b cpu sweep.wav left.wav half-dead.wav
 runs ir measure half-dead.wav sweep.wav test.wav
 grep -q "half-dead.wav: 1 of 2 channels do not hold the sweep, the first is channel 2" "$work/log/err" ||
-    fail "a dead channel is not told: $(cat "$work/log/err")"
+    fail "a channel without the sweep is not reported: $(cat "$work/log/err")"
 
 figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"
@@ -58,18 +57,18 @@ true_time=$(figure "$impulses/hall.flac")
 found_time=$(figure found.wav)
 awk "BEGIN { off = $found_time / $true_time - 1; exit !(off < 0.02 && off > -0.02) }" || fail "T30 $found_time instead of $true_time"
 
-# What is told, as text and as JSON, and drawn.
+# The description as text, as JSON and as a drawing.
 runs ir info "$impulses/small-room.flac" --report json
 for word in '"length"' '"rate"' '"direct sound after"' '"acoustics"' '"T30 s"' '"C80 dB"' '"D50 %"' '"noise dB"'; do
     grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
 done
-# An all-zero response is told.
+# A silent response is reported as such.
 runs ir info zero.wav
 grep -q 'the response is silent' "$work/log/out" || fail "ir info: not silent: $(cat "$work/log/out")"
 runs sweep.wav zero.wav silent.wav
 one_line "zero.wav: the response is silent"
 
-# Numbers are readable, and figures that do not exist are -.
+# Numbers are readable; undefined parameters are shown as -.
 make_audio noise short.wav wav-16 1 44100 2000 0.05
 runs ir info short.wav
 grep -q '^  rate *44100 Hz$' "$work/log/out" || fail "rate: $(cat "$work/log/out")"
@@ -80,7 +79,7 @@ if command -v gnuplot >"$work/log/which"; then
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"
 fi
 
-# Made to measure: RT60, channels, rate; the same seed the same file.
+# Synthesis keeps RT60, channels and rate; the same seed gives the same file.
 for time in 0.4 1.2; do
     runs ir synth room room.wav --rt60 $time --channels 1 --size 9x7x3
     got=$(figure room.wav)
@@ -88,7 +87,7 @@ for time in 0.4 1.2; do
 done
 about room.wav "$("$TOOLS/look_audio" about room.wav)"
 runs ir synth room again.wav --rt60 1.2 --channels 1 --size 9x7x3
-cmp room.wav again.wav || fail "the same room is another one"
+cmp room.wav again.wav || fail "the same parameters gave another response"
 runs ir synth room other.wav --rt60 1.2 --channels 1 --size 9x7x3 --seed 2
 cmp -s room.wav other.wav && fail "--seed does nothing"
 runs ir synth room far.wav --rt60 1.2 --channels 1 --size 9x7x3 --distance 6
@@ -100,7 +99,7 @@ case $("$TOOLS/look_audio" about four.flac) in
 esac
 for kind in plate spring cabinet telephone; do
     runs ir synth $kind $kind.wav
-    "$TOOLS/look_audio" near $kind.wav "$impulses/$kind.flac" 1e-6 || fail "$kind is not the collection's"
+    "$TOOLS/look_audio" near $kind.wav "$impulses/$kind.flac" 1e-6 || fail "$kind differs from the one in impulses/"
 done
 runs ir synth plate short.wav --rt60 0.8
 got=$(figure short.wav)
@@ -113,8 +112,8 @@ refuses 2 "room, plate, spring, cabinet or telephone" ir synth tube out.wav
 refuses 2 "metres such as" ir synth room out.wav --size big
 refuses 2 "0.3 to" ir synth room out.wav --distance 100
 refuses 2 "--rt60 '50': SECONDS is a number from 0.1 to 20" ir synth room out.wav --rt60 50
-refuses 2 "goes upwards" ir measure out.wav --from 2000 --to 100
+refuses 2 "the frequency of a sweep must rise" ir measure out.wav --from 2000 --to 100
 refuses 1 "nothere.wav: No such file" ir info nothere.wav
 make_audio noise slow.wav wav-float 1 44100 1000 0.1
-refuses 1 "one channel at the recording's" ir measure slow.wav sweep.wav out.wav
+refuses 1 "must have one channel at the recording's" ir measure slow.wav sweep.wav out.wav
 exit 0

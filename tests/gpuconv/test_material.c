@@ -1,6 +1,5 @@
-/* The committed samples through the committed responses, from file to file as a user runs them, against the oracle:
- * some hundred frames of each result at random and those at both ends, each a sum over the whole response in doubles.
- */
+/* Convolves every sample of samples/ with every response of impulses/, from file to file, and compares 300 frames of
+ * each output, at both ends and at random, with the oracle: direct sums over the whole response in doubles. */
 #include "files.h"
 
 #include "gpuconv.h"
@@ -11,7 +10,7 @@ static const char *const samples[] = {"click", "drums", "speech", "strings"};
 static const char *const responses[] = {"bathroom", "cabinet",    "cathedral", "hall",   "hall-true-stereo",
                                         "plate",    "small-room", "spring",    "studio", "telephone"};
 
-enum { LOOKED_AT = 300 };
+enum { CHECKED = 300 };
 
 static void convolve(const char *in, const char *response, const char *out, gpuconv_algorithm algorithm) {
     gpuconv_job job = gpuconv_job_default();
@@ -26,29 +25,29 @@ static void convolve(const char *in, const char *response, const char *out, gpuc
     CHECK(status == GPUCONV_OK, "%s", error.message);
 }
 
-/* Frames of y, at random and at both ends, against sums over the routes. */
+/* Compares frames of y, at both ends and at random, with the sums over all routes. */
 static void compare(const char *what, const guarded *x, const guarded *h, const guarded *y) {
     oracle_random random = {.state = (uint64_t)(x->frames + h->frames)};
     oracle_route route[16];
     int outputs, routes = oracle_routes((const float *const *)h->channel, h->channels, x->channels, route, &outputs);
-    CHECK(routes > 0, "%s fits no topology", what);
+    CHECK(routes > 0, "%s has no topology", what);
     assert_int_equal(y->channels, outputs);
     assert_int_equal(y->frames, x->frames + h->frames - 1);
-    guarded got = guarded_new(outputs, LOOKED_AT);
-    double *want = calloc((size_t)outputs * LOOKED_AT, sizeof *want);
-    CHECK(want, "no memory");
-    for (int i = 0; i < LOOKED_AT; i++) {
+    guarded actual = guarded_new(outputs, CHECKED);
+    double *expected = calloc((size_t)outputs * CHECKED, sizeof *expected);
+    CHECK(expected, "no memory");
+    for (int i = 0; i < CHECKED; i++) {
         int64_t at = i < 20 ? i : i < 40 ? y->frames - 1 - (i - 20) : oracle_below(&random, y->frames);
         at = at < 0 ? 0 : at < y->frames ? at : y->frames - 1;
         for (int o = 0; o < outputs; o++)
-            got.channel[o][i] = y->channel[o][at];
+            actual.channel[o][i] = y->channel[o][at];
         for (int r = 0; r < routes; r++)
-            want[route[r].output * LOOKED_AT + i] +=
+            expected[route[r].output * CHECKED + i] +=
                 oracle_frame(x->channel[route[r].input], x->frames, route[r].taps, h->frames, at);
     }
-    CHECK(oracle_agrees(what, &got, LOOKED_AT, want, LOOKED_AT, -120), "%s", what);
-    free(want);
-    guarded_free(&got);
+    CHECK(oracle_agrees(what, &actual, CHECKED, expected, CHECKED, -120), "%s", what);
+    free(expected);
+    guarded_free(&actual);
 }
 
 static void every_sample_through_every_response(void **state) {
@@ -58,7 +57,7 @@ static void every_sample_through_every_response(void **state) {
         char name[128];
         snprintf(name, sizeof name, "samples/%s.flac", samples[s]);
         guarded x = files_read(files_source(name), &info);
-        /* Floats in, so floats out: no rounding. */
+        /* A float input gives a float output, without rounding. */
         files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, info.samplerate, &x);
         for (int r = 0; r < COUNT(responses); r++) {
             snprintf(name, sizeof name, "impulses/%s.flac", responses[r]);
@@ -91,7 +90,7 @@ static void every_algorithm_on_one_of_each_topology(void **state) {
             char name[128];
             snprintf(name, sizeof name, "samples/%s.flac", pairs[p].sample);
             guarded x = files_read(files_source(name), &info);
-            x.frames = x.frames < 60000 ? x.frames : 60000; /* direct takes its time */
+            x.frames = x.frames < 60000 ? x.frames : 60000; /* direct convolution is slow */
             files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, info.samplerate, &x);
             snprintf(name, sizeof name, "impulses/%s.flac", pairs[p].response);
             guarded h = files_read(files_source(name), &from);

@@ -1,4 +1,4 @@
-/* ISO 3382's figures of decays that were constructed to have them, with and without noise behind them. */
+/* ISO 3382 parameters of synthetic decays with known values, with and without noise after them. */
 #include "check.h"
 #include "gpuconv/room/acoustics.h"
 #include "libgpuconv/dsp/bands.h"
@@ -8,7 +8,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* `lead` frames of silence, then a decay of 60 dB in `rt60` seconds whose energy falls exactly exponentially. */
+/* Returns `lead` frames of silence, then a decay of 60 dB in `rt60` seconds with exactly exponential energy. */
 static float *decay(double rate, double seconds, double rt60, int64_t lead, double noise, int64_t *frames) {
     oracle_random random = {.state = 17};
     *frames = lead + (int64_t)(seconds * rate);
@@ -23,11 +23,12 @@ static float *decay(double rate, double seconds, double rt60, int64_t lead, doub
     return taps;
 }
 
+/* Fails unless `got` is `want` within the relative error `part`. */
 static void within(const char *what, double got, double want, double part) {
     CHECK(fabs(got / want - 1) <= part, "%s is %g instead of %g", what, got, want);
 }
 
-static void figures_of_constructed_decays_are_within_a_hundredth(void **state) {
+static void parameters_of_synthetic_decays_are_within_one_percent(void **state) {
     (void)state;
     static const double times[] = {0.2, 0.5, 1, 2, 5}, rates[] = {16000, 48000};
     for (int r = 0; r < COUNT(rates); r++)
@@ -49,7 +50,7 @@ static void figures_of_constructed_decays_are_within_a_hundredth(void **state) {
         }
 }
 
-static void figures_that_do_not_exist_are_nan(void **state) {
+static void undefined_parameters_are_nan(void **state) {
     (void)state;
     const double rate = 44100;
     static const double ends[] = {0, 0.01, 0.045, 0.0799};
@@ -58,7 +59,7 @@ static void figures_that_do_not_exist_are_nan(void **state) {
     assert_non_null(taps);
     assert_true(gc_acoustics_of(taps, 44100, rate, 0, &a, NULL)); /* silence */
     CHECK(isnan(a.edt) && isnan(a.t30) && isnan(a.c80) && isnan(a.d50) && isnan(a.centre), "figures of silence");
-    for (int e = 0; e < COUNT(ends); e++) /* what ends within 80 ms has no energy behind them */
+    for (int e = 0; e < COUNT(ends); e++) /* a response that ends within 80 ms has no later energy */
         for (int whole = 0; whole < 2; whole++) {
             oracle_random random = {.state = 5};
             int64_t sounding = 1 + (int64_t)(ends[e] * rate);
@@ -75,7 +76,7 @@ static void figures_that_do_not_exist_are_nan(void **state) {
     free(taps);
 }
 
-static void bands_hold_a_bin_each(void **state) {
+static void bands_contain_a_bin_each(void **state) {
     (void)state;
     enum { BANDS = 150 };
     static const double rates[] = {100, 8000, 44100, 48000, 96000, 192000, 768000};
@@ -91,7 +92,7 @@ static void bands_hold_a_bin_each(void **state) {
             CHECK(hz[b] > (b ? hz[b - 1] : gc_bands_lowest(rates[r])) && hz[b] < rates[r] / 2, "%g Hz", hz[b]);
             CHECK(fabs(level[b] + 20) < 1e-9, "band %d at %g Hz of %g: %g dB", b, hz[b], rates[r], level[b]);
         }
-        /* A single line stands in one band: none is counted twice. */
+        /* A single spectral line is counted in exactly one band. */
         memset(power, 0, (size_t)points / 2 * sizeof *power);
         power[points / 8] = 1;
         gc_bands(power, points, rates[r], BANDS, hz, level);
@@ -103,7 +104,7 @@ static void bands_hold_a_bin_each(void **state) {
     }
 }
 
-static void noise_behind_a_decay_is_found_and_left_out(void **state) {
+static void noise_after_a_decay_is_found_and_subtracted(void **state) {
     (void)state;
     static const double times[] = {0.4, 1, 2};
     for (int t = 0; t < COUNT(times); t++) {
@@ -120,7 +121,7 @@ static void noise_behind_a_decay_is_found_and_left_out(void **state) {
     }
 }
 
-static void too_much_noise_gives_no_figure_instead_of_a_wrong_one(void **state) {
+static void too_much_noise_gives_nan_instead_of_a_wrong_value(void **state) {
     (void)state;
     int64_t frames;
     float *taps = decay(48000, 2, 1, 0, pow(10, -20 / 20.0), &frames);
@@ -137,8 +138,8 @@ static void too_much_noise_gives_no_figure_instead_of_a_wrong_one(void **state) 
     free(taps);
 }
 
-/* Each octave has its own tone and its own decay; all sound together. */
-static void octaves_are_told_apart(void **state) {
+/* The response is a sum of tones, one in each octave with its own decay. */
+static void octaves_are_separated(void **state) {
     (void)state;
     static const double bands[] = {125, 500, 2000, 8000}, times[] = {2.4, 1.6, 1.1, 0.7};
     enum { N = 48000 * 3 };
@@ -163,7 +164,7 @@ static void the_curve_falls_as_the_decay_does(void **state) {
     assert_true(gc_acoustics_of(taps, frames, 48000, 0, &a, &d));
     within("a step", d.step, 1.5 / GC_ACOUSTICS_CURVE, 0.001);
     for (int k = 0; k < GC_ACOUSTICS_CURVE / 2; k++) {
-        CHECK(fabs(d.left[k] + 60 * k * d.step) < 0.1, "%g dB after %g s", d.left[k], k * d.step);
+        CHECK(fabs(d.remaining[k] + 60 * k * d.step) < 0.1, "%g dB after %g s", d.remaining[k], k * d.step);
         CHECK(fabs(d.energy[k] + 60 * k * d.step) < 0.1, "%g dB at %g s", d.energy[k], k * d.step);
     }
     free(taps);
@@ -171,12 +172,12 @@ static void the_curve_falls_as_the_decay_does(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_of_constructed_decays_are_within_a_hundredth),
-        cmocka_unit_test(figures_that_do_not_exist_are_nan),
-        cmocka_unit_test(bands_hold_a_bin_each),
-        cmocka_unit_test(noise_behind_a_decay_is_found_and_left_out),
-        cmocka_unit_test(too_much_noise_gives_no_figure_instead_of_a_wrong_one),
-        cmocka_unit_test(octaves_are_told_apart),
+        cmocka_unit_test(parameters_of_synthetic_decays_are_within_one_percent),
+        cmocka_unit_test(undefined_parameters_are_nan),
+        cmocka_unit_test(bands_contain_a_bin_each),
+        cmocka_unit_test(noise_after_a_decay_is_found_and_subtracted),
+        cmocka_unit_test(too_much_noise_gives_nan_instead_of_a_wrong_value),
+        cmocka_unit_test(octaves_are_separated),
         cmocka_unit_test(the_curve_falls_as_the_decay_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

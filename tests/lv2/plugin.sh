@@ -1,6 +1,6 @@
 #!/bin/sh
-# The plug-in in hosts of the distribution: its description is valid; lv2apply gives what the command gives, levels and
-# predelay included; jalv loads another response from a saved state, exchanges it while it plays, and reports latency.
+# Tests the LV2 plug-in in packaged hosts: its description is valid; lv2apply with levels and predelay gives the same output
+# as gpuconv; jalv restores a response from a saved state and plays through it.
 . "$(dirname "$0")/../gpuconv/lib.sh"
 . "$(dirname "$0")/../gpuconv/sound.sh"
 LV2_PATH=$(dirname "$GPUCONV")/lv2
@@ -10,7 +10,7 @@ bundle=$LV2_PATH/gpuconv.lv2
 case $SANITIZE in
 ?*) skip "a host that is not sanitized cannot load a plug-in that is" ;;
 esac
-nm -D --defined-only "$bundle/gpuconv.so" | grep -v ' lv2_descriptor$' && fail "the plug-in shows more than its entry"
+nm -D --defined-only "$bundle/gpuconv.so" | grep -v ' lv2_descriptor$' && fail "the plug-in exports more than lv2_descriptor"
 if command -v sord_validate >"$work/log/which"; then
     # shellcheck disable=SC2046
     sord_validate $(find /usr/lib/lv2 -name '*.ttl') "$bundle"/*.ttl >"$work/log/out" 2>&1 || fail "$(cat "$work/log/out")"
@@ -20,20 +20,20 @@ command -v lv2apply >"$work/log/which" || skip "lv2apply is not installed"
 impulses=$SOURCE/impulses
 make_audio noise in.wav wav-float 2 48000 150000 0.2
 make_audio noise mono.wav wav-float 1 48000 150000 0.2
-applied() { # applied IN PLUGIN "PORT VALUE ..." OPTION...: the host's result is the command's with these options
+applied() { # applied IN PLUGIN "PORT VALUE ..." OPTION...: compares lv2apply's output with gpuconv's
     in=$1 plugin=$2 ports=$3
     shift 3
     # shellcheck disable=SC2046,SC2086
     quietly lv2apply -i "$in" -o host.wav -c freewheel 1 $(printf -- '-c %s %s ' $ports) "urn:gpuconv:$plugin" ||
         fail "lv2apply: $(cat "$work/log/err")"
     runs -q -b cpu "$in" "$impulses/hall.flac" want.wav --tail 0 "$@"
-    "$TOOLS/look_audio" null host.wav want.wav -110 140000 || fail "$plugin with $ports is not $*"
+    "$TOOLS/look_audio" null host.wav want.wav -110 140000 || fail "$plugin with $ports differs from gpuconv $*"
 }
 applied in.wav stereo "wet 0"
 applied in.wav stereo "wet -6 dry 0 predelay 20" --wet -6 --dry 0 --predelay 0.02
 applied mono.wav mono "gain -12" --gain -12
 
-# jalv, on a JACK of its own without a device.
+# jalv, with a JACK server of its own that has no device.
 needs_sound jackd jack_rec jack_lsp jack_connect jalv
 start_jack
 mkdir state
@@ -53,35 +53,35 @@ jalv -n plugin -l state urn:gpuconv:stereo <keys >"$work/log/jalv" 2>&1 &
 host=$!
 exec 3>keys
 trap 'exec 3>&-; kill $host $server 2>/dev/null; wait $host $server; rm -rf "$work"' EXIT
-turns=0
+polls=0
 until jack_lsp 2>"$work/log/lsp" | grep -q '^plugin:out_right'; do
     kill -0 $host 2>"$work/log/kill" || fail "jalv ended: $(cat "$work/log/jalv")"
-    turns=$((turns + 1))
-    [ $turns -lt 100 ] || fail "jalv shows no ports: $(jack_lsp) $(cat "$work/log/jalv")"
+    polls=$((polls + 1))
+    [ $polls -lt 100 ] || fail "jalv shows no ports: $(jack_lsp) $(cat "$work/log/jalv")"
     sleep 0.05
 done
-grep -i 'error' "$work/log/jalv" && fail "jalv complains: $(cat "$work/log/jalv")"
+grep -i 'error' "$work/log/jalv" && fail "jalv reports an error: $(cat "$work/log/jalv")"
 make_audio taps dirac.wav 1 48000 1
 make_audio noise long.wav wav-float 2 48000 330000 0.2
 runs -q -b cpu long.wav "$impulses/hall-true-stereo.flac" offline.wav
 
-# A machine that is busy with something else may drop a block: three attempts.
+# A busy machine may drop a block, so there are three attempts.
 attempt() {
     "$GPUCONV" play -q long.wav dirac.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    turns=0
+    polls=0
     until jack_lsp 2>"$work/log/lsp" | grep -q '^PortAudio:out_1'; do
-        turns=$((turns + 1))
-        [ $turns -lt 100 ] || fail "no ports: $(jack_lsp)"
+        polls=$((polls + 1))
+        [ $polls -lt 100 ] || fail "no ports: $(jack_lsp)"
         sleep 0.05
     done
     jack_connect PortAudio:out_0 plugin:in_left || fail "not connected"
     jack_connect PortAudio:out_1 plugin:in_right || fail "not connected"
     jack_rec -f host.wav -d 4 -b 32 plugin:out_left plugin:out_right >"$work/log/rec" 2>&1 || fail "jack_rec: $(cat "$work/log/rec")"
     wait $job
-    # The connection was made a while into the sound: what is from then on the same has had the whole response before it.
+    # The connection is made after playback has begun, so the first 2 s, in which the response builds up, are skipped.
     runs -q -b cpu dirac.wav host.wav late.wav --ir-start 2
     "$TOOLS/look_audio" null late.wav offline.wav -80 40000
 }
-attempt || attempt || attempt || fail "jalv plays something else: $(cat "$work/log/jalv")"
+attempt || attempt || attempt || fail "jalv's output differs: $(cat "$work/log/jalv")"
 exit 0

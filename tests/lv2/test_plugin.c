@@ -1,355 +1,138 @@
-/* The plug-in in a host of our own: another response is asked for by a message while it plays, loaded by the worker on
- * a thread of its own, told back, and heard without a click; latency is reported; state is saved and restored; what
- * cannot be read changes nothing. */
-#include "check.h"
-#include "files.h"
+/* Tests the LV2 plug-in in a minimal host: a message sets another response during playback, the worker thread loads it,
+ * and it is announced and crossfaded without a click; latency is reported; state is saved and restored; an unreadable
+ * response changes nothing. */
+#include "host.h"
 
-#include <dlfcn.h>
-#include <lv2/atom/atom.h>
-#include <lv2/atom/forge.h>
-#include <lv2/atom/util.h>
-#include <lv2/core/lv2.h>
-#include <lv2/patch/patch.h>
-#include <lv2/state/state.h>
-#include <lv2/urid/urid.h>
-#include <lv2/worker/worker.h>
 #include <math.h>
-#include <pthread.h>
 
-enum { BLOCK = 64, ROOM = 16384, RATE = 48000 };
-enum { CONTROL, NOTIFY, WET, DRY, GAIN, PREDELAY, FREEWHEEL, LATENCY, MISSED, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
-
-/* ---- A host ------------------------------------------------------------------------------------------------------ */
-
-static char *known[256];
-
-static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
-    (void)handle;
-    for (int i = 1; i < COUNT(known); i++) {
-        if (!known[i])
-            known[i] = strdup(uri);
-        if (strcmp(known[i], uri) == 0)
-            return (LV2_URID)i;
-    }
-    return 0;
-}
-
-static LV2_URID_Map map = {NULL, map_uri};
-
-typedef struct host {
-    void *library;
-    const LV2_Descriptor *plugin;
-    LV2_Handle handle;
-    const LV2_Worker_Interface *worker;
-    union {
-        LV2_Atom_Sequence sequence;
-        uint8_t bytes[ROOM];
-    } control, notify;
-    float number[9], in[2][BLOCK], out[2][BLOCK];
-    LV2_Atom_Forge forge;
-    uint8_t asked[ROOM], answered[ROOM];
-    uint32_t asked_size, answered_size;
-    pthread_t thread;
-    bool working;
-    LV2_Worker_Status result;
-    double phase;
-    char heard[1024]; /* the response that was told last */
-} host;
-
-static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size, const void *data) {
-    host *h = handle;
-    memcpy(h->answered, data, size);
-    h->answered_size = size;
-    return LV2_WORKER_SUCCESS;
-}
-
-static void *work(void *argument) {
-    host *h = argument;
-    h->result = h->worker->work(h->handle, respond, h, h->asked_size, h->asked);
-    return NULL;
-}
-
-static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
-    host *h = handle;
-    memcpy(h->asked, data, size);
-    h->asked_size = size;
-    h->working = pthread_create(&h->thread, NULL, work, h) == 0;
-    return LV2_WORKER_SUCCESS;
-}
-
-static void begin(host *h, const char *uri) {
-    static LV2_Worker_Schedule worker;
-    static LV2_Feature features[2];
-    static const LV2_Feature *list[3];
-    memset(h, 0, sizeof *h);
-    worker = (LV2_Worker_Schedule){h, schedule};
-    features[0] = (LV2_Feature){LV2_URID__map, &map};
-    features[1] = (LV2_Feature){LV2_WORKER__schedule, &worker};
-    list[0] = &features[0];
-    list[1] = &features[1];
-    h->library = dlopen(PLUGIN_BUNDLE "/gpuconv.so", RTLD_NOW | RTLD_LOCAL);
-    CHECK(h->library, "%s", dlerror());
-    const LV2_Descriptor *(*descriptor)(uint32_t) = NULL;
-    *(void **)&descriptor = dlsym(h->library, "lv2_descriptor");
-    CHECK(descriptor, "no entry");
-    for (uint32_t i = 0; (h->plugin = descriptor(i)) && strcmp(h->plugin->URI, uri) != 0; i++) {
-    }
-    CHECK(h->plugin, "no %s", uri);
-    h->handle = h->plugin->instantiate(h->plugin, RATE, PLUGIN_BUNDLE "/", list);
-    CHECK(h->handle, "no instance");
-    h->worker = h->plugin->extension_data(LV2_WORKER__interface);
-    h->plugin->connect_port(h->handle, CONTROL, &h->control);
-    h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
-    for (uint32_t i = WET; i <= MISSED; i++)
-        h->plugin->connect_port(h->handle, i, &h->number[i]);
-    for (uint32_t c = 0; c < 2; c++) {
-        h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
-        h->plugin->connect_port(h->handle, LEFT_OUT + c, h->out[c]);
-    }
-    h->number[DRY] = -90;
-    h->number[FREEWHEEL] = 1; /* the test does not wait for the clock */
-    lv2_atom_forge_init(&h->forge, &map);
-    h->plugin->activate(h->handle);
-}
-
-static void end(host *h) {
-    if (h->plugin->deactivate)
-        h->plugin->deactivate(h->handle);
-    h->plugin->cleanup(h->handle);
-    dlclose(h->library);
-}
-
-/* One block of a sine, with a wish for a response in its events, or none. */
-static void play(host *h, const char *wish) {
-    LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, ROOM);
-    lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
-    if (wish) {
-        lv2_atom_forge_frame_time(&h->forge, 0);
-        lv2_atom_forge_object(&h->forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
-        lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__property));
-        lv2_atom_forge_urid(&h->forge, map_uri(NULL, "urn:gpuconv:response"));
-        lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__value));
-        lv2_atom_forge_path(&h->forge, wish, (uint32_t)strlen(wish));
-        lv2_atom_forge_pop(&h->forge, &object);
-    }
-    lv2_atom_forge_pop(&h->forge, &sequence);
-    h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
-    for (int i = 0; i < BLOCK; i++, h->phase += 2 * 3.14159265358979 * 220 / RATE)
-        h->in[0][i] = h->in[1][i] = 0.5f * (float)sin(h->phase);
-    h->plugin->run(h->handle, BLOCK);
-    LV2_ATOM_SEQUENCE_FOREACH(&h->notify.sequence, event) {
-        const LV2_Atom *value = NULL;
-        lv2_atom_object_get((const LV2_Atom_Object *)&event->body, map_uri(NULL, LV2_PATCH__value), &value, 0);
-        if (value)
-            snprintf(h->heard, sizeof h->heard, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
-    }
-}
-
-/* The worker's answer comes between two blocks. */
-static void answer(host *h) {
-    if (h->working)
-        pthread_join(h->thread, NULL);
-    h->working = false;
-    if (h->answered_size)
-        assert_int_equal(h->worker->work_response(h->handle, h->answered_size, h->answered), LV2_WORKER_SUCCESS);
-    h->answered_size = 0;
-}
-
-static const char *response(const char *name, int rate, float level) {
-    guarded taps = guarded_new(1, 4);
-    memset(taps.channel[0], 0, 4 * sizeof(float));
-    taps.channel[0][0] = level;
-    const char *path = files_path("%s", name);
-    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, rate, &taps);
-    guarded_free(&taps);
-    return path;
-}
-
-static float peak_of(host *h, int blocks) {
-    float most = 0;
-    for (int b = 0; b < blocks; b++) {
-        play(h, NULL);
-        for (int i = 0; i < BLOCK; i++)
-            most = fmaxf(most, fabsf(h->out[0][i]));
-    }
-    return most;
-}
-
-static void a_response_asked_for_is_loaded_told_and_heard_without_a_click(void **state) {
+static void a_requested_response_is_loaded_announced_and_heard_without_a_click(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
-    const char *loud = response("loud.wav", RATE, 1), *soft = response("soft.wav", RATE, 0.25f);
-    play(h, loud);
-    answer(h);
+    host_begin(h, "urn:gpuconv:stereo");
+    const char *loud = write_response("loud.wav", RATE, 1), *soft = write_response("soft.wav", RATE, 0.25f);
+    host_play(h, loud);
+    host_deliver_reply(h);
     assert_int_equal(h->result, LV2_WORKER_SUCCESS);
-    for (int b = 0; b < 3000; b++) /* until the response of the bundle has rung out */
-        play(h, NULL);
-    assert_string_equal(h->heard, loud);
-    float level = peak_of(h, 20);
+    for (int b = 0; b < 3000; b++) /* until the default response has decayed */
+        host_play(h, NULL);
+    assert_string_equal(h->announced, loud);
+    float level = host_peak(h, 20);
     CHECK(fabsf(level - 0.5f) < 0.001f, "%g through a response of 1", (double)level);
     float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
     for (int k = 0; k < 400; k++) {
-        play(h, k == 10 ? soft : k == 200 ? loud : NULL);
-        answer(h);
-        for (int i = 0; i < BLOCK; i++) { /* of the sine itself 0.5 (2 pi 220 / 48000)^2 = 0.0004 */
+        host_play(h, k == 10 ? soft : k == 200 ? loud : NULL);
+        host_deliver_reply(h);
+        for (int i = 0; i < BLOCK; i++) { /* the sine's own second difference is 0.5 (2 pi 220 / 48000)^2 = 0.0004 */
             worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
             a = b;
             b = h->out[0][i];
         }
         if (k == 190) {
-            float quiet = peak_of(h, 20);
+            float quiet = host_peak(h, 20);
             CHECK(fabsf(quiet - 0.125f) < 0.001f, "%g through a response of a quarter", (double)quiet);
             a = h->out[0][BLOCK - 2];
             b = h->out[0][BLOCK - 1];
         }
     }
     CHECK(worst < 0.002f, "a click: second difference %g", (double)worst);
-    assert_string_equal(h->heard, loud);
-    end(h);
+    assert_string_equal(h->announced, loud);
+    host_end(h);
     free(h);
 }
 
-static void what_cannot_be_read_changes_nothing(void **state) {
+static void an_unreadable_response_changes_nothing(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:mono");
-    h->plugin->connect_port(h->handle, RIGHT_IN, h->out[0]); /* one input: what follows are its outputs */
+    host_begin(h, "urn:gpuconv:mono");
+    h->plugin->connect_port(h->handle, RIGHT_IN, h->out[0]); /* with one input, the outputs follow one port earlier */
     h->plugin->connect_port(h->handle, LEFT_OUT, h->out[1]);
-    const char *loud = response("one.wav", RATE, 1);
-    play(h, loud);
-    answer(h);
-    play(h, NULL);
-    play(h, "/nowhere/at/all.wav");
-    answer(h);
+    const char *loud = write_response("one.wav", RATE, 1);
+    host_play(h, loud);
+    host_deliver_reply(h);
+    host_play(h, NULL);
+    host_play(h, "/nowhere/at/all.wav");
+    host_deliver_reply(h);
     assert_int_not_equal(h->result, LV2_WORKER_SUCCESS);
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
-    assert_string_equal(h->heard, loud);
-    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds");
+        host_play(h, NULL);
+    assert_string_equal(h->announced, loud);
+    CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "another response sounds");
     assert_memory_equal(h->out[0], h->out[1], sizeof h->out[0]);
-    end(h);
+    host_end(h);
     free(h);
 }
 
-static void levels_predelay_and_latency_are_what_the_ports_say(void **state) {
+static void levels_predelay_and_latency_follow_the_ports(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
-    play(h, response("unit.wav", RATE, 1));
-    answer(h);
+    host_begin(h, "urn:gpuconv:stereo");
+    host_play(h, write_response("unit.wav", RATE, 1));
+    host_deliver_reply(h);
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
+        host_play(h, NULL);
     assert_true(h->number[LATENCY] == 0);
     h->number[WET] = -20;
-    play(h, NULL);
-    CHECK(fabsf(peak_of(h, 20) - 0.05f) < 0.0005f, "wet does nothing");
+    host_play(h, NULL);
+    CHECK(fabsf(host_peak(h, 20) - 0.05f) < 0.0005f, "wet does nothing");
     h->number[WET] = -90;
     h->number[DRY] = -6.0206f;
-    play(h, NULL);
-    CHECK(fabsf(peak_of(h, 20) - 0.25f) < 0.001f, "dry does nothing");
+    host_play(h, NULL);
+    CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "dry does nothing");
     h->number[GAIN] = -6.0206f;
-    play(h, NULL);
-    CHECK(fabsf(peak_of(h, 20) - 0.125f) < 0.001f, "gain does nothing");
+    host_play(h, NULL);
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "gain does nothing");
     h->number[GAIN] = h->number[WET] = 0;
     h->number[DRY] = 0;
-    h->number[PREDELAY] = 1000.0f / 440; /* half a turn: wet against dry */
+    h->number[PREDELAY] = 1000.0f / 440; /* half a period: wet and dry cancel */
     for (int b = 0; b < 40; b++)
-        play(h, NULL);
-    CHECK(peak_of(h, 20) < 0.01f, "predelay does nothing");
-    /* An impulse at another rate has what the interpolation puts before time zero: latency. */
-    play(h, response("other.wav", 44100, 1));
-    answer(h);
-    play(h, NULL);
+        host_play(h, NULL);
+    CHECK(host_peak(h, 20) < 0.01f, "predelay does nothing");
+    /* Resampling an impulse puts frames before time zero, which are latency. */
+    host_play(h, write_response("other.wav", 44100, 1));
+    host_deliver_reply(h);
+    host_play(h, NULL);
     CHECK(h->number[LATENCY] > 10, "latency of %g frames", (double)h->number[LATENCY]);
-    end(h);
+    host_end(h);
     free(h);
 }
 
-static char kept[1024];
-
-static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
-                              uint32_t flags) {
-    (void)handle;
-    (void)flags;
-    CHECK(key == map_uri(NULL, "urn:gpuconv:response") && type == map_uri(NULL, LV2_ATOM__Path) && size <= sizeof kept,
-          "something else is kept");
-    memcpy(kept, value, size);
-    return LV2_STATE_SUCCESS;
-}
-
-static const void *retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
-    (void)handle;
-    (void)key;
-    *size = strlen(kept) + 1;
-    *type = map_uri(NULL, LV2_ATOM__Path);
-    *flags = LV2_STATE_IS_POD;
-    return kept;
-}
-
-/* What retrieve_bytes gives. */
-static struct {
-    const void *bytes;
-    size_t size;
-    const char *type;
-} given_state;
-
-static const void *retrieve_bytes(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type,
-                                  uint32_t *flags) {
-    (void)handle;
-    (void)key;
-    *size = given_state.size;
-    *type = map_uri(NULL, given_state.type);
-    *flags = LV2_STATE_IS_POD;
-    return given_state.bytes;
-}
-
-static LV2_State_Status restore(const host *h, const char *path) {
-    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
-    given_state.bytes = path;
-    given_state.size = strlen(path) + 1;
-    given_state.type = LV2_ATOM__Path;
-    return states->restore(h->handle, retrieve_bytes, NULL, 0, NULL);
-}
-
-static void states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts(void **state) {
+static void states_restored_without_playback_do_not_block_and_the_last_one_sounds(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
-    const char *soft = response("first.wav", RATE, 0.25f), *loud = response("last.wav", RATE, 1);
+    host_begin(h, "urn:gpuconv:stereo");
+    const char *soft = write_response("first.wav", RATE, 0.25f), *loud = write_response("last.wav", RATE, 1);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(restore(h, soft), LV2_STATE_SUCCESS);
-        assert_int_equal(restore(h, loud), LV2_STATE_SUCCESS);
+        assert_int_equal(host_restore(h, soft), LV2_STATE_SUCCESS);
+        assert_int_equal(host_restore(h, loud), LV2_STATE_SUCCESS);
     }
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
-    assert_string_equal(h->heard, loud);
-    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "the last state does not sound");
-    end(h);
+        host_play(h, NULL);
+    assert_string_equal(h->announced, loud);
+    CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "the last state does not sound");
+    host_end(h);
     free(h);
 }
 
-static void a_late_answer_about_a_replaced_response_is_dropped(void **state) {
+static void a_late_reply_about_a_replaced_response_is_dropped(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
-    const char *early = response("early.wav", RATE, 0.25f), *late = response("late.wav", RATE, 1);
-    play(h, early);
-    pthread_join(h->thread, NULL); /* loaded, and not answered yet */
+    host_begin(h, "urn:gpuconv:stereo");
+    const char *early = write_response("early.wav", RATE, 0.25f), *late = write_response("late.wav", RATE, 1);
+    host_play(h, early);
+    pthread_join(h->thread, NULL); /* loaded, the reply not yet delivered */
     h->working = false;
-    assert_int_equal(restore(h, late), LV2_STATE_SUCCESS);
-    answer(h);
+    assert_int_equal(host_restore(h, late), LV2_STATE_SUCCESS);
+    host_deliver_reply(h);
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
-    assert_string_equal(h->heard, late);
-    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds than is told");
-    end(h);
+        host_play(h, NULL);
+    assert_string_equal(h->announced, late);
+    CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "the announced response is not the one that sounds");
+    host_end(h);
     free(h);
 }
 
@@ -357,39 +140,40 @@ static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
+    host_begin(h, "urn:gpuconv:stereo");
     char path[2][512];
     for (int i = 0; i < 2; i++)
-        (void)snprintf(path[i], sizeof path[i], "%s", response(i ? "odd.wav" : "even.wav", RATE, 1));
+        (void)snprintf(path[i], sizeof path[i], "%s", write_response(i ? "odd.wav" : "even.wav", RATE, 1));
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
     for (int turn = 0; turn < 40; turn++) {
-        play(h, path[turn % 2]);
+        host_play(h, path[turn % 2]);
         for (int k = 0; k < 20; k++) {
-            assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-            CHECK(turn == 0 || strcmp(kept, path[0]) == 0 || strcmp(kept, path[1]) == 0, "saved: %s", kept);
+            assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+            CHECK(turn == 0 || strcmp(host_stored_path, path[0]) == 0 || strcmp(host_stored_path, path[1]) == 0,
+                  "saved: %s", host_stored_path);
             if (k == 10 && turn % 4 == 0)
-                assert_int_equal(restore(h, path[0]), LV2_STATE_SUCCESS);
-            play(h, NULL);
+                assert_int_equal(host_restore(h, path[0]), LV2_STATE_SUCCESS);
+            host_play(h, NULL);
         }
-        answer(h);
+        host_deliver_reply(h);
     }
     for (int b = 0; b < 10; b++)
-        play(h, NULL);
-    assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(h->heard, kept);
-    end(h);
+        host_play(h, NULL);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(h->announced, host_stored_path);
+    host_end(h);
     free(h);
 }
 
-static void a_state_that_is_no_path_is_refused(void **state) {
+static void a_state_that_is_not_a_path_is_refused(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     char *text = malloc(5000);
     CHECK(h && text, "no memory");
-    begin(h, "urn:gpuconv:stereo");
+    host_begin(h, "urn:gpuconv:stereo");
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
-    const char *good = response("before.wav", RATE, 1);
-    assert_int_equal(restore(h, good), LV2_STATE_SUCCESS);
+    const char *good = write_response("before.wav", RATE, 1);
+    assert_int_equal(host_restore(h, good), LV2_STATE_SUCCESS);
     memset(text, 'a', 5000);
     text[4999] = '\0';
     const struct {
@@ -398,46 +182,46 @@ static void a_state_that_is_no_path_is_refused(void **state) {
     } cases[] = {{4, LV2_ATOM__Path},    {0, LV2_ATOM__Path},   {1, LV2_ATOM__Path},
                  {5000, LV2_ATOM__Path}, {4, LV2_ATOM__String}, {4096, LV2_ATOM__Path}};
     for (int i = 0; i < COUNT(cases); i++) {
-        char *exact = malloc(cases[i].size ? cases[i].size : 1); /* a byte further is found by the sanitizers */
+        char *exact = malloc(cases[i].size ? cases[i].size : 1); /* the sanitizers detect a read past the end */
         CHECK(exact, "no memory");
         memcpy(exact, text, cases[i].size ? cases[i].size - 1 : 0);
         if (cases[i].size)
             exact[cases[i].size - 1] = 'a';
-        given_state.bytes = exact;
-        given_state.size = cases[i].size;
-        given_state.type = cases[i].type;
-        assert_int_not_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+        host_state.bytes = exact;
+        host_state.size = cases[i].size;
+        host_state.type = cases[i].type;
+        assert_int_not_equal(states->restore(h->handle, host_retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
         free(exact);
     }
-    given_state.bytes = "a\0b";
-    given_state.size = 4;
-    given_state.type = LV2_ATOM__Path;
-    assert_int_not_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    given_state.bytes = NULL; /* no response in the state */
-    assert_int_equal(states->restore(h->handle, retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    host_state.bytes = "a\0b";
+    host_state.size = 4;
+    host_state.type = LV2_ATOM__Path;
+    assert_int_not_equal(states->restore(h->handle, host_retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    host_state.bytes = NULL; /* no response in the state */
+    assert_int_equal(states->restore(h->handle, host_retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
-    assert_string_equal(h->heard, good);
-    CHECK(fabsf(peak_of(h, 20) - 0.5f) < 0.001f, "another response sounds");
-    end(h);
+        host_play(h, NULL);
+    assert_string_equal(h->announced, good);
+    CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "another response sounds");
+    host_end(h);
     free(text);
     free(h);
 }
 
-/* Messages whose sizes are wrong, at every place where one stands. */
+/* Replaces every 32-bit word of a message, sizes among them, by wrong values. */
 static void messages_with_wrong_sizes_are_ignored(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
+    host_begin(h, "urn:gpuconv:stereo");
     LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, ROOM);
+    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
     lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
     lv2_atom_forge_frame_time(&h->forge, 0);
-    lv2_atom_forge_object(&h->forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
-    lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__property));
-    lv2_atom_forge_urid(&h->forge, map_uri(NULL, "urn:gpuconv:response"));
-    lv2_atom_forge_key(&h->forge, map_uri(NULL, LV2_PATCH__value));
+    lv2_atom_forge_object(&h->forge, &object, 0, host_map_uri(NULL, LV2_PATCH__Set));
+    lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__property));
+    lv2_atom_forge_urid(&h->forge, host_map_uri(NULL, "urn:gpuconv:response"));
+    lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__value));
     lv2_atom_forge_path(&h->forge, "/nowhere.wav", 12);
     lv2_atom_forge_pop(&h->forge, &object);
     lv2_atom_forge_pop(&h->forge, &sequence);
@@ -453,9 +237,9 @@ static void messages_with_wrong_sizes_are_ignored(void **state) {
             memcpy(exact, good, total);
             memcpy(exact + at, &sizes[k], sizeof sizes[k]);
             h->plugin->connect_port(h->handle, CONTROL, exact);
-            h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+            h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
             h->plugin->run(h->handle, BLOCK);
-            answer(h);
+            host_deliver_reply(h);
             free(exact);
         }
     for (uint32_t shorter = 0; shorter < total - 8; shorter++) {
@@ -464,14 +248,14 @@ static void messages_with_wrong_sizes_are_ignored(void **state) {
         memcpy(exact, good, 8 + shorter < total ? 8 + shorter : total);
         ((LV2_Atom *)(void *)exact)->size = shorter;
         h->plugin->connect_port(h->handle, CONTROL, exact);
-        h->notify.sequence.atom.size = ROOM - sizeof(LV2_Atom);
+        h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
         h->plugin->run(h->handle, BLOCK);
-        answer(h);
+        host_deliver_reply(h);
         free(exact);
     }
     h->plugin->connect_port(h->handle, CONTROL, &h->control);
     free(good);
-    end(h);
+    host_end(h);
     free(h);
 }
 
@@ -479,9 +263,9 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
+    host_begin(h, "urn:gpuconv:stereo");
     for (uint32_t room = 0; room < 400; room += 4) {
-        assert_int_equal(restore(h, response("long-name.wav", RATE, 1)), LV2_STATE_SUCCESS);
+        assert_int_equal(host_restore(h, write_response("long-name.wav", RATE, 1)), LV2_STATE_SUCCESS);
         uint8_t *exact = malloc(sizeof(LV2_Atom) + room);
         CHECK(exact, "no memory");
         memset(exact, 0xff, sizeof(LV2_Atom) + room);
@@ -495,8 +279,9 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
         if (room >= sizeof(LV2_Atom_Sequence)) {
             LV2_ATOM_SEQUENCE_FOREACH(notify, event) {
                 const LV2_Atom *value = NULL;
-                lv2_atom_object_get((const LV2_Atom_Object *)&event->body, map_uri(NULL, LV2_PATCH__value), &value, 0);
-                CHECK(value, "half a message in %u bytes", room);
+                lv2_atom_object_get((const LV2_Atom_Object *)&event->body, host_map_uri(NULL, LV2_PATCH__value), &value,
+                                    0);
+                CHECK(value, "an incomplete message in %u bytes", room);
                 events++;
             }
         }
@@ -504,69 +289,68 @@ static void a_message_that_does_not_fit_leaves_the_host_an_empty_sequence(void *
         free(exact);
     }
     h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
-    end(h);
+    host_end(h);
     free(h);
 }
 
-static void ports_that_are_no_number_leave_the_output_finite(void **state) {
+static void ports_with_nan_or_infinity_leave_the_output_finite(void **state) {
     (void)state;
     static const float values[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f};
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
+    host_begin(h, "urn:gpuconv:stereo");
     for (int port = WET; port <= PREDELAY; port++)
         for (int k = 0; k < COUNT(values); k++) {
             float before = h->number[port];
             h->number[port] = values[k];
             for (int b = 0; b < 10; b++) {
-                play(h, NULL);
+                host_play(h, NULL);
                 for (int i = 0; i < BLOCK; i++)
                     CHECK(isfinite(h->out[0][i]) && isfinite(h->out[1][i]), "port %d at %g", port, (double)values[k]);
             }
             h->number[port] = before;
         }
-    end(h);
+    host_end(h);
     free(h);
 }
 
-static void state_comes_back(void **state) {
+static void state_is_saved_and_restored(void **state) {
     (void)state;
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
-    begin(h, "urn:gpuconv:stereo");
-    const char *path = response("kept.wav", RATE, 0.5f);
+    host_begin(h, "urn:gpuconv:stereo");
+    const char *path = write_response("kept.wav", RATE, 0.5f);
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
-    play(h, path);
-    answer(h);
-    assert_int_equal(states->save(h->handle, store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(kept, path);
-    end(h);
-    begin(h, "urn:gpuconv:stereo");
+    host_play(h, path);
+    host_deliver_reply(h);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(host_stored_path, path);
+    host_end(h);
+    host_begin(h, "urn:gpuconv:stereo");
     states = h->plugin->extension_data(LV2_STATE__interface);
-    assert_int_equal(states->restore(h->handle, retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
-        play(h, NULL);
-    assert_string_equal(h->heard, path);
-    CHECK(fabsf(peak_of(h, 20) - 0.25f) < 0.001f, "the state's response does not sound");
-    end(h);
+        host_play(h, NULL);
+    assert_string_equal(h->announced, path);
+    CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "the state's response does not sound");
+    host_end(h);
     free(h);
-    for (int i = 1; i < COUNT(known); i++)
-        free(known[i]);
+    host_free_uris();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_response_asked_for_is_loaded_told_and_heard_without_a_click),
-        cmocka_unit_test(what_cannot_be_read_changes_nothing),
-        cmocka_unit_test(levels_predelay_and_latency_are_what_the_ports_say),
-        cmocka_unit_test(states_restored_while_nothing_plays_wait_for_nothing_and_the_last_counts),
-        cmocka_unit_test(a_late_answer_about_a_replaced_response_is_dropped),
+        cmocka_unit_test(a_requested_response_is_loaded_announced_and_heard_without_a_click),
+        cmocka_unit_test(an_unreadable_response_changes_nothing),
+        cmocka_unit_test(levels_predelay_and_latency_follow_the_ports),
+        cmocka_unit_test(states_restored_without_playback_do_not_block_and_the_last_one_sounds),
+        cmocka_unit_test(a_late_reply_about_a_replaced_response_is_dropped),
         cmocka_unit_test(states_are_saved_and_restored_while_the_worker_loads),
-        cmocka_unit_test(a_state_that_is_no_path_is_refused),
+        cmocka_unit_test(a_state_that_is_not_a_path_is_refused),
         cmocka_unit_test(messages_with_wrong_sizes_are_ignored),
         cmocka_unit_test(a_message_that_does_not_fit_leaves_the_host_an_empty_sequence),
-        cmocka_unit_test(ports_that_are_no_number_leave_the_output_finite),
-        cmocka_unit_test(state_comes_back),
+        cmocka_unit_test(ports_with_nan_or_infinity_leave_the_output_finite),
+        cmocka_unit_test(state_is_saved_and_restored),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

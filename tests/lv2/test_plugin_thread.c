@@ -1,5 +1,5 @@
-/* The plug-in's audio thread: while the worker loads responses and states are saved, run and work_response allocate
- * nothing and take no lock. The plug-in is compiled into this test, so that its calls go through the test. */
+/* Tests that run and work_response neither allocate nor lock while the worker loads responses and another thread saves
+ * the state. The plug-in is compiled into this test, and the linker wraps the allocator and the locks. */
 #include "check.h"
 #include "files.h"
 
@@ -36,22 +36,22 @@ WATCH(int, pthread_mutex_lock, (pthread_mutex_t * m), (m))
 WATCH(int, pthread_cond_signal, (pthread_cond_t * c), (c))
 WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left))
 
-enum { BLOCK = 64, ROOM = 16384, RATE = 48000 };
-enum { CONTROL, NOTIFY, WET, PREDELAY = 5, MISSED = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
+enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
+enum { CONTROL, NOTIFY, WET, PREDELAY = 5, LATE_BLOCKS = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
 
 static const char *const uris[] = {
     "", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value, "urn:gpuconv:response"};
-static char others[64][128];
+static char other_uris[64][128];
 
 static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
     (void)handle;
     for (int i = 1; i < COUNT(uris); i++)
         if (strcmp(uris[i], uri) == 0)
             return (LV2_URID)i;
-    for (int i = 0; i < COUNT(others); i++) {
-        if (!*others[i])
-            (void)snprintf(others[i], sizeof others[i], "%s", uri);
-        if (strcmp(others[i], uri) == 0)
+    for (int i = 0; i < COUNT(other_uris); i++) {
+        if (!*other_uris[i])
+            (void)snprintf(other_uris[i], sizeof other_uris[i], "%s", uri);
+        if (strcmp(other_uris[i], uri) == 0)
             return (LV2_URID)(COUNT(uris) + i);
     }
     return 0;
@@ -59,11 +59,11 @@ static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
 
 static LV2_URID_Map map = {NULL, map_uri};
 
-/* One message is on its way at a time: asked, loaded by the worker, answered. */
+/* One request is in flight at a time. */
 static struct {
-    uint8_t asked[ROOM], answered[ROOM];
-    uint32_t asked_size, answered_size;
-    _Atomic int phase; /* 0 free, 1 asked, 2 answered */
+    uint8_t request[BUFFER], reply[BUFFER];
+    uint32_t request_size, reply_size;
+    _Atomic int phase; /* 0 no request, 1 requested, 2 replied */
     _Atomic bool quit;
     LV2_Handle handle;
     const LV2_Worker_Interface *worker;
@@ -75,16 +75,16 @@ static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t si
     (void)handle;
     if (atomic_load(&host.phase) != 0)
         return LV2_WORKER_ERR_NO_SPACE;
-    memcpy(host.asked, data, size);
-    host.asked_size = size;
+    memcpy(host.request, data, size);
+    host.request_size = size;
     atomic_store(&host.phase, 1);
     return LV2_WORKER_SUCCESS;
 }
 
 static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size, const void *data) {
     (void)handle;
-    memcpy(host.answered, data, size);
-    host.answered_size = size;
+    memcpy(host.reply, data, size);
+    host.reply_size = size;
     return LV2_WORKER_SUCCESS;
 }
 
@@ -93,11 +93,12 @@ static void pause_for(long nanoseconds) {
     nanosleep(&moment, NULL);
 }
 
+/* Thread: loads what the plug-in requests. */
 static void *work(void *argument) {
     while (!atomic_load(&host.quit)) {
         if (atomic_load(&host.phase) == 1) {
-            host.answered_size = 0;
-            (void)host.worker->work(host.handle, respond, argument, host.asked_size, host.asked);
+            host.reply_size = 0;
+            (void)host.worker->work(host.handle, respond, argument, host.request_size, host.request);
             host.loaded++;
             atomic_store(&host.phase, 2);
         }
@@ -112,18 +113,20 @@ static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void 
     return strlen(value) + 1 == size ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
 }
 
+/* Thread: saves the state again and again, and counts failures. */
 static void *save(void *argument) {
-    int *failed = argument;
+    int *failures = argument;
     while (!atomic_load(&host.quit)) {
-        *failed += host.states->save(host.handle, store, NULL, 0, NULL) != LV2_STATE_SUCCESS;
+        *failures += host.states->save(host.handle, store, NULL, 0, NULL) != LV2_STATE_SUCCESS;
         pause_for(10000);
     }
     return NULL;
 }
 
-static void ask(LV2_Atom_Forge *forge, uint8_t *control, const char *path) {
+/* Writes the host's events. @param path a response to be set; NULL: no event */
+static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
-    lv2_atom_forge_set_buffer(forge, control, ROOM);
+    lv2_atom_forge_set_buffer(forge, control, BUFFER);
     lv2_atom_forge_sequence_head(forge, &sequence, 0);
     if (path) {
         lv2_atom_forge_frame_time(forge, 0);
@@ -137,10 +140,10 @@ static void ask(LV2_Atom_Forge *forge, uint8_t *control, const char *path) {
     lv2_atom_forge_pop(forge, &sequence);
 }
 
-static void the_audio_thread_locks_and_allocates_nothing_while_others_load_and_save(void **state) {
+static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_load_and_save(void **state) {
     (void)state;
-    static uint8_t control[ROOM] __attribute__((aligned(8))), notify[ROOM] __attribute__((aligned(8)));
-    static float number[MISSED + 1], in[2][BLOCK], out[2][BLOCK];
+    static uint8_t control[BUFFER] __attribute__((aligned(8))), notify[BUFFER] __attribute__((aligned(8)));
+    static float number[LATE_BLOCKS + 1], in[2][BLOCK], out[2][BLOCK];
     LV2_Worker_Schedule worker = {NULL, schedule};
     LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
     const LV2_Feature *list[] = {&features[0], &features[1], NULL};
@@ -160,7 +163,7 @@ static void the_audio_thread_locks_and_allocates_nothing_while_others_load_and_s
     host.states = plugin->extension_data(LV2_STATE__interface);
     plugin->connect_port(host.handle, CONTROL, control);
     plugin->connect_port(host.handle, NOTIFY, notify);
-    for (uint32_t i = WET; i <= MISSED; i++)
+    for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
         plugin->connect_port(host.handle, i, &number[i]);
     for (uint32_t c = 0; c < 2; c++) {
         plugin->connect_port(host.handle, LEFT_IN + c, in[c]);
@@ -170,18 +173,18 @@ static void the_audio_thread_locks_and_allocates_nothing_while_others_load_and_s
     LV2_Atom_Forge forge;
     lv2_atom_forge_init(&forge, &map);
     pthread_t working, saving;
-    int failed = 0, answered = 0;
-    CHECK(pthread_create(&working, NULL, work, NULL) == 0 && pthread_create(&saving, NULL, save, &failed) == 0,
+    int failures = 0, replies = 0;
+    CHECK(pthread_create(&working, NULL, work, NULL) == 0 && pthread_create(&saving, NULL, save, &failures) == 0,
           "no thread");
-    for (int block = 0; answered < 30 && block < 50000; block++) {
-        ask(&forge, control, atomic_load(&host.phase) == 0 ? path[answered % 2] : NULL);
-        ((LV2_Atom *)(void *)notify)->size = ROOM - sizeof(LV2_Atom);
+    for (int block = 0; replies < 30 && block < 50000; block++) {
+        write_events(&forge, control, atomic_load(&host.phase) == 0 ? path[replies % 2] : NULL);
+        ((LV2_Atom *)(void *)notify)->size = BUFFER - sizeof(LV2_Atom);
         number[PREDELAY] = (float)(block % 100);
         in_callback = true;
         if (atomic_load(&host.phase) == 2) {
-            if (host.answered_size)
-                (void)host.worker->work_response(host.handle, host.answered_size, host.answered);
-            answered += host.answered_size > 0;
+            if (host.reply_size)
+                (void)host.worker->work_response(host.handle, host.reply_size, host.reply);
+            replies += host.reply_size > 0;
             atomic_store(&host.phase, 0);
         }
         plugin->run(host.handle, BLOCK);
@@ -192,14 +195,14 @@ static void the_audio_thread_locks_and_allocates_nothing_while_others_load_and_s
     pthread_join(working, NULL);
     pthread_join(saving, NULL);
     plugin->cleanup(host.handle);
-    CHECK(answered == 30 && host.loaded >= 30, "%d responses were loaded, %d answered", host.loaded, answered);
-    CHECK(failed == 0, "%d states were not saved", failed);
+    CHECK(replies == 30 && host.loaded >= 30, "%d responses were loaded, %d replies", host.loaded, replies);
+    CHECK(failures == 0, "%d states were not saved", failures);
     CHECK(atomic_load(&calls) == 0, "the audio thread called the allocator or a lock %d times", atomic_load(&calls));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_audio_thread_locks_and_allocates_nothing_while_others_load_and_save),
+        cmocka_unit_test(the_audio_thread_neither_locks_nor_allocates_while_other_threads_load_and_save),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

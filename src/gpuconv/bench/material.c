@@ -1,4 +1,4 @@
-/* What benchmarks convolve, and whether the result is right. */
+/* Test signals and responses of the benchmarks, and verification of outputs. */
 #include "material.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Allocates a zeroed plane per channel. @return NULL if memory is exhausted */
 static float **planar(int channels, int64_t frames) {
     float **p = gc_calloc(channels, sizeof *p);
     for (int c = 0; p && c < channels; c++) {
@@ -37,7 +38,7 @@ void gc_material_free(gc_material *m) {
     *m = (gc_material){0};
 }
 
-/* Whether to give up in a long loop, at frame i of it. */
+/* Returns whether a long loop must end at frame i: checks the cancel flag every 65536 frames. */
 static bool cancelled_at(int64_t i) {
     return i % 65536 == 65535 && gc_cancelled();
 }
@@ -53,7 +54,7 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     for (int c = 0; !status && c < what->channels; c++) {
         for (int64_t i = 0; i < what->frames && !cancelled_at(i); i++)
             m->in[c][i] = gc_random_float(&state);
-        for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* 60 dB down at its end */
+        for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* decays by 60 dB */
             m->taps[c][i] = gc_random_float(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
         if (gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
@@ -68,30 +69,30 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     return status;
 }
 
-/* Sums over the places looked at: wanted squared, got squared, wanted times got, error squared. */
+/* Sums over the checked frames: expected^2, actual^2, expected * actual, (actual - expected)^2. */
 typedef struct sums {
-    double wanted, got, both, error;
+    double expected, actual, product, error;
 } sums;
 
-/* False where a sample is no number. */
+/* Compares the output with direct sums at both ends and at random frames. @return false if a sample is not finite */
 static bool compare(const gc_material *m, sums *s) {
-    enum { PLACES = 160 };
+    enum { CHECKED = 160 };
     uint64_t state = 77;
     *s = (sums){0};
     for (int c = 0; c < m->what.channels; c++) {
         for (int64_t i = 0; i < m->what.frames && !cancelled_at(i); i++)
             if (!isfinite(m->out[c][i]))
                 return false;
-        for (int k = 0; k < PLACES && !gc_cancelled(); k++) {
+        for (int k = 0; k < CHECKED && !gc_cancelled(); k++) {
             int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_random_float(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
-            double want = 0, got = (double)m->out[c][at];
+            double expected = 0, actual = (double)m->out[c][at];
             for (int64_t i = 0; i < m->what.taps && i <= at; i++)
-                want += (double)m->taps[c][i] * (double)m->in[c][at - i];
-            s->wanted += want * want;
-            s->got += got * got;
-            s->both += want * got;
-            s->error += (got - want) * (got - want);
+                expected += (double)m->taps[c][i] * (double)m->in[c][at - i];
+            s->expected += expected * expected;
+            s->actual += actual * actual;
+            s->product += expected * actual;
+            s->error += (actual - expected) * (actual - expected);
         }
     }
     return true;
@@ -99,16 +100,17 @@ static bool compare(const gc_material *m, sums *s) {
 
 double gc_material_error(const gc_material *m) {
     sums s;
-    return compare(m, &s) ? 10 * log10(s.error / s.wanted) : (double)INFINITY;
+    return compare(m, &s) ? 10 * log10(s.error / s.expected) : (double)INFINITY;
 }
 
 double gc_material_error_at_best_level(const gc_material *m, double *level) {
     sums s;
     *level = (double)NAN;
-    if (!compare(m, &s) || !(s.both > 0))
+    if (!compare(m, &s) || !(s.product > 0))
         return (double)INFINITY;
-    *level = 20 * log10(s.both / s.wanted);
-    /* got / g - want at g = both / wanted: its power is got/g^2 - wanted. Near none, the plain error says it better. */
-    double left = s.got * s.wanted * s.wanted / (s.both * s.both) - s.wanted;
-    return fabs(*level) < 1e-3 ? 10 * log10(s.error / s.wanted) : 10 * log10(fmax(left, 0) / s.wanted);
+    *level = 20 * log10(s.product / s.expected);
+    /* The gain that minimises the error is g = product / expected; the remaining error power is actual / g^2 -
+     * expected. Near 0 dB this difference cancels, so the unscaled error is more accurate. */
+    double rest = s.actual * s.expected * s.expected / (s.product * s.product) - s.expected;
+    return fabs(*level) < 1e-3 ? 10 * log10(s.error / s.expected) : 10 * log10(fmax(rest, 0) / s.expected);
 }

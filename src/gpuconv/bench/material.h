@@ -1,4 +1,4 @@
-/* Signals and responses from a fixed seed, and a check that shares no code with what is measured. */
+/* Test signals and responses from a fixed seed, and a verification of outputs that shares no code with the backends. */
 #ifndef GPUCONV_BENCH_MATERIAL_H
 #define GPUCONV_BENCH_MATERIAL_H
 
@@ -6,20 +6,20 @@
 
 typedef struct gc_material {
     gc_bench_case what;
-    float **in, **out, **taps; /* a channel */
+    float **in, **out, **taps; /* by channel */
     gpuconv_ir *ir;
 } gc_material;
 
-/* MEMORY */
+/* Creates the input, the response and space for the output. @return MEMORY, CANCELLED */
 gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *material, gpuconv_error *error);
 void gc_material_free(gc_material *material);
 
-/* Relative RMS error of `out` in dB, at a few hundred frames, against sums in doubles; infinity where a sample is none.
- */
+/* Returns the RMS error of `out` at 160 frames of each channel in dB, relative to direct sums in doubles; infinity if a
+ * sample is NaN or infinite. */
 double gc_material_error(const gc_material *material);
 
-/* The same after `out` was brought to the level at which the error is least; *level says by how many dB it was above.
- */
+/* Returns the error after scaling `out` by the gain that minimises it; *level receives the level of `out` relative to
+ * the correct one in dB. */
 double gc_material_error_at_best_level(const gc_material *material, double *level);
 
 #endif

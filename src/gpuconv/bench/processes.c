@@ -1,4 +1,4 @@
-/* Other people's programs on the same files, timed from start to end of the process. */
+/* Times gpuconv and other programs on the same files, from start to end of the process. */
 #include "processes.h"
 
 #include "libgpuconv/audio/file.h"
@@ -24,14 +24,21 @@ enum { RATE = 48000, TEXT = 4096, TOOLS = 5, MOST_RUNS = 64 };
 
 extern char **environ;
 
-/* A tool is a shell command: only the shell says the same everywhere about what is missing, piped or redirected. */
+/* A program under test. The command is run by the shell, because SoX needs pipes and quoting. */
 typedef struct tool {
-    const char *name, *needs; /* what must be found for it to run */
+    const char *name, *requires; /* a command that must be found, or for SciPy must succeed */
     char command[TEXT];
     double wall[MOST_RUNS], processor[MOST_RUNS];
-    bool there, failed;
+    bool installed, failed;
 } tool;
 
+/* Results of the warm-up run. */
+typedef struct output_check {
+    double error, level; /* dB */
+    int64_t frames_short;
+} output_check;
+
+/* Writes planar samples as a float WAV file. */
 static gpuconv_status write_wav(const char *path, const float *const *planar, int channels, int64_t frames,
                                 gpuconv_error *error) {
     enum { STEP = 8192 };
@@ -54,6 +61,7 @@ static gpuconv_status write_wav(const char *path, const float *const *planar, in
     return status;
 }
 
+/* Writes a text file in the folder. */
 static gpuconv_status write_text(const char *folder, const char *name, const char *text, size_t length,
                                  gpuconv_error *error) {
     char path[TEXT];
@@ -65,12 +73,13 @@ static gpuconv_status write_text(const char *folder, const char *name, const cha
     return bad ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno)) : GPUCONV_OK;
 }
 
-/* SoX reads a filter's coefficients as text, one file a channel; fconvolver a list of responses. */
-static gpuconv_status write_texts(const gc_material *m, const char *folder, gpuconv_error *error) {
+/* Writes the responses as SoX reads them, a text file of coefficients per channel, and the configuration file of
+ * fconvolver. */
+static gpuconv_status write_tool_inputs(const gc_material *m, const char *folder, gpuconv_error *error) {
     enum { NUMBER = 24, LINE = TEXT };
     int channels = m->what.channels;
-    int64_t room = gc_max(m->what.taps * NUMBER, (int64_t)LINE * (channels + 1));
-    char *text = gc_calloc(room, 1), name[32];
+    int64_t capacity = gc_max(m->what.taps * NUMBER, (int64_t)LINE * (channels + 1));
+    char *text = gc_calloc(capacity, 1), name[32];
     gpuconv_status status = text ? GPUCONV_OK : gc_fail_memory(error, "the coefficients as text");
     for (int c = 0; c < channels && !status; c++) {
         size_t used = 0;
@@ -95,7 +104,8 @@ static const char scipy[] =
     "r, x = wavfile.read(sys.argv[1]); _, h = wavfile.read(sys.argv[2])\n"
     "wavfile.write(sys.argv[3], r, oaconvolve(x, h, axes=0).astype(np.float32))\n";
 
-/* So that six times the expected level of the output still fits: SoX clips, and its level is taken out again. */
+/* Returns the input gain that leaves room for six times the expected output level, because SoX clips. The comparison
+ * removes the gain again. */
 static double headroom(const gc_material *m) {
     double most = 0;
     for (int c = 0; c < m->what.channels; c++) {
@@ -107,39 +117,40 @@ static double headroom(const gc_material *m) {
     return fmin(1, 1 / (6 * sqrt(most / 12)));
 }
 
-static void commands(const gc_material *m, const char *program, tool *t) {
+/* Fills the table of tools. */
+static void list_tools(const gc_material *m, const char *program, tool *t) {
     int64_t pad = m->what.taps - 1;
-    t[0] = (tool){.name = "gpuconv", .needs = "true"};
+    t[0] = (tool){.name = "gpuconv", .requires = "true"};
     snprintf(t[0].command, TEXT, "'%s' -q in.wav ir.wav out.wav", program);
-    t[1] = (tool){.name = "ffmpeg afir", .needs = "ffmpeg"};
+    t[1] = (tool){.name = "ffmpeg afir", .requires = "ffmpeg"};
     snprintf(t[1].command, TEXT,
              "ffmpeg -v error -nostdin -y -i in.wav -i ir.wav -filter_complex "
              "'[0:a]apad=pad_len=%lld[a];[a][1:a]afir=gtype=none:minp=32768:maxp=32768' -c:a pcm_f32le out.wav",
              (long long)pad);
-    /* fir centres its filter. */
-    t[2] = (tool){.name = "SoX fir", .needs = "sox"};
-    int64_t before = pad / 2, behind = pad - before;
+    /* SoX's fir compensates the delay of a symmetric filter, so half of the padding goes before the signal. */
+    t[2] = (tool){.name = "SoX fir", .requires = "sox"};
+    int64_t before = pad / 2, after = pad - before;
     double gain = headroom(m);
     if (m->what.channels == 1) {
         snprintf(t[2].command, TEXT, "sox -V1 -v %g in.wav -e float -b 32 out.wav pad %llds %llds fir taps0.txt", gain,
-                 (long long)before, (long long)behind);
+                 (long long)before, (long long)after);
     } else {
         size_t used = (size_t)snprintf(t[2].command, TEXT, "sox -V1 -M");
         for (int c = 0; c < m->what.channels && used < TEXT; c++)
             used += (size_t)snprintf(t[2].command + used, TEXT - used,
                                      " '|sox -V1 -v %g in.wav -p remix %d pad %llds %llds fir taps%d.txt'", gain, c + 1,
-                                     (long long)before, (long long)behind, c);
+                                     (long long)before, (long long)after, c);
         if (used < TEXT)
             snprintf(t[2].command + used, TEXT - used, " -e float -b 32 out.wav");
     }
-    t[3] = (tool){.name = "fconvolver", .needs = "fconvolver"};
+    t[3] = (tool){.name = "fconvolver", .requires = "fconvolver"};
     snprintf(t[3].command, TEXT, "fconvolver -V fconvolver.conf in.wav out.wav");
-    t[4] = (tool){.name = "SciPy oaconvolve", .needs = "python3 -c 'import scipy.signal'"};
+    t[4] = (tool){.name = "SciPy oaconvolve", .requires = "python3 -c 'import scipy.signal'"};
     snprintf(t[4].command, TEXT, "python3 -c '%s' in.wav ir.wav out.wav", scipy);
 }
 
-/* Runs a shell command in the folder, its output thrown away. Gives its exit status, or -1. */
-static int run(const char *folder, const char *command, double *wall, double *processor) {
+/* Runs a shell command in the folder and discards its output. @return its exit status, or -1 */
+static int run_command(const char *folder, const char *command, double *wall, double *processor) {
     char text[2 * TEXT];
     snprintf(text, sizeof text, "cd '%s' && %s", folder, command);
     char shell[] = "sh", option[] = "-c", *const argv[] = {shell, option, text, NULL};
@@ -166,8 +177,9 @@ static int run(const char *folder, const char *command, double *wall, double *pr
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* What lies in out.wav, as far as the input goes, into the material's outputs; frames beyond that must be there too. */
-static bool fetch(const gc_material *m, const char *path, int64_t *frames) {
+/* Reads out.wav into the material's outputs, as many frames as the input has. @param frames receives the number of
+ * frames in the file @return false if the file cannot be read */
+static bool read_output(const gc_material *m, const char *path, int64_t *frames) {
     enum { STEP = 8192 };
     gc_reader *r;
     gpuconv_error error = {0};
@@ -193,68 +205,78 @@ static bool fetch(const gc_material *m, const char *path, int64_t *frames) {
     return good;
 }
 
-static void note(const gc_bench *b, const char *name, const char *what) {
+/* Prints a note about a tool. */
+static void note_tool(const gc_bench *b, const char *name, const char *what) {
     char text[TEXT];
     snprintf(text, sizeof text, "%s: %s", name, what);
     if (b->note)
         b->note(b->context, text);
 }
 
-static gpuconv_status tell(const gc_bench *b, const gc_material *m, tool *t, const double *result,
-                           gpuconv_error *error) {
+/* Reports the times and the output check of one tool. @return STATE if gpuconv's own output is wrong */
+static gpuconv_status report_tool(const gc_bench *b, const gc_material *m, tool *t, const output_check *result,
+                                  gpuconv_error *error) {
     static const char *const names[] = {"wall ms", "spread", "CPU ms", "error dB", "level dB", "frames short"};
     char label[160];
     double wall = gc_median(t->wall, b->runs, NULL);
     double values[] = {wall * 1e3,
                        (t->wall[b->runs - 1] - t->wall[0]) / 2 * 1e3,
                        gc_median(t->processor, b->runs, NULL) * 1e3,
-                       result[0],
-                       result[1],
-                       result[2]};
+                       result->error,
+                       result->level,
+                       (double)result->frames_short};
     snprintf(label, sizeof label, "%s: %s", m->what.name, t->name);
     gc_report_named_row(b->report, "processes", label, 6, names, values);
-    if (strcmp(t->name, "gpuconv") == 0 && !(result[0] <= -120 && fabs(result[1]) < 1e-3 && result[2] == 0))
-        return gc_fail(error, GPUCONV_ERROR_STATE, "%s by this program is wrong: %.1f dB, level %.4f dB, %.0f short",
-                       m->what.name, result[0], result[1], result[2]);
-    if (!(result[0] <= -60 && result[2] <= 0))
-        note(b, t->name, "its output is wrong, or too short");
+    if (strcmp(t->name, "gpuconv") == 0 &&
+        !(result->error <= -120 && fabs(result->level) < 1e-3 && result->frames_short == 0))
+        return gc_fail(error, GPUCONV_ERROR_STATE,
+                       "%s: gpuconv's output is wrong: error %.1f dB, level %.4f dB, %lld frames missing", m->what.name,
+                       result->error, result->level, (long long)result->frames_short);
+    if (!(result->error <= -60 && result->frames_short <= 0))
+        note_tool(b, t->name, "its output is wrong or too short");
     return GPUCONV_OK;
 }
 
-static gpuconv_status rounds(const gc_bench *b, const gc_material *m, const char *folder, tool *t,
-                             gpuconv_error *error) {
+/* Checks the output of tool i, which has just run for the first time. */
+static void check_output(const gc_bench *b, const gc_material *m, const char *path, tool *t, output_check *result) {
+    int64_t frames;
+    t->failed = !read_output(m, path, &frames);
+    if (t->failed)
+        note_tool(b, t->name, "its output cannot be read");
+    result->error = gc_material_error_at_best_level(m, &result->level);
+    result->frames_short = gc_max((int64_t)0, m->what.frames + m->what.taps - 1 - frames);
+}
+
+/* Runs all tools in turn, b->runs times after a warm-up run, and reports them. */
+static gpuconv_status run_tools(const gc_bench *b, const gc_material *m, const char *folder, tool *t,
+                                gpuconv_error *error) {
     char path[TEXT];
-    double result[TOOLS][3] = {{0}};
+    output_check result[TOOLS] = {{0}};
     gpuconv_status status = GPUCONV_OK;
     snprintf(path, sizeof path, "%s/out.wav", folder);
-    for (int round = -1; round < b->runs && !status; round++) /* the first fills the caches, and is checked */
+    for (int round = -1; round < b->runs && !status; round++) /* round -1 fills the caches and is checked */
         for (int i = 0; i < TOOLS && !status; i++) {
             double wall, processor;
-            if (!t[i].there || t[i].failed)
+            if (!t[i].installed || t[i].failed)
                 continue;
             (void)unlink(path);
-            t[i].failed = run(folder, t[i].command, &wall, &processor) != 0;
+            t[i].failed = run_command(folder, t[i].command, &wall, &processor) != 0;
             if (b->cancel && *b->cancel) {
                 status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
             } else if (t[i].failed) {
-                note(b, t[i].name, "failed");
+                note_tool(b, t[i].name, "failed");
                 if (i == 0)
-                    status = gc_fail(error, GPUCONV_ERROR_STATE, "%s: this program failed", m->what.name);
+                    status = gc_fail(error, GPUCONV_ERROR_STATE, "%s: gpuconv failed", m->what.name);
             } else if (round < 0) {
-                int64_t frames;
-                t[i].failed = !fetch(m, path, &frames);
-                if (t[i].failed)
-                    note(b, t[i].name, "its output cannot be read");
-                result[i][0] = gc_material_error_at_best_level(m, &result[i][1]);
-                result[i][2] = (double)gc_max((int64_t)0, m->what.frames + m->what.taps - 1 - frames);
+                check_output(b, m, path, &t[i], &result[i]);
             } else {
                 t[i].wall[round] = wall;
                 t[i].processor[round] = processor;
             }
         }
     for (int i = 0; i < TOOLS && !status; i++)
-        if (t[i].there && !t[i].failed)
-            status = tell(b, m, &t[i], result[i], error);
+        if (t[i].installed && !t[i].failed)
+            status = report_tool(b, m, &t[i], &result[i], error);
     return status;
 }
 
@@ -285,7 +307,8 @@ gpuconv_status gc_bench_processes(const gc_bench *b, const gc_bench_case *what, 
         return status;
     }
     if (strchr(folder, '\'') || strchr(program, '\'') || !mkdtemp(folder)) {
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", folder, errno ? strerror(errno) : "no place for files");
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", folder,
+                         errno ? strerror(errno) : "the path contains an apostrophe");
     } else {
         snprintf(path, sizeof path, "%s/in.wav", folder);
         status = write_wav(path, (const float *const *)m.in, what->channels, what->frames, error);
@@ -293,18 +316,18 @@ gpuconv_status gc_bench_processes(const gc_bench *b, const gc_bench_case *what, 
         if (!status)
             status = write_wav(path, (const float *const *)m.taps, what->channels, what->taps, error);
         if (!status)
-            status = write_texts(&m, folder, error);
-        commands(&m, program, t);
+            status = write_tool_inputs(&m, folder, error);
+        list_tools(&m, program, t);
         for (int i = 0; i < TOOLS && !status; i++) {
-            double w, p;
+            double wall, processor;
             char probe[TEXT];
-            snprintf(probe, sizeof probe, i == 4 ? "%s" : "command -v %s", t[i].needs);
-            t[i].there = run(folder, probe, &w, &p) == 0;
-            if (!t[i].there)
-                note(b, t[i].name, "not installed");
+            snprintf(probe, sizeof probe, i == 4 ? "%s" : "command -v %s", t[i].requires);
+            t[i].installed = run_command(folder, probe, &wall, &processor) == 0;
+            if (!t[i].installed)
+                note_tool(b, t[i].name, "not installed");
         }
         if (!status)
-            status = rounds(b, &m, folder, t, error);
+            status = run_tools(b, &m, folder, t, error);
         remove_folder(folder, what->channels);
     }
     gc_material_free(&m);

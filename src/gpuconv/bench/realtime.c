@@ -1,4 +1,5 @@
-/* Blocks come by the clock; how long each took is kept, and at the end some of what came out is held against sums. */
+/* Times real-time convolution: blocks are due at the pace of the clock, the time of each is recorded, and the last
+ * output block is verified. */
 #include "realtime.h"
 
 #include "libgpuconv/core/clock.h"
@@ -18,24 +19,26 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* PERIODS: different blocks of input, played round and round; a prime, so that no hop is a multiple of them all. */
+/* PERIODS: number of different input blocks, repeated in a cycle; a prime, so that no hop is a multiple of it. */
 enum { POOL = 1 << 22, PERIODS = 61, BINS = 48, CHECKED = 24, CPU_CHANNELS = 1024, GPU_CHANNELS = 1 << 20 };
 
-/* What plays: threads of the CPU, or a bank on a GPU. */
+/* One run on the CPU or on a GPU. */
 typedef struct session {
     const gc_bench_realtime_case *what;
     int channels;
     gpuconv_realtime *realtime;
-    const gc_filter_bank_backend *backend; /* NULL: the CPU plays */
+    const gc_filter_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
     gc_filter_bank *bank;
-    float *pool, *envelope; /* of which every channel's response is made, and every channel's input */
-    float *in, *room;       /* PERIODS x channels x block; where a CPU's results go */
-    const float *out;       /* channels x block: the last block's results */
+    float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
+    float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
+    const float *out;       /* channels x block: output of the last block */
     const float **in_row;
     float **out_row;
-    double *took; /* seconds of each block */
+    double *block_seconds; /* processing time by block */
     int64_t blocks;
-    double waiting, cpu, wall, off;
+    double idle_cpu;  /* share of a core while only waiting */
+    double cpu, wall; /* seconds */
+    double error;     /* dB */
 } session;
 
 static bool on_gpu(const session *s) {
@@ -48,11 +51,12 @@ static const char *plan_of(const session *s) {
     return gpuconv_realtime_plan(s->realtime);
 }
 
-/* A channel's response: noise from a place of its own that falls by 60 dB. */
+/* Returns tap k of a channel's response: noise, from an offset that depends on the channel, that decays by 60 dB. */
 static float tap(const session *s, int channel, int64_t k) {
     return s->pool[((int64_t)channel * 40503 + k) & (POOL - 1)] * s->envelope[k];
 }
 
+/* Returns input sample n of a channel. */
 static float sample(const session *s, int channel, int64_t n) {
     int64_t block = n / s->what->block % PERIODS, i = n % s->what->block;
     return s->in[(block * s->channels + channel) * s->what->block + i];
@@ -64,7 +68,7 @@ static void fill_response(void *context, int channel, float *taps) {
         taps[k] = tap(s, channel, k);
 }
 
-static void end(session *s) {
+static void session_free(session *s) {
     if (s->backend && s->bank) {
         s->backend->unpin(s->bank, s->in);
         s->in = NULL;
@@ -74,34 +78,35 @@ static void end(session *s) {
     free(s->pool);
     free(s->envelope);
     free(s->in);
-    free(s->room);
+    free(s->cpu_out);
     free((void *)s->in_row);
     free((void *)s->out_row);
-    free(s->took);
+    free(s->block_seconds);
 }
 
-static gpuconv_status begin_cpu(session *s, gpuconv_error *error) {
+/* Creates the CPU's convolver and its buffers. */
+static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     float *taps = gc_calloc(s->channels * w->taps, sizeof *taps);
     const float **planes = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    s->room = gc_calloc((int64_t)s->channels * w->block, sizeof *s->room);
+    s->cpu_out = gc_calloc((int64_t)s->channels * w->block, sizeof *s->cpu_out);
     s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
     s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
     s->out_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    bool made = taps && planes && s->room && s->in && s->in_row && s->out_row;
-    gpuconv_status status = made ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    bool allocated = taps && planes && s->cpu_out && s->in && s->in_row && s->out_row;
+    gpuconv_status status = allocated ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < s->channels; c++) {
         planes[c] = taps + c * w->taps;
         fill_response(s, c, taps + c * w->taps);
-        s->out_row[c] = s->room + (int64_t)c * w->block;
+        s->out_row[c] = s->cpu_out + (int64_t)c * w->block;
     }
-    s->out = s->room;
-    gpuconv_ir *loose = NULL, *ir = NULL;
+    s->out = s->cpu_out;
+    gpuconv_ir *unrouted = NULL, *ir = NULL;
     if (!status)
-        status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &loose, error);
+        status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &unrouted, error);
     if (!status)
-        status = gpuconv_ir_route(loose, s->channels, &ir, error);
-    gpuconv_ir_free(loose);
+        status = gpuconv_ir_route(unrouted, s->channels, &ir, error);
+    gpuconv_ir_free(unrouted);
     free((void *)planes);
     free(taps);
     gpuconv_realtime_config config = {.rate = w->rate, .block = w->block, .threads = w->threads};
@@ -111,7 +116,8 @@ static gpuconv_status begin_cpu(session *s, gpuconv_error *error) {
     return status;
 }
 
-static gpuconv_status begin_gpu(session *s, gpuconv_error *error) {
+/* Creates the GPU's filter bank and its pinned input. */
+static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
@@ -129,25 +135,27 @@ static gpuconv_status begin_gpu(session *s, gpuconv_error *error) {
     return status;
 }
 
-static gpuconv_status begin(session *s, gpuconv_error *error) {
+/* Creates input, responses and convolver. After a failure the session must still be freed. */
+static gpuconv_status session_new(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     uint64_t state = 7;
     s->blocks = (int64_t)(w->seconds * w->rate / w->block);
     s->pool = gc_calloc(POOL, sizeof *s->pool);
     s->envelope = gc_calloc(w->taps, sizeof *s->envelope);
-    s->took = gc_calloc(gc_max(1, s->blocks), sizeof *s->took);
-    if (!s->pool || !s->envelope || !s->took)
+    s->block_seconds = gc_calloc(gc_max(1, s->blocks), sizeof *s->block_seconds);
+    if (!s->pool || !s->envelope || !s->block_seconds)
         return gc_fail_memory(error, "the benchmark");
     for (int64_t i = 0; i < POOL; i++)
         s->pool[i] = gc_random_float(&state);
     for (int64_t k = 0; k < w->taps; k++)
         s->envelope[k] = (float)exp(-6.9 * (double)k / (double)w->taps);
-    gpuconv_status status = w->backend == GPUCONV_BACKEND_CUDA ? begin_gpu(s, error) : begin_cpu(s, error);
+    gpuconv_status status = w->backend == GPUCONV_BACKEND_CUDA ? session_new_gpu(s, error) : session_new_cpu(s, error);
     for (int64_t i = 0; !status && i < (int64_t)PERIODS * s->channels * w->block; i++)
         s->in[i] = s->pool[(i * 7 + i / w->block * 331) & (POOL - 1)];
     return status;
 }
 
+/* Returns the processor time of this process in seconds. */
 static double processor_time(void) {
     struct rusage u;
     (void)getrusage(RUSAGE_SELF, &u);
@@ -155,25 +163,25 @@ static double processor_time(void) {
            1e-6 * ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec);
 }
 
-/* The last block that was played, at some frames of some channels, against sums in doubles: relative, in dB. */
-static double check(const session *s) {
+/* Returns the RMS error of the last output block in dB, at CHECKED samples, relative to direct sums in doubles. */
+static double output_error(const session *s) {
     const gc_bench_realtime_case *w = s->what;
     double error = 0, power = 0;
     for (int k = 0; k < CHECKED; k++) {
         int c = (int)((int64_t)k * s->channels / CHECKED);
         int64_t i = k * w->block / CHECKED, n = (s->blocks - 1) * w->block + i;
-        double want = 0;
+        double expected = 0;
         for (int64_t t = 0; t < w->taps && t <= n; t++)
-            want += (double)tap(s, c, t) * (double)sample(s, c, n - t);
-        double off = (double)s->out[(int64_t)c * w->block + i] - want;
-        error += off * off;
-        power += want * want;
+            expected += (double)tap(s, c, t) * (double)sample(s, c, n - t);
+        double difference = (double)s->out[(int64_t)c * w->block + i] - expected;
+        error += difference * difference;
+        power += expected * expected;
     }
     return 10 * log10(error / power);
 }
 
-/* Sleeps until the k-th block is due. False: interrupted. */
-static bool wait_for(const gc_bench *b, double start, double period, int64_t k) {
+/* Sleeps until block k is due. @return false if the benchmark was cancelled */
+static bool wait_for_block(const gc_bench *b, double start, double period, int64_t k) {
     double due = start + (double)(k + 1) * period;
     struct timespec until = {(time_t)due, (long)((due - floor(due)) * 1e9)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
@@ -182,8 +190,8 @@ static bool wait_for(const gc_bench *b, double start, double period, int64_t k) 
     return !(b->cancel && *b->cancel);
 }
 
-/* From host memory to host memory. */
-static gpuconv_status play_block(session *s, int64_t k, gpuconv_error *error) {
+/* Convolves block k from host memory to host memory. */
+static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     const float *in = s->in + k % PERIODS * s->channels * w->block;
     if (s->backend)
@@ -194,68 +202,69 @@ static gpuconv_status play_block(session *s, int64_t k, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Half a second of waiting alone first: what the clock's ticks cost by themselves. */
-static gpuconv_status pace(const gc_bench *b, session *s, gpuconv_error *error) {
+/* Processes all blocks at the pace of the clock. Half a second of waiting alone comes first and measures the processor
+ * time of the waiting itself. */
+static gpuconv_status run_blocks(const gc_bench *b, session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     double period = w->block / w->rate, start = gc_now(), before = processor_time();
     for (int64_t k = 0; (double)k * period < 0.5; k++)
-        if (!wait_for(b, start, period, k))
+        if (!wait_for_block(b, start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-    s->waiting = (processor_time() - before) / (gc_now() - start);
+    s->idle_cpu = (processor_time() - before) / (gc_now() - start);
     start = gc_now();
     before = processor_time();
     for (int64_t k = 0; k < s->blocks; k++) {
-        if (!wait_for(b, start, period, k))
+        if (!wait_for_block(b, start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
         double begun = gc_now();
-        gpuconv_status status = play_block(s, k, error);
-        s->took[k] = gc_now() - begun;
+        gpuconv_status status = process_block(s, k, error);
+        s->block_seconds[k] = gc_now() - begun;
         if (status)
             return status;
     }
     s->wall = gc_now() - start;
     s->cpu = processor_time() - before;
-    s->off = check(s);
+    s->error = output_error(s);
     return GPUCONV_OK;
 }
 
-static int64_t missed(const session *s) {
+static int64_t late_blocks(const session *s) {
     return on_gpu(s) ? 0 : gpuconv_realtime_late_blocks(s->realtime);
 }
 
-/* `took` sorted. */
-static void tell(const gc_bench *b, const session *s, bool kept) {
+/* Reports a run whose block times are sorted. */
+static void report_run(const gc_bench *b, const session *s, bool in_time) {
     static const char *const names[] = {"channels",      "deadline us", "median us", "99.9 % us",
                                         "worst us",      "worst part",  "missed",    "CPU %",
                                         "CPU % waiting", "error dB",    "kept up"};
     const gc_bench_realtime_case *w = s->what;
-    double period = w->block / w->rate, worst = s->took[s->blocks - 1];
+    double period = w->block / w->rate, worst = s->block_seconds[s->blocks - 1];
     char label[160];
     double values[] = {s->channels,
                        period * 1e6,
-                       s->took[s->blocks / 2] * 1e6,
-                       s->took[(s->blocks - 1) * 999 / 1000] * 1e6,
+                       s->block_seconds[s->blocks / 2] * 1e6,
+                       s->block_seconds[(s->blocks - 1) * 999 / 1000] * 1e6,
                        worst * 1e6,
                        worst / period,
-                       (double)missed(s),
+                       (double)late_blocks(s),
                        100 * s->cpu / s->wall,
-                       100 * s->waiting,
-                       s->off,
-                       kept};
+                       100 * s->idle_cpu,
+                       s->error,
+                       in_time};
     (void)snprintf(label, sizeof label, "%s, %lld frames of response, blocks of %d at %.0f Hz",
                    on_gpu(s) ? "cuda" : "cpu", (long long)w->taps, w->block, w->rate);
     gc_report_named_row(b->report, "real time", label, 11, names, values);
 }
 
-/* How many blocks took how long: bins a third of an octave wide, from a microsecond up. */
-static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpuconv_error *error) {
+/* Reports and draws a histogram of block times, from 1 us in bins of a third of an octave. */
+static gpuconv_status report_histogram(const gc_bench *b, const session *s, gpuconv_error *error) {
     static const char *const names[] = {"up to us", "blocks"};
     double x[BINS], y[BINS];
     int64_t at = 0;
     for (int i = 0; i < BINS; i++) {
         int64_t from = at;
         x[i] = exp2(i / 3.0);
-        while (at < s->blocks && s->took[at] * 1e6 <= x[i])
+        while (at < s->blocks && s->block_seconds[at] * 1e6 <= x[i])
             at++;
         y[i] = at > from ? (double)(at - from) : (double)NAN;
         double values[] = {x[i], (double)(at - from)};
@@ -267,7 +276,7 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
     double deadline[BINS], period = s->what->block / s->what->rate * 1e6;
     for (int i = 0; i < BINS; i++)
         deadline[i] = x[i] > period && x[i] <= 1.3 * period ? (double)s->blocks : (double)NAN;
-    gc_plot p = {.title = "How long blocks took",
+    gc_plot p = {.title = "Block times",
                  .x_label = "microseconds",
                  .y_label = "blocks",
                  .series = 2,
@@ -279,32 +288,35 @@ static gpuconv_status tell_histogram(const gc_bench *b, const session *s, gpucon
     return gc_plot_write(&p, s->what->plot, b->cancel, error);
 }
 
-/* What a run came to; `ran` is false where memory ended before. */
-typedef struct outcome {
-    bool ran, kept;
-    double cpu; /* share of a core */
-} outcome;
+/* Result of a run. */
+typedef struct run_result {
+    bool started; /* false: the session could not be created, for example for lack of memory */
+    bool in_time; /* 99.9 % of the blocks were in time, and no tail block was late */
+    double cpu;   /* share of a core */
+} run_result;
 
-static gpuconv_status run_one(const gc_bench *b, const gc_bench_realtime_case *w, int channels, bool last, outcome *o,
-                              gpuconv_error *error) {
+/* Runs a case with `channels` channels. @param last whether the histogram is reported in any case */
+static gpuconv_status run_one(const gc_bench *b, const gc_bench_realtime_case *w, int channels, bool last,
+                              run_result *o, gpuconv_error *error) {
     session s = {.what = w, .channels = channels};
-    gpuconv_status status = begin(&s, error);
-    *o = (outcome){.ran = !status};
+    gpuconv_status status = session_new(&s, error);
+    *o = (run_result){.started = !status};
     if (!status && channels == w->channels)
         gc_report_text(b->report, "plan", on_gpu(&s) ? "cut on the GPU" : "cut", plan_of(&s));
     if (!status)
-        status = pace(b, &s, error);
+        status = run_blocks(b, &s, error);
     if (!status) {
-        gc_sort(s.took, s.blocks);
-        o->kept = missed(&s) == 0 && s.took[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
+        gc_sort(s.block_seconds, s.blocks);
+        o->in_time = late_blocks(&s) == 0 && s.block_seconds[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;
         o->cpu = s.cpu / s.wall;
-        tell(b, &s, o->kept);
-        if (last || (w->search && !o->kept))
-            status = tell_histogram(b, &s, error);
-        if (!status && o->kept && !(s.off <= -110))
-            status = gc_fail(error, GPUCONV_ERROR_STATE, "what was played is wrong: %.1f dB", s.off);
+        report_run(b, &s, o->in_time);
+        if (last || (w->search && !o->in_time))
+            status = report_histogram(b, &s, error);
+        if (!status && o->in_time && !(s.error <= -110))
+            status = gc_fail(error, GPUCONV_ERROR_STATE,
+                             "the output is wrong: the error is %.1f dB and may be at most -110 dB", s.error);
     }
-    end(&s);
+    session_free(&s);
     return status;
 }
 
@@ -313,11 +325,11 @@ static int most_channels(const gc_bench_realtime_case *w) {
 }
 
 gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case *w, gpuconv_error *error) {
-    outcome o = {.kept = true};
+    run_result o = {.in_time = true};
     gpuconv_status status = GPUCONV_OK;
-    for (int channels = w->channels; o.kept && !status && channels <= most_channels(w); channels *= 2) {
+    for (int channels = w->channels; o.in_time && !status && channels <= most_channels(w); channels *= 2) {
         status = run_one(b, w, channels, !w->search, &o, error);
-        if (status && !o.ran && channels > w->channels) /* as far as memory goes */
+        if (status && !o.started && channels > w->channels) /* the search ends where memory is exhausted */
             return GPUCONV_OK;
         if (!w->search)
             break;
@@ -330,21 +342,21 @@ gpuconv_status gc_bench_crossover(const gc_bench *b, const gc_bench_realtime_cas
     gc_bench_realtime_case cpu = *what, gpu = *what;
     cpu.backend = GPUCONV_BACKEND_CPU;
     gpu.backend = GPUCONV_BACKEND_CUDA;
-    outcome on_cpu = {.kept = true}, on_card = {.kept = true};
+    run_result cpu_result = {.in_time = true}, gpu_result = {.in_time = true};
     int lighter = 0, needed = 0;
     gpuconv_status status = GPUCONV_OK;
-    for (int channels = what->channels; on_cpu.kept && !status && channels <= CPU_CHANNELS; channels *= 2) {
+    for (int channels = what->channels; cpu_result.in_time && !status && channels <= CPU_CHANNELS; channels *= 2) {
         char label[64];
-        status = run_one(b, &cpu, channels, false, &on_cpu, error);
+        status = run_one(b, &cpu, channels, false, &cpu_result, error);
         if (!status)
-            status = run_one(b, &gpu, channels, false, &on_card, error);
+            status = run_one(b, &gpu, channels, false, &gpu_result, error);
         if (status)
             break;
-        double values[] = {100 * on_cpu.cpu, on_cpu.kept, 100 * on_card.cpu, on_card.kept};
+        double values[] = {100 * cpu_result.cpu, cpu_result.in_time, 100 * gpu_result.cpu, gpu_result.in_time};
         (void)snprintf(label, sizeof label, "%d channels", channels);
         gc_report_named_row(b->report, "crossover", label, 4, names, values);
-        lighter = !lighter && on_card.kept && on_card.cpu < on_cpu.cpu ? channels : lighter;
-        needed = !on_cpu.kept && on_card.kept ? channels : needed;
+        lighter = !lighter && gpu_result.in_time && gpu_result.cpu < cpu_result.cpu ? channels : lighter;
+        needed = !cpu_result.in_time && gpu_result.in_time ? channels : needed;
     }
     if (!status && lighter)
         gc_report_count(b->report, "from how many channels on", "the GPU leaves the processor more time", lighter);

@@ -1,27 +1,28 @@
-/* What this machine sustains in real time, paced by a clock, without a sound device. */
+/* Benchmarks real-time convolution: blocks paced by a clock, without a sound device. */
 #ifndef GPUCONV_BENCH_REALTIME_H
 #define GPUCONV_BENCH_REALTIME_H
 
 #include "bench.h"
 
 typedef struct gc_bench_realtime_case {
-    gpuconv_backend backend; /* CUDA: everything on a GPU; else the CPU */
+    gpuconv_backend backend; /* CUDA: a filter bank on a GPU; otherwise the CPU */
     int device;
-    int channels; /* each through a response of its own */
+    int channels; /* each with its own response */
     int64_t taps;
     int block; /* frames */
     double rate, seconds;
-    int threads; /* for the tail */
-    bool search; /* double the channels while 99.9 % of the blocks are in time and nothing is missed */
-    const char *plot;
+    int threads;      /* of the CPU for the tail */
+    bool search;      /* doubles the channels while 99.9 % of the blocks are in time and no tail block is late */
+    const char *plot; /* drawing of the block times; NULL: none */
 } gc_bench_realtime_case;
 
-/* Rows of "real time": block times against the deadline, misses, processor time. A histogram of the last run that kept
- * up goes to the list "block times" and, if wanted, into a drawing. MEMORY, CANCELLED, STATE (the output is wrong). */
+/* Reports rows of "real time": block times, deadline, late blocks and processor time. The histogram of the last run
+ * goes to the list "block times" and to what->plot. @return MEMORY, CANCELLED, STATE if the output is wrong */
 gpuconv_status gc_bench_realtime(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
 
-/* The same channels on both, doubled until the CPU no longer keeps up: rows of "real time" and "crossover", and from
- * how many on the GPU leaves the processor more time, and alone keeps up. As above, DEVICE, UNSUPPORTED. */
+/* Runs the same channels on CPU and GPU, doubled until the CPU is late: rows of "real time" and "crossover", and the
+ * numbers of channels from which the GPU needs less processor time, and from which only the GPU is in time. @return as
+ * gc_bench_realtime; DEVICE, UNSUPPORTED */
 gpuconv_status gc_bench_crossover(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
 
 #endif

@@ -54,7 +54,7 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     b->config.threads = o->threads;
     b->config.device = o->device;
     b->runs = o->runs;
-    b->peers = o->peers;
+    b->time_reference = o->peers;
     b->note = note;
     b->context = (void *)o;
     *format = (gpuconv_report_format)report;
@@ -113,7 +113,7 @@ static int run(const options *o) {
     if (!status && o->roofline)
         status = gc_plot_check(o->roofline, &error);
     if (!status && !o->processes)
-        status = gc_bench_ceilings(&b, &error);
+        status = gc_bench_peak_rates(&b, &error);
     if (!status && o->sweep) {
         char title[96];
         gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;

@@ -1,4 +1,4 @@
-/* A response's description and its drawing. */
+/* The description of a response, and its drawing. */
 #include "describe.h"
 
 #include "acoustics.h"
@@ -16,6 +16,7 @@
 
 enum { DRAWN = 4, BANDS = 150, OCTAVES = 7 };
 
+/* Reports the parameters of one channel. @param decay receives the curves of the whole spectrum */
 static gpuconv_status describe_channel(const gpuconv_ir *ir, int channel, gpuconv_report *report, gc_decay *decay,
                                        gpuconv_error *error) {
     static const char *const names[] = {"EDT s", "T20 s", "T30 s", "C80 dB", "D50 %", "centre ms", "noise dB"};
@@ -26,7 +27,7 @@ static gpuconv_status describe_channel(const gpuconv_ir *ir, int channel, gpucon
         if (band * sqrt(2) >= ir->rate / 2)
             break;
         if (!gc_acoustics_of(gc_ir_plane(ir, channel), ir->frames, ir->rate, band, &a, octave < 0 ? decay : NULL))
-            return gc_fail_memory(error, "the response's figures");
+            return gc_fail_memory(error, "the response's acoustic parameters");
         double values[] = {a.edt, a.t20, a.t30, a.c80, 100 * a.d50, 1000 * a.centre, a.noise};
         if (octave < 0)
             (void)snprintf(label, sizeof label, "channel %d", channel + 1);
@@ -37,7 +38,7 @@ static gpuconv_status describe_channel(const gpuconv_ir *ir, int channel, gpucon
     return GPUCONV_OK;
 }
 
-/* The magnitude spectrum in dB, the mean power of each band. False: no memory. */
+/* Writes the centre frequency and the mean power in dB of each band. @return false if memory is exhausted */
 static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double *level) {
     int64_t points = gc_bands_points(ir->frames, ir->rate);
     double *re = gc_calloc(points, 2 * (int64_t)sizeof *re);
@@ -54,6 +55,7 @@ static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double 
     return good;
 }
 
+/* Draws decay curves and spectra of the first DRAWN channels. */
 static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *plot, const gc_decay *decay,
                            gpuconv_error *error) {
     int channels = ir->planes < DRAWN ? ir->planes : DRAWN;
@@ -85,10 +87,10 @@ static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *p
         double *level = hz + (c + 1) * (int64_t)BANDS;
         good = fill_spectrum(ir, c, hz, level);
         (void)snprintf(label[2 * c], sizeof label[0], "channel %d", c + 1);
-        (void)snprintf(label[2 * c + 1], sizeof label[0], "%d: energy still to come", c + 1);
+        (void)snprintf(label[2 * c + 1], sizeof label[0], "%d: remaining energy", c + 1);
         for (int i = 0; i < 2; i++) {
             panels[0].label[2 * c + i] = label[2 * c + i];
-            panels[0].y[2 * c + i] = i ? decay[c].left : decay[c].energy;
+            panels[0].y[2 * c + i] = i ? decay[c].remaining : decay[c].energy;
         }
         panels[1].label[c] = label[2 * c];
         panels[1].y[c] = level;

@@ -1,4 +1,4 @@
-/* From a few numbers to a model's description, and its sound into a file. */
+/* Parameters of a synthesis: checked, turned into a model's description, rendered and written to a file. */
 #include "make.h"
 
 #include "libgpuconv/audio/file.h"
@@ -20,19 +20,19 @@ static double least(double a, double b) {
     return a < b ? a : b;
 }
 
-/* The walls' own decay for a wanted one at 1 kHz: rooms are longer in the bass and shorter in the treble. */
-static void fill_decay(struct room *room, double rt60) {
+/* Sets the walls' decay times from the RT60 at 1 kHz: longer in the bass and shorter in the treble. */
+static void set_decay(struct room *room, double rt60) {
     static const double shape[ROOM_OCTAVES] = {1.12, 1.08, 1.04, 1.02, 1, 0.98, 0.93, 0.86, 0.78};
     for (int o = 0; o < ROOM_OCTAVES; o++)
         room->decay[o] = rt60 * shape[o];
 }
 
 static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpuconv_error *error) {
-    static const double usual[3] = {8, 6, 3.2};
+    static const double standard[3] = {8, 6, 3.2};
     *room = (struct room){.share = {0.9, 1.1, 1.0, 0.9, 1.3, 0.8}, .scattering = 0.2};
     double volume = 1;
     for (int axis = 0; axis < 3; axis++) {
-        room->size[axis] = s->size[axis] != 0 ? s->size[axis] : usual[axis];
+        room->size[axis] = s->size[axis] != 0 ? s->size[axis] : standard[axis];
         if (!(room->size[axis] >= 1.5 && room->size[axis] <= 200))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room measures 1.5 to 200 m each way, not %g",
                            room->size[axis]);
@@ -41,13 +41,13 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpucon
     double rt60 = s->rt60 != 0 ? s->rt60 : least(0.15 * cbrt(volume), 6);
     if (!(rt60 >= 0.1 && rt60 <= 20))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room's RT60 is 0.1 to 20 s, not %g", rt60);
-    fill_decay(room, rt60);
+    set_decay(room, rt60);
     room->mixing = 0.06 + 0.004 * cbrt(volume);
     room->seconds = 1.1 * rt60 + 0.1;
-    double room_left = 0.8 * room->size[0] - 0.2, distance = s->distance != 0 ? s->distance : 0.35 * room->size[0];
-    if (!(distance >= 0.3 && distance <= room_left))
+    double farthest = 0.8 * room->size[0] - 0.2, distance = s->distance != 0 ? s->distance : 0.35 * room->size[0];
+    if (!(distance >= 0.3 && distance <= farthest))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "source and microphones of this room are 0.3 to %.1f m apart, not %g", room_left, distance);
+                       "source and microphones of this room are 0.3 to %.1f m apart, not %g", farthest, distance);
     if (s->channels != 1 && s->channels != 2 && s->channels != 4)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room has 1, 2 or 4 channels, not %d", s->channels);
     room->sources = s->channels == 4 ? 2 : 1;
@@ -62,7 +62,7 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpucon
         double off = room->receivers == 1 ? 0 : (i ? 1 : -1) * pair / 2;
         struct receiver *r = &room->receiver[i];
         memcpy(r->at, (double[3]){x + distance, 0.48 * y + off, 1.07 * height}, sizeof r->at);
-        r->aim = room->receivers == 1 ? 180 : i ? 150 : 210; /* towards the source, a little apart */
+        r->aim = room->receivers == 1 ? 180 : i ? 150 : 210; /* towards the source, a pair at an angle */
         r->omni = 0.7;
     }
     return GPUCONV_OK;
@@ -74,17 +74,18 @@ static gpuconv_status describe_plate(const gc_synth *s, struct plate *plate, gpu
         plate->size[axis] = s->size[axis] != 0 ? s->size[axis] : plate->size[axis];
     if (!(plate->size[0] >= 0.2 && plate->size[0] <= 5 && plate->size[1] >= 0.2 && plate->size[1] <= 5))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate measures 0.2 to 5 m each way");
-    if (s->rt60 != 0) { /* both parts of its losses in proportion: the default has 2.1 s at 1 kHz */
-        double usual = 1 / (1 / plate->decay_low + 1000 * plate->decay_slope), part = s->rt60 / usual;
+    if (s->rt60 != 0) { /* scales both parts of the losses; the default has 2.1 s at 1 kHz */
+        double standard = 1 / (1 / plate->decay_low + 1000 * plate->decay_slope), ratio = s->rt60 / standard;
         if (!(s->rt60 >= 0.1 && s->rt60 <= 20))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a plate's RT60 is 0.1 to 20 s, not %g", s->rt60);
-        plate->decay_low *= part;
-        plate->decay_slope /= part;
+        plate->decay_low *= ratio;
+        plate->decay_slope /= ratio;
         plate->seconds = 1.1 * s->rt60;
     }
     return GPUCONV_OK;
 }
 
+/* Renders the sound at RATE and normalises it. */
 static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_error *error) {
     struct room room;
     struct plate plate;
@@ -92,7 +93,7 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
     bool good = false;
     *sound = (gc_sound){0};
     if (!(s->rate >= 1000 && s->rate <= 1e6 && s->rate == floor(s->rate)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1000 to 1000000 whole frames a second, not %g",
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is a whole number from 1000 to 1000000 Hz, not %g",
                        s->rate);
     switch (s->kind) {
     case GC_SYNTH_ROOM:
@@ -112,11 +113,11 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
     default:
         good = gc_telephone_response(sound);
     }
-    good = good && !gc_cancelled() && gc_sound_level(sound);
+    good = good && !gc_cancelled() && gc_sound_normalize(sound);
     return status ? status : good ? GPUCONV_OK : gc_fail_memory(error, "the response");
 }
 
-/* As a response object, at the rate that is wanted. */
+/* Trims the sound and converts it to a response object at `rate`. */
 static gpuconv_status to_response(gc_sound *sound, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     float *planes[MAX_CHANNELS] = {0};
     gpuconv_status status = GPUCONV_OK;

@@ -1,4 +1,4 @@
-/* A response from a few numbers, as a file. */
+/* Synthesises an impulse response from a few parameters and writes it to a file (gpuconv ir synth). */
 #ifndef GPUCONV_ROOM_MAKE_H
 #define GPUCONV_ROOM_MAKE_H
 
@@ -14,19 +14,20 @@ typedef enum gc_synth_kind {
 
 typedef struct gc_synth {
     gc_synth_kind kind;
-    double size[3];  /* metres: of a room, or the first two of a plate; 0: 8 x 6 x 3.2, or 2.02 x 0.993 */
-    double rt60;     /* seconds at 1 kHz; 0: a room's by its volume, a plate's 2.1, a spring's own */
-    double distance; /* of a room's source and microphones, metres; 0: 0.35 of the room's length */
-    int channels;    /* of a room: 1, 2, or 4 for true stereo */
+    double size[3];  /* metres; a plate has two sides; 0 for the default: 8 x 6 x 3.2, or 2.02 x 0.993 */
+    double rt60;     /* seconds at 1 kHz; 0 for the default: from a room's volume, 2.1 for a plate */
+    double distance; /* room only: metres from source to microphones; 0: 0.35 of the room's length */
+    int channels;    /* room only: 1, 2, or 4 for true stereo */
     double rate;     /* frames a second */
-    uint64_t seed;   /* of a room's irregularities */
+    uint64_t seed;   /* room only: of the random sequence */
 } gc_synth;
 
-/* A stereo room at 48000 Hz. */
+/* Returns the parameters of a stereo room at 48000 Hz. */
 gc_synth gc_synth_default(void);
 
-/* At unity gain for pink noise, as 24-bit samples or what the file's name stands for. ARGUMENT (a value outside its
- * range; only 0 stands for a default, not NaN and nothing negative), FILE, FORMAT, MEMORY, CANCELLED. */
+/* Writes the response at unity gain for pink noise, as 24-bit samples where the file type allows it.
+ * @return ARGUMENT if a value is outside its range (0 selects a default; NaN and negative values are errors), FILE,
+ * FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_synth_write(const gc_synth *synth, const char *path, gpuconv_error *error);
 
 #endif

@@ -1,6 +1,7 @@
-/* A plate reverberator: a steel sheet of 2 m by 1 m and half a millimetre, one driver and two pickups, summed mode by
- * mode.  A thin plate's bending modes are evenly spread over frequency, about 1.3 per hertz, so the response is dense
- * from the first millisecond; its waves run faster the higher they are, so each arrival begins with the treble.
+/* Synthesises the response of a plate reverberator, a steel sheet of 2 m by 1 m and half a millimetre with one driver
+ * and two pickups, as a sum of modes. The bending modes of a thin plate are evenly spread over frequency, about 1.3 per
+ * hertz, so the response is dense from the first millisecond. Bending waves travel faster at higher frequencies, so
+ * each arrival begins with the treble.
  *
  * Model: Kirchhoff plate with simply supported edges, losses that grow with frequency (Ducceschi and Webb, Plate
  * reverberation, ICA 2016; Arcas and Chaigne, On the quality of plate reverberation, 2010). */
@@ -14,18 +15,19 @@
 
 #define STIFFNESS 0.764 /* sqrt(E h^2 / (12 rho (1 - nu^2))) of 0.5 mm steel, m^2/s */
 #define TOP_HZ 17500.0
-#define UNEVEN 0.0015 /* deviation of the modes: perfect ones would meet again in phase, which is heard as echoes */
-#define LANES 8       /* modes run side by side, as each one's recursion alone would wait for itself */
+#define UNEVEN 0.0015 /* relative random deviation of mode frequencies; exact ones realign in phase: audible echoes */
+#define LANES 8       /* modes computed together, because each recursion alone is bound by its latency */
 
 struct mode {
     double hz, decay, left, right; /* decay: nepers of amplitude per second */
 };
 
+/* Returns the amplitude of mode (m, n) at a point, given as fractions of the sides. */
 static double shape(int m, int n, const double at[2]) {
     return 2 * sin(m * PI * at[0]) * sin(n * PI * at[1]);
 }
 
-/* RT60 2.7 s in the bass, 2.1 s at 1 kHz, 0.9 s at 8 kHz; sides of no simple ratio, so that no modes coincide. */
+/* RT60 2.7 s in the bass, 2.1 s at 1 kHz, 0.9 s at 8 kHz. The sides have no simple ratio, so that no modes coincide. */
 struct plate gc_plate_default(void) {
     return (struct plate){
         .size = {2.02, 0.993}, .thickness = 0.5, .decay_low = 2.7, .decay_slope = 9e-5, .seconds = 2.3};
@@ -35,18 +37,20 @@ static double decay_time(const struct plate *plate, double hz) {
     return 1 / (1 / plate->decay_low + hz * plate->decay_slope);
 }
 
-/* Flat from 90 Hz to 14 kHz: below, pickup electronics cut the rumble; above, a soft end keeps the sheet from ringing
- * at the last mode. */
+/* Returns the gain of the pickups at a frequency: flat from 90 Hz to 14 kHz. Below, the electronics attenuate rumble;
+ * above, a fade prevents audible ringing at the highest mode. */
 static double tone(double hz) {
     double low = pow(hz / 70, 4), top = hz <= 13000 ? 1 : 0.5 + 0.5 * cos(PI * (hz - 13000) / (TOP_HZ - 13000));
     return low / (1 + low) * top;
 }
 
-static int by_pitch(const void *a, const void *b) {
+static int compare_hz(const void *a, const void *b) {
     const struct mode *x = a, *y = b;
     return (x->hz > y->hz) - (x->hz < y->hz);
 }
 
+/* Lists the modes from 25 Hz to TOP_HZ, sorted by frequency and followed by at least LANES empty ones. @return NULL if
+ * memory is exhausted */
 static struct mode *find_modes(const struct plate *plate, size_t *count) {
     static const double driver[2] = {0.4137, 0.3842}, left[2] = {0.1713, 0.6871}, right[2] = {0.7931, 0.7219};
     const double scale = PI * (STIFFNESS * (plate->thickness / 0.5)) / 2, x = plate->size[0], y = plate->size[1];
@@ -68,20 +72,21 @@ static struct mode *find_modes(const struct plate *plate, size_t *count) {
                                               .left = strength * shape(m, n, left),
                                               .right = strength * shape(m, n, right)};
         }
-    qsort(modes, *count, sizeof *modes, by_pitch);
+    qsort(modes, *count, sizeof *modes, compare_hz);
     return modes;
 }
 
-/* The pickups see velocity, so a struck mode sounds as a decaying cosine: y[n] = 2 r cos(w) y[n-1] - r^2 y[n-2]. */
+/* Adds LANES modes to the sound. Pickups sense velocity, so an excited mode is a decaying cosine:
+ * y[n] = 2 r cos(w) y[n-1] - r^2 y[n-2]. */
 static void run_modes(const struct mode modes[LANES], gc_sound *audio) {
-    double turn[LANES], shrink[LANES], now[LANES], last[LANES];
+    double twice_cos[LANES], square[LANES], current[LANES], previous[LANES];
     double slowest = HUGE_VAL;
     for (int i = 0; i < LANES; i++) {
         double radius = exp(-modes[i].decay / RATE), angle = 2 * PI * modes[i].hz / RATE;
-        turn[i] = 2 * radius * cos(angle);
-        shrink[i] = radius * radius;
-        now[i] = 1;
-        last[i] = cos(angle) / radius;
+        twice_cos[i] = 2 * radius * cos(angle);
+        square[i] = radius * radius;
+        current[i] = 1;
+        previous[i] = cos(angle) / radius;
         if (modes[i].hz > 0)
             slowest = fmin(slowest, modes[i].decay);
     }
@@ -89,11 +94,11 @@ static void run_modes(const struct mode modes[LANES], gc_sound *audio) {
     for (long t = 0; t < frames; t++) {
         double left = 0, right = 0;
         for (int i = 0; i < LANES; i++) {
-            left += modes[i].left * now[i];
-            right += modes[i].right * now[i];
-            double next = turn[i] * now[i] - shrink[i] * last[i];
-            last[i] = now[i];
-            now[i] = next;
+            left += modes[i].left * current[i];
+            right += modes[i].right * current[i];
+            double next = twice_cos[i] * current[i] - square[i] * previous[i];
+            previous[i] = current[i];
+            current[i] = next;
         }
         audio->channel[0][t] += left;
         audio->channel[1][t] += right;

@@ -1,11 +1,14 @@
-/* Shoebox rooms: single reflections from image sources while the ear can tell them apart, then a diffuse tail.
+/* Synthesises the impulse response of a shoebox room: early reflections by the image source method, then a diffuse
+ * tail.
  *
- * The two share one energy budget.  An image of order n keeps (1 - scattering)^n of its energy; what the reflections
- * have spread by then is the tail's.  As the images of a room of volume V arrive at the rate 4 pi c^3 t^2 / V and each
- * is 1 / (c t) strong, the sum of both carries 4 pi c / V per second, times the decay, so the tail needs no level of
- * its own and the distance to the source alone makes the room sound near or far.
+ * Early reflections and tail share one energy budget. An image source of order n keeps (1 - scattering)^n of its
+ * energy; the scattered rest belongs to the tail. The images of a room of volume V arrive at the rate 4 pi c^3 t^2 / V
+ * and each has the amplitude 1 / (c t), so that early reflections and tail together carry the energy 4 pi c / V per
+ * second, times the decay. The tail therefore needs no level parameter, and the ratio of direct to reverberant sound
+ * follows from the distance between source and receiver.
  *
- * Everything is built per third of an octave and summed in the frequency domain, where the weights add up to one. */
+ * The response is computed per band of a third of an octave. The bands are summed in the frequency domain with weights
+ * that add up to one. */
 #include "responses.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -16,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPEED 343.2         /* of sound at 20 degrees C, m/s */
-#define LEAD 48             /* frames before the direct sound: room for the interpolation's first half */
-#define SINC_HALF 24        /* frames either side of a fractional delay */
-#define BANDS 26            /* thirds of octaves, 62.5 Hz to 20 kHz: whole octaves would show as steps in the decay */
-#define NEPERS_60DB 13.8155 /* ln(10^6): an energy that falls by 60 dB */
+#define SPEED 343.2  /* of sound at 20 degrees C, m/s */
+#define LEAD 48      /* frames before the direct sound, for the first half of the interpolation kernel */
+#define SINC_HALF 24 /* frames of the interpolation kernel on each side of a fractional delay */
+#define BANDS 26 /* of a third of an octave, 62.5 Hz to 20 kHz; with octaves the decay times would change in steps */
+#define NEPERS_60DB 13.8155 /* ln(10^6): 60 dB of energy in nepers */
 
 struct image {
     double distance, gain;
@@ -29,20 +32,34 @@ struct image {
 
 struct images {
     struct image *item;
-    size_t count, room;
+    size_t count, capacity;
 };
 
+/* The way from one source to one receiver. */
+struct path {
+    const struct room *room;
+    const double *source;
+    const struct receiver *receiver;
+    double direct;            /* seconds until the direct sound */
+    double start;             /* time of the first frame in seconds */
+    const double *pulses;     /* the excitation of the diffuse tail: noise of unit power */
+    const double *first_tail; /* the pulses of receiver 0, with which the tail correlates; NULL for receiver 0 itself */
+    long frames;
+};
+
+/* Returns the centre frequency of a band in Hz. */
 static double band_centre(int band) {
     return 62.5 * exp2(band / 3.0);
 }
 
+/* Returns the RT60 that the walls alone cause in a band, in seconds; interpolates between octaves. */
 static double wall_decay(const struct room *room, int band) {
     int below = band / 3 < ROOM_OCTAVES - 1 ? band / 3 : ROOM_OCTAVES - 2;
     return room->decay[below] * pow(room->decay[below + 1] / room->decay[below], band / 3.0 - below);
 }
 
-/* Pure-tone air absorption in nepers of energy per metre at 20 degrees C, 50 % humidity, one atmosphere: ISO 9613-1,
- * equations 3 to 5, where the temperature ratio to the reference is one. */
+/* Returns the pure-tone absorption of air in nepers of energy per metre at 20 degrees C, 50 % humidity and one
+ * atmosphere: ISO 9613-1, equations 3 to 5 with a temperature ratio of one. */
 static double air_absorption(double hz) {
     const double kelvin = 293.15, water = 1.153; /* molar concentration of water vapour in per cent */
     double oxygen = 24 + 4.04e4 * water * (0.02 + water) / (0.391 + water);
@@ -67,8 +84,8 @@ static double surface(const struct room *room) {
     return sum;
 }
 
-/* Energy lost per reflection at each wall, in nepers, from the wanted decay: Eyring 1930 solved for the mean exponent
- * and dealt out by the walls' shares. */
+/* Computes the energy that each wall absorbs per reflection, in nepers, from the requested decay: Eyring's formula
+ * (1930) solved for the mean absorption exponent, which is divided among the walls in proportion to room->share. */
 static void wall_losses(const struct room *room, int band, double loss[6]) {
     double mean = 4 * volume(room) * NEPERS_60DB / (SPEED * wall_decay(room, band) * surface(room));
     double weight = 0;
@@ -78,35 +95,65 @@ static void wall_losses(const struct room *room, int band, double loss[6]) {
         loss[wall] = mean * room->share[wall] / weight;
 }
 
-/* How much of the energy that arrives at a time is still in single reflections of this strength. */
+/* Returns the share of the energy arriving at time `seconds` that the early reflections carry: 1 at first, 0 after the
+ * mixing time. */
 static double mixing_window(const struct room *room, double seconds) {
     double x = (seconds - room->mixing) / (0.5 * room->mixing);
     return x <= 0 ? 1 : x >= 1 ? 0 : 0.5 + 0.5 * cos(PI * x);
 }
 
+/* Returns the gain of a receiver's directivity pattern for sound from the direction `towards`. */
 static double sensitivity(const struct receiver *receiver, const double towards[3], double distance) {
     double aim = receiver->aim * PI / 180;
     double cosine = (towards[0] * cos(aim) + towards[1] * sin(aim)) / distance;
     return receiver->omni + (1 - receiver->omni) * cosine;
 }
 
+/* Appends an image. @return false if memory is exhausted */
 static bool images_add(struct images *images, const struct image *image) {
-    if (images->count == images->room) {
-        size_t room = images->room ? 2 * images->room : 1024;
-        struct image *item = realloc(images->item, room * sizeof *item);
+    if (images->count == images->capacity) {
+        size_t capacity = images->capacity ? 2 * images->capacity : 1024;
+        struct image *item = realloc(images->item, capacity * sizeof *item);
         if (!item)
             return false;
         images->item = item;
-        images->room = room;
+        images->capacity = capacity;
     }
     images->item[images->count++] = *image;
     return true;
 }
 
-/* Allen and Berkley 1979.  Exact mirror images line up into sweeping echoes, so each is moved by a
- * little, as walls with any relief do (De Sena et al., On the modeling of rectangular geometries, 2015). */
-static bool find_images(const struct room *room, const double source[3], const struct receiver *receiver,
-                        struct noise *noise, struct images *images) {
+/* Computes the image that lies in grid cell `cell`, mirrored in the axes whose bits are set in `mirror`. Exact image
+ * positions produce audible sweeping echoes, so every image is displaced at random, as walls with relief would do (De
+ * Sena et al., On the modeling of rectangular geometries, 2015). */
+static struct image find_image(const struct path *p, const int cell[3], int mirror, struct noise *noise) {
+    const struct room *room = p->room;
+    struct image image = {0};
+    double towards[3], square = 0;
+    int order = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        int flip = mirror >> axis & 1;
+        image.hits[2 * axis] = abs(cell[axis] - flip);
+        image.hits[2 * axis + 1] = abs(cell[axis]);
+        order += image.hits[2 * axis] + image.hits[2 * axis + 1];
+        towards[axis] =
+            (flip ? -p->source[axis] : p->source[axis]) + 2 * cell[axis] * room->size[axis] - p->receiver->at[axis];
+    }
+    double jitter = fmin(0.01 * order, 0.05) * cbrt(volume(room)) / 3;
+    for (int axis = 0; axis < 3; axis++) {
+        towards[axis] += jitter * (2 * gc_noise_uniform(noise) - 1);
+        square += towards[axis] * towards[axis];
+    }
+    image.distance = sqrt(square);
+    image.gain = sensitivity(p->receiver, towards, image.distance) / image.distance *
+                 sqrt(pow(1 - room->scattering, order) * mixing_window(room, image.distance / SPEED));
+    return image;
+}
+
+/* Lists the image sources that arrive before 1.5 times the mixing time (Allen and Berkley 1979). @return false if
+ * memory is exhausted */
+static bool find_images(const struct path *p, struct noise *noise, struct images *images) {
+    const struct room *room = p->room;
     *images = (struct images){0};
     double reach = 1.5 * room->mixing * SPEED;
     int most[3];
@@ -116,33 +163,14 @@ static bool find_images(const struct room *room, const double source[3], const s
         for (int y = -most[1]; y <= most[1]; y++)
             for (int z = -most[2]; z <= most[2]; z++)
                 for (int mirror = 0; mirror < 8; mirror++) {
-                    const int cell[3] = {x, y, z};
-                    struct image image = {0};
-                    double towards[3], square = 0;
-                    int order = 0;
-                    for (int axis = 0; axis < 3; axis++) {
-                        int flip = mirror >> axis & 1;
-                        image.hits[2 * axis] = abs(cell[axis] - flip);
-                        image.hits[2 * axis + 1] = abs(cell[axis]);
-                        order += image.hits[2 * axis] + image.hits[2 * axis + 1];
-                        towards[axis] = (flip ? -source[axis] : source[axis]) + 2 * cell[axis] * room->size[axis] -
-                                        receiver->at[axis];
-                    }
-                    double jitter = fmin(0.01 * order, 0.05) * cbrt(volume(room)) / 3;
-                    for (int axis = 0; axis < 3; axis++) {
-                        towards[axis] += jitter * (2 * gc_noise_uniform(noise) - 1);
-                        square += towards[axis] * towards[axis];
-                    }
-                    image.distance = sqrt(square);
-                    image.gain = sensitivity(receiver, towards, image.distance) / image.distance *
-                                 sqrt(pow(1 - room->scattering, order) * mixing_window(room, image.distance / SPEED));
+                    struct image image = find_image(p, (const int[3]){x, y, z}, mirror, noise);
                     if (image.distance < reach && !images_add(images, &image))
                         return false;
                 }
     return true;
 }
 
-/* A pulse between frames: sinc under a Hann window (Laakso et al., Splitting the unit delay, 1996). */
+/* Adds a pulse at the fractional frame `at`: a Hann-windowed sinc (Laakso et al., Splitting the unit delay, 1996). */
 static void add_pulse(double *samples, long frames, double at, double gain) {
     long first = (long)floor(at) - SINC_HALF + 1;
     for (long n = first; n < first + 2 * SINC_HALF; n++) {
@@ -154,8 +182,9 @@ static void add_pulse(double *samples, long frames, double at, double gain) {
     }
 }
 
-/* Pulses of random sign at the rate at which reflections arrive, unit power throughout (Heinz 1993; Schröder
- * 2011).  Relief splits every reflection, hence ten pulses for each that a flat-walled room would have. */
+/* Fills `samples` with pulses of random sign and unit power, whose density grows as that of the reflections (Heinz
+ * 1993; Schröder 2011). Walls with relief split every reflection: the density is ten times that of a room with flat
+ * walls. */
 static void scatter_pulses(const struct room *room, double *samples, long frames, double start, struct noise *noise) {
     for (long n = 0; n < frames; n++) {
         double t = start + (double)n / RATE;
@@ -167,19 +196,21 @@ static void scatter_pulses(const struct room *room, double *samples, long frames
     }
 }
 
-static double tail_envelope(const struct room *room, const struct receiver *receiver, double direct, double loss,
-                            double t) {
-    double since = t - direct;
+/* Returns the amplitude of the diffuse tail at time t (seconds). @param loss nepers of energy per second */
+static double tail_envelope(const struct path *p, double loss, double t) {
+    const struct room *room = p->room;
+    double omni = p->receiver->omni, since = t - p->direct;
     if (since <= 0)
         return 0;
     double mean_path = 4 * volume(room) / surface(room);
-    double single = pow(1 - room->scattering, SPEED * since / mean_path) * mixing_window(room, t);
+    double early = pow(1 - room->scattering, SPEED * since / mean_path) * mixing_window(room, t);
     double filled = room->build > 0 ? 1 - exp(-since / room->build) : 1;
-    double picked_up = receiver->omni * receiver->omni + (1 - receiver->omni) * (1 - receiver->omni) / 3;
-    return sqrt(4 * PI * SPEED / (volume(room) * RATE) * exp(-loss * t) * (1 - single) * filled * picked_up);
+    double received = omni * omni + (1 - omni) * (1 - omni) / 3; /* mean over all directions */
+    return sqrt(4 * PI * SPEED / (volume(room) * RATE) * exp(-loss * t) * (1 - early) * filled * received);
 }
 
-/* Cosine-squared crossfades between neighbouring bands, and a soft end before half the rate. */
+/* Returns the weight of a band at a frequency: cosine-squared crossfades between neighbouring bands, and a fade to zero
+ * from 19 to 22 kHz. */
 static double band_weight(int band, double hz) {
     double place = fmin(fmax(3 * log2(fmax(hz, 1) / 62.5), 0), BANDS - 1), off = fabs(place - band);
     double weight = off < 1 ? 0.5 + 0.5 * cos(PI * off) : 0;
@@ -188,8 +219,8 @@ static double band_weight(int band, double hz) {
     return weight;
 }
 
-/* The likeness of a diffuse field at two points, per frequency (Cook et al. 1955). */
-static double likeness(const struct room *room, double hz) {
+/* Returns the correlation of a diffuse field between the two receivers at a frequency (Cook et al. 1955). */
+static double diffuse_correlation(const struct room *room, double hz) {
     double square = 0;
     for (int axis = 0; axis < 3; axis++)
         square += pow(room->receiver[0].at[axis] - room->receiver[1].at[axis], 2);
@@ -201,9 +232,9 @@ static double distance(const double a[3], const double b[3]) {
     return sqrt(pow(a[0] - b[0], 2) + pow(a[1] - b[1], 2) + pow(a[2] - b[2], 2));
 }
 
-static void render_band(const struct room *room, const struct images *images, const struct receiver *receiver,
-                        double direct, double start, int band, const double *pulses, const double *shared,
-                        double *samples, long frames) {
+/* Adds the images and the diffuse tail, both with the decay of one band, to `samples`. */
+static void render_band(const struct path *p, const struct images *images, int band, double *samples) {
+    const struct room *room = p->room;
     double loss[6], air = air_absorption(band_centre(band));
     wall_losses(room, band, loss);
     for (size_t i = 0; i < images->count && !(i % 4096 == 4095 && gc_cancelled()); i++) {
@@ -211,30 +242,30 @@ static void render_band(const struct room *room, const struct images *images, co
         double nepers = air * image->distance;
         for (int wall = 0; wall < 6; wall++)
             nepers += loss[wall] * image->hits[wall];
-        add_pulse(samples, frames, (image->distance / SPEED - start) * RATE, image->gain * exp(-nepers / 2));
+        add_pulse(samples, p->frames, (image->distance / SPEED - p->start) * RATE, image->gain * exp(-nepers / 2));
     }
-    double like = shared ? likeness(room, band_centre(band)) : 0;
+    double correlation = p->first_tail ? diffuse_correlation(room, band_centre(band)) : 0;
+    double own = sqrt(1 - correlation * correlation);
     double rate = NEPERS_60DB / wall_decay(room, band) + air * SPEED;
-    for (long n = 0; n < frames && !(n % 65536 == 65535 && gc_cancelled()); n++) {
-        double pulse = shared ? like * shared[n] + sqrt(1 - like * like) * pulses[n] : pulses[n];
-        samples[n] += pulse * tail_envelope(room, receiver, direct, rate, start + (double)n / RATE);
+    for (long n = 0; n < p->frames && !(n % 65536 == 65535 && gc_cancelled()); n++) {
+        double pulse = p->first_tail ? correlation * p->first_tail[n] + own * p->pulses[n] : p->pulses[n];
+        samples[n] += pulse * tail_envelope(p, rate, p->start + (double)n / RATE);
     }
 }
 
-static bool render_channel(const struct room *room, const double source[3], const struct receiver *receiver,
-                           double start, const double *pulses, const double *shared, struct noise *noise,
-                           double *samples, long frames) {
-    int64_t size = gc_power_of_two(frames + RATE / 10);
+/* Writes the response of one path: the weighted sum of all bands. @return false if memory is exhausted or the work was
+ * cancelled */
+static bool render_channel(const struct path *p, struct noise *noise, double *samples) {
+    int64_t size = gc_power_of_two(p->frames + RATE / 10);
     double *re = gc_calloc(size, 4 * (int64_t)sizeof *re);
     if (!re)
         return false;
     double *im = re + size, *sum_re = im + size, *sum_im = sum_re + size;
     struct images images;
-    bool good = find_images(room, source, receiver, noise, &images);
+    bool good = find_images(p, noise, &images);
     for (int band = 0; band < BANDS && good; band++) {
         memset(re, 0, 2 * (size_t)size * sizeof *re);
-        render_band(room, &images, receiver, distance(source, receiver->at) / SPEED, start, band, pulses, shared, re,
-                    frames);
+        render_band(p, &images, band, re);
         good = gc_fourier(re, im, size, -1);
         for (int64_t k = 0; k < size; k++) {
             double weight = band_weight(band, (double)(k <= size / 2 ? k : size - k) * RATE / (double)size);
@@ -243,7 +274,7 @@ static bool render_channel(const struct room *room, const double source[3], cons
         }
     }
     good = good && gc_fourier(sum_re, sum_im, size, 1);
-    for (long n = 0; n < frames; n++)
+    for (long n = 0; n < p->frames; n++)
         samples[n] = sum_re[n] / (double)size;
     free(images.item);
     free(re);
@@ -259,19 +290,26 @@ bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound) {
         for (int r = 0; r < room->receivers; r++)
             nearest = fmin(nearest, distance(room->source[s], room->receiver[r].at));
     double start = nearest / SPEED - (double)LEAD / RATE;
-    double *both = gc_calloc(sound->frames, 2 * (int64_t)sizeof *both);
-    bool good = both != NULL;
+    double *tails = gc_calloc(sound->frames, 2 * (int64_t)sizeof *tails); /* one for each receiver */
+    bool good = tails != NULL;
     for (int s = 0; s < room->sources; s++)
         for (int r = 0; r < room->receivers && good; r++) {
-            double *pulses = both + r * sound->frames;
+            double *pulses = tails + r * sound->frames;
             memset(pulses, 0, (size_t)sound->frames * sizeof *pulses);
             scatter_pulses(room, pulses, sound->frames, start, &noise);
-            good = render_channel(room, room->source[s], &room->receiver[r], start, pulses, r ? both : NULL, &noise,
-                                  sound->channel[s * room->receivers + r], sound->frames);
+            struct path path = {.room = room,
+                                .source = room->source[s],
+                                .receiver = &room->receiver[r],
+                                .direct = distance(room->source[s], room->receiver[r].at) / SPEED,
+                                .start = start,
+                                .pulses = pulses,
+                                .first_tail = r ? tails : NULL,
+                                .frames = sound->frames};
+            good = render_channel(&path, &noise, sound->channel[s * room->receivers + r]);
         }
-    free(both);
-    /* All images being positive, this model piles up pressure that no source could make (Allen and Berkley cut it
-     * the same way); the filter is causal, so that the bass it takes away does not ring ahead of the direct sound. */
+    free(tails);
+    /* All images are positive, so their sum has a constant pressure that no real source produces. Allen and Berkley
+     * remove it by a highpass too. The filter is causal, so that it does not ring before the direct sound. */
     for (int c = 0; c < sound->channels; c++) {
         gc_biquad_run(gc_biquad_highpass(25, 0.54), sound->channel[c], sound->frames);
         gc_biquad_run(gc_biquad_highpass(25, 1.31), sound->channel[c], sound->frames);

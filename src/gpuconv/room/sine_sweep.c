@@ -1,4 +1,4 @@
-/* The sweep, and the division by it. */
+/* Exponential sine sweep: synthesis, detection in a recording, and deconvolution. */
 #include "sine_sweep.h"
 
 #include "libgpuconv/audio/file.h"
@@ -14,7 +14,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* Whether to give up in a long loop, at frame i of it. */
+/* Returns whether a long loop must end at frame i: checks the cancel flag every 65536 frames. */
 static bool cancelled_at(int64_t i) {
     return i % 65536 == 65535 && gc_cancelled();
 }
@@ -25,18 +25,18 @@ gc_sweep gc_sweep_default(void) {
 
 static gpuconv_status check(const gc_sweep *s, double to, gpuconv_error *error) {
     if (!(s->rate >= 1000 && s->rate <= 1e6 && s->rate == floor(s->rate)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep has 1000 to 1000000 whole frames a second");
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the rate of a sweep is a whole number from 1000 to 1000000 Hz");
     if (!(s->seconds >= 0.1 && s->seconds <= 600 && s->silence >= 0 && s->silence <= 600))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep lasts 0.1 to 600 s, its silence 0 to 600");
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep lasts 0.1 to 600 s, the silence after it 0 to 600 s");
     if (!(s->from > 0 && to > s->from && to <= s->rate / 2))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep goes upwards from over 0 to %g Hz at the most",
-                       s->rate / 2);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the frequency of a sweep must rise, from above 0 Hz to at most %g Hz", s->rate / 2);
     if (!(s->level <= 0 && s->level >= -100))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a sweep has -100 to 0 dBFS");
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the level of a sweep is -100 to 0 dBFS");
     return GPUCONV_OK;
 }
 
-/* Short at the top, where it has thousands of turns in a moment, longer at the bottom. */
+/* Returns the fade at frame i: 20 ms at the low end, 1 ms at the high end, where even that is many periods. */
 static double fade(int64_t i, int64_t n, double rate) {
     double in = 0.02 * rate, out = 0.001 * rate, left = (double)(n - 1 - i);
     double weight = (double)i < in ? 0.5 - 0.5 * cos(pi * (double)i / in) : 1;
@@ -73,12 +73,14 @@ gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error
     return status;
 }
 
+/* Converts n floats to doubles, followed by zeros. */
 static void widen(const float *from, double *to, int64_t n, int64_t points) {
     for (int64_t i = 0; i < points; i++)
         to[i] = i < n ? (double)from[i] : 0;
 }
 
-/* R / X, with something added to |X|^2 where the sweep has next to nothing, so that noise there is not blown up. */
+/* Divides R by X. Where the sweep has almost no energy, |X|^2 is raised so that noise is not amplified
+ * (regularisation). */
 static void divide(double *re, double *im, const double *xr, const double *xi, int64_t points) {
     double most = 0;
     for (int64_t k = 0; k < points && !cancelled_at(k); k++)
@@ -91,8 +93,8 @@ static void divide(double *re, double *im, const double *xr, const double *xi, i
     }
 }
 
-/* The last frame of the sweep's file that sounds, plus one. */
-static int64_t sounding(const gpuconv_ir *sweep) {
+/* Returns the number of frames up to the last one that is not silent. */
+static int64_t sounding_frames(const gpuconv_ir *sweep) {
     const float *x = gc_ir_plane(sweep, 0);
     int64_t n = sweep->frames;
     while (n > 1 && x[n - 1] == 0)
@@ -100,21 +102,21 @@ static int64_t sounding(const gpuconv_ir *sweep) {
     return n;
 }
 
-/* Where the correlation of a channel with the sweep is strongest. */
+/* Maximum of the correlation of a channel with the sweep. */
 typedef struct match {
-    double crest; /* its magnitude there against its RMS over all lags */
-    int64_t lag;  /* frames; negative: the sweep would have been recorded before it was played */
+    double crest; /* its magnitude relative to the RMS over all lags */
+    int64_t lag;  /* frames; negative: the sweep appears in the recording before it was played */
 } match;
 
-/* The crest from which on a channel holds the sweep. The correlation of N lags with noise is Gaussian: its largest
+/* Smallest crest of a channel that contains the sweep. The correlation of N lags with noise is Gaussian: its largest
  * value exceeds t times its RMS with a probability of at most N exp(-t^2 / 2), for N = 2^24 and t = 9 about 4e-11.
- * Speech and music are rougher than noise and reach 8 to 15. A sweep of n frames and the power S in noise of the power
- * P reaches about sqrt(n S / P), so that 10 s at 48 kHz are found 30 dB under the noise. Recordings without noise reach
- * 27 (a plate, 1 s of sweep) to 450. */
+ * Speech and music reach 8 to 15. A sweep of n frames with power S in noise of power P reaches about sqrt(n S / P), so
+ * that 10 s at 48 kHz are detected 30 dB below the noise. Recordings without noise reach 27 (a plate, 1 s of sweep) to
+ * 450. */
 static const double crest_least = 18;
 
-/* `re` and `im` hold the channel's spectrum, `xr` and `xi` the sweep's; `re` and `im` are overwritten. False: no
- * memory. */
+/* Correlates a channel (spectrum `re`, `im`, overwritten) with the sweep (spectrum `xr`, `xi`). @return false if memory
+ * is exhausted or the work was cancelled */
 static bool correlate(double *re, double *im, const double *xr, const double *xi, int64_t points, match *m) {
     for (int64_t k = 0; k < points; k++) {
         double a = re[k], b = im[k];
@@ -137,7 +139,7 @@ static bool correlate(double *re, double *im, const double *xr, const double *xi
     return true;
 }
 
-/* Counts the channels without the sweep. @return the best match of all */
+/* Counts the channels without the sweep. @return the match with the largest crest */
 static match find_best(const match *matches, int channels, gc_sweep_found *found) {
     match best = matches[0];
     *found = (gc_sweep_found){.channels = channels};
@@ -151,27 +153,31 @@ static match find_best(const match *matches, int channels, gc_sweep_found *found
     return best;
 }
 
-/* Judges the channel that matched best. */
-static gpuconv_status judge(const match *best, const char *recorded, const char *played, int64_t frames, double rate,
-                            gpuconv_error *error) {
+/* Fails if the best match shows that the recording does not contain the sweep, or at an impossible time. */
+static gpuconv_status check_match(const match *best, const char *recorded, const char *played, int64_t frames,
+                                  double rate, gpuconv_error *error) {
     if (!(best->crest >= crest_least))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: does not hold the sweep of %s: their correlation has a crest of %.3g, and %g is the least; "
-                       "record the same file that was played, louder",
-                       recorded, played, best->crest, crest_least);
+        return gc_fail(
+            error, GPUCONV_ERROR_FORMAT,
+            "%s: does not contain the sweep of %s: the crest of their correlation is %.3g and must be at least %g; "
+            "record the file that was played, at a higher level",
+            recorded, played, best->crest, crest_least);
     if ((double)best->lag < -0.001 * rate)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: holds the sweep %.4g s before that of %s begins; swap the two files, or record from before "
-                       "the sweep is played",
-                       recorded, (double)-best->lag / rate, played);
+        return gc_fail(
+            error, GPUCONV_ERROR_FORMAT,
+            "%s: contains the sweep %.4g s earlier than %s; swap the two files, or start recording before the "
+            "sweep is played",
+            recorded, (double)-best->lag / rate, played);
     if (best->lag >= frames)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: the sound arrives after %.4g s, behind a response of %.4g s; use a larger --length",
-                       recorded, (double)best->lag / rate, (double)frames / rate);
+        return gc_fail(
+            error, GPUCONV_ERROR_FORMAT,
+            "%s: the direct sound arrives after %.4g s, later than the end of a response of %.4g s; use a larger "
+            "--length",
+            recorded, (double)best->lag / rate, (double)frames / rate);
     return GPUCONV_OK;
 }
 
-/* Both files as responses; `out` gets a plane a channel, `match` how each holds the sweep. */
+/* Deconvolves every channel of the recording. @param out receives a plane per channel, `matches` a match per channel */
 static gpuconv_status deconvolve(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t frames, float **out,
                                  match *matches, gpuconv_error *error) {
     int64_t points = gc_power_of_two(recording->frames + sweep->frames);
@@ -190,7 +196,7 @@ static gpuconv_status deconvolve(const gpuconv_ir *recording, const gpuconv_ir *
         good = good && gc_fourier(re, im, points, -1);
         divide(re, im, xr, xi, points);
         good = good && gc_fourier(re, im, points, 1);
-        /* Times before zero, where the harmonics are, lie at the far end. */
+        /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
         for (int64_t i = 0; i < frames; i++)
             out[c][i] = (float)(re[i] / (double)points);
     }
@@ -208,17 +214,17 @@ gpuconv_status gc_sweep_read(const char *recorded, const char *played, double se
         status = gpuconv_ir_load(played, &sweep, error);
     if (!status && (recording->rate != sweep->rate || sweep->planes != 1))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "%s: the sweep that was played is one channel at the recording's %g Hz, not %d at %g", played,
+                         "%s: the sweep must have one channel at the recording's %g Hz, not %d at %g", played,
                          recording->rate, sweep->planes, sweep->rate);
     double peak = 0;
     if (!status && (gpuconv_ir_peak(sweep, &peak), !(peak > 0)))
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is silent; name the sweep that was played", played);
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is silent; give the sweep that was played", played);
     if (!status && !(seconds >= 0 && seconds <= 600))
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 0 to 600 seconds");
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is 0 to 600 s long");
     int64_t frames = 0;
     if (!status) {
         frames = seconds > 0 ? gc_max(1, llrint(seconds * sweep->rate))
-                             : gc_max((int64_t)sweep->rate, recording->frames - sounding(sweep));
+                             : gc_max((int64_t)sweep->rate, recording->frames - sounding_frames(sweep));
         frames = gc_min(frames, recording->frames);
         planes = gc_calloc(recording->planes, (int64_t)sizeof(float *));
         matches = gc_calloc(recording->planes, (int64_t)sizeof *matches);
@@ -231,7 +237,7 @@ gpuconv_status gc_sweep_read(const char *recorded, const char *played, double se
         status = deconvolve(recording, sweep, frames, planes, matches, error);
     if (!status) {
         match best = find_best(matches, recording->planes, found);
-        status = judge(&best, recorded, played, frames, sweep->rate, error);
+        status = check_match(&best, recorded, played, frames, sweep->rate, error);
     }
     if (!status)
         status = gpuconv_ir_new((const float *const *)planes, recording->planes, frames, sweep->rate, &made, error);

@@ -1,5 +1,5 @@
-/* Two loudspeakers as chains of resonances: a guitar cabinet and a telephone handset.  Both are short; what tells them
- * apart from an equaliser is the field of small cone resonances and the later paths to the microphone. */
+/* Synthesises the responses of two loudspeakers, a guitar cabinet and a telephone handset, as chains of filters with
+ * many small cone resonances and delayed paths to the microphone. */
 #include "responses.h"
 
 #include "libgpuconv/core/memory.h"
@@ -15,9 +15,10 @@ struct stage {
 };
 
 struct path {
-    double milliseconds, gain, top_hz; /* off-axis paths lose their treble */
+    double milliseconds, gain, top_hz; /* top_hz: lowpass, as off-axis paths have less treble; 0: none */
 };
 
+/* Filters the samples in place through all stages. */
 static void run_stages(const struct stage *stages, size_t count, double *samples, long frames) {
     for (size_t i = 0; i < count; i++) {
         const struct stage *stage = &stages[i];
@@ -28,7 +29,7 @@ static void run_stages(const struct stage *stages, size_t count, double *samples
     }
 }
 
-/* Paper cones break up into many narrow modes that the drive excites in random phase. */
+/* Break-up of a paper cone: many narrow modes, excited in random phase. */
 struct breakup {
     double from, to; /* Hz */
     int modes;
@@ -49,6 +50,7 @@ static void add_breakup(double *samples, long frames, const struct breakup *b) {
     }
 }
 
+/* Adds the cone's sound to the first channel along every path. @return false if memory is exhausted */
 static bool add_paths(gc_sound *audio, const double *cone, const struct path *paths, size_t count) {
     double *one = gc_calloc(audio->frames, (int64_t)sizeof *one);
     if (!one)
@@ -66,16 +68,24 @@ static bool add_paths(gc_sound *audio, const double *cone, const struct path *pa
     return true;
 }
 
-/* A click through the stages of a cone and along its paths. */
-static bool speak(gc_sound *sound, const struct stage *stages, size_t count, const struct path *paths, size_t ways,
-                  const struct breakup *breakup) {
+/* Everything that distinguishes one loudspeaker from another. */
+struct speaker {
+    const struct stage *stages;
+    size_t stage_count;
+    const struct path *paths;
+    size_t path_count;
+    struct breakup breakup;
+};
+
+/* Writes the response of a loudspeaker to a unit impulse. @return false if memory is exhausted */
+static bool render_speaker(gc_sound *sound, const struct speaker *s) {
     double *cone = gc_calloc(sound->frames, (int64_t)sizeof *cone);
     bool good = cone != NULL;
     if (good) {
         cone[LEAD] = 1;
-        add_breakup(cone, sound->frames, breakup);
-        run_stages(stages, count, cone, sound->frames);
-        good = add_paths(sound, cone, paths, ways);
+        add_breakup(cone, sound->frames, &s->breakup);
+        run_stages(s->stages, s->stage_count, cone, sound->frames);
+        good = add_paths(sound, cone, s->paths, s->path_count);
     }
     free(cone);
     gc_sound_fade(sound, LEAD / 2, sound->frames / 3);
@@ -88,13 +98,16 @@ bool gc_cabinet_response(gc_sound *sound) {
         {PEAK, 1550, 3, 2},  {PEAK, 2450, 2.2, 6}, {PEAK, 3000, 5, -4},  {PEAK, 3700, 3, 5},
         {LOW, 4900, 0.9, 0}, {LOW, 5300, 0.8, 0},  {LOW, 7000, 0.6, 0},
     };
-    /* The near cone, its three neighbours in a cabinet of four, the floor. */
+    /* The close cone, the three others of the cabinet, the reflection from the floor. */
     static const struct path paths[] = {
         {0, 1, 0}, {0.73, 0.22, 3200}, {0.79, 0.20, 2900}, {1.11, 0.13, 2200}, {2.63, 0.16, 2600},
     };
-    static const struct breakup breakup = {900, 6000, 28, 0.014, 412};
-    return gc_sound_create(sound, 1, RATE * 45 / 1000) &&
-           speak(sound, stages, sizeof stages / sizeof *stages, paths, sizeof paths / sizeof *paths, &breakup);
+    static const struct speaker cabinet = {.stages = stages,
+                                           .stage_count = sizeof stages / sizeof *stages,
+                                           .paths = paths,
+                                           .path_count = sizeof paths / sizeof *paths,
+                                           .breakup = {900, 6000, 28, 0.014, 412}};
+    return gc_sound_create(sound, 1, RATE * 45 / 1000) && render_speaker(sound, &cabinet);
 }
 
 bool gc_telephone_response(gc_sound *sound) {
@@ -102,9 +115,12 @@ bool gc_telephone_response(gc_sound *sound) {
         {HIGH, 310, 0.6, 0}, {HIGH, 290, 1.2, 0},  {PEAK, 850, 2, 3},    {PEAK, 1350, 2.5, -4}, {PEAK, 1950, 3, 4},
         {PEAK, 2750, 4, 6},  {LOW, 3350, 0.52, 0}, {LOW, 3400, 0.71, 0}, {LOW, 3400, 1.93, 0},
     };
-    /* The receiver at the ear, its ear canal's echo, and the hybrid's faint return over the line. */
+    /* The receiver at the ear, the echo of the ear canal, and two weak echoes of the hybrid over the line. */
     static const struct path paths[] = {{0, 1, 0}, {0.19, -0.3, 0}, {9.4, 0.07, 2600}, {18.8, -0.02, 2000}};
-    static const struct breakup breakup = {500, 4000, 14, 0.012, 1876};
-    return gc_sound_create(sound, 1, RATE * 40 / 1000) &&
-           speak(sound, stages, sizeof stages / sizeof *stages, paths, sizeof paths / sizeof *paths, &breakup);
+    static const struct speaker telephone = {.stages = stages,
+                                             .stage_count = sizeof stages / sizeof *stages,
+                                             .paths = paths,
+                                             .path_count = sizeof paths / sizeof *paths,
+                                             .breakup = {500, 4000, 14, 0.012, 1876}};
+    return gc_sound_create(sound, 1, RATE * 40 / 1000) && render_speaker(sound, &telephone);
 }

@@ -1,8 +1,9 @@
-/* A spring tank: each spring is a loop of a long chain of allpasses and a delay.  In a coil the bass runs ahead and
- * everything near a transition frequency lags, so every echo is a chirp, longer with each turn through the loop.
+/* Synthesises the response of a spring tank: each spring is a feedback loop of a delay and a long chain of allpasses.
+ * In a coil low frequencies travel faster than those near the transition frequency, so every echo is a chirp, which
+ * grows longer with each pass through the loop.
  *
  * Model: Välimäki, Parker and Abel, Parametric spring reverberation effect, JAES 58 (2010): stretched
- * allpasses for the low chirps, plain ones of the opposite sign for the faint quick ones above. */
+ * allpasses for the low chirps, unstretched ones of the opposite sign for the faint fast chirps above. */
 #include "responses.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -15,7 +16,7 @@
 #define LEAD 24
 
 struct spring {
-    int stretch;    /* the chirps end at the rate / (2 stretch), the transition frequency */
+    int stretch;    /* the transition frequency is rate / (2 stretch) */
     int stages;     /* allpasses in the chain */
     double allpass; /* their coefficient */
     double delay;   /* of the loop's delay line, seconds */
@@ -30,21 +31,22 @@ static const struct spring tank[SPRINGS] = {
     {.stretch = 1, .stages = 160, .allpass = -0.60, .delay = 0.0229, .feedback = -0.62, .gain = 0.03},
 };
 
-/* One allpass after another over the whole chain for one sample: y[n] = a x[n] + x[n-k] - a y[n-k].  A stage's past
- * output is the next stage's past input, so one history per joint suffices. */
+/* Returns sample n of the output of the allpass chain, each stage y[n] = a x[n] + x[n-k] - a y[n-k]. The past output of
+ * a stage is the past input of the next stage, so both share one history. */
 static double run_chain(const struct spring *spring, double *history, long n, double value) {
     int k = spring->stretch, slot = (int)(n % k);
     for (int stage = 0; stage <= spring->stages; stage++) {
-        double *joint = &history[stage * k + slot];
-        double past = *joint;
-        *joint = value;
+        double *past_input = &history[stage * k + slot];
+        double past = *past_input;
+        *past_input = value;
         if (stage < spring->stages)
-            value = spring->allpass * (value - joint[k]) + past;
+            value = spring->allpass * (value - past_input[k]) + past;
     }
     return value;
 }
 
-/* The coil never hangs still; a slow wander of the delay smears the late echoes, as in the paper. */
+/* Writes the response of one spring. The delay varies slowly at random, which blurs the late echoes, as in the paper.
+ * @return false if memory is exhausted */
 static bool run_spring(const struct spring *spring, struct noise *noise, double *out, long frames) {
     double *history = gc_calloc((int64_t)(spring->stages + 1) * spring->stretch, (int64_t)sizeof *history);
     if (!history)
@@ -54,20 +56,21 @@ static bool run_spring(const struct spring *spring, struct noise *noise, double 
         if (n % 64 == 0)
             drift = 6 * gc_noise_normal(noise);
         wander += 0.002 * (drift - wander);
-        double at = (double)n - spring->delay * RATE + wander, back = 0;
+        double at = (double)n - spring->delay * RATE + wander, delayed = 0;
         if (at > 0) {
             long whole = (long)at;
-            back = out[whole] + (at - (double)whole) * (out[whole + 1] - out[whole]);
+            delayed = out[whole] + (at - (double)whole) * (out[whole + 1] - out[whole]);
         }
-        damped += 0.65 * (back - damped);
+        damped += 0.65 * (delayed - damped);
         out[n] = run_chain(spring, history, n, (n == LEAD) + spring->feedback * damped);
     }
     free(history);
     return true;
 }
 
-/* Low springs end at the transition frequency, the quick chirps begin there: Butterworth filters of twelfth order. */
-static void split(const struct spring *spring, double *samples, long frames) {
+/* Limits low chirps to below their transition frequency, and the fast chirps to above 4.7 kHz: Butterworth filters of
+ * twelfth order. */
+static void limit_band(const struct spring *spring, double *samples, long frames) {
     for (int pair = 0; pair < 6; pair++) {
         double q = 1 / (2 * sin((2 * pair + 1) * PI / 24));
         gc_biquad_run(spring->stretch > 1 ? gc_biquad_lowpass(0.93 * RATE / (2 * spring->stretch), q)
@@ -86,13 +89,12 @@ bool gc_spring_response(double seconds, gc_sound *sound) {
         for (long n = 0; n < sound->frames; n++)
             one[n] = 0;
         good = run_spring(&tank[s], &noise, one, sound->frames);
-        split(&tank[s], one, sound->frames);
+        limit_band(&tank[s], one, sound->frames);
         for (long n = 0; n < sound->frames; n++)
             sound->channel[0][n] += tank[s].gain * one[n];
     }
     free(one);
-    gc_biquad_run(gc_biquad_highpass(70, 0.7), sound->channel[0],
-                  sound->frames); /* transducers pass no slow movement */
+    gc_biquad_run(gc_biquad_highpass(70, 0.7), sound->channel[0], sound->frames); /* the transducers */
     gc_biquad_run(gc_biquad_peak(140, 1.0, 4), sound->channel[0], sound->frames);
     gc_biquad_run(gc_biquad_lowpass(9000, 0.7), sound->channel[0], sound->frames);
     gc_sound_fade(sound, LEAD / 2, sound->frames / 5);

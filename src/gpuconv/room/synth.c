@@ -1,4 +1,4 @@
-/* The tools that every synthesis needs. */
+/* Building blocks of synthesis. */
 #include "synth.h"
 
 #include "libgpuconv/core/memory.h"
@@ -46,16 +46,17 @@ void gc_sound_fade(gc_sound *sound, long in, long out) {
     }
 }
 
-void gc_sound_trim(gc_sound *sound, double floor) {
+void gc_sound_trim(gc_sound *sound, double threshold) {
     long last = 0;
     for (int c = 0; c < sound->channels; c++)
         for (long n = last; n < sound->frames; n++)
-            if (fabs(sound->channel[c][n]) >= floor)
+            if (fabs(sound->channel[c][n]) >= threshold)
                 last = n;
     sound->frames = last + 1;
 }
 
-/* Power over the logarithm of the frequency, 60 Hz to 12 kHz, of one output: what all inputs bring to it together. */
+/* Computes the power gain of one output for pink noise from 60 Hz to 12 kHz: the mean over logarithmic frequency of the
+ * spectrum that all inputs together have at this output. @return false if memory is exhausted */
 static bool pink_power(const gc_sound *sound, int output, double *mean) {
     int64_t size = gc_power_of_two(sound->frames);
     double *re = gc_calloc(size, (int64_t)sizeof *re), *im = gc_calloc(size, (int64_t)sizeof *im);
@@ -78,7 +79,7 @@ static bool pink_power(const gc_sound *sound, int output, double *mean) {
     return good;
 }
 
-bool gc_sound_level(gc_sound *sound) {
+bool gc_sound_normalize(gc_sound *sound) {
     double gain = 0, power;
     for (int output = 0; output < sound->channels && output < 2; output++) {
         if (!pink_power(sound, output, &power))
@@ -90,7 +91,7 @@ bool gc_sound_level(gc_sound *sound) {
 }
 
 /* xoshiro256** seeded through splitmix64 (Blackman and Vigna, Scrambled linear pseudorandom number generators, 2018):
- * small, public domain and the same on every machine. */
+ * small, in the public domain, and identical on every machine. */
 struct noise gc_noise_seed(uint64_t seed) {
     struct noise noise;
     for (int i = 0; i < 4; i++) {
@@ -119,13 +120,13 @@ double gc_noise_uniform(struct noise *noise) {
     return ldexp((double)(result >> 11), -53);
 }
 
-/* Box and Muller 1958; the second value of each pair is dropped to keep the sequence free of hidden state. */
+/* Box and Muller 1958. The second value of each pair is discarded, so that the generator has no further state. */
 double gc_noise_normal(struct noise *noise) {
     double radius = sqrt(-2 * log(1 - gc_noise_uniform(noise)));
     return radius * cos(2 * PI * gc_noise_uniform(noise));
 }
 
-/* The biquads are those of Bristow-Johnson's Audio EQ Cookbook. */
+/* Coefficients from Bristow-Johnson's Audio EQ Cookbook. */
 static struct biquad biquad_scale(double b0, double b1, double b2, double a0, double a1, double a2) {
     return (struct biquad){b0 / a0, b1 / a0, b2 / a0, a1 / a0, a2 / a0};
 }

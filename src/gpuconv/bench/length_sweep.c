@@ -1,0 +1,108 @@
+/* Times one case for many lengths of its response or of its input. */
+#include "timing.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/report/plot.h"
+#include "libgpuconv/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { LENGTHS = 40, ALGORITHMS = 4 };
+
+/* Milliseconds by backend, algorithm and length; NaN: not measured. Algorithm 0 is the planner's choice. */
+typedef struct sweep {
+    const gc_backend_tables *backend[2];
+    int backends, lengths;
+    double length[LENGTHS], time[2][ALGORITHMS][LENGTHS];
+} sweep;
+
+/* Times every algorithm of one backend at one length, and the planner's choice. @param time receives milliseconds */
+static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *backend, gc_material *m,
+                                  double time[ALGORITHMS], gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    gpuconv_config config = b->config;
+    gpuconv_plan *plan;
+    double slowest = HUGE_VAL;
+    config.backend = backend->convolver->id;
+    config.frames = m->what.frames;
+    for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
+        gpuconv_error reason = {0};
+        gc_bench_result r = {0};
+        time[a] = (double)NAN;
+        config.algorithm = (gpuconv_algorithm)a;
+        if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
+            continue; /* this algorithm does not support the response */
+        if (a == GPUCONV_ALGORITHM_AUTO)
+            slowest = GC_BENCH_SLOWEST * plan->predicted;
+        if (plan->predicted <= slowest) {
+            status = gc_bench_time_plan(b, plan, m, &r, error);
+            time[a] = r.seconds * 1e3;
+        }
+        gpuconv_plan_free(plan);
+    }
+    return status;
+}
+
+/* Times all backends at the next length and reports a row for each. */
+static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, int64_t length, gpuconv_error *error) {
+    static const char *const names[] = {"length",          "chosen ms",      "direct ms",
+                                        "overlap-save ms", "partitioned ms", "chosen / best"};
+    gpuconv_status status = GPUCONV_OK;
+    s->length[s->lengths] = (double)length;
+    for (int i = 0; i < s->backends && !status; i++) {
+        double t[ALGORITHMS] = {(double)NAN, (double)NAN, (double)NAN, (double)NAN}, best = HUGE_VAL;
+        status = time_length(b, s->backend[i], m, t, error);
+        for (int a = 0; a < ALGORITHMS; a++) {
+            s->time[i][a][s->lengths] = t[a];
+            best = t[a] < best ? t[a] : best;
+        }
+        double values[] = {(double)length, t[0], t[1], t[2], t[3], t[0] / best};
+        if (!status)
+            gc_report_named_row(b->report, "sweep", gpuconv_backend_name(s->backend[i]->convolver->id), 6, names,
+                                values);
+    }
+    s->lengths++;
+    return status;
+}
+
+/* Draws the times of all backends and algorithms against the length. */
+static gpuconv_status draw(const gc_bench *b, const sweep *s, const char *title, const char *x_label, const char *path,
+                           gpuconv_error *error) {
+    static const char *const lines[] = {"the plan's choice", "direct", "overlap-save", "partitioned"};
+    gc_plot p = {.title = title, .x_label = x_label, .y_label = "milliseconds", .steps = s->lengths, .x = s->length};
+    char labels[2 * ALGORITHMS][48];
+    for (int i = 0; i < s->backends; i++)
+        for (int a = 0; a < ALGORITHMS; a++) {
+            snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(s->backend[i]->convolver->id),
+                     lines[a]);
+            p.label[p.series] = labels[p.series];
+            p.y[p.series++] = s->time[i][a];
+        }
+    return gc_plot_write(&p, path, b->cancel, error);
+}
+
+gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_bench_axis axis, int64_t most,
+                              const char *plot, gpuconv_error *error) {
+    sweep s = {0};
+    s.backends = gc_bench_backends(b, s.backend);
+    if (!s.backends)
+        return gc_bench_fail_no_backend(error);
+    gpuconv_status status = GPUCONV_OK;
+    for (int64_t n = axis == GC_BENCH_TAPS ? 1 : 1024; n <= most && s.lengths < LENGTHS && !status; n *= 2) {
+        gc_bench_case what = *base;
+        gc_material m;
+        *(axis == GC_BENCH_TAPS ? &what.taps : &what.frames) = n;
+        status = gc_material_new(&what, &m, error);
+        if (status)
+            break;
+        status = add_length(b, &s, &m, n, error);
+        gc_material_free(&m);
+        if (!status && gc_bench_cancelled(b))
+            status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+    }
+    if (status || !plot)
+        return status;
+    const char *x_label = axis == GC_BENCH_TAPS ? "frames of the response" : "frames of the input";
+    return draw(b, &s, base->name, x_label, plot, error);
+}

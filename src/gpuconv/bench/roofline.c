@@ -1,0 +1,62 @@
+/* Roofline diagram: the achieved rates of convolutions against their arithmetic intensity, below the peak rates. */
+#include "timing.h"
+
+#include "libgpuconv/report/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Returns the multiplications and additions per output frame. A complex transform of n points, which transforms 2 n
+ * real values, counts as 5 n log2 n. */
+static double operations_per_frame(const gc_schedule *s) {
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return 2.0 * (double)s->taps;
+    double n = (double)s->transform;
+    return (5 * n * log2(n / 2) +
+            (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 4.0 * (double)s->partitions : 3.0) * n) /
+           (double)s->hop;
+}
+
+void gc_roofline_add(const gc_bench *b, const gpuconv_plan *plan, const gc_bench_case *what, double seconds) {
+    gc_roofline *r = b->roofline;
+    if (!r || r->points == GC_BENCH_POINTS)
+        return;
+    double operations = operations_per_frame(&plan->schedule);
+    r->backend[r->points] = plan->backend->id;
+    r->intensity[r->points] = operations / 8;
+    r->rate[r->points++] = operations * (double)what->frames * what->channels / seconds;
+}
+
+gpuconv_status gc_bench_draw_roofline(const gc_bench *b, const char *path, gpuconv_error *error) {
+    enum { CORNERS = 21, MOST = CORNERS + GC_BENCH_POINTS };
+    const gc_roofline *r = b->roofline;
+    double x[MOST], y[4][MOST];
+    char labels[4][48];
+    gc_plot p = {.title = "Operations per second against operations per byte",
+                 .x_label = "operations for each byte of input and output",
+                 .y_label = "Gflop/s",
+                 .steps = CORNERS + r->points,
+                 .x = x};
+    for (int i = 0; i < p.steps; i++)
+        x[i] = i < CORNERS ? ldexp(1, i - 4) : r->intensity[i - CORNERS];
+    for (int id = 0; id < 3; id++) {
+        if (!(b->arithmetic[id] > 0 && b->copy[id] > 0))
+            continue;
+        const char *name = gpuconv_backend_name((gpuconv_backend)id);
+        double *roof = y[p.series], *points = y[p.series + 1];
+        for (int i = 0; i < p.steps; i++) {
+            bool point = i >= CORNERS;
+            roof[i] = point ? (double)NAN : fmin(b->copy[id] * x[i], b->arithmetic[id]) * 1e-9;
+            points[i] = point && r->backend[i - CORNERS] == id ? r->rate[i - CORNERS] * 1e-9 : (double)NAN;
+        }
+        for (int k = 0; k < 2; k++) {
+            snprintf(labels[p.series], sizeof labels[0], "%s, %s", name,
+                     k ? "convolutions" : "copy and multiply-add loop");
+            p.label[p.series] = labels[p.series];
+            p.points[p.series] = k == 1;
+            p.y[p.series] = y[p.series];
+            p.series++;
+        }
+    }
+    return gc_plot_write(&p, path, b->cancel, error);
+}

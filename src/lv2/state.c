@@ -1,0 +1,79 @@
+/* Saves and restores the LV2 plug-in's state: the path of its response. */
+#include "plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns the data of a host feature; NULL: not supported. */
+static void *find_feature(const LV2_Feature *const *features, const char *uri) {
+    for (; features && *features; features++)
+        if (strcmp((*features)->URI, uri) == 0)
+            return (*features)->data;
+    return NULL;
+}
+
+/* Frees a path that the host allocated. */
+static void free_path(const LV2_Feature *const *features, char *path) {
+    const LV2_State_Free_Path *host = find_feature(features, LV2_STATE__freePath);
+    if (host)
+        host->free_path(host->handle, path);
+    else
+        free(path);
+}
+
+static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, LV2_State_Handle to, uint32_t flags,
+                             const LV2_Feature *const *features) {
+    plugin *p = handle;
+    LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
+    char path[PATH_MOST];
+    (void)flags;
+    if (!p->map)
+        return LV2_STATE_ERR_NO_FEATURE;
+    pthread_mutex_lock(&p->path_lock);
+    memcpy(path, p->path, sizeof path);
+    pthread_mutex_unlock(&p->path_lock);
+    char *mapped = map ? map->abstract_path(map->handle, path) : NULL;
+    const char *stored = mapped ? mapped : path;
+    LV2_State_Status status = store(to, p->uri.response, stored, strlen(stored) + 1, p->uri.path,
+                                    LV2_STATE_IS_POD | (map ? LV2_STATE_IS_PORTABLE : 0));
+    if (mapped)
+        free_path(features, mapped);
+    return status;
+}
+
+/* Loads the saved response. Hosts do not call run meanwhile, so the audio thread's members may be written. */
+static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
+                                uint32_t flags, const LV2_Feature *const *features) {
+    plugin *p = handle;
+    size_t size = 0;
+    uint32_t type = 0, stored_flags = 0, number;
+    LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
+    gpuconv_error error = {GPUCONV_OK, ""};
+    (void)flags;
+    const char *stored = p->map ? retrieve(from, p->uri.response, &size, &type, &stored_flags) : NULL;
+    if (!stored)
+        return LV2_STATE_SUCCESS; /* a state without a response keeps the current one */
+    if (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(stored, '\0', size) != stored + size - 1) {
+        gc_lv2_log_error(p, "the response in the saved state is not a path of 1 to 4095 bytes");
+        return LV2_STATE_ERR_BAD_TYPE;
+    }
+    char *mapped = map ? map->absolute_path(map->handle, stored) : NULL;
+    const char *path = mapped ? mapped : stored;
+    bool good = strlen(path) < PATH_MOST;
+    if (!good)
+        (void)snprintf(error.message, sizeof error.message,
+                       "the path of the response in the saved state is longer than 4095 bytes");
+    good = good && gc_lv2_load(p, path, &number, &error);
+    if (good) {
+        (void)snprintf(p->announced_path, sizeof p->announced_path, "%s", path);
+        p->announce = true;
+    } else {
+        gc_lv2_log_error(p, error.message);
+    }
+    if (mapped)
+        free_path(features, mapped);
+    return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
+}
+
+const LV2_State_Interface gc_lv2_state = {save, restore};

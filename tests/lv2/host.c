@@ -1,0 +1,184 @@
+/* A minimal LV2 host for tests. */
+#include "host.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+static char *mapped_uris[256]; /* by URID; 0 is not used */
+
+LV2_URID host_map_uri(LV2_URID_Map_Handle handle, const char *uri) {
+    (void)handle;
+    for (int i = 1; i < COUNT(mapped_uris); i++) {
+        if (!mapped_uris[i])
+            mapped_uris[i] = strdup(uri);
+        if (strcmp(mapped_uris[i], uri) == 0)
+            return (LV2_URID)i;
+    }
+    return 0;
+}
+
+static LV2_URID_Map host_map = {NULL, host_map_uri};
+
+static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size, const void *data) {
+    host *h = handle;
+    memcpy(h->reply, data, size);
+    h->reply_size = size;
+    return LV2_WORKER_SUCCESS;
+}
+
+static void *work(void *argument) {
+    host *h = argument;
+    h->result = h->worker->work(h->handle, respond, h, h->request_size, h->request);
+    return NULL;
+}
+
+static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
+    host *h = handle;
+    memcpy(h->request, data, size);
+    h->request_size = size;
+    h->working = pthread_create(&h->thread, NULL, work, h) == 0;
+    return LV2_WORKER_SUCCESS;
+}
+
+void host_begin(host *h, const char *uri) {
+    static LV2_Worker_Schedule worker;
+    static LV2_Feature features[2];
+    static const LV2_Feature *list[3];
+    memset(h, 0, sizeof *h);
+    worker = (LV2_Worker_Schedule){h, schedule};
+    features[0] = (LV2_Feature){LV2_URID__map, &host_map};
+    features[1] = (LV2_Feature){LV2_WORKER__schedule, &worker};
+    list[0] = &features[0];
+    list[1] = &features[1];
+    h->library = dlopen(PLUGIN_BUNDLE "/gpuconv.so", RTLD_NOW | RTLD_LOCAL);
+    CHECK(h->library, "%s", dlerror());
+    const LV2_Descriptor *(*descriptor)(uint32_t) = NULL;
+    *(void **)&descriptor = dlsym(h->library, "lv2_descriptor");
+    CHECK(descriptor, "no entry");
+    for (uint32_t i = 0; (h->plugin = descriptor(i)) && strcmp(h->plugin->URI, uri) != 0; i++) {
+    }
+    CHECK(h->plugin, "no %s", uri);
+    h->handle = h->plugin->instantiate(h->plugin, RATE, PLUGIN_BUNDLE "/", list);
+    CHECK(h->handle, "no instance");
+    h->worker = h->plugin->extension_data(LV2_WORKER__interface);
+    h->plugin->connect_port(h->handle, CONTROL, &h->control);
+    h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
+    for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
+        h->plugin->connect_port(h->handle, i, &h->number[i]);
+    for (uint32_t c = 0; c < 2; c++) {
+        h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
+        h->plugin->connect_port(h->handle, LEFT_OUT + c, h->out[c]);
+    }
+    h->number[DRY] = -90;
+    h->number[FREEWHEEL] = 1; /* process waits for the tail, so that the test does not depend on time */
+    lv2_atom_forge_init(&h->forge, &host_map);
+    h->plugin->activate(h->handle);
+}
+
+void host_end(host *h) {
+    if (h->plugin->deactivate)
+        h->plugin->deactivate(h->handle);
+    h->plugin->cleanup(h->handle);
+    dlclose(h->library);
+}
+
+void host_play(host *h, const char *path) {
+    LV2_Atom_Forge_Frame sequence, object;
+    lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
+    lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
+    if (path) {
+        lv2_atom_forge_frame_time(&h->forge, 0);
+        lv2_atom_forge_object(&h->forge, &object, 0, host_map_uri(NULL, LV2_PATCH__Set));
+        lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__property));
+        lv2_atom_forge_urid(&h->forge, host_map_uri(NULL, "urn:gpuconv:response"));
+        lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__value));
+        lv2_atom_forge_path(&h->forge, path, (uint32_t)strlen(path));
+        lv2_atom_forge_pop(&h->forge, &object);
+    }
+    lv2_atom_forge_pop(&h->forge, &sequence);
+    h->notify.sequence.atom.size = BUFFER - sizeof(LV2_Atom);
+    for (int i = 0; i < BLOCK; i++, h->phase += 2 * 3.14159265358979 * 220 / RATE)
+        h->in[0][i] = h->in[1][i] = 0.5f * (float)sin(h->phase);
+    h->plugin->run(h->handle, BLOCK);
+    LV2_ATOM_SEQUENCE_FOREACH(&h->notify.sequence, event) {
+        const LV2_Atom *value = NULL;
+        lv2_atom_object_get((const LV2_Atom_Object *)&event->body, host_map_uri(NULL, LV2_PATCH__value), &value, 0);
+        if (value)
+            snprintf(h->announced, sizeof h->announced, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
+    }
+}
+
+void host_deliver_reply(host *h) {
+    if (h->working)
+        pthread_join(h->thread, NULL);
+    h->working = false;
+    if (h->reply_size)
+        assert_int_equal(h->worker->work_response(h->handle, h->reply_size, h->reply), LV2_WORKER_SUCCESS);
+    h->reply_size = 0;
+}
+
+const char *write_response(const char *name, int rate, float level) {
+    guarded taps = guarded_new(1, 4);
+    memset(taps.channel[0], 0, 4 * sizeof(float));
+    taps.channel[0][0] = level;
+    const char *path = files_path("%s", name);
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, rate, &taps);
+    guarded_free(&taps);
+    return path;
+}
+
+float host_peak(host *h, int blocks) {
+    float most = 0;
+    for (int b = 0; b < blocks; b++) {
+        host_play(h, NULL);
+        for (int i = 0; i < BLOCK; i++)
+            most = fmaxf(most, fabsf(h->out[0][i]));
+    }
+    return most;
+}
+
+char host_stored_path[1024];
+
+LV2_State_Status host_store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
+                            uint32_t flags) {
+    (void)handle;
+    (void)flags;
+    CHECK(key == host_map_uri(NULL, "urn:gpuconv:response") && type == host_map_uri(NULL, LV2_ATOM__Path) &&
+              size <= sizeof host_stored_path,
+          "the state contains something else");
+    memcpy(host_stored_path, value, size);
+    return LV2_STATE_SUCCESS;
+}
+
+const void *host_retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
+    (void)handle;
+    (void)key;
+    *size = strlen(host_stored_path) + 1;
+    *type = host_map_uri(NULL, LV2_ATOM__Path);
+    *flags = LV2_STATE_IS_POD;
+    return host_stored_path;
+}
+
+struct host_state host_state;
+
+const void *host_retrieve_bytes(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
+    (void)handle;
+    (void)key;
+    *size = host_state.size;
+    *type = host_map_uri(NULL, host_state.type);
+    *flags = LV2_STATE_IS_POD;
+    return host_state.bytes;
+}
+
+LV2_State_Status host_restore(const host *h, const char *path) {
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    host_state.bytes = path;
+    host_state.size = strlen(path) + 1;
+    host_state.type = LV2_ATOM__Path;
+    return states->restore(h->handle, host_retrieve_bytes, NULL, 0, NULL);
+}
+
+void host_free_uris(void) {
+    for (int i = 1; i < COUNT(mapped_uris); i++)
+        free(mapped_uris[i]);
+}
