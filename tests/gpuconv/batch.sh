@@ -139,8 +139,8 @@ batch 1 mixed.csv --out mixed
 [ "$(grep -c '"status":"failed"' mixed/results.jsonl)" -eq 12 ] || fail "not 12 failures: $(grep failed mixed/results.jsonl)"
 [ "$(grep -c '"status":"done"' mixed/results.jsonl)" -eq 90 ] || fail "not 90 done"
 says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such file' 'junk.wav' 'empty.wav' \
-    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "no number: 'loud'" \
-    "earlier entry has the output 'good0.wav'" 'nothing of it lies at 1000'
+    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "not a number: 'loud'" \
+    "earlier entry has the output 'good0.wav'" 'no samples from 1000 s'
 says "$work/log/err" '12 failed'
 batch 1 mixed.csv --out fast --fail-fast -w 1
 [ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast went on: $(wc -l <fast/results.jsonl) results"
@@ -197,8 +197,8 @@ refuses 2 "a manifest, or" batch tiny.csv --inputs 'in/*' --irs 'ir/*' --out o
 refuses 2 "--pick" batch --inputs 'in/*' --irs 'ir/*' --pick best --out o
 refuses 2 "--devices" batch tiny.csv --out o --devices one
 refuses 1 "nowhere.csv" batch nowhere.csv --out o
-refuses 1 "no file of that name" batch --inputs 'none/*' --irs 'ir/*' --out o
+refuses 1 "no file matches" batch --inputs 'none/*' --irs 'ir/*' --out o
 echo "name,thing" >columns.csv
-refuses 1 "is no column" batch columns.csv --out o
+refuses 1 "is not a column" batch columns.csv --out o
 echo "input" >columns.csv
 refuses 1 "must name the columns" batch columns.csv --out o

@@ -69,7 +69,7 @@ batch 1 names.csv --out names
 [ "$(wc -l <names/results.jsonl)" -eq 3 ] || fail "not three lines: $(cat names/results.jsonl)"
 grep -q '"input_bytes":"78ff010a2e776176"' names/results.jsonl || fail "the exact name is lost: $(cat names/results.jsonl)"
 iconv -f UTF-8 -t UTF-8 names/results.jsonl >"$work/log/valid" || fail "results.jsonl is not UTF-8"
-refused names 5 "an output lies below the batch's folder"
+refused names 5 "an output must be below the batch's folder"
 stat -c '%i' names/n.wav >"$work/log/before"
 batch 1 names.csv --out names --resume
 stat -c '%i' names/n.wav | cmp - "$work/log/before" || fail "a name that is no UTF-8 is not known again"

@@ -100,7 +100,7 @@ eight_lines
 redone wet
 mkdir pipe && mkfifo pipe/results.jsonl
 batch 1 list.csv --out pipe --resume
-grep -q 'no regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
+grep -q 'not a regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
 
 # In place: killed at random moments, again and again, then brought to an end.
 mkdir dry
