@@ -95,8 +95,8 @@ static int take_entries(gc_batch_state *s, int64_t *entries, int count) {
     return n;
 }
 
-/* Takes a portion of the list for another rank: an eighth of its share of what is left, so that all ranks finish at
- * about the same time. Rank 0 records refused entries itself, because only its manifest has all refusals. */
+/* Takes a portion of the list for another rank: an eighth of its share of the remaining entries, so that all ranks
+ * finish at about the same time. Rank 0 records refused entries itself, because only its manifest has all refusals. */
 static int take_for_rank(void *context, int64_t *entries) {
     gc_batch_state *s = context;
     int n = 0;

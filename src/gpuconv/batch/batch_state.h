@@ -1,5 +1,5 @@
-/* The state of a running batch, shared by its files: batch_prepare.c lists what is to do, batch_entries.c distributes
- * entries and collects outcomes, batch.c runs the threads. */
+/* The state of a running batch, shared by its files: batch_prepare.c lists the entries to do, batch_entries.c
+ * distributes entries and collects outcomes, batch.c runs the threads. */
 #ifndef GPUCONV_BATCH_BATCH_STATE_H
 #define GPUCONV_BATCH_BATCH_STATE_H
 

@@ -1,4 +1,5 @@
-/* Manifests: the list of what a batch is to convolve, from a CSV or JSON Lines file or from patterns of file names. */
+/* Manifests: the list of entries that a batch is to convolve, from a CSV or JSON Lines file or from patterns of file
+ * names. */
 #ifndef GPUCONV_BATCH_MANIFEST_H
 #define GPUCONV_BATCH_MANIFEST_H
 

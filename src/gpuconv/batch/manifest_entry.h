@@ -27,8 +27,8 @@ gc_entry *gc_manifest_add(gc_manifest *manifest, int64_t *capacity, int64_t line
  * false: out of memory */
 bool gc_entry_set(gc_entry *entry, int column, const char *text);
 
-/* Completes an entry after its last field: derives a missing output, and refuses what is invalid by itself. @return
- * false: out of memory */
+/* Completes an entry after its last field: derives a missing output, and refuses the entry if its fields are missing or
+ * invalid. @return false: out of memory */
 bool gc_entry_complete(gc_entry *entry);
 
 /* Finds a file's name without folders and extension. */
