@@ -1,5 +1,5 @@
-/* A manifest of any bytes, as CSV or JSON Lines by the first byte: read or refused with a reason, never more; and what
- * is written of the entries that are right reads again as equal entries. */
+/* Parses a manifest of any bytes, as CSV or JSON Lines depending on the first byte: it is accepted or refused with a
+ * reason. The valid entries are written and must parse again as equal entries. */
 #include "gpuconv/batch/manifest.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void need(bool holds) {
+static void require(bool holds) {
     if (!holds)
         abort();
 }
@@ -15,37 +15,37 @@ static void need(bool holds) {
 static gpuconv_status parse(const char *name, const void *bytes, size_t size, gc_manifest *m) {
     gpuconv_error error = {GPUCONV_OK, ""};
     char *text = malloc(size + 1);
-    need(text != NULL);
+    require(text != NULL);
     memcpy(text, bytes, size);
     gpuconv_status status = gc_manifest_parse(name, text, size, m, &error);
-    need(!status == (m->entries > 0) && (!status || *error.message));
+    require(!status == (m->entries > 0) && (!status || *error.message));
     free(text);
     return status;
 }
 
-/* Drops the entries that are wrong. */
-static void keep_right(gc_manifest *m) {
+/* Removes the refused entries. */
+static void remove_refused(gc_manifest *m) {
     int64_t kept = 0;
     for (int64_t i = 0; i < m->entries; i++) {
         gc_entry *e = &m->entry[i];
-        need(e->wrong ? *e->wrong != '\0' : e->input && e->response && e->output);
-        if (!e->wrong) {
+        require(e->refusal ? *e->refusal != '\0' : e->input && e->response && e->output);
+        if (!e->refusal) {
             m->entry[kept++] = *e;
             continue;
         }
         free(e->input);
         free(e->response);
         free(e->output);
-        free(e->wrong);
+        free(e->refusal);
     }
     m->entries = kept;
 }
 
-static void need_equal(const gc_entry *a, const gc_entry *b) {
-    need(!b->wrong && strcmp(a->input, b->input) == 0 && strcmp(a->response, b->response) == 0 &&
-         strcmp(a->output, b->output) == 0 && a->gain == b->gain && a->wet == b->wet && a->dry == b->dry &&
-         a->length == b->length && a->somewhere == b->somewhere && a->seed == b->seed &&
-         (a->somewhere || a->offset == b->offset));
+static void require_equal(const gc_entry *a, const gc_entry *b) {
+    require(!b->refusal && strcmp(a->input, b->input) == 0 && strcmp(a->response, b->response) == 0 &&
+            strcmp(a->output, b->output) == 0 && a->gain == b->gain && a->wet == b->wet && a->dry == b->dry &&
+            a->length == b->length && a->random_offset == b->random_offset && a->seed == b->seed &&
+            (a->random_offset || a->offset == b->offset));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -54,13 +54,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t length = 0;
     if (size == 0 || parse(*data & 1 ? "m.jsonl" : "m.csv", data + 1, size - 1, &m))
         return 0;
-    keep_right(&m);
+    remove_refused(&m);
     if (m.entries > 0) {
         FILE *f = open_memstream(&text, &length);
-        need(f && gc_manifest_print(&m, f) && fclose(f) == 0);
-        need(parse("again.csv", text, length, &again) == GPUCONV_OK && again.entries == m.entries);
+        require(f && gc_manifest_print(&m, f) && fclose(f) == 0);
+        require(parse("again.csv", text, length, &again) == GPUCONV_OK && again.entries == m.entries);
         for (int64_t i = 0; i < m.entries; i++)
-            need_equal(&m.entry[i], &again.entry[i]);
+            require_equal(&m.entry[i], &again.entry[i]);
         gc_manifest_free(&again);
         free(text);
     }

@@ -1,5 +1,5 @@
-/* results.jsonl of any bytes, as --resume reads it: lines that are not understood are passed over, and how the bytes
- * are split does not matter. What is written of an outcome with names of these bytes is one line of JSON that reads
+/* Parses results.jsonl of any bytes, as --resume does: lines that are not understood are skipped, and the result does
+ * not depend on the portions. An outcome with names of these bytes is written as one line of JSON, which must parse
  * again as this outcome. */
 #include "gpuconv/batch/history.h"
 #include "gpuconv/batch/results.h"
@@ -13,7 +13,7 @@ enum { ENTRIES = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void need(bool holds) {
+static void require(bool holds) {
     if (!holds)
         abort();
 }
@@ -23,40 +23,41 @@ static gc_entry entry_of(int64_t line, char *input, char *response, char *output
         .line = line, .input = input, .response = response, .output = output, .dry = -HUGE_VAL, .length = -1};
 }
 
-/* A history of these bytes, taken `step` at a time. */
-static gc_history *history_of(const gc_manifest *m, const void *bytes, size_t size, size_t step, int64_t *whole,
+/* Returns the history of these bytes, parsed in portions of `step` bytes. */
+static gc_history *history_of(const gc_manifest *m, const void *bytes, size_t size, size_t step, int64_t *complete,
                               bool *newline) {
     gc_history *h = gc_history_new(m);
-    need(h != NULL);
+    require(h != NULL);
     for (size_t at = 0; at < size; at += step)
-        need(gc_history_take(h, (const char *)bytes + at, step < size - at ? step : size - at));
-    need(gc_history_end(h, whole, newline) && *whole >= 0 && *whole <= (int64_t)size);
+        require(gc_history_parse(h, (const char *)bytes + at, step < size - at ? step : size - at));
+    require(gc_history_end(h, complete, newline) && *complete >= 0 && *complete <= (int64_t)size);
     return h;
 }
 
 static void read_any(const uint8_t *data, size_t size) {
-    char a[] = "a.wav", ir[] = "ir.wav", out[] = "out/a.wav", bad[] = "\xff.wav", c[] = "c.wav", wrong[] = "wrong";
+    char a[] = "a.wav", ir[] = "ir.wav", out[] = "out/a.wav", bad[] = "\xff.wav", c[] = "c.wav", refusal[] = "refused";
     gc_entry entry[ENTRIES] = {entry_of(2, a, ir, out), entry_of(3, bad, bad, bad), entry_of(4, c, ir, c),
                                entry_of(5, a, ir, out)};
-    entry[3].wrong = wrong;
+    entry[3].refusal = refusal;
     const gc_manifest m = {entry, ENTRIES};
-    int64_t whole, whole_again;
+    int64_t complete, complete_again;
     bool newline, newline_again;
-    gc_history *h = history_of(&m, data, size, 7, &whole, &newline);
-    gc_history *again = history_of(&m, data, size, size + 1, &whole_again, &newline_again);
-    need(whole == whole_again && newline == newline_again && (!newline || whole == (int64_t)size));
-    need(whole == 0 || newline || data[whole - 1] == '\n');
+    gc_history *h = history_of(&m, data, size, 7, &complete, &newline);
+    gc_history *again = history_of(&m, data, size, size + 1, &complete_again, &newline_again);
+    require(complete == complete_again && newline == newline_again && (!newline || complete == (int64_t)size));
+    require(complete == 0 || newline || data[complete - 1] == '\n');
     for (int i = 0; i < ENTRIES; i++) {
-        const gc_past *p = gc_history_of(h, i), *q = gc_history_of(again, i);
-        need(p->known == q->known && p->done == q->done && p->in_place == q->in_place && p->set == q->set);
-        need(!p->done || p->known);
+        const gc_past_line *p = gc_history_last_line(h, i), *q = gc_history_last_line(again, i);
+        require(p->known == q->known && p->done == q->done && p->in_place == q->in_place &&
+                p->same_settings == q->same_settings);
+        require(!p->done || p->known);
     }
-    need(!gc_history_of(h, 3)->known);
+    require(!gc_history_last_line(h, 3)->known);
     gc_history_free(h);
     gc_history_free(again);
 }
 
-/* The next number of the input. */
+/* Takes the next number from the input. */
 static int64_t number(const uint8_t **data, size_t *size) {
     uint64_t n = 0;
     size_t take = *size < sizeof n ? *size : sizeof n;
@@ -66,11 +67,11 @@ static int64_t number(const uint8_t **data, size_t *size) {
     return (int64_t)(n >> 1);
 }
 
-/* The next text of the input, up to a NUL. */
+/* Takes the next text from the input, up to a NUL. */
 static char *text(const uint8_t **data, size_t *size) {
     size_t n = strnlen((const char *)*data, *size);
     char *made = malloc(n + 2);
-    need(made != NULL);
+    require(made != NULL);
     memcpy(made, *data, n);
     made[n] = '\0';
     if (n == 0)
@@ -105,24 +106,25 @@ static void write_and_read(const uint8_t *data, size_t size) {
     memcpy(output + strlen(output), end, sizeof end);
     gc_entry e = entry_of(2, input, response, output);
     const gc_manifest m = {&e, 1};
-    int64_t whole;
+    int64_t complete;
     bool newline;
     char *line = gc_result_line(&e, &o);
-    need(line && strchr(line, '\n') == line + strlen(line) - 1);
-    gc_history *h = history_of(&m, line, strlen(line), 1000, &whole, &newline);
-    const gc_past *p = gc_history_of(h, 0);
-    need(p->known && p->done == !o.replacing && p->in_place == o.in_place && p->set && p->version);
-    need(p->input_named && p->response_named && p->clipped == o.clipped && whole == (int64_t)strlen(line) && !newline);
-    need(gc_state_same(&p->input, &o.input) && gc_state_same(&p->response, &o.response));
-    need(o.in_place ? gc_state_same(&p->output, &o.output) && p->output.inode == o.output.inode
-                    : p->output.size == o.output.size);
+    require(line && strchr(line, '\n') == line + strlen(line) - 1);
+    gc_history *h = history_of(&m, line, strlen(line), 1000, &complete, &newline);
+    const gc_past_line *p = gc_history_last_line(h, 0);
+    require(p->known && p->done == !o.replacing && p->in_place == o.in_place && p->same_settings && p->same_version);
+    require(p->same_input_name && p->same_response_name && p->clipped == o.clipped &&
+            complete == (int64_t)strlen(line) && !newline);
+    require(gc_state_same(&p->input, &o.input) && gc_state_same(&p->response, &o.response));
+    require(o.in_place ? gc_state_same(&p->output, &o.output) && p->output.inode == o.output.inode
+                       : p->output.size == o.output.size);
     gc_history_free(h);
     free(line);
     o.status = GPUCONV_ERROR_FILE;
     (void)snprintf(o.reason, sizeof o.reason, "%s", input);
     line = gc_result_line(&e, &o);
     json_t *object = line ? json_loads(line, 0, NULL) : NULL;
-    need(json_string_length(json_object_get(object, "reason")) > 0);
+    require(json_string_length(json_object_get(object, "reason")) > 0);
     json_decref(object);
     free(line);
     free(input);

@@ -1,23 +1,23 @@
 #!/bin/sh
-# A batch gives, for every entry, the bytes that a command for that entry alone gives, whatever the number of workers; names
-# every bad entry with its reason and does all others; goes on where it was killed; and takes no more memory or descriptors
-# for many files than for few. Its argument: how many tiny files.
+# Tests `gpuconv batch`: every entry gets the same bytes as from a command of its own, with any number of workers; invalid
+# entries are listed with a reason and all other entries are done; --resume continues after a kill; memory and descriptors do
+# not grow with the number of files. Argument: the number of tiny files.
 . "$(dirname "$0")/lib.sh"
 many=${1:-2000}
 
-# says FILE TEXT...: each stands in it
+# says FILE TEXT...: fails unless the file contains each text
 says() {
     file=$1
     shift
     for text in "$@"; do
-        grep -qF -- "$text" "$file" || fail "$file does not say '$text': $(head -c 2000 "$file")"
+        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
     done
 }
-# same FOLDER FOLDER: the same outputs
+# same FOLDER FOLDER: fails unless both have the same outputs
 same() {
     diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
 }
-# batch STATUS ARGUMENT...
+# batch STATUS ARGUMENT...: fails unless the batch exits with the status
 batch() {
     want=$1
     shift
@@ -38,7 +38,7 @@ make_audio noise ir/short.wav wav-float 1 16000 61 0.2
 make_audio noise ir/long.flac flac-24 1 16000 9000 0.05
 make_audio noise ir/other-rate.wav wav-16 1 48000 3000 0.1
 
-# By patterns: the manifest that it keeps makes the same outputs again, with any number of workers, and one by one.
+# Patterns: the manifest that the batch writes reproduces the outputs, with any number of workers and entry by entry.
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out picked
 [ "$(wc -l <picked/results.jsonl)" -eq 40 ] || fail "not 40 results: $(wc -l <picked/results.jsonl)"
 [ -f picked/a/x0.wav ] || fail "outputs do not keep their folders: $(ls picked)"
@@ -49,36 +49,36 @@ for workers in 1 2 5; do
 done
 sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while read -r in ir out; do
     runs -q -b cpu "$in" "$ir" alone.wav
-    cmp -s alone.wav "picked/$out" || fail "$in through $ir: not the bytes that the command alone gives"
+    cmp -s alone.wav "picked/$out" || fail "$in through $ir: other bytes than from a single command"
 done || exit 1
 
-# A file of several chunks, by plain sums: the order of sums must not tell where they were.
+# A file of several chunks, convolved directly: the chunks' boundaries must not change the order of additions.
 make_audio noise chunks.wav wav-float 1 16000 600000 0.2
 make_audio noise few.wav wav-float 1 16000 20 0.2
 printf 'input,response,output\nchunks.wav,few.wav,chunks.wav\n' >chunks.csv
 batch 0 chunks.csv --out chunks
 runs -q -b cpu chunks.wav few.wav alone.wav
-cmp -s alone.wav chunks/chunks.wav || fail "a file of several chunks: not the bytes that the command alone gives"
+cmp -s alone.wav chunks/chunks.wav || fail "a file of several chunks: other bytes than from a single command"
 
-# As many routes as outputs, but two of them into one: the other output is silence, not what was there before.
+# As many routes as outputs, but two routes lead into one output: the other output is silence, not old buffer content.
 make_audio noise two.wav wav-float 2 16000 4000 0.2
 make_audio noise tap.wav wav-float 1 16000 300 0.1
 printf '1 2 tap.wav\n2 2 tap.wav\n' >crossed.txt
 printf 'input,response,output\ntwo.wav,crossed.txt,crossed.wav\n' >crossed.csv
 batch 0 crossed.csv --out crossed
 runs -q -b cpu two.wav crossed.txt alone.wav
-cmp -s alone.wav crossed/crossed.wav || fail "two routes into one output: not the bytes that the command alone gives"
+cmp -s alone.wav crossed/crossed.wav || fail "two routes into one output: other bytes than from a single command"
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out seven
-cmp -s picked/manifest.csv seven/manifest.csv || fail "the same seed picked otherwise"
+cmp -s picked/manifest.csv seven/manifest.csv || fail "the same seed picked other responses"
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 8 --out eight
-cmp -s picked/manifest.csv eight/manifest.csv && fail "another seed picked the same"
+cmp -s picked/manifest.csv eight/manifest.csv && fail "another seed picked the same responses"
 batch 0 --inputs 'in/a/x0.wav' --irs 'ir/*' --pick all --out all
 [ "$(find all -name '*.wav' | wc -l)" -eq 3 ] || fail "--pick all: $(ls all)"
 batch 0 --inputs 'in/a/*.wav' --irs 'ir/*' --pick cycle --out cycle
 sed -n 2,5p cycle/manifest.csv | cut -d, -f2 | tr '\n' ' ' >"$work/log/cycle"
 says "$work/log/cycle" '"ir/long.flac" "ir/other-rate.wav" "ir/short.wav" "ir/long.flac"'
 
-# Levels, parts, JSON Lines. A Dirac makes what was done plain.
+# Levels, parts, JSON Lines, through a unit impulse.
 make_audio taps dirac.wav 1 16000 1
 make_audio taps ramp.wav 1 16000 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8
 cat >parts.jsonl <<'END'
@@ -103,7 +103,7 @@ about parts/there.wav "2 1 16000 wav float"
 batch 0 parts.jsonl --out parts2 -w 1
 same parts parts2
 
-# Ten kinds of bad among ninety good.
+# Ten kinds of invalid entries among ninety valid ones.
 echo "this is no audio" >junk.wav
 : >empty.wav
 make_audio broken zero-frames nothing.wav
@@ -133,19 +133,19 @@ make_audio noise two.wav wav-16 2 16000 100 0.1
     echo "in/a/x0.wav,ir/short.wav,late.wav,,1000"
 } >mixed.csv
 batch 1 mixed.csv --out mixed
-[ "$(find mixed -name 'good*.wav' | wc -l)" -eq 90 ] || fail "not every good one was done"
-[ "$(find mixed -name 'bad*' | wc -l)" -eq 0 ] || fail "a bad one left something: $(find mixed -name 'bad*')"
-[ -e bad7.wav ] && fail "written outside the folder"
+[ "$(find mixed -name 'good*.wav' | wc -l)" -eq 90 ] || fail "not every valid entry was done"
+[ "$(find mixed -name 'bad*' | wc -l)" -eq 0 ] || fail "an invalid entry left a file: $(find mixed -name 'bad*')"
+[ -e bad7.wav ] && fail "an output was written outside the folder"
 [ "$(grep -c '"status":"failed"' mixed/results.jsonl)" -eq 12 ] || fail "not 12 failures: $(grep failed mixed/results.jsonl)"
 [ "$(grep -c '"status":"done"' mixed/results.jsonl)" -eq 90 ] || fail "not 90 done"
 says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such file' 'junk.wav' 'empty.wav' \
-    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "no number: 'loud'" \
-    "earlier entry has the output 'good0.wav'" 'nothing of it lies at 1000'
+    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "not a number: 'loud'" \
+    "earlier entry has the output 'good0.wav'" 'no samples from 1000 s'
 says "$work/log/err" '12 failed'
 batch 1 mixed.csv --out fast --fail-fast -w 1
-[ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast went on: $(wc -l <fast/results.jsonl) results"
+[ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast did not stop: $(wc -l <fast/results.jsonl) results"
 
-# Killed in the middle: what is there is whole, --resume does the rest, and nothing twice.
+# Killed while running: existing outputs are complete, --resume does the remaining entries, and no entry twice.
 {
     echo "input,response,output"
     n=0
@@ -164,18 +164,18 @@ kill -9 $pid 2>"$work/log/kill"
 wait $pid 2>"$work/log/wait"
 told_done cut >"$work/log/before"
 done=$(wc -l <"$work/log/before")
-[ "$done" -gt 0 ] || fail "killed too early"
-[ "$done" -lt "$many" ] || echo "the batch was through before it was killed: resuming has nothing to do"
+[ "$done" -gt 0 ] || fail "killed before an entry was done"
+[ "$done" -lt "$many" ] || echo "the batch ended before it was killed: --resume has nothing to do"
 batch 0 tiny.csv --out cut --resume
 same whole cut
 told_done cut >"$work/log/after"
-[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
+[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "an entry was done twice"
 [ "$(grep '"status":"done"' cut/results.jsonl | sed 's/.*"output":"//; s/".*//' | sort | uniq -d | wc -l)" -eq 0 ] ||
-    fail "results told twice"
+    fail "an entry has two results"
 batch 0 tiny.csv --out cut --resume
 says "$work/log/err" "$many done before"
 
-# Few files or many: the same memory, and no descriptor stays open.
+# Memory does not depend on the number of files, and no descriptor stays open.
 case $SANITIZE in
 *address* | *thread*) echo "memory: not measured under a sanitizer" ;;
 *)
@@ -184,21 +184,21 @@ case $SANITIZE in
     # shellcheck disable=SC3045 # every shell that this runs in has it
     (ulimit -n 32 && "$TOOLS/measure" "$work/log/many" "$GPUCONV" batch -b cpu -q -w 2 tiny.csv --out many) || fail "many"
     echo "memory: $(cat "$work/log/few") KiB for 200 files, $(cat "$work/log/many") KiB for $many"
-    # The manifest itself is kept: up to 300 bytes an entry.
+    # The manifest stays in memory: up to 300 bytes per entry.
     [ $(($(cat "$work/log/many") - $(cat "$work/log/few"))) -lt $((6144 + many * 300 / 1024)) ] ||
         fail "memory grows with the number of files"
     ;;
 esac
 
-rm -rf whole cut few many # what follows looks at every file that is there
+rm -rf whole cut few many # the following checks list all files
 refuses 2 "--out" batch tiny.csv
 refuses 2 "a manifest, or" batch --out o
 refuses 2 "a manifest, or" batch tiny.csv --inputs 'in/*' --irs 'ir/*' --out o
 refuses 2 "--pick" batch --inputs 'in/*' --irs 'ir/*' --pick best --out o
 refuses 2 "--devices" batch tiny.csv --out o --devices one
 refuses 1 "nowhere.csv" batch nowhere.csv --out o
-refuses 1 "no file of that name" batch --inputs 'none/*' --irs 'ir/*' --out o
+refuses 1 "no file matches" batch --inputs 'none/*' --irs 'ir/*' --out o
 echo "name,thing" >columns.csv
-refuses 1 "is no column" batch columns.csv --out o
+refuses 1 "is not a column" batch columns.csv --out o
 echo "input" >columns.csv
 refuses 1 "must name the columns" batch columns.csv --out o

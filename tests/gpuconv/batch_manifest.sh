@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a batch is told to do: manifests with a NUL are refused, patterns keep folders below the output folder.
+# Tests the inputs of a batch: manifests with a NUL byte are refused; patterns keep their folders below the output folder.
 . "$(dirname "$0")/lib.sh"
 
 batch() {
@@ -15,18 +15,18 @@ make_audio noise b.wav wav-16 1 16000 800 0.1
 make_audio noise ir.wav wav-float 1 16000 61 0.2
 printf 'input,response\na.wav,ir.wav\n' >one.csv
 
-# A NUL in a manifest; an empty folder name.
+# A NUL byte in a manifest; an empty folder name; a folder name that is too long.
 printf 'input,response,output\na.wav,ir.wav,x.wav\nb.wav,ir.wav,\000y.wav\nb.wav,ir.wav,z.wav\n' >nul.csv
-refuses 1 "nul.csv: line 3 holds a NUL" batch nul.csv --out nul
+refuses 1 "nul.csv: line 3 contains a NUL" batch nul.csv --out nul
 printf '{"input":"a.wav","response":"ir.wav"}\n\000\n' >nul.jsonl
-refuses 1 "nul.jsonl: line 2 holds a NUL" batch nul.jsonl --out nul
+refuses 1 "nul.jsonl: line 2 contains a NUL" batch nul.jsonl --out nul
 refuses 2 "--out" batch one.csv --out ""
 refuses 1 "too long" batch --inputs a.wav --irs ir.wav --out "./$(printf '/%.0s' $(seq 4300))o"
 
-# there PATH...: each is a file
+# there PATH...: fails unless each is a file
 there() {
     for path; do
-        [ -f "$path" ] || fail "$path is not there: $(find "${path%%/*}")"
+        [ -f "$path" ] || fail "$path does not exist: $(find "${path%%/*}")"
     done
 }
 
@@ -44,5 +44,5 @@ batch 0 --inputs '{d,e}/*/*.wav' --irs ir.wav --out kept
 there kept/d/x/2.wav kept/e/x/3.wav
 batch 0 --inputs '{../files/d,./e}/*/*.wav' --irs ir.wav --out dots
 there dots/files/d/x/2.wav dots/e/x/3.wav
-timeout 10 "$GPUCONV" batch --help | grep -qxF '[MANIFEST] --out FOLDER [OPTIONS]' && fail "--help has its usage twice"
+timeout 10 "$GPUCONV" batch --help | grep -qxF '[MANIFEST] --out FOLDER [OPTIONS]' && fail "--help prints the usage twice"
 exit 0

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Ranks share a batch: the same bytes as one alone, each entry once; when one is killed, --resume completes.
+# Tests a batch of several ranks: the same bytes as from one process, each entry once; --resume completes a batch of which
+# a rank was killed.
 . "$(dirname "$0")/lib.sh"
 
 command -v mpirun >"$work/log/which" || skip "mpirun is not installed"
 [ -e "$(dirname "$GPUCONV")/gpuconv-mpi.so" ] || skip "this build has no MPI"
 case $SANITIZE in
-?*) skip "a sanitizer's findings in MPI's own libraries say nothing of ours" ;;
+?*) skip "sanitizers report errors in MPI's own libraries" ;;
 esac
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
     OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_hwloc_base_binding_policy=none
@@ -24,16 +25,16 @@ make_audio noise ir.wav wav-float 1 16000 2000 0.1
 } >list.csv
 status=0
 quietly "$GPUCONV" batch -b cpu list.csv --out one || status=$?
-[ "$status" -eq 1 ] || fail "alone: $(cat "$work/log/err")"
+[ "$status" -eq 1 ] || fail "one process: $(cat "$work/log/err")"
 for ranks in 2 4 8; do
-    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks && fail "$ranks ranks: exit 0 in spite of a failure"
-    diff -rq -x results.jsonl one r$ranks || fail "$ranks ranks give other bytes"
+    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks && fail "$ranks ranks: exit 0 although an entry failed"
+    diff -rq -x results.jsonl one r$ranks || fail "$ranks ranks: other bytes than from one process"
     [ "$(wc -l <r$ranks/results.jsonl)" -eq 601 ] || fail "$ranks ranks: $(wc -l <r$ranks/results.jsonl) results: $(cat "$work/log/err")"
-    [ "$(sed 's/.*"output":"//; s/".*//' r$ranks/results.jsonl | sort -u | wc -l)" -eq 601 ] || fail "an entry twice"
+    [ "$(sed 's/.*"output":"//; s/".*//' r$ranks/results.jsonl | sort -u | wc -l)" -eq 601 ] || fail "$ranks ranks: an entry has two results"
     grep -q '1 failed' "$work/log/err" || fail "$ranks ranks: $(cat "$work/log/err")"
 done
 
-# One of three is killed.
+# One of three ranks is killed.
 sed -i '$d' list.csv
 quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 list.csv --out killed &
 pid=$!
@@ -45,14 +46,14 @@ kill -9 "$victim" 2>"$work/log/kill"
 wait $pid
 told_done killed >"$work/log/before"
 echo "$(wc -l <"$work/log/before") of 600 done when a rank was killed"
-quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "resuming: $(cat "$work/log/err")"
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "--resume: $(cat "$work/log/err")"
 rm -f one/results.jsonl
-diff -rq -x results.jsonl one killed || fail "resumed: other bytes"
+diff -rq -x results.jsonl one killed || fail "--resume: other bytes"
 told_done killed >"$work/log/after"
-[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
+[ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "an entry was done twice"
 
-# In place, a rank killed again and again: nothing stays dry, nothing is convolved twice, and an entry that shares its output
-# is refused by the first rank.
+# In place, with a rank killed several times: every file is convolved exactly once, and rank 0 refuses an entry with the output
+# of another.
 rm -rf killed one r2 r4 r8
 mkdir dry
 n=0
@@ -60,7 +61,7 @@ while [ $n -lt 60 ]; do
     make_audio noise dry/x$n.wav wav-16 1 16000 $((400 + 137 * n)) 0.1
     n=$((n + 1))
 done
-quietly "$GPUCONV" batch -b cpu --inputs 'dry/*.wav' --irs ir.wav --out want || fail "alone: $(cat "$work/log/err")"
+quietly "$GPUCONV" batch -b cpu --inputs 'dry/*.wav' --irs ir.wav --out want || fail "one process: $(cat "$work/log/err")"
 cp -r dry c
 {
     echo "input,response,output"

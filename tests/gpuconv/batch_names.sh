@@ -1,6 +1,6 @@
 #!/bin/sh
-# Entries of a batch whose bytes would depend on the order of work are refused, by the files that their names lead to;
-# names of any bytes and any length come out right in the results.
+# Tests conflicts between entries of a batch: an entry whose bytes would depend on the order of processing is refused, whatever
+# path leads to the file. Tests names of any bytes and any length in results.jsonl.
 . "$(dirname "$0")/lib.sh"
 
 batch() {
@@ -10,7 +10,7 @@ batch() {
     status=$?
     [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
 }
-# refused FOLDER LINE TEXT: the reason of this line of the manifest holds the text
+# refused FOLDER LINE TEXT: fails unless this line of the manifest is refused with a reason that contains the text
 refused() {
     grep "^{\"line\":$2,.*\"status\":\"failed\"" "$1/results.jsonl" | grep -qF -- "$3" ||
         fail "line $2 is not refused with '$3': $(cat "$1/results.jsonl")"
@@ -20,7 +20,7 @@ make_audio noise a.wav wav-16 1 16000 900 0.1
 make_audio noise b.wav wav-16 1 16000 800 0.1
 make_audio noise ir.wav wav-float 1 16000 61 0.2
 
-# One output under several names: as text, through links to folders and files, as two names of one file.
+# One output under several names: other spellings, symbolic links to folders and files, hard links.
 mkdir -p one/real one/other
 ln -s real one/link
 ln -s "$PWD/one/real" one/absolute
@@ -40,7 +40,7 @@ for line in 6 7; do refused one $line "same file as the output of line 5"; done
 refused one 9 "same file as the output of line 8"
 refused one 11 "same file as the output of line 10"
 
-# An output that another entry reads.
+# An output that is the input or response of another entry.
 mkdir two && cp a.wav b.wav ir.wav two && ln -s two three
 printf 'input,response,output\ntwo/a.wav,ir.wav,c.wav\nb.wav,ir.wav,a.wav\nthree/b.wav,ir.wav,b.wav\na.wav,two/ir.wav,d.wav\na.wav,ir.wav,ir.wav\n' >two.csv
 batch 1 two.csv --out two
@@ -48,14 +48,14 @@ refused two 3 "same file as the input of line 2"
 refused two 6 "same file as the response of line 5"
 [ "$(grep -c '"status":"done"' two/results.jsonl)" -eq 3 ] || fail "not three done: $(cat two/results.jsonl)"
 cmp ir.wav two/ir.wav || fail "a response was replaced"
-# Two that exchange their files: neither is done.
+# Two entries that replace each other's input: both are refused.
 mkdir swap && cp a.wav b.wav swap
 printf 'input,response,output\nswap/a.wav,ir.wav,b.wav\nswap/b.wav,ir.wav,a.wav\n' >swap.csv
 batch 1 swap.csv --out swap
 cmp a.wav swap/a.wav || fail "an input was replaced"
 cmp b.wav swap/b.wav || fail "an input was replaced"
 
-# Names that are no UTF-8, with control characters, and long: every line of the results says which file and why.
+# Names that are not UTF-8, have control characters or are long: every line of results.jsonl has the name and the reason.
 bad=$(printf 'x\377\001\n.wav')
 cp a.wav "$bad"
 folder=$(printf 'q%.0s' $(seq 200))
@@ -67,9 +67,9 @@ mkdir -p "$folder/$folder/$folder"
 } >names.csv
 batch 1 names.csv --out names
 [ "$(wc -l <names/results.jsonl)" -eq 3 ] || fail "not three lines: $(cat names/results.jsonl)"
-grep -q '"input_bytes":"78ff010a2e776176"' names/results.jsonl || fail "the exact name is lost: $(cat names/results.jsonl)"
+grep -q '"input_bytes":"78ff010a2e776176"' names/results.jsonl || fail "the exact name is missing: $(cat names/results.jsonl)"
 iconv -f UTF-8 -t UTF-8 names/results.jsonl >"$work/log/valid" || fail "results.jsonl is not UTF-8"
-refused names 5 "an output lies below the batch's folder"
+refused names 5 "an output must be below the batch's folder"
 stat -c '%i' names/n.wav >"$work/log/before"
 batch 1 names.csv --out names --resume
-stat -c '%i' names/n.wav | cmp - "$work/log/before" || fail "a name that is no UTF-8 is not known again"
+stat -c '%i' names/n.wav | cmp - "$work/log/before" || fail "--resume does not recognise a name that is not UTF-8"

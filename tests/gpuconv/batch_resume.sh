@@ -1,11 +1,11 @@
 #!/bin/sh
-# --resume does what is not done and nothing else: done is what results.jsonl says, with the same settings and with files
-# that have not changed. In place - an output that is its own input - nothing stays dry and nothing is convolved twice,
-# at whatever moment the batch was killed. Its argument: how many rounds.
+# Tests --resume: it does the entries that are not done and no others. An entry is done if results.jsonl records it with the
+# same settings and its files have not changed. In place (an output replaces its own input) every file is convolved exactly
+# once, whenever the batch is killed. Argument: the number of rounds.
 . "$(dirname "$0")/lib.sh"
 rounds=${1:-30}
 
-# batch STATUS ARGUMENT...
+# batch STATUS ARGUMENT...: fails unless the batch exits with the status
 batch() {
     want=$1
     shift
@@ -13,7 +13,7 @@ batch() {
     status=$?
     [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
 }
-# before FOLDER; redone FOLDER NAME...: just these outputs were written since
+# before FOLDER, then redone FOLDER NAME...: fails unless exactly these outputs were written in between
 before() {
     find "$1" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
 }
@@ -22,13 +22,13 @@ redone() {
     shift
     find "$folder" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/after"
     comm -13 "$work/log/before" "$work/log/after" | sed "s,^$folder/\([^ ]*\) .*,\1," | tr '\n' ' ' >"$work/log/redone"
-    [ "$(cat "$work/log/redone")" = "$*${*:+ }" ] || fail "written again: '$(cat "$work/log/redone")' and not '$*'"
+    [ "$(cat "$work/log/redone")" = "$*${*:+ }" ] || fail "written again: '$(cat "$work/log/redone")' instead of '$*'"
 }
 same() {
     diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
 }
 
-# What is done again: outputs that are gone or cut, inputs, responses and settings that have changed, what has no line.
+# Entries that are done again: output missing or truncated; input, response or settings changed; no line in results.jsonl.
 for n in 0 1 2 3 4 5 6 7; do
     make_audio noise "x$n.wav" wav-16 1 16000 $((900 + 100 * n)) 0.1
 done
@@ -52,7 +52,7 @@ batch 0 list.csv --out wet
 before wet
 batch 0 list.csv --out wet --resume
 redone wet
-grep -q '8 done before' "$work/log/err" || fail "not said: $(cat "$work/log/err")"
+grep -q '8 done before' "$work/log/err" || fail "not reported: $(cat "$work/log/err")"
 rm wet/0.wav
 truncate -s -2 wet/1.wav
 batch 0 list.csv --out wet --resume
@@ -71,7 +71,7 @@ manifest -3 tap.wav x0.wav >list.csv
 batch 0 list.csv --out wet --resume
 redone wet 5.wav 7.wav
 before wet
-make_audio noise tap.wav wav-float 1 16000 51 0.2 # also a file that a matrix names
+make_audio noise tap.wav wav-float 1 16000 51 0.2 # a matrix file names it
 batch 0 list.csv --out wet --resume
 redone wet 5.wav 6.wav
 before wet
@@ -87,9 +87,9 @@ redone wet 0.wav 1.wav 2.wav 3.wav 4.wav 5.wav 6.wav 7.wav
 
 eight_lines() {
     [ "$(wc -l <wet/results.jsonl)" -eq 8 ] || fail "not eight lines: $(cat wet/results.jsonl)"
-    grep -v '^{.*}$' wet/results.jsonl && fail "a line is not whole"
+    grep -v '^{.*}$' wet/results.jsonl && fail "a line is incomplete"
 }
-# A last line that was cut is removed, one without its end is completed.
+# An incomplete last line is removed; a last line without a newline is completed.
 before wet
 printf '{"line":2,"input":"x0.wav","respo' >>wet/results.jsonl
 batch 0 list.csv --out wet --resume
@@ -100,9 +100,9 @@ eight_lines
 redone wet
 mkdir pipe && mkfifo pipe/results.jsonl
 batch 1 list.csv --out pipe --resume
-grep -q 'no regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
+grep -q 'not a regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
 
-# In place: killed at random moments, again and again, then brought to an end.
+# In place: killed at random times, resumed, and completed.
 mkdir dry
 n=0
 while [ $n -lt 120 ]; do
@@ -129,29 +129,30 @@ before c
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
 
-# Between the line that announces a replacement and the one that says it is done: by results.jsonl, and by the files.
+# Killed between the "replacing" line and the "done" line: after the output got its name, and before.
 grep -v '"output":"x5.wav","status":"done"' c/results.jsonl >some && cp some c/results.jsonl
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
-grep -q '"output":"x5.wav","status":"done"' c/results.jsonl || fail "what was finished is not told"
+grep -q '"output":"x5.wav","status":"done"' c/results.jsonl || fail "a finished entry is not recorded"
 cp some c/results.jsonl && cp dry/x5.wav c/x5.wav
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c x5.wav
 same want c
-# A copy of the folder, with other inodes and times, is known by its content; what a user brings back is an input.
+# In a copy of the folder, with other inodes and times, outputs are recognised by their content; a file that the user
+# restores is an input.
 cp -r c moved && cp dry/x7.wav moved/x7.wav
 before moved
 batch 0 --inputs 'moved/*.wav' --irs ir.wav --out moved --resume
 redone moved x7.wav
 same want moved
-# Other settings cannot be applied to what is gone.
+# Other settings cannot be applied to an input that was replaced.
 before c
 batch 1 --inputs 'c/*.wav' --irs other.wav --out c --resume
 redone c
-grep -q 'replaced its input' c/results.jsonl || fail "not said: $(tail -n 1 c/results.jsonl)"
+grep -q 'replaced its input' c/results.jsonl || fail "not reported: $(tail -n 1 c/results.jsonl)"
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
-# The response in place.
+# An output that replaces its response.
 cp ir.wav mine.wav
 printf 'input,response,output\nx0.wav,mine.wav,mine.wav\n' >mine.csv
 batch 0 mine.csv --out .

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A batch entry may have as many channels as a file can, also where a matrix takes only a few of them.
+# Tests batch entries with 1024 channels, also with a matrix that uses two of them.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise wide.wav wav-16 1024 8000 60 0.1
@@ -14,6 +14,6 @@ printf 'input,response,output\nwide.wav,ends.txt,ends.wav\nwide.wav,all.txt,all.
 timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet -w 1 2>"$work/log/err" || fail "exit $?: $(cat "$work/log/err")"
 for name in ends all; do
     runs -q -b cpu wide.wav $name.txt alone.wav
-    cmp alone.wav wet/$name.wav || fail "$name: not the bytes that the command alone gives"
+    cmp alone.wav wet/$name.wav || fail "$name: other bytes than from a single command"
 done
 timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet -w 1 --resume 2>"$work/log/err" || fail "--resume: exit $?"

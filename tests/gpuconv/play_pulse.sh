@@ -1,6 +1,6 @@
 #!/bin/sh
-# Against a real sound server: what PulseAudio's null sink was given, recorded from its monitor, is what the same file gives
-# offline, without a gap; the command's own recording too; and a server that goes away ends the command.
+# Tests `gpuconv play` and `gpuconv live` with PulseAudio: the monitor of a null sink and the command's own recording equal
+# the offline convolution without a gap; the command ends with a message if the server is killed.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound pulseaudio pactl parecord
@@ -14,17 +14,17 @@ sinks() {
 }
 until_there PulseAudio sinks
 runs play --list-devices
-grep -q pulse "$work/log/out" || skip "ALSA has no way to PulseAudio here (Debian: libasound2-plugins): $(cat "$work/log/out")"
+grep -q pulse "$work/log/out" || skip "ALSA has no PulseAudio plug-in here (Debian: libasound2-plugins): $(cat "$work/log/out")"
 
 make_audio noise in.wav wav-float 2 48000 100000 0.2
 make_audio noise near.wav wav-float 1 48000 60000 0.004
-# The server's monitor misses the first moments of a stream: they are silent.
-# shellcheck disable=SC2046 # the zeros are meant to part
+# The server's monitor misses the beginning of a stream, so the response delays it by 9600 frames of silence.
+# shellcheck disable=SC2046 # word splitting is intended
 make_audio taps late.wav 1 48000 $(yes 0 | head -n 9600) 1
 runs -q -b cpu near.wav late.wav ir.wav
 make_audio noise other.wav wav-float 1 48000 3000 0.02
 runs -q -b cpu in.wav ir.wav offline.wav
-# A machine that is busy with something else may drop a block: three attempts.
+# A busy machine may drop a block: three attempts.
 attempt() { # attempt BLOCK
     parecord -d null.monitor --format=float32le --rate=48000 --channels=2 --file-format=wav server.wav &
     recorder=$!
@@ -37,37 +37,37 @@ attempt() { # attempt BLOCK
         "$TOOLS/look_audio" null heard.wav offline.wav -110 169000 && grep -q ' 0 parts of the tail missed' "$work/log/err"
 }
 for block in 64 480; do
-    attempt $block || attempt $block || attempt $block || fail "blocks of $block: something else is heard: $(cat "$work/log/err")"
+    attempt $block || attempt $block || attempt $block || fail "blocks of $block: the output differs from the offline convolution: $(cat "$work/log/err")"
 done
 
-# Latency that is granted: as much later, and said.
+# --latency: the samples do not change, and the added latency is printed.
 granted() {
     runs play in.wav ir.wav --latency 2048 --record heard.wav
     "$TOOLS/look_audio" null heard.wav offline.wav -110 160000
 }
-granted || granted || granted || fail "--latency changes more than the time"
-grep -q '2048 frames of latency added' "$work/log/err" || fail "does not say the latency: $(cat "$work/log/err")"
-# A device of another rate than the file: the file is resampled, with as much of it heard.
+granted || granted || granted || fail "--latency changes the samples"
+grep -q '2048 frames of latency added' "$work/log/err" || fail "the latency is not printed: $(cat "$work/log/err")"
+# A device with another rate than the file: the file is resampled and has the same duration.
 make_audio taps dirac.wav 1 48000 1
-for rate in 44100 48000; do # one sound at two rates
+for rate in 44100 48000; do # the same sweep at two rates
     runs ir measure sweep$rate.wav --rate $rate --seconds 2 --silence 0.5 --from 100 --to 8000
 done
 resampled() {
     runs play sweep44100.wav dirac.wav --rate 48000 --record heard.wav
     "$TOOLS/look_audio" null heard.wav sweep48000.wav -50 90000
 }
-resampled || resampled || resampled || fail "a file of another rate sounds otherwise"
+resampled || resampled || resampled || fail "a file of another rate is resampled wrongly"
 runs play in.wav ir.wav --backend cpu --seconds 0.2
 refuses 2 "cpu or cuda" play in.wav ir.wav --backend gpu
 refuses 2 "--latency" play in.wav ir.wav --latency -1
 
-# Live: what plays into one sink comes out of another, through the response. Both keep their own time, so that of several
-# attempts one is to be without a gap.
+# Live: the signal played into one sink is convolved and played into another. The sinks have separate clocks, so a gap may
+# occur: one of several attempts must have none.
 quietly pactl load-module module-null-sink sink_name=second rate=48000 channels=2 format=float32le || fail "no second sink"
 quietly pactl set-default-source null.monitor
 quietly pactl set-default-sink second
 make_audio noise sound.wav wav-float 2 48000 40000 0.2
-# A sink that nothing plays into stands still, and what listens to it with it: the first moments are for both to wake up.
+# An idle sink and its monitor are suspended, so the song begins with silence, during which both resume.
 runs -q -b cpu sound.wav late.wav song.wav --then late.wav
 runs -q -b cpu song.wav ir.wav offline-live.wav
 live() {
@@ -79,7 +79,7 @@ live() {
     wait $job || fail "live: exit $?: $(cat "$work/log/err")"
     "$TOOLS/look_audio" null take.wav offline-live.wav -85 80000
 }
-live || live || live || live || live || fail "live is something else: $(cat "$work/log/err")"
+live || live || live || live || live || fail "the live output differs from the offline convolution: $(cat "$work/log/err")"
 quietly pactl set-default-sink null
 
 runs play in.wav ir.wav --seek 1 --record heard.wav --seconds 0.5 -q
@@ -90,17 +90,17 @@ refuses 1 "missing.wav" play in.wav missing.wav
 refuses 2 "IN IR" play in.wav
 refuses 2 "--block" play in.wav ir.wav --block -1
 
-# The server goes away under way: an end with a line, and what was recorded is kept.
+# The server is killed during playback: the command ends with a message and keeps the recording.
 "$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!
 sleep 1
 kill -9 $server
-turns=0
+tries=0
 while kill -0 $job 2>"$work/log/kill"; do
-    turns=$((turns + 1))
-    [ $turns -lt 100 ] || fail "still there ten seconds after its server went"
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || fail "still running ten seconds after the server was killed"
     sleep 0.1
 done
-wait $job && fail "exit 0 although the device went away"
-grep -q 'gone' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
+wait $job && fail "exit 0 although the device disappeared"
+grep -q 'gone' "$work/log/err" || fail "no message: $(cat "$work/log/err")"
 [ -s kept.wav ] || fail "the recording was lost"

@@ -1,46 +1,47 @@
 # shellcheck shell=sh
-# Sourced after lib.sh by the scripts that play: a world of its own for a sound server, which is `$server` once it runs,
-# and leaves with the script.
-# shellcheck disable=SC2154 # work, server and job are the script's
+# Sourced after lib.sh by the scripts that play: starts a private sound server, `$server`, which ends with the script.
+# shellcheck disable=SC2154 # the script sets work, server and job
 needs_sound() { # needs_sound PROGRAM...
     for program; do
         command -v "$program" >"$work/log/which" || skip "$program is not installed"
     done
     [ -e "$(dirname "$GPUCONV")/gpuconv-sound.so" ] || skip "this build has no sound devices"
     case $SANITIZE in
-    ?*) skip "a sanitizer's findings in the sound system's libraries say nothing of ours, and it is too slow to play" ;;
+    ?*) skip "sanitizers report errors in the sound system's libraries and are too slow for playing" ;;
     esac
     export HOME="$work/home" XDG_RUNTIME_DIR="$work/run"
     unset DISPLAY DBUS_SESSION_BUS_ADDRESS
     mkdir -p "$HOME" "$XDG_RUNTIME_DIR"
     chmod 700 "$XDG_RUNTIME_DIR"
-    trap 'kill $server 2>/dev/null; wait $server; rm -rf "$work"' EXIT # it clears away what it shares
+    trap 'kill $server 2>/dev/null; wait $server; rm -rf "$work"' EXIT # ends before its files are removed
 }
 
-# until_there NAME COMMAND...: waits for the server, whose words are in log/server
+# until_there NAME COMMAND...: waits until the command succeeds, at most five seconds; skips the test if the server, which logs
+# to log/server, does not start
 until_there() {
-    name=$1 turns=0
+    name=$1 tries=0
     shift
     until "$@" >"$work/log/there" 2>&1; do
-        turns=$((turns + 1))
-        [ $turns -lt 50 ] || skip "$name does not start here: $(tail -n 2 "$work/log/server")"
+        tries=$((tries + 1))
+        [ $tries -lt 50 ] || skip "$name does not start here: $(tail -n 2 "$work/log/server")"
         sleep 0.1
     done
 }
 
-# until_job_has WHAT COMMAND...: waits for what `$job`, whose words are in log/err, is to bring about
+# until_job_has WHAT COMMAND...: waits until the command succeeds, at most ten seconds; fails if `$job`, which logs to log/err,
+# ends before
 until_job_has() {
-    what=$1 turns=0
+    what=$1 tries=0
     shift
     until "$@" >"$work/log/there" 2>&1; do
         kill -0 "$job" 2>"$work/log/kill" || fail "ended by itself: $(cat "$work/log/err")"
-        turns=$((turns + 1))
-        [ $turns -lt 100 ] || fail "still without $what: $(cat "$work/log/err" "$work/log/there")"
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || fail "still without $what: $(cat "$work/log/err" "$work/log/there")"
         sleep 0.1
     done
 }
 
-# A JACK of the script's own, without a device, as $server.
+# Starts a private JACK server without a device, as $server.
 start_jack() {
     export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
     jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &

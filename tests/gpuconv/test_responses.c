@@ -1,5 +1,5 @@
-/* Responses of a batch: what entries share is prepared once, what one has for itself is not kept, and two entries never
- * write one file. */
+/* Tests the cache of responses: a shared response is prepared once, an unshared response is not kept; and duplicate
+ * outputs and shared responses are found in a manifest. */
 #include "files.h"
 
 #include "gpuconv/batch/manifest.h"
@@ -21,36 +21,36 @@ static const char *make_response(void) {
     return path;
 }
 
-static gc_response *take(gc_responses *all, gc_response_wish wish, bool expected_fresh) {
+static gc_response *acquire(gc_responses *all, gc_response_request request, bool expected_new) {
     gpuconv_error error = {0};
-    gc_response *one;
-    bool fresh;
-    gpuconv_status status = gc_responses_take(all, &wish, &one, &fresh, &error);
+    gc_response *response;
+    bool is_new;
+    gpuconv_status status = gc_responses_acquire(all, &request, &response, &is_new, &error);
     CHECK(status == GPUCONV_OK, "%s", error.message);
-    CHECK(fresh == expected_fresh, "fresh: %d", fresh);
-    assert_int_equal(gpuconv_ir_frames(one->ir), TAPS);
-    return one;
+    CHECK(is_new == expected_new, "is_new: %d", is_new);
+    assert_int_equal(gpuconv_ir_frames(response->ir), TAPS);
+    return response;
 }
 
-static void a_shared_response_is_prepared_once_and_a_lone_one_is_not_kept(void **state) {
+static void a_shared_response_is_prepared_once_and_an_unshared_one_is_not_kept(void **state) {
     (void)state;
     gc_responses *all = gc_responses_new(1 << 20, gc_batch_cpu.forget);
     assert_non_null(all);
-    gc_response_wish wish = {make_response(), 0, 0, -HUGE_VAL, RATE, 1, true, NULL};
-    gc_response *first = take(all, wish, true), *second = take(all, wish, false);
+    gc_response_request request = {make_response(), 0, 0, -HUGE_VAL, RATE, 1, true, NULL};
+    gc_response *first = acquire(all, request, true), *second = acquire(all, request, false);
     assert_ptr_equal(first, second);
-    gc_responses_give_back(all, first);
-    gc_responses_give_back(all, second);
-    gc_responses_give_back(all, take(all, wish, false));
-    wish.shared = false;
-    gc_response *one = take(all, wish, true), *other = take(all, wish, true);
-    assert_ptr_not_equal(one, other);
-    gc_responses_give_back(all, one);
-    gc_responses_give_back(all, other);
+    gc_responses_release(all, first);
+    gc_responses_release(all, second);
+    gc_responses_release(all, acquire(all, request, false));
+    request.shared = false;
+    gc_response *response = acquire(all, request, true), *other = acquire(all, request, true);
+    assert_ptr_not_equal(response, other);
+    gc_responses_release(all, response);
+    gc_responses_release(all, other);
     gc_responses_free(all);
 }
 
-/* Every third entry has a response for itself, every seventh but the first the output of the first. */
+/* Every third entry has a response of its own; every seventh entry, except the first, has the output of the first. */
 static void entries_that_share_a_response_or_an_output_are_found_among_many(void **state) {
     (void)state;
     const char *path = files_path("list.csv");
@@ -66,15 +66,16 @@ static void entries_that_share_a_response_or_an_output_are_found_among_many(void
     assert_int_equal(m.entries, MANY);
     for (int i = 0; i < MANY; i++) {
         const gc_entry *e = &m.entry[i];
-        CHECK((e->wrong != NULL) == (i > 0 && i % 7 == 0), "entry %d: %s", i, e->wrong ? e->wrong : "not wrong");
-        CHECK(e->wrong || e->shared == (i % 3 != 0), "entry %d: shared %d", i, e->shared);
+        CHECK((e->refusal != NULL) == (i > 0 && i % 7 == 0), "entry %d: %s", i,
+              e->refusal ? e->refusal : "not refused");
+        CHECK(e->refusal || e->shared == (i % 3 != 0), "entry %d: shared %d", i, e->shared);
     }
     gc_manifest_free(&m);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_shared_response_is_prepared_once_and_a_lone_one_is_not_kept),
+        cmocka_unit_test(a_shared_response_is_prepared_once_and_an_unshared_one_is_not_kept),
         cmocka_unit_test(entries_that_share_a_response_or_an_output_are_found_among_many),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

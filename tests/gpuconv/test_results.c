@@ -1,5 +1,5 @@
-/* What a batch writes about its entries: texts that stay valid UTF-8, paths in one form, and a list of results that
- * ends with a whole line when the disk is full. */
+/* Tests results.jsonl and its helpers: conversion to valid UTF-8, normalised paths, states of files, and a file that
+ * ends with a complete line although the disk is full. */
 #include "files.h"
 
 #include "gpuconv/batch/results.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static void bytes_that_are_no_text_are_replaced(void **state) {
+static void invalid_utf8_is_replaced(void **state) {
     static const struct {
         const char *text, *valid;
     } cases[] = {{"a\xffz", "a\xef\xbf\xbdz"},
@@ -31,7 +31,7 @@ static void bytes_that_are_no_text_are_replaced(void **state) {
     }
 }
 
-static void paths_have_one_form(void **state) {
+static void paths_are_normalised(void **state) {
     static const char *const cases[][2] = {
         {"a.wav", "a.wav"}, {"./a.wav", "a.wav"},       {".//./a//b.wav", "a/b.wav"}, {"/a/./b", "/a/b"},
         {"//a", "/a"},      {".a/..b/c.", ".a/..b/c."}, {"a/../b", "a/../b"},         {".", ""},
@@ -45,7 +45,7 @@ static void paths_have_one_form(void **state) {
     }
 }
 
-static void a_list_that_cannot_grow_ends_with_a_whole_line(void **state) {
+static void a_file_that_cannot_grow_ends_with_a_complete_line(void **state) {
     static const char lines[] = "{\"line\":1}\n{\"line\":2}\n{\"line\":3}\n";
     const struct rlimit small = {29, RLIM_INFINITY};
     struct rlimit before;
@@ -70,7 +70,7 @@ static void a_list_that_cannot_grow_ends_with_a_whole_line(void **state) {
     assert_memory_equal(text, lines, 22);
 }
 
-static void a_file_is_known_by_place_and_time_or_by_content(void **state) {
+static void a_file_is_identified_by_inode_and_time_or_by_content(void **state) {
     const char *path = files_path("known"), *copy = files_path("copy");
     const char *const texts[] = {"123456789", "123456780"};
     (void)state;
@@ -97,10 +97,10 @@ static void a_file_is_known_by_place_and_time_or_by_content(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_that_are_no_text_are_replaced),
-        cmocka_unit_test(paths_have_one_form),
-        cmocka_unit_test(a_list_that_cannot_grow_ends_with_a_whole_line),
-        cmocka_unit_test(a_file_is_known_by_place_and_time_or_by_content),
+        cmocka_unit_test(invalid_utf8_is_replaced),
+        cmocka_unit_test(paths_are_normalised),
+        cmocka_unit_test(a_file_that_cannot_grow_ends_with_a_complete_line),
+        cmocka_unit_test(a_file_is_identified_by_inode_and_time_or_by_content),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

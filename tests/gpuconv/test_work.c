@@ -1,5 +1,5 @@
-/* A worker of a batch and its lanes, on a device that convolves only when somebody waits for it: what a lane was given
- * must stay as it is until then, every file is told of once, and a lane less is no failure. */
+/* Tests the worker of a batch and its slots with a fake device that convolves only in `finish`: the buffers of a slot
+ * in flight must not change before, every file is reported once, and a worker with one slot does all files. */
 #include "files.h"
 
 #include "gpuconv/batch/work.h"
@@ -14,55 +14,55 @@ enum { FILES = 48, FRAMES = 60000, TAPS = 3, RATE = 8000 };
 struct gc_batch_slot {
     float *in, *out;
     int64_t bytes;
-    bool begun;
+    bool in_flight;
 };
 
 static struct {
-    int lanes_left, lanes_made, finishes_left; /* until one fails */
-    int told[FILES], failed[FILES];
+    int slots_left, slots_made, finishes_left; /* slots_left, finishes_left: calls until one fails */
+    int reported[FILES], failed[FILES];
     int64_t taken;
 } seen;
 
-static gpuconv_status lane(int device, int64_t bytes, int items, gc_batch_slot **made, gpuconv_error *error) {
+static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_slot **made, gpuconv_error *error) {
     (void)device;
     (void)items;
     *made = NULL;
-    if (seen.lanes_left-- <= 0)
+    if (seen.slots_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "no memory on the device");
-    gc_batch_slot *l = calloc(1, sizeof *l);
-    assert_non_null(l);
-    *l = (gc_batch_slot){.in = malloc((size_t)bytes), .out = malloc((size_t)bytes), .bytes = bytes};
-    seen.lanes_made++;
-    *made = l;
+    gc_batch_slot *slot = calloc(1, sizeof *slot);
+    assert_non_null(slot);
+    *slot = (gc_batch_slot){.in = malloc((size_t)bytes), .out = malloc((size_t)bytes), .bytes = bytes};
+    seen.slots_made++;
+    *made = slot;
     return GPUCONV_OK;
 }
 
-static void *in(gc_batch_slot *l) {
-    return l->in;
+static void *in(gc_batch_slot *slot) {
+    return slot->in;
 }
 
-static const void *out(gc_batch_slot *l) {
-    return l->out;
+static const void *out(gc_batch_slot *slot) {
+    return slot->out;
 }
 
-static gpuconv_status begin(gc_batch_slot *l, const gc_batch_item *items, int count, int64_t in_bytes,
+static gpuconv_status begin(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
                             int64_t out_bytes, gpuconv_error *error) {
     (void)items;
     (void)error;
-    assert_true(count > 0 && in_bytes <= l->bytes && out_bytes <= l->bytes);
-    assert_false(l->begun);
-    l->begun = true;
+    assert_true(count > 0 && in_bytes <= slot->bytes && out_bytes <= slot->bytes);
+    assert_false(slot->in_flight);
+    slot->in_flight = true;
     return GPUCONV_OK;
 }
 
-static gpuconv_status finish(gc_batch_slot *l, gc_batch_item *items, int count, gpuconv_error *error) {
-    assert_true(l->begun);
-    l->begun = false;
+static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error) {
+    assert_true(slot->in_flight);
+    slot->in_flight = false;
     if (seen.finishes_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "the device is gone");
     for (int i = 0; i < count; i++) {
-        const float *x = l->in + items[i].in.at / 4, *h = items[i].taps;
-        float *y = l->out + items[i].out.at / 4;
+        const float *x = slot->in + items[i].in.at / 4, *h = items[i].taps;
+        float *y = slot->out + items[i].out.at / 4;
         for (int64_t n = 0; n < items[i].frames + items[i].taps_count - 1; n++) {
             y[n] = 0;
             for (int64_t k = 0; k < items[i].taps_count; k++)
@@ -73,11 +73,11 @@ static gpuconv_status finish(gc_batch_slot *l, gc_batch_item *items, int count, 
     return GPUCONV_OK;
 }
 
-static void free_lane(gc_batch_slot *l) {
-    assert_false(l->begun);
-    free(l->in);
-    free(l->out);
-    free(l);
+static void free_slot(gc_batch_slot *slot) {
+    assert_false(slot->in_flight);
+    free(slot->in);
+    free(slot->out);
+    free(slot);
 }
 
 static bool next(void *context, int64_t *entry) {
@@ -86,9 +86,9 @@ static bool next(void *context, int64_t *entry) {
     return seen.taken < FILES && ++seen.taken > 0;
 }
 
-static void tell(void *context, int64_t entry, const gc_outcome *o) {
+static void report(void *context, int64_t entry, const gc_outcome *o) {
     (void)context;
-    seen.told[entry]++;
+    seen.reported[entry]++;
     seen.failed[entry] += o->status != GPUCONV_OK;
 }
 
@@ -104,7 +104,7 @@ static int64_t frames_of(int file) {
     return FRAMES - 1000 * (file % 9);
 }
 
-static gpuconv_status work(bool *began, gpuconv_error *error) {
+static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
     gc_manifest m = {calloc(FILES, sizeof *m.entry), FILES};
     assert_non_null(m.entry);
     for (int i = 0; i < FILES; i++) {
@@ -116,28 +116,28 @@ static gpuconv_status work(bool *began, gpuconv_error *error) {
         assert_non_null(m.entry[i].output);
         snprintf(m.entry[i].output, 32, "out%d.wav", i);
     }
-    gc_batch_backend late = gc_batch_cpu; /* whose memory is the host's */
-    late.slots = 2;
-    late.suits = NULL;
-    late.new_slot = lane;
-    late.in = in;
-    late.out = out;
-    late.begin = begin;
-    late.finish = finish;
-    late.free = free_lane;
-    gc_responses *responses = gc_responses_new(1 << 20, late.forget);
+    gc_batch_backend fake = gc_batch_cpu; /* its memory is host memory */
+    fake.slots = 2;
+    fake.suits = NULL;
+    fake.new_slot = new_slot;
+    fake.in = in;
+    fake.out = out;
+    fake.begin = begin;
+    fake.finish = finish;
+    fake.free = free_slot;
+    gc_responses *responses = gc_responses_new(1 << 20, fake.forget);
     assert_non_null(responses);
     sem_t copying;
     assert_int_equal(sem_init(&copying, 0, 1), 0);
     gc_worker w = {.manifest = &m,
                    .responses = responses,
                    .folder = files_path("."),
-                   .backend = &late,
+                   .backend = &fake,
                    .devices = 1,
-                   .copying = &copying,
+                   .copy_permits = &copying,
                    .next = next,
-                   .tell = tell};
-    gpuconv_status status = gc_work(&w, began, error);
+                   .report = report};
+    gpuconv_status status = gc_work(&w, has_slot, error);
     int free_again;
     assert_true(sem_getvalue(&copying, &free_again) == 0 && free_again == 1);
     sem_destroy(&copying);
@@ -175,77 +175,77 @@ static void check_output(int i) {
     guarded_free(&y);
 }
 
-/* lanes: as many as there is memory for. */
-static void every_file_is_done(int lanes) {
-    bool began;
+/* Processes all files on a device with memory for `slots` slots. */
+static void check_all_files(int slots) {
+    bool has_slot;
     gpuconv_error error = {0};
     memset(&seen, 0, sizeof seen);
-    seen.lanes_left = lanes;
+    seen.slots_left = slots;
     seen.finishes_left = FILES;
-    CHECK(work(&began, &error) == GPUCONV_OK, "%s", error.message);
-    assert_true(began);
-    assert_int_equal(seen.lanes_made, lanes);
-    assert_true(FILES - seen.finishes_left > 2 * lanes); /* lanes were filled again and again */
+    CHECK(work(&has_slot, &error) == GPUCONV_OK, "%s", error.message);
+    assert_true(has_slot);
+    assert_int_equal(seen.slots_made, slots);
+    assert_true(FILES - seen.finishes_left > 2 * slots); /* slots were reused */
     for (int i = 0; i < FILES; i++) {
-        CHECK(seen.told[i] == 1 && seen.failed[i] == 0, "file %d: told %d times, failed %d", i, seen.told[i],
-              seen.failed[i]);
+        CHECK(seen.reported[i] == 1 && seen.failed[i] == 0, "file %d: reported %d times, failed %d", i,
+              seen.reported[i], seen.failed[i]);
         check_output(i);
     }
 }
 
-static void a_lane_that_convolves_is_left_alone_while_the_other_is_filled(void **state) {
+static void a_slot_in_flight_is_not_changed_while_the_other_is_filled(void **state) {
     (void)state;
-    every_file_is_done(2);
+    check_all_files(2);
 }
 
-static void one_lane_does_when_memory_for_the_other_is_not_to_be_had(void **state) {
+static void one_slot_suffices_when_memory_for_the_other_is_missing(void **state) {
     (void)state;
-    every_file_is_done(1);
+    check_all_files(1);
 }
 
-static void without_a_lane_nothing_is_taken(void **state) {
+static void without_a_slot_no_entry_is_taken(void **state) {
     (void)state;
-    bool began;
+    bool has_slot;
     gpuconv_error error = {0};
     memset(&seen, 0, sizeof seen);
-    assert_int_equal(work(&began, &error), GPUCONV_ERROR_MEMORY);
-    assert_false(began);
+    assert_int_equal(work(&has_slot, &error), GPUCONV_ERROR_MEMORY);
+    assert_false(has_slot);
     assert_int_equal(seen.taken, 0);
 }
 
-static void a_device_that_fails_is_told_for_each_file_once(void **state) {
+static void a_failed_device_is_reported_once_for_each_file(void **state) {
     (void)state;
     for (int good = 0; good < 3; good++) {
-        bool began;
+        bool has_slot;
         gpuconv_error error = {0};
         int done = 0;
         memset(&seen, 0, sizeof seen);
-        seen.lanes_left = 2;
+        seen.slots_left = 2;
         seen.finishes_left = good;
-        assert_int_equal(work(&began, &error), GPUCONV_ERROR_DEVICE);
+        assert_int_equal(work(&has_slot, &error), GPUCONV_ERROR_DEVICE);
         assert_string_equal(error.message, "the device is gone");
         for (int i = 0; i < FILES; i++) {
-            CHECK(seen.told[i] == (i < seen.taken), "%d good: file %d of %d was told %d times", good, i,
-                  (int)seen.taken, seen.told[i]);
-            done += seen.told[i] && !seen.failed[i];
+            CHECK(seen.reported[i] == (i < seen.taken), "%d good: file %d of %d was reported %d times", good, i,
+                  (int)seen.taken, seen.reported[i]);
+            done += seen.reported[i] && !seen.failed[i];
         }
         assert_true(seen.taken < FILES && (good > 0) == (done > 0) && done < seen.taken);
     }
 }
 
 static int begin_all(void **state) {
-    int failed = files_begin(state);
-    if (!failed)
+    int err = files_begin(state);
+    if (!err)
         make_files();
-    return failed;
+    return err;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lane_that_convolves_is_left_alone_while_the_other_is_filled),
-        cmocka_unit_test(one_lane_does_when_memory_for_the_other_is_not_to_be_had),
-        cmocka_unit_test(without_a_lane_nothing_is_taken),
-        cmocka_unit_test(a_device_that_fails_is_told_for_each_file_once),
+        cmocka_unit_test(a_slot_in_flight_is_not_changed_while_the_other_is_filled),
+        cmocka_unit_test(one_slot_suffices_when_memory_for_the_other_is_missing),
+        cmocka_unit_test(without_a_slot_no_entry_is_taken),
+        cmocka_unit_test(a_failed_device_is_reported_once_for_each_file),
     };
     return cmocka_run_group_tests(tests, begin_all, files_end);
 }

@@ -1,38 +1,39 @@
-/* A batch: a manifest's entries, done by all cores or all GPUs of this process and of others beside it. */
+/* Batch: convolves all entries of a manifest, on the cores or GPUs of this process and of the other ranks, if any. */
 #ifndef GPUCONV_BATCH_BATCH_H
 #define GPUCONV_BATCH_BATCH_H
 
 #include "manifest.h"
 #include "ranks.h"
 
-enum { GC_BATCH_LANES = 256 };
-
-/* What has been done so far, by all ranks; `lane` are this rank's devices. */
+/* Counts of all ranks since the beginning; devices: of this rank only. */
 typedef struct gc_batch_progress {
-    int64_t total, done, failed, skipped, clipped; /* skipped: done by earlier runs, on --resume */
-    double seconds, audio;                         /* since the beginning; of input, in seconds */
-    int devices;                                   /* of this rank; 0: its cores */
-    int device[64];
-    double device_audio[64];
+    int64_t total, done, failed, clipped; /* entries; clipped: samples */
+    int64_t skipped;                      /* entries that earlier runs have done, with --resume */
+    double seconds;                       /* elapsed */
+    double audio;                         /* seconds of input convolved */
+    int devices;                          /* GPUs in use; 0: the CPU */
+    int device[64];                       /* their CUDA numbers */
+    double device_audio[64];              /* seconds of input that each has convolved */
 } gc_batch_progress;
 
 typedef struct gc_batch {
-    gc_manifest *manifest; /* entries that cannot be done are marked so */
-    const char *folder;
+    gc_manifest *manifest; /* entries in conflict with others are refused in it */
+    const char *folder;    /* of the outputs and results.jsonl */
     gpuconv_backend backend;
-    int workers;       /* threads, 0: one a core */
-    const int *device; /* numbers; NULL: all */
+    int workers;       /* threads; 0: one per core */
+    const int *device; /* CUDA device numbers; NULL: all */
     int devices;
     bool resume, fail_fast;
-    const gc_ranks *ranks; /* NULL: alone */
+    const gc_ranks *ranks; /* NULL: one process */
     const volatile int *cancel;
-    void (*progress)(void *context, const gc_batch_progress *progress); /* twice a second, and at the end; or NULL */
-    void (*note)(void *context, const char *text);
+    void (*progress)(void *context, const gc_batch_progress *progress); /* ten times a second and at the end; or NULL */
+    void (*note)(void *context, const char *text);                      /* receives messages for the user; or NULL */
     void *context;
 } gc_batch;
 
-/* Does everything. Entries that fail are told in results.jsonl and counted; the batch goes on. An error is what ends
- * it: FILE (the folder, the list of results), DEVICE, MEMORY, CANCELLED. */
+/* Processes all entries. An entry that fails is recorded in results.jsonl and counted, and the batch continues. The
+ * batch itself fails with FILE (the folder or results.jsonl), DEVICE, MEMORY, STATE (another rank ended) or CANCELLED.
+ */
 gpuconv_status gc_batch_run(const gc_batch *batch, gc_batch_progress *progress, gpuconv_error *error);
 
 #endif

@@ -1,5 +1,4 @@
-/* Entries that name the same thing, found by a table: the second one of an output is wrong, and a response that several
- * have is worth being kept. */
+/* Finds entries with the same output or the same response, with a hash table of each. */
 #include "duplicates.h"
 
 #include "libgpuconv/core/error.h"
@@ -11,17 +10,18 @@
 #include <string.h>
 
 typedef struct table {
-    gc_entry **slot; /* the first entry of each name, or NULL; a power of two of them, at least half of them free */
+    gc_entry *
+        *slot; /* the first entry with each name, or NULL; their number is a power of two, at least half are free */
     uint64_t mask;
-    size_t member; /* where an entry has its name */
+    size_t member; /* offset of the name in an entry */
 } table;
 
 static const char *name_of(const table *t, const gc_entry *e) {
     return *(char *const *)(const void *)((const char *)e + t->member);
 }
 
-/* The entry that came first with this name: this one, or one before. */
-static gc_entry *first_with_name_of(const table *t, gc_entry *e) {
+/* Returns the first entry with the name of `e`: an earlier one, or `e` itself, which is then inserted. */
+static gc_entry *find_or_insert(const table *t, gc_entry *e) {
     const char *name = name_of(t, e);
     uint64_t at = gc_hash(name);
     for (;; at++) {
@@ -47,13 +47,13 @@ gpuconv_status gc_find_duplicates(gc_manifest *m, gpuconv_error *error) {
         new_table(&outputs, m, offsetof(gc_entry, output)) && new_table(&responses, m, offsetof(gc_entry, response));
     for (int64_t i = 0; i < m->entries && good; i++) {
         gc_entry *e = &m->entry[i];
-        if (e->wrong)
+        if (e->refusal)
             continue;
-        if (first_with_name_of(&outputs, e) != e) {
+        if (find_or_insert(&outputs, e) != e) {
             good = gc_entry_refuse(e, "an earlier entry has the output", e->output);
             continue;
         }
-        gc_entry *first = first_with_name_of(&responses, e);
+        gc_entry *first = find_or_insert(&responses, e);
         if (first != e)
             first->shared = e->shared = true;
     }

@@ -1,4 +1,4 @@
-/* Reading results.jsonl, and comparing it with the files. */
+/* Parses results.jsonl and compares it with the existing files. */
 #include "history.h"
 
 #include "libgpuconv/core/error.h"
@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Longer than any line that a batch writes: three names of 4096 bytes, each byte as six characters and as two digits.
- */
-enum { LINE_MOST = 128 * 1024 };
+/* More than any line that a batch writes: three names of 4096 bytes, each byte as six characters (escaped) and as two
+ * hexadecimal digits. */
+enum { LINE_MAX_BYTES = 128 * 1024 };
 
 /* The state of a response that several entries share. */
 typedef struct shared {
@@ -30,18 +30,20 @@ typedef struct shared {
 
 struct gc_history {
     const gc_manifest *manifest;
-    gc_past *past;
-    int64_t *slot; /* entries by their outputs, plus 1; 0: a free slot */
+    gc_past_line *past;
+    int64_t *slot; /* hash table from an output to the index of its entry, plus 1; 0: a free slot */
     uint64_t mask;
-    /* the line that is being read: */
+
+    /* The line that is being read. */
     char *line;
-    size_t used, room;
+    size_t used, capacity;
     bool too_long;
-    int64_t at, whole; /* bytes taken, and up to the end of the last line */
-    /* while judging: */
+    int64_t parsed, complete; /* bytes; complete: up to the end of the last line */
+
+    /* Used by gc_history_judge. */
     const char *folder;
     unsigned char *verdict;
-    shared *shared; /* as many as slots */
+    shared *shared; /* hash table by path, as many as slots */
     pthread_mutex_t lock;
 };
 
@@ -59,7 +61,7 @@ gc_history *gc_history_new(const gc_manifest *m) {
         return NULL;
     }
     for (int64_t i = 0; i < m->entries; i++) {
-        if (m->entry[i].wrong)
+        if (m->entry[i].refusal)
             continue;
         uint64_t at = gc_hash(m->entry[i].output);
         while (h->slot[at & h->mask])
@@ -79,26 +81,26 @@ void gc_history_free(gc_history *h) {
     free(h);
 }
 
-const gc_past *gc_history_of(const gc_history *h, int64_t entry) {
+const gc_past_line *gc_history_last_line(const gc_history *h, int64_t entry) {
     return &h->past[entry];
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------- */
 
-/* Compares a name of an entry with the one of a line. */
-static bool named(const json_t *object, const char *name, const char *exact, const char *text) {
+/* Compares a name in a line, or its exact bytes if they are given, with an entry's. */
+static bool has_name(const json_t *object, const char *name, const char *exact, const char *text) {
     const char *hex = json_string_value(json_object_get(object, exact));
     const char *given = json_string_value(json_object_get(object, name));
     return hex ? gc_text_is_hex_of(hex, text) : given && strcmp(given, text) == 0;
 }
 
-/* Finds the entry with the output that a line names. *place: its index, -1: none. @return false: no memory */
-static bool find_entry(const gc_history *h, const json_t *object, int64_t *place) {
+/* Finds the entry with the output that a line names. *index -1: none. @return false: out of memory */
+static bool find_entry(const gc_history *h, const json_t *object, int64_t *index) {
     const char *output = json_string_value(json_object_get(object, "output"));
     const char *hex = json_string_value(json_object_get(object, "output_bytes"));
     size_t digits = hex ? strlen(hex) : 0;
     char *path = !output ? NULL : hex ? gc_calloc((int64_t)digits / 2 + 1, 1) : strdup(output);
-    *place = -1;
+    *index = -1;
     if (!path)
         return !output;
     for (size_t i = 0; i + 1 < digits; i += 2) {
@@ -108,35 +110,35 @@ static bool find_entry(const gc_history *h, const json_t *object, int64_t *place
     gc_path_normalise(path);
     for (uint64_t at = gc_hash(path); h->slot[at & h->mask]; at++)
         if (strcmp(h->manifest->entry[h->slot[at & h->mask] - 1].output, path) == 0) {
-            *place = h->slot[at & h->mask] - 1;
+            *index = h->slot[at & h->mask] - 1;
             break;
         }
     free(path);
     return true;
 }
 
-static bool take_state(const json_t *object, const char *name, gc_state *state) {
+static bool parse_state(const json_t *object, const char *name, gc_state *state) {
     const char *text = json_string_value(json_object_get(object, name));
     *state = (gc_state){.size = -1};
     return text && gc_state_parse(text, state);
 }
 
-/* Keeps what a line says of an output that was written or is about to be. */
-static void keep(gc_past *p, const gc_entry *e, const json_t *object, bool replacing) {
+/* Fills *p from a "done" or "replacing" line. */
+static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *object, bool replacing) {
     char settings[GC_SETTINGS_TEXT];
     const char *given = json_string_value(json_object_get(object, "settings"));
     const char *version = json_string_value(json_object_get(object, "version"));
     const json_t *size = json_object_get(object, "output_size");
     const char *where = json_string_value(json_object_get(object, "where"));
     gc_settings_of(e, settings);
-    *p = (gc_past){.known = true, .done = !replacing};
-    p->input_named = named(object, "input", "input_bytes", e->input);
-    p->response_named = named(object, "response", "response_bytes", e->response);
-    p->set = given && strcmp(given, settings) == 0;
-    p->version = version && strcmp(version, gpuconv_version()) == 0;
-    (void)take_state(object, "input_was", &p->input);
-    (void)take_state(object, "response_was", &p->response);
-    p->in_place = take_state(object, "output_was", &p->output);
+    *p = (gc_past_line){.known = true, .done = !replacing};
+    p->same_input_name = has_name(object, "input", "input_bytes", e->input);
+    p->same_response_name = has_name(object, "response", "response_bytes", e->response);
+    p->same_settings = given && strcmp(given, settings) == 0;
+    p->same_version = version && strcmp(version, gpuconv_version()) == 0;
+    (void)parse_state(object, "input_was", &p->input);
+    (void)parse_state(object, "response_was", &p->response);
+    p->in_place = parse_state(object, "output_was", &p->output);
     if (!p->in_place && json_is_integer(size))
         p->output.size = json_integer_value(size);
     (void)snprintf(p->where, sizeof p->where, "%s", where && strlen(where) < sizeof p->where ? where : "");
@@ -145,8 +147,8 @@ static void keep(gc_past *p, const gc_entry *e, const json_t *object, bool repla
     p->clipped = json_integer_value(json_object_get(object, "clipped"));
 }
 
-/* *understood: it is an object. @return false: no memory */
-static bool take_line(gc_history *h, const char *line, size_t length, bool *understood) {
+/* Parses a line. *understood: it is a JSON object. @return false: out of memory */
+static bool parse_line(gc_history *h, const char *line, size_t length, bool *understood) {
     int64_t i;
     json_error_t why;
     json_t *object = json_loadb(line, length, 0, &why);
@@ -156,10 +158,10 @@ static bool take_line(gc_history *h, const char *line, size_t length, bool *unde
     *understood = json_is_object(object);
     bool good = find_entry(h, object, &i);
     if (good && i >= 0 && status) {
-        gc_past *p = &h->past[i];
+        gc_past_line *p = &h->past[i];
         bool replacing = strcmp(status, "replacing") == 0;
         if (replacing || strcmp(status, "done") == 0)
-            keep(p, &h->manifest->entry[i], object, replacing);
+            parse_past_line(p, &h->manifest->entry[i], object, replacing);
         else
             p->done = false;
     }
@@ -167,18 +169,18 @@ static bool take_line(gc_history *h, const char *line, size_t length, bool *unde
     return good;
 }
 
-/* Adds bytes to the line that is being read, unless it gets too long. @return false: no memory */
-static bool add(gc_history *h, const char *bytes, size_t count) {
-    h->too_long |= h->used + count >= LINE_MOST;
+/* Appends bytes to the line that is being read, unless it becomes too long. @return false: out of memory */
+static bool append(gc_history *h, const char *bytes, size_t count) {
+    h->too_long |= h->used + count >= LINE_MAX_BYTES;
     if (h->too_long)
         return true;
-    if (h->used + count >= h->room) {
-        size_t room = (size_t)gc_power_of_two((int64_t)(h->used + count) + 1);
-        char *larger = realloc(h->line, room);
+    if (h->used + count >= h->capacity) {
+        size_t capacity = (size_t)gc_power_of_two((int64_t)(h->used + count) + 1);
+        char *larger = realloc(h->line, capacity);
         if (!larger)
             return false;
         h->line = larger;
-        h->room = room;
+        h->capacity = capacity;
     }
     memcpy(h->line + h->used, bytes, count);
     h->used += count;
@@ -186,41 +188,42 @@ static bool add(gc_history *h, const char *bytes, size_t count) {
     return true;
 }
 
-bool gc_history_take(gc_history *h, const char *bytes, size_t count) {
+bool gc_history_parse(gc_history *h, const char *bytes, size_t count) {
     bool understood;
     while (count > 0) {
         const char *end = memchr(bytes, '\n', count);
         size_t n = end ? (size_t)(end - bytes) : count;
-        if (!add(h, bytes, n))
+        if (!append(h, bytes, n))
             return false;
         n += end != NULL;
-        h->at += (int64_t)n;
+        h->parsed += (int64_t)n;
         bytes += n;
         count -= n;
         if (!end)
             break;
-        if (!h->too_long && !take_line(h, h->line, h->used, &understood))
+        if (!h->too_long && !parse_line(h, h->line, h->used, &understood))
             return false;
         h->used = 0;
         h->too_long = false;
-        h->whole = h->at;
+        h->complete = h->parsed;
     }
     return true;
 }
 
-bool gc_history_end(gc_history *h, int64_t *whole, bool *newline) {
+bool gc_history_end(gc_history *h, int64_t *complete_bytes, bool *newline) {
     bool understood = false;
-    bool good = h->used == 0 || h->too_long || take_line(h, h->line, h->used, &understood);
+    bool good = h->used == 0 || h->too_long || parse_line(h, h->line, h->used, &understood);
     *newline = understood;
-    *whole = understood ? h->at : h->whole;
+    *complete_bytes = understood ? h->parsed : h->complete;
     h->used = 0;
     return good;
 }
 
-gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *whole, bool *newline, gpuconv_error *error) {
+gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *complete_bytes, bool *newline,
+                               gpuconv_error *error) {
     char bytes[1 << 14];
     struct stat st;
-    *whole = 0;
+    *complete_bytes = 0;
     *newline = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
     if (fd < 0 && errno == ENOENT)
@@ -229,23 +232,23 @@ gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *whole, 
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
     gpuconv_status status = GPUCONV_OK;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: is no regular file, so --resume cannot read it", path);
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: is not a regular file, so --resume cannot read it", path);
     for (ssize_t n = 1; n != 0 && !status;) {
         n = read(fd, bytes, sizeof bytes);
         if (n < 0 && errno != EINTR)
             status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-        else if (n > 0 && !gc_history_take(h, bytes, (size_t)n))
+        else if (n > 0 && !gc_history_parse(h, bytes, (size_t)n))
             status = gc_fail_memory(error, path);
     }
     close(fd);
-    if (!status && !gc_history_end(h, whole, newline))
+    if (!status && !gc_history_end(h, complete_bytes, newline))
         status = gc_fail_memory(error, path);
     return status;
 }
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the state of an entry's response; of one that is shared it is found once. */
+/* Returns the state of an entry's response; that of a shared response is determined once. */
 static gc_state response_state(gc_history *h, const gc_entry *e) {
     if (!e->shared)
         return gc_state_of_response(e->response);
@@ -261,37 +264,39 @@ static gc_state response_state(gc_history *h, const gc_entry *e) {
     return state;
 }
 
-static bool is_file(const gc_state *state, const struct stat *st) {
+static bool is_same_file(const gc_state *state, const struct stat *st) {
     return state->size >= 0 && state->device == st->st_dev && state->inode == st->st_ino;
 }
 
-/* @param st  of the output, which exists as a regular file */
-static gc_verdict judge_file(gc_history *h, const gc_past *p, const gc_entry *e, const char *output,
+/* Judges an entry whose output exists as the regular file with the status `st`. */
+static gc_verdict judge_file(gc_history *h, const gc_past_line *p, const gc_entry *e, const char *output,
                              const struct stat *st) {
     gc_state input = gc_state_of_path(e->input), response = gc_state_of_path(e->response);
-    bool over_input = is_file(&input, st), over_response = is_file(&response, st);
+    bool replaced_input = is_same_file(&input, st), replaced_response = is_same_file(&response, st);
     if (p->in_place && !gc_state_is_at(&p->output, output))
         return GC_VERDICT_DO;
-    if (!p->in_place && !(p->done && p->version && p->output.size >= 0 && st->st_size == p->output.size))
+    if (!p->in_place && !(p->done && p->same_version && p->output.size >= 0 && st->st_size == p->output.size))
         return GC_VERDICT_DO;
-    if (!over_response || !p->in_place)
+    if (!replaced_response || !p->in_place)
         response = response_state(h, e);
-    bool same = p->set && ((p->in_place && over_input) || (p->input_named && gc_state_same(&p->input, &input))) &&
-                ((p->in_place && over_response) || (p->response_named && gc_state_same(&p->response, &response)));
+    bool same =
+        p->same_settings &&
+        ((p->in_place && replaced_input) || (p->same_input_name && gc_state_same(&p->input, &input))) &&
+        ((p->in_place && replaced_response) || (p->same_response_name && gc_state_same(&p->response, &response)));
     if (same)
-        return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNTOLD;
-    return p->in_place && (over_input || over_response) ? GC_VERDICT_LOST : GC_VERDICT_DO;
+        return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNRECORDED;
+    return p->in_place && (replaced_input || replaced_response) ? GC_VERDICT_INPUT_REPLACED : GC_VERDICT_DO;
 }
 
 static void judge_entry(void *context, int64_t i, int worker) {
     gc_history *h = context;
     const gc_entry *e = &h->manifest->entry[i];
-    const gc_past *p = &h->past[i];
+    const gc_past_line *p = &h->past[i];
     struct stat st;
     char path[8192];
     (void)worker;
     h->verdict[i] = GC_VERDICT_DO;
-    if (!e->wrong && p->known && snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path &&
+    if (!e->refusal && p->known && snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path &&
         stat(path, &st) == 0 && S_ISREG(st.st_mode))
         h->verdict[i] = (unsigned char)judge_file(h, p, e, path, &st);
 }

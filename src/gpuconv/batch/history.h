@@ -1,25 +1,26 @@
 /*
- * What earlier runs of a batch did, from its results.jsonl, for --resume.
+ * History of a batch: decides, from the results.jsonl of earlier runs, what --resume has to do.
  *
  * An entry counts as done if its last line says "done", with the same input, response and settings as now, written by
  * this version, and input, response and output are still the files that the line describes: size and time of the last
  * change of what was read, size of what was written.
  *
- * In place - the output is the entry's own input or response - the file that was read is gone once the output has its
- * name. Whether that has happened is told as follows. When the output is whole but still has no name, a line with the
- * status "replacing" is written, which describes it: place, size, time and a digest of its bytes. Then the output takes
- * its name, then follows the "done" line. A process that is killed at any moment leaves one of these:
+ * If an output replaces the entry's own input or response ("in place"), the file that was read no longer exists once
+ * the output has its name. The following protocol shows whether that has happened. When the output is complete but has
+ * no name yet, a line with the status "replacing" is written, which describes it: device, inode, size, time and a
+ * digest of its bytes. Then the output gets its name, then the "done" line is written. A process that is killed leaves
+ * one of these states:
  *
- *      before the "replacing" line       no line describes the file that is there: it is the input, and is convolved
+ *      before the "replacing" line       no line describes the existing file: it is the input, and is convolved
  *      after it, before the new name     the line describes another file: as above
- *      after the new name                the line describes the file that is there: it is the output; the line is
- *                                        repeated as "done", and the file is not convolved again
+ *      after the new name                the line describes the existing file: it is the output; the line is repeated
+ *                                        as "done", and the file is not convolved again
  *
- * A line that was cut short is the last one, and no output has its name because of it: it is removed. Lines go to the
- * system in this order but not to the disk, so a loss of power may still confuse the two files.
+ * Only the last line can be incomplete; its output has no name yet, so the line is removed. Lines and names reach the
+ * kernel in this order but not the disk, so after a power failure the two files may still be confused.
  *
- * If the output of an earlier run is there in place but settings, response or input differ now, its input no longer
- * exists: the entry is refused, since it can be neither repeated nor left as it is.
+ * If an earlier run replaced the input and settings, response or input differ now, the entry is refused: its input no
+ * longer exists, so it cannot be repeated, and its output is not the requested one.
  */
 #ifndef GPUCONV_BATCH_HISTORY_H
 #define GPUCONV_BATCH_HISTORY_H
@@ -27,47 +28,47 @@
 #include "manifest.h"
 #include "state.h"
 
-/* What the lines say about one entry. */
-typedef struct gc_past {
-    bool known; /* an output was written, or was about to be: the rest is about that line */
-    bool done;  /* and the last line says so */
+/* The last line about an entry's output. */
+typedef struct gc_past_line {
+    bool known; /* there is a line with the status "done" or "replacing"; it gives all other fields */
+    bool done;  /* the entry's last line is "done" */
     bool in_place;
-    bool input_named, response_named, set, version; /* as they are now */
+    bool same_input_name, same_response_name, same_settings, same_version; /* as in this run */
     gc_state input, response, output;
     char where[16];
     double seconds, audio;
     int64_t clipped;
-} gc_past;
+} gc_past_line;
 
 typedef struct gc_history gc_history;
 
-/* @param manifest  must stay as it is. @return NULL: no memory */
+/* Creates an empty history. `manifest` must not change while it exists. NULL: out of memory. */
 gc_history *gc_history_new(const gc_manifest *manifest);
 void gc_history_free(gc_history *history);
 
-/* Takes the next bytes of results.jsonl, from its beginning, however they are split. Lines that are not understood are
- * passed over. @return false: no memory */
-bool gc_history_take(gc_history *history, const char *bytes, size_t count);
+/* Parses the next bytes of results.jsonl, in portions of any size. Lines that are not understood are skipped.
+ * @return false: out of memory */
+bool gc_history_parse(gc_history *history, const char *bytes, size_t count);
 
-/* Ends the input. *whole: where the last line that is whole ends; *newline: that line has no newline.
- * @return false: no memory */
-bool gc_history_end(gc_history *history, int64_t *whole, bool *newline);
+/* Parses the end of the input. *complete_bytes: where the last complete line ends; *newline: that line has no newline.
+ * @return false: out of memory */
+bool gc_history_end(gc_history *history, int64_t *complete_bytes, bool *newline);
 
-/* Does both for a file; a missing one is empty. FILE (also: not a regular file), MEMORY. */
-gpuconv_status gc_history_read(gc_history *history, const char *path, int64_t *whole, bool *newline,
+/* Parses a file; a missing file counts as empty. Fails with FILE (also if it is not a regular file) or MEMORY. */
+gpuconv_status gc_history_read(gc_history *history, const char *path, int64_t *complete_bytes, bool *newline,
                                gpuconv_error *error);
 
-/* What was read about an entry. */
-const gc_past *gc_history_of(const gc_history *history, int64_t entry);
+/* Returns the last line about an entry. */
+const gc_past_line *gc_history_last_line(const gc_history *history, int64_t entry);
 
 typedef enum gc_verdict {
     GC_VERDICT_DO,
     GC_VERDICT_DONE,
-    GC_VERDICT_UNTOLD, /* done, but the last line does not say so */
-    GC_VERDICT_LOST    /* in place by other settings: cannot be done */
+    GC_VERDICT_UNRECORDED,    /* done, but the "done" line is missing */
+    GC_VERDICT_INPUT_REPLACED /* an earlier run with other settings replaced the input: cannot be done */
 } gc_verdict;
 
-/* Compares what was read with the files that are there now, with several threads. verdict[entry]. MEMORY. */
+/* Compares the lines with the existing files, using several threads; fills in verdict[entry]. Fails with MEMORY. */
 gpuconv_status gc_history_judge(gc_history *history, const char *folder, int threads, unsigned char *verdict,
                                 gpuconv_error *error);
 

@@ -1,4 +1,5 @@
-/* Manifests: what a batch is to do, one entry a line, from a CSV or JSON Lines file or from patterns of file names. */
+/* Manifests: the list of entries that a batch is to convolve, from a CSV or JSON Lines file or from patterns of file
+ * names. */
 #ifndef GPUCONV_BATCH_MANIFEST_H
 #define GPUCONV_BATCH_MANIFEST_H
 
@@ -7,14 +8,14 @@
 #include <stdio.h>
 
 typedef struct gc_entry {
-    int64_t line;                    /* of the manifest, 1.. */
-    char *input, *response, *output; /* output: below the batch's folder */
-    double gain, wet, dry;           /* decibels; dry -INFINITY: none */
-    double offset, length;           /* seconds of the input; length -1: to its end */
-    bool somewhere;                  /* the offset is drawn by `seed`, so that `length` fits */
+    int64_t line;                    /* in the manifest, from 1 */
+    char *input, *response, *output; /* paths; the output's is relative to the batch's folder */
+    double gain, wet, dry;           /* dB; dry -INFINITY: no dry signal */
+    double offset, length;           /* of the part of the input, in seconds; length -1: to the end */
+    bool random_offset;              /* the offset is drawn from `seed`, such that `length` fits */
     uint64_t seed;
-    bool shared; /* another entry has the response too */
-    char *wrong; /* why this line is no entry; NULL: it is one */
+    bool shared;   /* other entries name the same response */
+    char *refusal; /* why the entry cannot be processed; NULL: it can */
 } gc_entry;
 
 typedef struct gc_manifest {
@@ -22,38 +23,42 @@ typedef struct gc_manifest {
     int64_t entries;
 } gc_manifest;
 
-/* Reads CSV (the first line names the columns: input, response, output, gain, wet, dry, offset, length, seed; the last
- * seven may be missing or empty) or, if its name ends in .jsonl, .ndjson or .json, an object of these names a line. A
- * line that is wrong becomes an entry that says why. An output that is not named is the input's name without folders,
- * as WAV. Two entries of one output, an output outside its folder: wrong. FILE, FORMAT (no columns, a NUL), MEMORY. */
+/* Reads a manifest. CSV: the first line names the columns input, response, output, gain, wet, dry, offset, length,
+ * seed; the last seven may be missing or empty. JSON Lines, if the file's name ends in .jsonl, .ndjson or .json: one
+ * object with these names per line. An invalid line becomes an entry with a refusal, and so does an output outside the
+ * batch's folder or one that an earlier entry names. A missing output is the input's name without folders, as WAV.
+ * Fails with FILE, FORMAT (no columns, no entries, a NUL byte) or MEMORY. */
 gpuconv_status gc_manifest_read(const char *path, gc_manifest *manifest, gpuconv_error *error);
 
-typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
-
-/* Does the same with a text of `length` bytes, behind which one more byte can be written; the text is changed. `name`
- * is the file that messages name, and tells CSV and JSON Lines apart. A text with a NUL is refused. */
+/* Parses a text of `length` bytes like gc_manifest_read. The text is changed and must have room for one more byte.
+ * `name` is the file's name: it is used in messages, and its extension selects CSV or JSON Lines. */
 gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, gc_manifest *manifest,
                                  gpuconv_error *error);
 
-/* Every file that `inputs` matches with a response, of those that `responses` matches, that is drawn by `seed`, with
- * all of them, or with the next. Names are sorted first, so that the same files and seed give the same manifest. FILE
- * (nothing matches), MEMORY. */
+typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
+
+/* Creates a manifest of all files that the pattern `inputs` matches. Each is combined with a response that `responses`
+ * matches: a random one, drawn from `seed`; all of them; or the next one in turn. Names are sorted, so that the same
+ * files and seed give the same manifest. Fails with FILE (nothing matches), ARGUMENT (too many alternatives) or MEMORY.
+ */
 gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pick pick, uint64_t seed,
                                 gc_manifest *manifest, gpuconv_error *error);
 
-/* Writes it as CSV with all columns: what gc_manifest_parse reads gives equal entries. @return false: it failed, errno
- */
+/* Writes the manifest as CSV with all columns; gc_manifest_parse reads equal entries from it. @return false: writing
+ * failed, errno has the reason */
 bool gc_manifest_print(const gc_manifest *manifest, FILE *file);
 
-/* As CSV with all columns; the folders above it are made. FILE, MEMORY. */
+/* Writes the manifest to a file like gc_manifest_print, and creates the folders of its path. Fails with FILE or MEMORY.
+ */
 gpuconv_status gc_manifest_write(const gc_manifest *manifest, const char *path, gpuconv_error *error);
 
 void gc_manifest_free(gc_manifest *manifest);
 
-/* Makes an entry wrong, unless it is so already: what is wrong, and the value that is, or NULL. False: no memory. */
+/* Refuses an entry, unless it is refused already. `what`: the reason; `value`: the invalid value, or NULL. @return
+ * false: out of memory */
 bool gc_entry_refuse(gc_entry *entry, const char *what, const char *value);
 
-/* The next of a sequence of random numbers (splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
+/* Returns the next number of a random sequence (splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
 uint64_t gc_random(uint64_t *state);
 
 #endif

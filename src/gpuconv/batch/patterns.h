@@ -1,4 +1,6 @@
-/* Files that a pattern with wildcards and braces matches, each with the part of its name that an output keeps. */
+/* Lists the files that match a pattern with wildcards and braces, and for each the part of its path that the output
+ * keeps.
+ */
 #ifndef GPUCONV_BATCH_PATTERNS_H
 #define GPUCONV_BATCH_PATTERNS_H
 
@@ -6,8 +8,7 @@
 
 typedef struct gc_match {
     char *path;
-    const char
-        *kept; /* in path: what lies behind the folders that the pattern names before its first wildcard or brace */
+    const char *kept; /* in path: the part after the folders that precede the pattern's first wildcard or brace */
 } gc_match;
 
 typedef struct gc_matches {
@@ -15,8 +16,8 @@ typedef struct gc_matches {
     int64_t count;
 } gc_matches;
 
-/* Finds the files of a pattern as glob(3) knows it, with {a,b} and a leading ~. The alternatives of braces come in
- * their order, the files of each in the order of their names. FILE (nothing matches), ARGUMENT (too many braces),
+/* Lists the files that match a pattern of glob(3), with {a,b} and a leading ~. The alternatives of braces keep their
+ * order; the files of each are sorted by name. Fails with FILE (nothing matches), ARGUMENT (too many alternatives) or
  * MEMORY. */
 gpuconv_status gc_match_files(const char *pattern, gc_matches *matches, gpuconv_error *error);
 void gc_matches_free(gc_matches *matches);

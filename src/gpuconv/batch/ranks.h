@@ -1,46 +1,49 @@
 /*
- * Many processes of one batch. Rank 0 hands out entries and keeps the list of results; the others ask it, bringing the
- * lines of what they have done. What carries the messages is a module of its own, loaded only where a launcher of
- * parallel programs started this process, so that nobody else needs its libraries.
+ * Ranks: several processes that share a batch. Rank 0 distributes the entries and writes results.jsonl; the other ranks
+ * request entries and report what they have done. The messages are sent by a module that is loaded only if a launcher
+ * of parallel programs (mpirun, srun) started this process, so that the command itself does not depend on MPI.
  */
 #ifndef GPUCONV_BATCH_RANKS_H
 #define GPUCONV_BATCH_RANKS_H
 
 #include "gpuconv.h"
 
-enum { GC_RANKS_ENTRIES = 64 }; /* handed out at a time, at most */
+enum { GC_RANKS_ENTRIES = 64 }; /* in one answer, at most */
 
-/* What a rank has done since it asked before. */
-typedef struct gc_ranks_news {
-    int64_t done, failed, clipped;
-    double audio;
-    int leaving; /* it will not ask again */
-    int telling; /* it wants no entries now, but to know that the lines are kept */
-    const char *lines;
+/* What a rank has done since its last report. */
+typedef struct gc_ranks_report {
+    int64_t done, failed, clipped; /* entries; clipped: samples */
+    double audio;                  /* seconds of input */
+    int leaving;                   /* this is the rank's last report; it is not answered */
+    int lines_only;                /* requests no entries, but a confirmation that the lines are written */
+    const char *lines;             /* of results.jsonl */
     size_t bytes;
-} gc_ranks_news;
+} gc_ranks_report;
 
 typedef struct gc_ranks {
     int rank, size;
 
-    /* Rank 0, from one thread: answers until every other rank has left. take fills in entries and gives their number,
-     * 0 when there are no more; accept takes what a rank has done and returns whether its lines are kept. False: a
-     * message failed. */
+    /* Rank 0, one thread: answers reports until every other rank has left. `take` fills in entries and returns their
+     * number, 0 if none are left; `accept` stores what a rank has done and returns whether its lines are written.
+     * @return false: a message failed */
     bool (*serve)(int (*take)(void *context, int64_t *entries),
-                  bool (*accept)(void *context, const gc_ranks_news *news), void *context);
+                  bool (*accept)(void *context, const gc_ranks_report *report), void *context);
 
-    /* Another rank, one thread at a time: the number of entries that it is to do, 0 when there are no more, -1 when a
-     * message failed. With news->telling: 1 if the lines are kept, else 0; `entries` has no meaning. */
-    int (*ask)(const gc_ranks_news *news, int64_t *entries);
+    /* Other ranks, one thread at a time: sends a report and fills in the entries to do. @return their number, 0 if none
+     * are left; with report->lines_only 1 if the lines are written, else 0; -1 if a message failed */
+    int (*request)(const gc_ranks_report *report, int64_t *entries);
 
+    /* Ends the communication. */
     void (*end)(void);
 } gc_ranks;
 
-/* The name under which a module has its gc_ranks_start: fills in *ranks; false: not started, `why` says so. */
+/* The function that the module exports under this name: fills in *ranks. @return false: not started, with the reason in
+ * `why`, a text of `room` bytes */
 #define GC_RANKS_START "gpuconv_ranks_start"
 typedef bool gc_ranks_start(gc_ranks *ranks, char *why, size_t room);
 
-/* *ranks is NULL when this process is alone. UNSUPPORTED when it is not and the module is missing or does not start. */
+/* Loads the module if a launcher started this process, else sets *ranks to NULL. @return UNSUPPORTED if the module is
+ * missing or does not start */
 gpuconv_status gc_ranks_open(const gc_ranks **ranks, gpuconv_error *error);
 
 #endif

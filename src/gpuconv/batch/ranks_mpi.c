@@ -1,7 +1,6 @@
 /*
- * The module that carries a batch's messages through MPI. A question is a head, then the lines of results; an answer is
- * the entries to be done, none for "no more". Waiting polls with pauses: MPI's own waiting would take a core from the
- * work.
+ * Messages between the ranks of a batch through MPI. A report is a header followed by lines of results.jsonl; an answer
+ * is a list of entries, empty if none are left. Waiting polls with pauses, because MPI_Wait keeps a core busy.
  */
 #include "ranks.h"
 
@@ -11,22 +10,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { HEAD = 1, LINES, ANSWER }; /* tags */
+enum { HEADER = 1, LINES, ANSWER }; /* tags */
 
-typedef struct head {
-    int64_t done, failed, clipped, bytes, leaving, telling;
+typedef struct header {
+    int64_t done, failed, clipped, bytes, leaving, lines_only;
     double audio;
-} head;
+} header;
 
-static int members;
+static int size;
 
-static void pause_a_little(void) {
+static void sleep_briefly(void) {
     struct timespec t = {0, 100000};
     nanosleep(&t, NULL);
 }
 
-static bool finish(MPI_Request *request, MPI_Status *status) {
-    for (int done = 0; !done; pause_a_little())
+/* Waits for a request. @return false: it failed */
+static bool wait_for(MPI_Request *request, MPI_Status *status) {
+    for (int done = 0; !done; sleep_briefly())
         if (MPI_Test(request, &done, status) != MPI_SUCCESS)
             return false;
         else if (done)
@@ -36,50 +36,51 @@ static bool finish(MPI_Request *request, MPI_Status *status) {
 
 static bool receive(void *to, int bytes, int from, int tag, MPI_Status *status) {
     MPI_Request request;
-    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): finish() waits, by asking */
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): wait_for() completes the request */
     return MPI_Irecv(to, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           finish(&request, status);
+           wait_for(&request, status);
 }
 
 static bool send_to(const void *from, int bytes, int to, int tag) {
     MPI_Request request;
     /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
     return MPI_Isend(from, bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           finish(&request, MPI_STATUS_IGNORE);
+           wait_for(&request, MPI_STATUS_IGNORE);
 }
 
 static bool serve(int (*take)(void *context, int64_t *entries),
-                  bool (*accept)(void *context, const gc_ranks_news *news), void *context) {
-    for (int here = members - 1; here > 0;) {
-        head h;
+                  bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
+    for (int present = size - 1; present > 0;) {
+        header h;
         MPI_Status status;
         int64_t entries[GC_RANKS_ENTRIES] = {0};
-        if (!receive(&h, sizeof h, MPI_ANY_SOURCE, HEAD, &status))
+        if (!receive(&h, sizeof h, MPI_ANY_SOURCE, HEADER, &status))
             return false;
         char *lines = malloc((size_t)h.bytes + 1);
         if (!lines || (h.bytes > 0 && !receive(lines, (int)h.bytes, status.MPI_SOURCE, LINES, MPI_STATUS_IGNORE))) {
             free(lines);
             return false;
         }
-        gc_ranks_news news = {h.done,         h.failed,       h.clipped, h.audio,
-                              (int)h.leaving, (int)h.telling, lines,     (size_t)h.bytes};
-        bool kept = accept(context, &news);
+        gc_ranks_report report = {h.done,         h.failed,          h.clipped, h.audio,
+                                  (int)h.leaving, (int)h.lines_only, lines,     (size_t)h.bytes};
+        bool written = accept(context, &report);
         free(lines);
-        int n = h.leaving ? 0 : h.telling ? kept : take(context, entries);
-        here -= h.leaving != 0;
+        int n = h.leaving ? 0 : h.lines_only ? written : take(context, entries);
+        present -= h.leaving != 0;
         if (!h.leaving && !send_to(entries, n * (int)sizeof *entries, status.MPI_SOURCE, ANSWER))
             return false;
     }
     return true;
 }
 
-static int ask(const gc_ranks_news *news, int64_t *entries) {
-    head h = {news->done, news->failed, news->clipped, (int64_t)news->bytes, news->leaving, news->telling, news->audio};
+static int request(const gc_ranks_report *report, int64_t *entries) {
+    header h = {report->done,    report->failed,     report->clipped, (int64_t)report->bytes,
+                report->leaving, report->lines_only, report->audio};
     MPI_Status status;
     int bytes = 0;
-    if (!send_to(&h, sizeof h, 0, HEAD) || (h.bytes > 0 && !send_to(news->lines, (int)h.bytes, 0, LINES)))
+    if (!send_to(&h, sizeof h, 0, HEADER) || (h.bytes > 0 && !send_to(report->lines, (int)h.bytes, 0, LINES)))
         return -1;
-    if (news->leaving)
+    if (report->leaving)
         return 0;
     if (!receive(entries, GC_RANKS_ENTRIES * (int)sizeof *entries, 0, ANSWER, &status) ||
         MPI_Get_count(&status, MPI_BYTE, &bytes) != MPI_SUCCESS)
@@ -94,14 +95,15 @@ static void end(void) {
 __attribute__((visibility("default"))) gc_ranks_start gpuconv_ranks_start;
 
 bool gpuconv_ranks_start(gc_ranks *ranks, char *why, size_t room) {
-    int given = 0;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given) != MPI_SUCCESS || given < MPI_THREAD_SERIALIZED) {
-        (void)snprintf(why, room, "it cannot be called from several threads in turn");
+    int provided = 0;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
+        provided < MPI_THREAD_SERIALIZED) {
+        (void)snprintf(why, room, "this MPI cannot be called from several threads");
         return false;
     }
-    *ranks = (gc_ranks){.serve = serve, .ask = ask, .end = end};
+    *ranks = (gc_ranks){.serve = serve, .request = request, .end = end};
     MPI_Comm_rank(MPI_COMM_WORLD, &ranks->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks->size);
-    members = ranks->size;
+    size = ranks->size;
     return true;
 }

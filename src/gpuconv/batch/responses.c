@@ -1,5 +1,5 @@
-/* A table of responses by what was wished of them, and a list of those that nobody holds: the longest unused go first.
- */
+/* Hash table of responses by path and preparation, and a list of the unreferenced ones: the least recently used is
+ * evicted first. */
 #include "responses.h"
 
 #include "libgpuconv/core/error.h"
@@ -16,10 +16,11 @@
 enum { CHAINS = 4096, STRIPES = 64 };
 
 struct gc_responses {
-    pthread_mutex_t lock, stripe[STRIPES];
+    pthread_mutex_t lock;            /* of all but planes[] */
+    pthread_mutex_t stripe[STRIPES]; /* of planes[]; a response uses the one that its address selects */
     pthread_cond_t ready;
-    int64_t most, bytes;
-    gc_response *oldest, *youngest; /* of those that nobody holds */
+    int64_t bytes_max, bytes;
+    gc_response *oldest, *youngest; /* list of unreferenced responses */
     void (*forget)(int device, float *planes);
     gc_response *chain[CHAINS];
 };
@@ -32,18 +33,18 @@ gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *
     for (int i = 0; i < STRIPES; i++)
         pthread_mutex_init(&r->stripe[i], NULL);
     pthread_cond_init(&r->ready, NULL);
-    r->most = bytes;
+    r->bytes_max = bytes;
     r->forget = forget;
     return r;
 }
 
-static void drop(gc_responses *r, gc_response *one) {
+static void free_response(gc_responses *r, gc_response *response) {
     for (int d = 0; d < GC_BATCH_DEVICES; d++)
-        if (one->planes[d])
-            r->forget(d, one->planes[d]);
-    gpuconv_ir_free(one->ir);
-    free(one->key);
-    free(one);
+        if (response->planes[d])
+            r->forget(d, response->planes[d]);
+    gpuconv_ir_free(response->ir);
+    free(response->key);
+    free(response);
 }
 
 void gc_responses_free(gc_responses *r) {
@@ -51,9 +52,9 @@ void gc_responses_free(gc_responses *r) {
         return;
     for (int c = 0; c < CHAINS; c++)
         while (r->chain[c]) {
-            gc_response *one = r->chain[c];
-            r->chain[c] = one->next;
-            drop(r, one);
+            gc_response *response = r->chain[c];
+            r->chain[c] = response->next;
+            free_response(r, response);
         }
     pthread_mutex_destroy(&r->lock);
     for (int i = 0; i < STRIPES; i++)
@@ -62,154 +63,183 @@ void gc_responses_free(gc_responses *r) {
     free(r);
 }
 
-static pthread_mutex_t *stripe_of(gc_responses *r, const gc_response *one) {
-    return &r->stripe[(uintptr_t)one / sizeof *one % STRIPES];
+static pthread_mutex_t *stripe_of(gc_responses *r, const gc_response *response) {
+    return &r->stripe[(uintptr_t)response / sizeof *response % STRIPES];
 }
 
-void gc_responses_lock(gc_responses *r, const gc_response *one) {
-    pthread_mutex_lock(stripe_of(r, one));
+void gc_responses_lock(gc_responses *r, const gc_response *response) {
+    pthread_mutex_lock(stripe_of(r, response));
 }
 
-void gc_responses_unlock(gc_responses *r, const gc_response *one) {
-    pthread_mutex_unlock(stripe_of(r, one));
+void gc_responses_unlock(gc_responses *r, const gc_response *response) {
+    pthread_mutex_unlock(stripe_of(r, response));
 }
 
 static size_t chain_of(const char *key) {
     return (size_t)(gc_hash(key) % CHAINS);
 }
 
-static void unlink_one(gc_responses *r, gc_response *one) {
-    gc_response **at = &r->chain[chain_of(one->key)];
-    while (*at != one)
+/* Removes a response from its hash chain. Requires the lock, like the functions below. */
+static void remove_from_table(gc_responses *r, gc_response *response) {
+    gc_response **at = &r->chain[chain_of(response->key)];
+    while (*at != response)
         at = &(*at)->next;
-    *at = one->next;
-    r->bytes -= one->bytes;
+    *at = response->next;
+    r->bytes -= response->bytes;
 }
 
-/* Under the lock, as all that follows: onto the list of those that nobody holds, and off it. */
-static void lay_down(gc_responses *r, gc_response *one) {
-    one->older = r->youngest;
-    one->younger = NULL;
-    *(r->youngest ? &r->youngest->younger : &r->oldest) = one;
-    r->youngest = one;
+static void add_unreferenced(gc_responses *r, gc_response *response) {
+    response->older = r->youngest;
+    response->younger = NULL;
+    *(r->youngest ? &r->youngest->younger : &r->oldest) = response;
+    r->youngest = response;
 }
 
-static void pick_up(gc_responses *r, gc_response *one) {
-    *(one->older ? &one->older->younger : &r->oldest) = one->younger;
-    *(one->younger ? &one->younger->older : &r->youngest) = one->older;
-    one->older = one->younger = NULL;
+static void remove_unreferenced(gc_responses *r, gc_response *response) {
+    *(response->older ? &response->older->younger : &r->oldest) = response->younger;
+    *(response->younger ? &response->younger->older : &r->youngest) = response->older;
+    response->older = response->younger = NULL;
 }
 
-static void make_room(gc_responses *r) {
-    while (r->bytes > r->most && r->oldest) {
-        gc_response *one = r->oldest;
-        pick_up(r, one);
-        unlink_one(r, one);
-        drop(r, one);
+/* Evicts unreferenced responses until the limit is kept. */
+static void evict(gc_responses *r) {
+    while (r->bytes > r->bytes_max && r->oldest) {
+        gc_response *response = r->oldest;
+        remove_unreferenced(r, response);
+        remove_from_table(r, response);
+        free_response(r, response);
     }
 }
 
-static gpuconv_status prepare(const gc_response_wish *w, gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_preparation p = gpuconv_preparation_default();
-    p.gain = w->gain;
-    p.wet = w->wet;
-    p.dry = w->dry;
-    return gc_ir_prepare(w->path, &p, w->channels, w->rate, w->cancel, ir, error);
+    p.gain = q->gain;
+    p.wet = q->wet;
+    p.dry = q->dry;
+    return gc_ir_prepare(q->path, &p, q->channels, q->rate, q->cancel, ir, error);
 }
 
-static gpuconv_status take_alone(const gc_response_wish *w, gc_response **response, bool *fresh, gpuconv_error *error) {
-    gc_response *one = gc_calloc(1, sizeof *one);
-    if (!one)
-        return gc_fail_memory(error, w->path);
-    one->was = gc_state_of_response(w->path);
-    gpuconv_status status = prepare(w, &one->ir, error);
+/* Prepares a response outside the table. */
+static gpuconv_status prepare_unshared(const gc_response_request *q, gc_response **made, gpuconv_error *error) {
+    gc_response *response = gc_calloc(1, sizeof *response);
+    if (!response)
+        return gc_fail_memory(error, q->path);
+    response->state = gc_state_of_response(q->path);
+    gpuconv_status status = prepare(q, &response->ir, error);
     if (status) {
-        free(one);
+        free(response);
         return status;
     }
-    *response = one;
-    *fresh = true;
+    *made = response;
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_responses_take(gc_responses *r, const gc_response_wish *w, gc_response **response, bool *fresh,
-                                 gpuconv_error *error) {
+/* Returns the key of a request, to be freed. NULL: out of memory. */
+static char *key_of(const gc_response_request *q) {
     char numbers[160];
-    *response = NULL;
-    *fresh = false;
-    if (!w->shared)
-        return take_alone(w, response, fresh, error);
     int n =
-        snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", w->rate, w->gain, w->wet, w->dry, w->channels);
-    size_t room = (size_t)n + strlen(w->path) + 1;
-    char *key = gc_calloc((int64_t)room, 1);
-    if (!key)
-        return gc_fail_memory(error, w->path);
-    (void)snprintf(key, room, "%s%s", numbers, w->path);
+        snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", q->rate, q->gain, q->wet, q->dry, q->channels);
+    size_t size = (size_t)n + strlen(q->path) + 1;
+    char *key = gc_calloc((int64_t)size, 1);
+    if (key)
+        (void)snprintf(key, size, "%s%s", numbers, q->path);
+    return key;
+}
+
+/* Finds the response with this key and references it; if there is none, adds one that is not ready. *found: it was in
+ * the table. The key is owned by the table, or freed. NULL: out of memory. */
+static gc_response *find_or_add(gc_responses *r, char *key, bool *found) {
     pthread_mutex_lock(&r->lock);
-    gc_response **chain = &r->chain[chain_of(key)], *one = *chain;
-    while (one && strcmp(one->key, key) != 0)
-        one = one->next;
-    if (one) {
-        if (one->holders++ == 0)
-            pick_up(r, one);
-        while (!one->ready)
-            pthread_cond_wait(&r->ready, &r->lock);
-        pthread_mutex_unlock(&r->lock);
+    gc_response **chain = &r->chain[chain_of(key)], *response = *chain;
+    while (response && strcmp(response->key, key) != 0)
+        response = response->next;
+    *found = response != NULL;
+    if (response) {
+        if (response->references++ == 0)
+            remove_unreferenced(r, response);
         free(key);
-        if (one->ir) {
-            *response = one;
-            return GPUCONV_OK;
-        }
-        gc_responses_give_back(r, one);
-        gpuconv_ir *ir; /* it failed for somebody else: say why again */
-        gpuconv_status status = prepare(w, &ir, error);
-        if (!status) {
-            gpuconv_ir_free(ir);
-            status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: was not there a moment ago", w->path);
-        }
-        return status;
-    }
-    one = gc_calloc(1, sizeof *one);
-    if (!one) {
-        pthread_mutex_unlock(&r->lock);
+    } else if ((response = gc_calloc(1, sizeof *response))) {
+        *response = (gc_response){.key = key, .references = 1, .next = *chain};
+        *chain = response;
+    } else {
         free(key);
-        return gc_fail_memory(error, w->path);
     }
-    *one = (gc_response){.key = key, .holders = 1, .next = *chain};
-    *chain = one;
     pthread_mutex_unlock(&r->lock);
-    gpuconv_ir *ir = NULL;
-    gc_state was = gc_state_of_response(w->path);
-    gpuconv_status status = prepare(w, &ir, error);
+    return response;
+}
+
+/* Waits until another thread has prepared a response. If that failed, prepares it once more for the error message. */
+static gpuconv_status wait_until_ready(gc_responses *r, const gc_response_request *q, gc_response *response,
+                                       gpuconv_error *error) {
     pthread_mutex_lock(&r->lock);
-    one->ir = ir;
-    one->was = was;
-    one->ready = true;
-    one->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
-    r->bytes += one->bytes;
-    pthread_cond_broadcast(&r->ready);
+    while (!response->ready)
+        pthread_cond_wait(&r->ready, &r->lock);
     pthread_mutex_unlock(&r->lock);
-    if (status)
-        gc_responses_give_back(r, one);
-    else
-        *response = one;
-    *fresh = !status;
+    if (response->ir)
+        return GPUCONV_OK;
+    gc_responses_release(r, response);
+    gpuconv_ir *ir;
+    gpuconv_status status = prepare(q, &ir, error);
+    if (!status) {
+        gpuconv_ir_free(ir);
+        status =
+            gc_fail(error, GPUCONV_ERROR_FILE, "%s: could not be read a moment ago; it has changed since", q->path);
+    }
     return status;
 }
 
-void gc_responses_give_back(gc_responses *r, gc_response *one) {
-    if (!one->key) {
-        drop(r, one);
+/* Prepares a response that was added to the table, and wakes the threads that wait for it. */
+static gpuconv_status prepare_added(gc_responses *r, const gc_response_request *q, gc_response *response,
+                                    gpuconv_error *error) {
+    gpuconv_ir *ir = NULL;
+    gc_state state = gc_state_of_response(q->path);
+    gpuconv_status status = prepare(q, &ir, error);
+    pthread_mutex_lock(&r->lock);
+    response->ir = ir;
+    response->state = state;
+    response->ready = true;
+    response->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
+    r->bytes += response->bytes;
+    pthread_cond_broadcast(&r->ready);
+    pthread_mutex_unlock(&r->lock);
+    if (status)
+        gc_responses_release(r, response);
+    return status;
+}
+
+gpuconv_status gc_responses_acquire(gc_responses *r, const gc_response_request *q, gc_response **response, bool *is_new,
+                                    gpuconv_error *error) {
+    gpuconv_status status;
+    bool found = false;
+    *response = NULL;
+    *is_new = false;
+    if (!q->shared) {
+        status = prepare_unshared(q, response, error);
+        *is_new = !status;
+        return status;
+    }
+    char *key = key_of(q);
+    gc_response *shared = key ? find_or_add(r, key, &found) : NULL;
+    if (!shared)
+        return gc_fail_memory(error, q->path);
+    status = found ? wait_until_ready(r, q, shared, error) : prepare_added(r, q, shared, error);
+    *response = status ? NULL : shared;
+    *is_new = !status && !found;
+    return status;
+}
+
+void gc_responses_release(gc_responses *r, gc_response *response) {
+    if (!response->key) {
+        free_response(r, response);
         return;
     }
     pthread_mutex_lock(&r->lock);
-    if (--one->holders == 0 && one->ir) {
-        lay_down(r, one);
-        make_room(r);
-    } else if (one->holders == 0) { /* the next one may have more luck */
-        unlink_one(r, one);
-        drop(r, one);
+    if (--response->references == 0 && response->ir) {
+        add_unreferenced(r, response);
+        evict(r);
+    } else if (response->references == 0) { /* a failed one is not kept: the next request tries again */
+        remove_from_table(r, response);
+        free_response(r, response);
     }
     pthread_mutex_unlock(&r->lock);
 }

@@ -1,5 +1,6 @@
-/* Responses of a batch: each prepared once for the inputs that share it, and kept while there is room. What one input
- * has for itself is not kept: its memory, still in the caches, is the next one's. */
+/* Cache of the impulse responses of a batch. A response that several entries share is prepared once, and kept after its
+ * last use as long as a limit on bytes allows. A response that one entry alone uses is not kept: its memory, which is
+ * still in the caches, serves the next one. */
 #ifndef GPUCONV_BATCH_RESPONSES_H
 #define GPUCONV_BATCH_RESPONSES_H
 
@@ -10,44 +11,45 @@ enum { GC_BATCH_DEVICES = 64 };
 
 typedef struct gc_response {
     gpuconv_ir *ir;                  /* resampled, mixed, routed */
-    gc_state was;                    /* of the file, before it was read */
-    float *planes[GC_BATCH_DEVICES]; /* its planes on a device, once somebody wanted them there */
-    /* inside: */
+    gc_state state;                  /* of the file, before it was read */
+    float *planes[GC_BATCH_DEVICES]; /* copy in each device's memory; NULL: not made yet */
+
+    /* Private to the cache. */
     char *key; /* NULL: not in the table */
     int64_t bytes;
-    int holders;
+    int references;
     bool ready;
-    struct gc_response *next;            /* in its chain */
-    struct gc_response *older, *younger; /* among those that nobody holds */
+    struct gc_response *next;            /* in its hash chain */
+    struct gc_response *older, *younger; /* in the list of unreferenced responses */
 } gc_response;
 
 typedef struct gc_responses gc_responses;
 
-/* What an entry wants of a response. */
-typedef struct gc_response_wish {
+/* Which response an entry needs, and how it is prepared. */
+typedef struct gc_response_request {
     const char *path;
-    double gain, wet, dry; /* decibels */
-    double rate;
+    double gain, wet, dry;      /* dB */
+    double rate;                /* of the input, Hz */
     int channels;               /* of the input */
-    bool shared;                /* others may want it too */
-    const volatile int *cancel; /* looked at while a pipe gives nothing; NULL */
-} gc_response_wish;
+    bool shared;                /* other entries name this response, too */
+    const volatile int *cancel; /* cancels reading from a pipe; NULL: none */
+} gc_response_request;
 
-/* Keeps up to so many bytes of responses that nobody holds; for any number of threads. `forget` frees a device's copy.
- * NULL: no memory. */
+/* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it. `forget`
+ * frees a device's copy. NULL: out of memory. */
 gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes));
 
-/* The response as wished, until it is given back; *fresh: prepared for this caller, nobody has had it before. As
- * gpuconv_ir_load, _resample, _route, _mix. */
-gpuconv_status gc_responses_take(gc_responses *responses, const gc_response_wish *wish, gc_response **response,
-                                 bool *fresh, gpuconv_error *error);
-void gc_responses_give_back(gc_responses *responses, gc_response *response);
+/* Prepares a response, or returns the cached one; the caller releases it. *is_new: it was prepared for this caller, and
+ * no other has used it before. Blocks while another thread prepares the same response. Fails as gc_ir_prepare. */
+gpuconv_status gc_responses_acquire(gc_responses *responses, const gc_response_request *request, gc_response **response,
+                                    bool *is_new, gpuconv_error *error);
+void gc_responses_release(gc_responses *responses, gc_response *response);
 
-/* One caller at a time looks at, and fills in, a response's planes[]. */
+/* Locks and unlocks a response's planes[]. */
 void gc_responses_lock(gc_responses *responses, const gc_response *response);
 void gc_responses_unlock(gc_responses *responses, const gc_response *response);
 
-/* When none is held any more. */
+/* Frees the cache; no response may be referenced. */
 void gc_responses_free(gc_responses *responses);
 
 #endif

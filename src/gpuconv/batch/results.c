@@ -1,4 +1,4 @@
-/* Lines of results, and the file that they go into. */
+/* Formats and writes the lines of results.jsonl. */
 #include "results.h"
 
 #include "libgpuconv/core/error.h"
@@ -23,7 +23,7 @@ static bool put(json_t *object, const char *name, json_t *value) {
     return json_object_set_new(object, name, value) == 0;
 }
 
-/* Puts a text of any bytes; *changed: some were not UTF-8. */
+/* Adds a text of any bytes; *changed: some were not UTF-8. */
 static bool put_text(json_t *object, const char *name, const char *text, bool *changed) {
     char *valid = gc_text_utf8(text, changed);
     bool good = valid && put(object, name, json_string(valid));
@@ -57,7 +57,7 @@ static bool put_state(json_t *object, const char *name, const gc_state *state, b
     return put(object, name, json_string(text));
 }
 
-/* What --resume needs to know; see history.h. */
+/* Adds the fields that --resume compares; see history.h. */
 static bool put_history(json_t *object, const gc_entry *e, const gc_outcome *o) {
     char settings[GC_SETTINGS_TEXT];
     gc_settings_of(e, settings);
@@ -67,7 +67,7 @@ static bool put_history(json_t *object, const gc_entry *e, const gc_outcome *o) 
            (!o->in_place || put_state(object, "output_was", &o->output, true));
 }
 
-/* Returns the object as a line and drops it. NULL: no memory, or `good` says that some of it is missing. */
+/* Returns the object as a line and releases it. NULL: out of memory, now or, with `good` false, before. */
 static char *as_line(json_t *object, bool good) {
     char *text = good ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(object);
@@ -83,7 +83,7 @@ static char *as_line(json_t *object, bool good) {
 
 void gc_settings_of(const gc_entry *e, char text[GC_SETTINGS_TEXT]) {
     char offset[64], length[40] = "all";
-    if (e->somewhere)
+    if (e->random_offset)
         (void)snprintf(offset, sizeof offset, "random seed=%llu", (unsigned long long)e->seed);
     else
         (void)snprintf(offset, sizeof offset, "%.17g", e->offset);
@@ -111,8 +111,8 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     return as_line(object, good);
 }
 
-/* Puts an empty list in the place of an older one, which is never cut short: a batch that does not begin leaves it. */
-static gpuconv_status begin_anew(const char *path, int *fd, gpuconv_error *error) {
+/* Replaces an older file by an empty one. It is not truncated in place, so that it survives if this fails. */
+static gpuconv_status replace_file(const char *path, int *fd, gpuconv_error *error) {
     gc_output_file *file;
     gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status)
@@ -130,7 +130,7 @@ gpuconv_status gc_results_open(const char *path, bool append, gc_results **resul
     }
     gpuconv_status status = GPUCONV_OK;
     if (!append)
-        status = begin_anew(path, &r->fd, error);
+        status = replace_file(path, &r->fd, error);
     else if ((r->fd = gc_output_file_append(path, error)) < 0)
         status = GPUCONV_ERROR_FILE;
     if (status) {
@@ -142,16 +142,16 @@ gpuconv_status gc_results_open(const char *path, bool append, gc_results **resul
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_results_mend(gc_results *r, int64_t bytes, bool newline, gpuconv_error *error) {
+gpuconv_status gc_results_repair(gc_results *r, int64_t bytes, bool newline, gpuconv_error *error) {
     struct stat st;
-    bool failed = fstat(r->fd, &st) != 0 || (st.st_size > bytes && ftruncate(r->fd, bytes) != 0);
-    if (failed)
+    bool err = fstat(r->fd, &st) != 0 || (st.st_size > bytes && ftruncate(r->fd, bytes) != 0);
+    if (err)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(errno));
     return newline ? gc_results_write(r, "\n", 1, error) : GPUCONV_OK;
 }
 
-/* Takes back what was written of a line that is not whole; where the system refuses, --resume does it. */
-static void take_back(const gc_results *r, const char *lines, size_t written) {
+/* Removes the written part of an incomplete line. If that fails, --resume removes it. */
+static void remove_incomplete_line(const gc_results *r, const char *lines, size_t written) {
     struct stat st;
     size_t part = 0;
     while (part < written && lines[written - 1 - part] != '\n')
@@ -167,7 +167,7 @@ gpuconv_status gc_results_write(gc_results *r, const char *lines, size_t bytes, 
             done += (size_t)n;
         } else if (n == 0 || errno != EINTR) {
             gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", r->path, strerror(errno));
-            take_back(r, lines, done);
+            remove_incomplete_line(r, lines, done);
             return GPUCONV_ERROR_FILE;
         }
     }

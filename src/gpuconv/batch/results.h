@@ -1,16 +1,18 @@
-/* results.jsonl: a line for every entry that was dealt with. Each line is one JSON object in UTF-8:
+/* results.jsonl: the list of outcomes, one line per entry. Each line is one JSON object in UTF-8:
  *
  *      line                      of the manifest
- *      input, response, output   as the manifest has them; bytes that are no UTF-8 are U+FFFD, and the exact name is in
+ *      input, response, output   as in the manifest; bytes that are not UTF-8 become U+FFFD, and the exact name is in
  *                                input_bytes, response_bytes, output_bytes as hexadecimal digits
  *      status                    done, failed, or replacing: see history.h
- *      reason                    of a failure
- *      where, audio, clipped     "cpu" or "cuda 0"; seconds of input; samples
- *      seconds                   that the entry took
- *      settings, version         what else decided the output: all numbers of the entry; gpuconv's version
+ *      reason                    why it failed
+ *      where, audio, clipped     "cpu" or "cuda 0"; seconds of input; clipped output samples
+ *      not_finite, note          input samples that were NaN or infinite and count as 0; how the encoding changed
+ *      seconds                   time that the entry took
+ *      settings, version         the entry's numbers, and gpuconv's version, which determine the output too
  *      input_was, response_was   the states (state.h) of both files before they were read
  *      output_size               in bytes
- *      output_was                only if the output replaced the input or the response: its state, place and digest
+ *      output_was                only if the output replaced the input or the response: its state with device, inode
+ * and digest
  */
 #ifndef GPUCONV_BATCH_RESULTS_H
 #define GPUCONV_BATCH_RESULTS_H
@@ -20,32 +22,33 @@
 
 typedef struct gc_outcome {
     gpuconv_status status;
-    const char *where;                /* "cpu", "cuda 0" */
-    double seconds, audio;            /* that it took, and of its input */
-    int64_t clipped, not_finite;      /* samples: of the output; of the input, taken as silence */
+    const char *where;                /* "cpu" or "cuda 0" */
+    double seconds, audio;            /* time taken; duration of the input */
+    int64_t clipped, not_finite;      /* samples: of the output; of the input, replaced by 0 */
     char reason[512];                 /* why it failed; "" */
-    char note[256];                   /* what became of the input's encoding; "" */
-    gc_state input, response, output; /* before they were read; as the output was written */
-    bool in_place;                    /* the output is the input or the response */
-    bool replacing;                   /* it is about to take its name */
+    char note[256];                   /* how the encoding differs from the input's; "" */
+    gc_state input, response, output; /* before they were read; after it was written */
+    bool in_place;                    /* the output replaces the input or the response */
+    bool replacing;                   /* the output is complete and about to get its name */
 } gc_outcome;
 
-/* Returns one line of JSON with its end; to be freed. NULL: no memory. */
+/* Returns one line of JSON, newline included, to be freed. NULL: out of memory. */
 char *gc_result_line(const gc_entry *entry, const gc_outcome *outcome);
 
-/* Writes the numbers of an entry that decide its output. */
 enum { GC_SETTINGS_TEXT = 240 };
+
+/* Writes the numbers of an entry, which determine its output together with the files. */
 void gc_settings_of(const gc_entry *entry, char text[GC_SETTINGS_TEXT]);
 
 typedef struct gc_results gc_results;
 
-/* Appends to the file, or begins it anew. Lines are written whole. FILE, MEMORY. */
+/* Opens the file for appending, or replaces it by an empty one. Fails with FILE or MEMORY. */
 gpuconv_status gc_results_open(const char *path, bool append, gc_results **results, gpuconv_error *error);
 
-/* Ends the file at `bytes`, if it is longer, and completes its last line if `newline`. FILE. */
-gpuconv_status gc_results_mend(gc_results *results, int64_t bytes, bool newline, gpuconv_error *error);
+/* Repairs a file that was cut off: truncates it to `bytes`, and appends a newline if `newline`. Fails with FILE. */
+gpuconv_status gc_results_repair(gc_results *results, int64_t bytes, bool newline, gpuconv_error *error);
 
-/* Appends lines. After a failure the file ends with the last whole line, as far as the system allows. FILE. */
+/* Appends complete lines. If the disk is full, removes an incomplete last line if possible. Fails with FILE. */
 gpuconv_status gc_results_write(gc_results *results, const char *lines, size_t bytes, gpuconv_error *error);
 gpuconv_status gc_results_close(gc_results *results, gpuconv_error *error);
 

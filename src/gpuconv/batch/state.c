@@ -1,4 +1,4 @@
-/* States of files. */
+/* Determines, prints, parses and compares states of files. */
 #include "state.h"
 
 #include "libgpuconv/ir/object.h"
@@ -19,7 +19,7 @@ static uint64_t mix(uint64_t digest, uint64_t word) {
     return z ^ z >> 31;
 }
 
-/* Mixes bytes into a digest, the last word filled with zeros. */
+/* Mixes bytes into a digest; the last word is padded with zeros. */
 static uint64_t mix_bytes(uint64_t digest, const void *bytes, int64_t count) {
     uint64_t word;
     for (int64_t at = 0; at < count; at += (int64_t)sizeof word) {
@@ -65,7 +65,7 @@ bool gc_state_digest(int fd, gc_state *state) {
     uint64_t digest = 0;
     int64_t at = 0;
     for (;;) {
-        size_t have = 0; /* fill the block, so that its words do not depend on how much each read gives */
+        size_t have = 0; /* fill the block, so that the digest does not depend on the sizes of the reads */
         ssize_t n = 1;
         while (have < sizeof words && n != 0) {
             n = pread(fd, (char *)words + have, sizeof words - have, at + (int64_t)have);
@@ -101,7 +101,7 @@ bool gc_state_parse(const char *text, gc_state *s) {
     if (place && sscanf(place, "/%" SCNu64 ":%" SCNu64, &t.device, &t.inode) != 2)
         return false;
     t.digested = digest && sscanf(digest, "#%16" SCNx64, &t.digest) == 1;
-    gc_state_print(&t, place != NULL, again); /* refuse whatever sscanf tolerates */
+    gc_state_print(&t, place != NULL, again); /* refuses spellings that sscanf accepts */
     if (strcmp(again, text) != 0)
         return false;
     *s = t;

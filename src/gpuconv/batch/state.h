@@ -1,5 +1,6 @@
-/* The state of a file: size, time of its last change and, where that is not enough, a digest of its content. A batch
- * writes states into results.jsonl, so that --resume knows whether a file is still the one that was used or written. */
+/* The state of a file: size, time of the last change and, if these do not suffice, a digest of its content. A batch
+ * writes states into results.jsonl, so that --resume can decide whether a file is still the one that was read or
+ * written. */
 #ifndef GPUCONV_BATCH_STATE_H
 #define GPUCONV_BATCH_STATE_H
 
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 
 typedef struct gc_state {
-    int64_t size; /* bytes; -1: the file is missing or not a regular file, and equals no other */
+    int64_t size; /* bytes; -1: the file is missing or not a regular file; the state equals no other */
     int64_t seconds, nanoseconds;
     uint64_t device, inode;
     bool digested;
@@ -37,8 +38,8 @@ bool gc_state_parse(const char *text, gc_state *state);
 /* Compares size, time and digest. */
 bool gc_state_same(const gc_state *a, const gc_state *b);
 
-/* Decides whether the file at `path` is the one with the state `written`: by its place, size and time, else by its
- * content, so that a copy of the file counts too. */
+/* Decides whether the file at `path` has the state `written`: by device, inode, size and time, else by size and digest,
+ * so that a copy of the file counts too. */
 bool gc_state_is_at(const gc_state *written, const char *path);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * A target is a folder that exists, by device and inode, and the rest of the path below it. The folder of a path is
- * found by following a symbolic link at the path's end and then leaving out components from the right until stat
- * succeeds. Two paths lead to one file if their targets are equal; a target is kept as a hash of 128 bits.
+ * Finds paths that lead to the same file. The target of a path is an existing folder, identified by device and inode,
+ * and the rest of the path below it. To find the folder, symbolic links at the end of the path are followed, then
+ * components are removed from the right until stat succeeds. Two paths lead to one file if their targets are equal; a
+ * target is stored as a hash of 128 bits.
  */
 #include "targets.h"
 
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINKS_MOST = 40, STEP = 4096 /* entries whose targets are looked up at a time */ };
+enum { LINKS_MAX = 40, STEP = 4096 /* entries whose targets are looked up at a time */ };
 
 typedef struct target {
     uint64_t a, b;
@@ -47,7 +48,7 @@ void gc_path_normalise(char *path) {
 
 /* ---- The target of a path ---------------------------------------------------------------------------------------- */
 
-/* FNV-1a (Fowler, Noll & Vo), twice. */
+/* Adds bytes to two hashes of the kind FNV-1a (Fowler, Noll & Vo), with different multipliers. */
 static void mix(target *t, const void *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         t->a = (t->a ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
@@ -55,7 +56,7 @@ static void mix(target *t, const void *bytes, size_t count) {
     }
 }
 
-/* `kind` keeps targets below a folder apart from files that are known by their own inode. */
+/* Returns the hash of a target. `kind` separates targets below a folder from files that their own inode identifies. */
 static target target_in(dev_t device, ino_t inode, char kind, const char *rest) {
     target t = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x6c62272e07bb0142)};
     uint64_t place[2] = {device, inode};
@@ -66,8 +67,8 @@ static target target_in(dev_t device, ino_t inode, char kind, const char *rest) 
     return t;
 }
 
-/* Puts `name`, as it stands in the folder of `path`, into a new text. NULL: no memory. */
-static char *beside(const char *path, const char *name) {
+/* Resolves `name` relative to the folder of `path`; to be freed. NULL: out of memory. */
+static char *resolve_beside(const char *path, const char *name) {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;
     char *made = gc_calloc((int64_t)room, 1);
@@ -76,18 +77,19 @@ static char *beside(const char *path, const char *name) {
     return made;
 }
 
-/* Replaces *path by what the symbolic links at its end lead to, and fills in *st if there is a file. */
-static bool follow(char **path, bool *there, struct stat *st) {
+/* Replaces *path by the target of the symbolic links at its end. *exists: it is a file, described by *st.
+ * @return false: out of memory */
+static bool follow_links(char **path, bool *exists, struct stat *st) {
     for (int links = 0;; links++) {
         char name[PATH_MAX];
-        *there = lstat(*path, st) == 0;
-        if (!*there || !S_ISLNK(st->st_mode) || links == LINKS_MOST)
+        *exists = lstat(*path, st) == 0;
+        if (!*exists || !S_ISLNK(st->st_mode) || links == LINKS_MAX)
             return true;
         ssize_t length = readlink(*path, name, sizeof name - 1);
         if (length < 0)
             return true;
         name[length] = '\0';
-        char *next = beside(*path, name);
+        char *next = resolve_beside(*path, name);
         if (!next)
             return false;
         free(*path);
@@ -95,7 +97,7 @@ static bool follow(char **path, bool *there, struct stat *st) {
     }
 }
 
-/* Returns the slash before another one, or NULL. */
+/* Returns the last slash before `slash`, or NULL. */
 static char *slash_before(char *path, char *slash) {
     while (slash > path)
         if (*--slash == '/')
@@ -107,19 +109,19 @@ static bool is_none(target t) {
     return t.a == 0 && t.b == 0;
 }
 
-/* Finds the target of a path. *same, if the file exists under several names or is no regular file: the target by its
- * own inode; else zeros. @return false: no memory. */
-static bool find_target(const char *given, target *t, target *same) {
+/* Finds the target of a path. *by_inode: a second target from the file's own inode, if the file has several names or is
+ * not a regular file; else zeros. @return false: out of memory */
+static bool find_target(const char *given, target *t, target *by_inode) {
     struct stat st;
-    bool there;
+    bool exists;
     char *path = strdup(given);
-    *same = *t = (target){0};
-    if (!path || !follow(&path, &there, &st)) {
+    *by_inode = *t = (target){0};
+    if (!path || !follow_links(&path, &exists, &st)) {
         free(path);
         return false;
     }
-    if (there && (st.st_nlink > 1 || !S_ISREG(st.st_mode)))
-        *same = target_in(st.st_dev, st.st_ino, 'f', "");
+    if (exists && (st.st_nlink > 1 || !S_ISREG(st.st_mode)))
+        *by_inode = target_in(st.st_dev, st.st_ino, 'f', "");
     gc_path_normalise(path);
     for (char *slash = strrchr(path, '/'); slash && is_none(*t); slash = slash_before(path, slash)) {
         *slash = '\0';
@@ -138,20 +140,20 @@ static bool find_target(const char *given, target *t, target *same) {
 
 enum { FREE, BY_OUTPUT, BY_INPUT, BY_RESPONSE };
 
-/* What a thread finds out about an entry. */
-typedef struct looked_up {
-    target output, same, input, response;
-    bool failed;
-} looked_up;
+/* The targets of one entry. */
+typedef struct entry_targets {
+    target output, output_by_inode, input, response;
+    bool err;
+} entry_targets;
 
 typedef struct slot {
     target t;
     int64_t entry;
 } slot;
 
-/* The first entry with each output; the number of slots is a power of two, twice the number of entries or more. */
+/* Hash table of the first entry with each output; at least twice as many slots as entries, a power of two. */
 typedef struct table {
-    slot *slot; /* NULL: none yet */
+    slot *slot; /* NULL: empty */
     uint64_t mask;
 } table;
 
@@ -159,32 +161,33 @@ typedef struct search {
     gc_manifest *manifest;
     const char *folder;
     table by_path, by_inode;
-    unsigned char *conflict; /* of each entry: one of the above */
-    int64_t *with;           /* and the entry that it conflicts with */
-    looked_up *looked_up;    /* STEP of them, */
-    int64_t first;           /* from this entry on */
-    bool outputs;            /* look up outputs, else inputs and responses */
+    unsigned char *conflict; /* kind of each entry's conflict, one of the constants above */
+    int64_t *with;           /* the entry that it conflicts with */
+    entry_targets *targets;  /* of STEP entries, */
+    int64_t first;           /* beginning with this one */
+    bool outputs;            /* find the targets of outputs, else of inputs and responses */
 } search;
 
-static void look_up(void *context, int64_t index, int worker) {
+/* Finds the targets of one entry; runs on a thread of the pool. */
+static void find_entry_targets(void *context, int64_t index, int worker) {
     search *s = context;
     const gc_entry *e = &s->manifest->entry[s->first + index];
-    looked_up *l = &s->looked_up[index];
+    entry_targets *l = &s->targets[index];
     target unused;
     (void)worker;
-    *l = (looked_up){.failed = false};
-    if (e->wrong)
+    *l = (entry_targets){.err = false};
+    if (e->refusal)
         return;
     if (!s->outputs) {
-        l->failed = !find_target(e->input, &l->input, &unused) || !find_target(e->response, &l->response, &unused);
+        l->err = !find_target(e->input, &l->input, &unused) || !find_target(e->response, &l->response, &unused);
         return;
     }
     size_t room = strlen(s->folder) + strlen(e->output) + 2;
     char *path = gc_calloc((int64_t)room, 1);
-    l->failed = !path;
+    l->err = !path;
     if (path) {
         (void)snprintf(path, room, "%s/%s", s->folder, e->output);
-        l->failed = !find_target(path, &l->output, &l->same);
+        l->err = !find_target(path, &l->output, &l->output_by_inode);
     }
     free(path);
 }
@@ -205,15 +208,16 @@ static bool make_table(table *t, const gc_manifest *m) {
     return t->slot != NULL;
 }
 
-static void conflict(search *s, int64_t entry, unsigned char kind, int64_t with) {
+/* Records the first conflict of an entry. */
+static void add_conflict(search *s, int64_t entry, unsigned char kind, int64_t with) {
     if (s->conflict[entry] == FREE) {
         s->conflict[entry] = kind;
         s->with[entry] = with;
     }
 }
 
-/* @return false: no memory */
-static bool take_output(search *s, int64_t entry, table *in, target t) {
+/* Inserts an output, or records that an earlier entry has it. @return false: out of memory */
+static bool add_output(search *s, int64_t entry, table *in, target t) {
     if (is_none(t))
         return true;
     if (!in->slot && !make_table(in, s->manifest))
@@ -222,40 +226,42 @@ static bool take_output(search *s, int64_t entry, table *in, target t) {
     if (is_none(at->t))
         *at = (slot){t, entry};
     else
-        conflict(s, entry, BY_OUTPUT, at->entry);
+        add_conflict(s, entry, BY_OUTPUT, at->entry);
     return true;
 }
 
-/* Refuses the entry that writes over what another one reads. */
-static void take_source(search *s, int64_t entry, target t, unsigned char kind) {
+/* Records a conflict of the entry, if any, whose output is a file that this entry reads. */
+static void check_source(search *s, int64_t entry, target t, unsigned char kind) {
     const slot *at = is_none(t) || !s->by_path.slot ? NULL : slot_of(&s->by_path, t);
     if (at && !is_none(at->t) && at->entry != entry)
-        conflict(s, at->entry, kind, entry);
+        add_conflict(s, at->entry, kind, entry);
 }
 
-/* Looks up all entries, STEP at a time: a pool asks the file system, then the table is asked in order. */
-static bool pass(search *s, gc_pool *pool, bool outputs) {
+/* Checks all entries, STEP at a time: a pool of threads finds the targets, then the tables are updated in the order of
+ * the entries. @return false: out of memory */
+static bool check_entries(search *s, gc_pool *pool, bool outputs) {
     bool good = true;
     s->outputs = outputs;
     for (s->first = 0; s->first < s->manifest->entries && good; s->first += STEP) {
         int64_t count = gc_min(STEP, s->manifest->entries - s->first);
-        gc_pool_run(pool, look_up, s, count);
+        gc_pool_run(pool, find_entry_targets, s, count);
         for (int64_t i = 0; i < count && good; i++) {
-            const looked_up *l = &s->looked_up[i];
-            good = !l->failed;
+            const entry_targets *l = &s->targets[i];
+            good = !l->err;
             if (good && outputs) {
-                good = take_output(s, s->first + i, &s->by_path, l->output) &&
-                       take_output(s, s->first + i, &s->by_inode, l->same);
+                good = add_output(s, s->first + i, &s->by_path, l->output) &&
+                       add_output(s, s->first + i, &s->by_inode, l->output_by_inode);
             } else if (good) {
-                take_source(s, s->first + i, l->input, BY_INPUT);
-                take_source(s, s->first + i, l->response, BY_RESPONSE);
+                check_source(s, s->first + i, l->input, BY_INPUT);
+                check_source(s, s->first + i, l->response, BY_RESPONSE);
             }
         }
     }
     return good;
 }
 
-static bool refuse(const search *s) {
+/* Refuses the entries with a conflict. @return false: out of memory */
+static bool refuse_conflicts(const search *s) {
     static const char *const what[] = {[BY_OUTPUT] = "output", [BY_INPUT] = "input", [BY_RESPONSE] = "response"};
     bool good = true;
     for (int64_t i = 0; i < s->manifest->entries && good; i++) {
@@ -274,15 +280,15 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     search s = {.manifest = m, .folder = folder};
     s.conflict = gc_calloc(m->entries, sizeof *s.conflict);
     s.with = gc_calloc(m->entries, sizeof *s.with);
-    s.looked_up = gc_calloc(gc_min(STEP, m->entries), sizeof *s.looked_up);
+    s.targets = gc_calloc(gc_min(STEP, m->entries), sizeof *s.targets);
     gc_pool *pool = gc_pool_new(m->entries < 64 ? 1 : threads);
-    bool good =
-        s.conflict && s.with && s.looked_up && pool && pass(&s, pool, true) && pass(&s, pool, false) && refuse(&s);
+    bool good = s.conflict && s.with && s.targets && pool && check_entries(&s, pool, true) &&
+                check_entries(&s, pool, false) && refuse_conflicts(&s);
     gc_pool_free(pool);
     free(s.by_path.slot);
     free(s.by_inode.slot);
     free(s.conflict);
     free(s.with);
-    free(s.looked_up);
+    free(s.targets);
     return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }

@@ -1,4 +1,4 @@
-/* Which file a path leads to, also before that file exists: entries of a batch are compared by it. */
+/* Conflicts between entries of a batch: different paths that lead to the same file, which may not exist yet. */
 #ifndef GPUCONV_BATCH_TARGETS_H
 #define GPUCONV_BATCH_TARGETS_H
 
@@ -7,14 +7,14 @@
 /* Removes `.` components and doubled slashes, in place. */
 void gc_path_normalise(char *path);
 
-/* Refuses entries whose bytes would depend on the order of work: an output that is the same file as an earlier entry's
- * output, and an output that is another entry's input or response. An output that is its own entry's input or response
- * is allowed. Files are compared by what they are on disk: symbolic links are followed and folders compared by device
- * and inode, existing files that have several names by device and inode too. Names that differ only in case count as
- * different, also on file systems that do not tell them apart. Files that a matrix names are not looked at.
+/* Refuses entries whose samples would depend on the order of processing: an output that is the same file as an earlier
+ * entry's output, and an output that is another entry's input or response. An output may be its own entry's input or
+ * response. Files are compared as they are on disk: symbolic links are followed, folders are compared by device and
+ * inode, and so are existing files with several names. Names that differ only in case count as different, also on file
+ * systems that ignore case. The files that a matrix file names are not checked.
  *
- * @param folder   of the outputs; exists
- * @param threads  that ask the file system
+ * @param folder   of the outputs; must exist
+ * @param threads  for access to the file system
  * @return MEMORY */
 gpuconv_status gc_refuse_conflicts(gc_manifest *manifest, const char *folder, int threads, gpuconv_error *error);
 

@@ -1,4 +1,4 @@
-/* Texts of any bytes. */
+/* Conversion of texts of any bytes. */
 #include "text.h"
 
 #include "libgpuconv/core/memory.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The table of well-formed sequences: Unicode, chapter 3, table 3-7. */
+/* Implements the table of well-formed sequences: Unicode, chapter 3, table 3-7. */
 size_t gc_text_character(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     unsigned least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;

@@ -1,20 +1,21 @@
-/* Texts of any bytes, such as file names, as valid UTF-8. */
+/* Conversion of texts of any bytes, such as file names, into valid UTF-8 or hexadecimal digits. */
 #ifndef GPUCONV_BATCH_TEXT_H
 #define GPUCONV_BATCH_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is none. */
+/* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is not one. */
 size_t gc_text_character(const char *text);
 
-/* Returns a copy, to be freed, in which every byte that belongs to no UTF-8 character is U+FFFD. NULL: no memory. */
+/* Returns a copy, to be freed, in which U+FFFD replaces every byte that is not part of a UTF-8 character; *changed:
+ * there were such bytes. NULL: out of memory. */
 char *gc_text_utf8(const char *text, bool *changed);
 
-/* Returns the bytes as hexadecimal digits, to be freed. NULL: no memory. */
+/* Returns the bytes as hexadecimal digits, to be freed. NULL: out of memory. */
 char *gc_text_hex(const char *text);
 
-/* Compares a text with hexadecimal digits that gc_text_hex gave. */
+/* Compares a text with hexadecimal digits that gc_text_hex returned. */
 bool gc_text_is_hex_of(const char *hex, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* One worker of a batch: takes entries, convolves them on lanes of its own, and tells what became of each. */
+/* Worker thread of a batch: processes manifest entries one after the other and reports the outcome of each. */
 #ifndef GPUCONV_BATCH_WORK_H
 #define GPUCONV_BATCH_WORK_H
 
@@ -12,23 +12,28 @@
 typedef struct gc_worker {
     const gc_manifest *manifest;
     gc_responses *responses;
-    const char *folder; /* for outputs */
+    const char *folder; /* of the outputs */
     const gc_batch_backend *backend;
-    int devices, device; /* 0: the CPU */
+    int devices; /* GPUs of the batch; 0: the CPU */
+    int device;  /* the worker's own */
     const volatile int *cancel;
-    sem_t *copying; /* taken while samples are copied into a file */
+    sem_t *copy_permits; /* held while samples are copied into a file */
 
-    /* The next entry to do; false: no more. */
+    /* Takes the next entry. @return false: none is left */
     bool (*next)(void *context, int64_t *entry);
-    void (*tell)(void *context, int64_t entry, const gc_outcome *outcome);
 
-    /* Called before an output takes the name of its own input or response; the output keeps no name if it fails. */
-    gpuconv_status (*replace)(void *context, int64_t entry, const gc_outcome *outcome, gpuconv_error *error);
+    /* Receives the outcome of an entry, once for each that was taken and not cancelled. */
+    void (*report)(void *context, int64_t entry, const gc_outcome *outcome);
+
+    /* Records that an output is about to replace its own input or response. After a failure the output is discarded. */
+    gpuconv_status (*announce_replacement)(void *context, int64_t entry, const gc_outcome *outcome,
+                                           gpuconv_error *error);
     void *context;
 } gc_worker;
 
-/* Until there is no more to do, or cancelled. *began: it has a lane; nothing is taken without one. MEMORY when none is
- * to be had; DEVICE when it fails: what was in it is told as failed. */
-gpuconv_status gc_work(const gc_worker *worker, bool *began, gpuconv_error *error);
+/* Processes entries until none is left or the batch is cancelled. *has_slot: the worker got a slot of its device; no
+ * entry is taken without one. Fails with MEMORY or DEVICE if it got none, and with the error of a device that fails
+ * later, which is reported for the entries in its slots. */
+gpuconv_status gc_work(const gc_worker *worker, bool *has_slot, gpuconv_error *error);
 
 #endif

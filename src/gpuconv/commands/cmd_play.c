@@ -28,7 +28,7 @@ typedef struct options {
 static int list_devices(void) {
     gpuconv_error error = {0};
     const gc_sound_system *system;
-    char *text = gc_sound_find(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
+    char *text = gc_sound_load(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
     if (!text)
         return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     (void)fputs(text, stdout); /* gc_end tells of a failure */
@@ -77,11 +77,11 @@ static void print_view(const gc_player_view *v, const char *name) {
     for (int c = 0; c < v->outputs && c < 2; c++)
         add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
     gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
-    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean);
-    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst);
-    if (v->missed || v->gaps || v->starved)
-        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->missed, (long long)v->gaps,
-                       (long long)v->starved);
+    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean_load);
+    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst_load);
+    if (v->late_blocks || v->xruns || v->underruns)
+        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->late_blocks,
+                       (long long)v->xruns, (long long)v->underruns);
     char shown[256];
     gc_status_part(&line, 0, " ");
     gc_status_name(&line, gc_visible(shown, sizeof shown, name));
@@ -105,19 +105,19 @@ static bool obey(gc_player *p, const gc_player_view *v, int key, int responses) 
         break;
     case '+':
     case '-':
-        gc_player_level(p, v->gain + (key == '+' ? 1 : -1), v->wet, v->dry);
+        gc_player_set_levels(p, v->gain + (key == '+' ? 1 : -1), v->wet, v->dry);
         break;
     case 'w':
     case 'W':
-        gc_player_level(p, v->gain, v->wet + (key == 'W' ? 1 : -1), v->dry);
+        gc_player_set_levels(p, v->gain, v->wet + (key == 'W' ? 1 : -1), v->dry);
         break;
     case 'd':
     case 'D': /* from none at all upwards: where it can be heard */
-        gc_player_level(p, v->gain, v->wet, (v->dry < -60 ? -60 : v->dry) + (key == 'D' ? 1 : -1));
+        gc_player_set_levels(p, v->gain, v->wet, (v->dry < -60 ? -60 : v->dry) + (key == 'D' ? 1 : -1));
         break;
     case 'n':
     case 'p':
-        status = gc_player_choose(p, (v->response + (key == 'n' ? 1 : responses - 1)) % responses, &error);
+        status = gc_player_select_response(p, (v->response + (key == 'n' ? 1 : responses - 1)) % responses, &error);
         break;
     case ',':
     case '.':
@@ -143,8 +143,8 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
         enter_raw();
     for (bool go = true; go; played += 0.05) {
         nanosleep(&turn, NULL);
-        gc_player_look(p, &v);
-        if (gpu && !v.gpu && v.alive)
+        gc_player_get_view(p, &v);
+        if (gpu && !v.gpu && v.device_active)
             fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU has taken the tail over\n",
                     shown ? "\r\033[K" : "");
         gpu = v.gpu;
@@ -159,7 +159,7 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
             result = GC_EXIT_INTERRUPTED;
             break;
         }
-        if (!v.alive) {
+        if (!v.device_active) {
             result = gc_exit(GC_EXIT_FAILED, "the sound device is gone; what was recorded is kept");
             break;
         }
@@ -171,7 +171,8 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
         fprintf(stderr,
                 "gpuconv: load %.2f %% of the time there was, worst block %.1f %%; %lld parts of the tail missed, "
                 "%lld blocks late by the device's word, %lld times the file came too late\n",
-                100 * v.mean, 100 * v.worst, (long long)v.missed, (long long)v.gaps, (long long)v.starved);
+                100 * v.mean_load, 100 * v.worst_load, (long long)v.late_blocks, (long long)v.xruns,
+                (long long)v.underruns);
     return result;
 }
 
@@ -180,9 +181,9 @@ static int play(const options *o, const char *input, const char *const *response
     gc_player *player;
     gc_player_config config = {.input = input,
                                .responses = responses,
-                               .count = count,
-                               .output = o->output,
-                               .source = o->source,
+                               .response_count = count,
+                               .output_device = o->output,
+                               .input_device = o->source,
                                .record = o->record,
                                .rate = o->rate,
                                .block = o->block,
@@ -202,7 +203,7 @@ static int play(const options *o, const char *input, const char *const *response
     if (status)
         return gc_exit(gc_exit_of(status), "%s", error.message);
     gc_player_view v;
-    gc_player_look(player, &v);
+    gc_player_get_view(player, &v);
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %.0f Hz, %s; %lld frames of latency added\n", v.rate, v.plan, (long long)v.latency);
     int result = GC_EXIT_FAILED;

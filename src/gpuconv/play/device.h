@@ -1,5 +1,5 @@
-/* Sound devices: a callback that is handed blocks of planar samples. What knows PortAudio is a module of its own, so
- * that a command that plays nothing loads no sound libraries. */
+/* Interface of the sound devices: a callback receives and returns blocks of planar samples. The PortAudio
+ * implementation is a separate module, loaded when it is needed, so that other subcommands load no sound libraries. */
 #ifndef GPUCONV_PLAY_DEVICE_H
 #define GPUCONV_PLAY_DEVICE_H
 
@@ -7,39 +7,41 @@
 
 typedef struct gc_sound gc_sound;
 
-/* Called by the device's own thread: `frames` frames of every channel, in NULL without an input. It may do nothing that
- * waits. */
+/* Processes one block of `frames` frames per channel; `in` is NULL if the device was opened without inputs. The
+ * device's real-time thread calls it, so it must not block, allocate or lock. */
 typedef void gc_sound_callback(void *context, const float *const *in, float *const *out, int64_t frames);
 
 typedef struct gc_sound_config {
-    const char *output, *input; /* part of a device's name, or its number; NULL: the default */
-    int inputs, outputs;        /* channels; inputs 0: none */
-    double rate;                /* frames a second */
-    int block;                  /* frames that are wished for; 0: the device's choice */
+    const char *output, *input; /* a device's number or part of its name; NULL: the default device */
+    int inputs, outputs;        /* channels; inputs 0: open no input */
+    double rate;                /* Hz */
+    int block;                  /* requested frames per callback; 0: the device chooses */
     gc_sound_callback *callback;
     void *context;
 } gc_sound_config;
 
-/* What the module that knows the library gives. */
+/* The functions that the module provides. */
 typedef struct gc_sound_system {
-    /* One line a device: its number, name, channels and latency, to be freed. NULL: *error says why. */
+    /* Returns one line per device with its number, name, channels and latency; to be freed. NULL: *error has the
+     * reason. */
     char *(*list)(gpuconv_error *error);
 
-    /* Opens; silent until started. DEVICE with what the system says, MEMORY. */
+    /* Opens a device without starting it. Fails with DEVICE (the message is the sound system's) or MEMORY. */
     gpuconv_status (*open)(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error);
     gpuconv_status (*start)(gc_sound *sound, gpuconv_error *error);
-    double (*latency)(const gc_sound *sound); /* seconds of the output, as the device says */
-    int64_t (*gaps)(const gc_sound *sound);   /* blocks that the device says were late */
-    bool (*alive)(const gc_sound *sound);     /* still calling back */
+    double (*latency)(const gc_sound *sound); /* output latency in seconds, as the device reports it */
+    int64_t (*xruns)(const gc_sound *sound);  /* callbacks flagged with an output underflow or an input overflow */
+    bool (*is_active)(const gc_sound *sound); /* the device still calls the callback */
 
-    /* After it no callback comes any more. `drain`: what was handed over is heard first. */
+    /* Closes the device; no callback runs after it returns. `drain`: plays the buffered output first. */
     void (*close)(gc_sound *sound, bool drain);
 } gc_sound_system;
 
+/* The function that the module exports under this name. */
 #define GC_SOUND_SYSTEM "gpuconv_sound_system"
-typedef const gc_sound_system *gc_sound_system_of(void);
+typedef const gc_sound_system *gc_sound_system_get(void);
 
-/* UNSUPPORTED where this build has none. */
-gpuconv_status gc_sound_find(const gc_sound_system **system, gpuconv_error *error);
+/* Loads the module. @return UNSUPPORTED if this build has none. */
+gpuconv_status gc_sound_load(const gc_sound_system **system, gpuconv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sound devices through PortAudio: ALSA, JACK, and through ALSA PulseAudio and PipeWire. */
+/* Sound devices through PortAudio: ALSA and JACK; PulseAudio and PipeWire through their ALSA plug-ins. */
 #include "device.h"
 
 #include "libgpuconv/core/error.h"
@@ -17,40 +17,42 @@ struct gc_sound {
     PaStream *stream;
     gc_sound_callback *callback;
     void *context;
-    _Atomic int64_t gaps;
+    _Atomic int64_t xruns;
 };
 
-/* PortAudio's host interfaces print what they probe in vain; what matters comes back as an error. */
+/* Calls Pa_Initialize with standard error redirected to /dev/null: PortAudio's host interfaces print a message for
+ * every device that they fail to probe. Real failures are returned. */
 static PaError initialize(void) {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = dup(STDERR_FILENO);
-    if (null >= 0 && kept >= 0)
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), saved = dup(STDERR_FILENO);
+    if (null >= 0 && saved >= 0)
         (void)dup2(null, STDERR_FILENO);
-    PaError failed = Pa_Initialize();
-    if (kept >= 0) {
-        (void)dup2(kept, STDERR_FILENO);
-        close(kept);
+    PaError err = Pa_Initialize();
+    if (saved >= 0) {
+        (void)dup2(saved, STDERR_FILENO);
+        close(saved);
     }
     if (null >= 0)
         close(null);
-    return failed;
+    return err;
 }
 
-static gpuconv_status told(PaError failed, const char *what, gpuconv_error *error) {
-    const PaHostErrorInfo *host = failed == paUnanticipatedHostError ? Pa_GetLastHostErrorInfo() : NULL;
-    return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s%s%s", what, Pa_GetErrorText(failed), host ? ": " : "",
+/* Fails with DEVICE and PortAudio's text for `err`. */
+static gpuconv_status fail_device(PaError err, const char *what, gpuconv_error *error) {
+    const PaHostErrorInfo *host = err == paUnanticipatedHostError ? Pa_GetLastHostErrorInfo() : NULL;
+    return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s%s%s", what, Pa_GetErrorText(err), host ? ": " : "",
                    host ? host->errorText : "");
 }
 
 static char *sound_list(gpuconv_error *error) {
     enum { LINE = 400 };
-    PaError failed = initialize();
-    if (failed) {
-        told(failed, "sound", error);
+    PaError err = initialize();
+    if (err) {
+        fail_device(err, "sound", error);
         return NULL;
     }
     int count = Pa_GetDeviceCount();
-    size_t room = (size_t)(count > 0 ? count : 0) * LINE + LINE, used = 0;
-    char *text = gc_calloc((int64_t)room, 1);
+    size_t size = (size_t)(count > 0 ? count : 0) * LINE + LINE, used = 0;
+    char *text = gc_calloc((int64_t)size, 1);
     for (int i = 0; text && i < count; i++) {
         const PaDeviceInfo *d = Pa_GetDeviceInfo(i);
         const PaHostApiInfo *host = Pa_GetHostApiInfo(d->hostApi);
@@ -64,15 +66,15 @@ static char *sound_list(gpuconv_error *error) {
                                  i == Pa_GetDefaultInputDevice() ? ", default input" : "");
     }
     if (text && used == 0)
-        (void)snprintf(text, room, "no sound device\n");
+        (void)snprintf(text, size, "no sound device found\n");
     if (!text)
         gc_fail_memory(error, "the list of devices");
     Pa_Terminate();
     return text;
 }
 
-/* A device by its number or a part of its name. */
-static int find(const char *name, bool input) {
+/* Finds a device by its number or by part of its name. @return paNoDevice: not found */
+static int find_device(const char *name, bool input) {
     char *end;
     long number = name ? strtol(name, &end, 10) : 0;
     if (!name)
@@ -87,12 +89,13 @@ static int find(const char *name, bool input) {
     return paNoDevice;
 }
 
-static int call(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
-                PaStreamCallbackFlags flags, void *context) {
+/* Adapts PortAudio's callback to gc_sound_callback. */
+static int stream_callback(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
+                           PaStreamCallbackFlags flags, void *context) {
     gc_sound *s = context;
     (void)time;
     if (flags & (paOutputUnderflow | paInputOverflow))
-        atomic_fetch_add_explicit(&s->gaps, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->xruns, 1, memory_order_relaxed);
     s->callback(s->context, in, out, (int64_t)frames);
     return paContinue;
 }
@@ -104,33 +107,34 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound **sound
         return gc_fail_memory(error, "a sound device");
     s->callback = config->callback;
     s->context = config->context;
-    PaError failed = initialize();
-    if (failed) {
+    PaError err = initialize();
+    if (err) {
         free(s);
-        return told(failed, "sound", error);
+        return fail_device(err, "sound", error);
     }
-    int output = find(config->output, false), input = config->inputs ? find(config->input, true) : paNoDevice;
+    int output = find_device(config->output, false),
+        input = config->inputs ? find_device(config->input, true) : paNoDevice;
     gpuconv_status status = GPUCONV_OK;
     if (output == paNoDevice || (config->inputs && input == paNoDevice)) {
         const char *missing = output == paNoDevice ? config->output : config->input;
-        status = gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: no such %s device; --list-devices tells them",
+        status = gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: no such %s device; --list-devices prints the devices",
                          missing ? missing : "default", output == paNoDevice ? "output" : "input");
     }
     if (!status) {
-        const PaDeviceInfo *o = Pa_GetDeviceInfo(output), *i = config->inputs ? Pa_GetDeviceInfo(input) : NULL;
-        /* Two blocks, but no less than what the device calls low: below that servers drop out. */
+        const PaDeviceInfo *out = Pa_GetDeviceInfo(output), *in = config->inputs ? Pa_GetDeviceInfo(input) : NULL;
+        /* Two blocks, but at least the device's own low latency: below it sound servers drop blocks. */
         double blocks = 2 * config->block / config->rate;
-        PaStreamParameters to = {output, config->outputs, paFloat32 | paNonInterleaved, o->defaultLowOutputLatency,
+        PaStreamParameters to = {output, config->outputs, paFloat32 | paNonInterleaved, out->defaultLowOutputLatency,
                                  NULL};
         PaStreamParameters from = {input, config->inputs, paFloat32 | paNonInterleaved,
-                                   i ? i->defaultLowInputLatency : 0, NULL};
+                                   in ? in->defaultLowInputLatency : 0, NULL};
         to.suggestedLatency = blocks > to.suggestedLatency ? blocks : to.suggestedLatency;
         from.suggestedLatency = blocks > from.suggestedLatency ? blocks : from.suggestedLatency;
-        failed = Pa_OpenStream(&s->stream, config->inputs ? &from : NULL, &to, config->rate,
-                               config->block ? (unsigned long)config->block : paFramesPerBufferUnspecified,
-                               paClipOff | paDitherOff, call, s);
-        if (failed)
-            status = told(failed, o->name, error);
+        err = Pa_OpenStream(&s->stream, config->inputs ? &from : NULL, &to, config->rate,
+                            config->block ? (unsigned long)config->block : paFramesPerBufferUnspecified,
+                            paClipOff | paDitherOff, stream_callback, s);
+        if (err)
+            status = fail_device(err, out->name, error);
     }
     if (status) {
         Pa_Terminate();
@@ -142,36 +146,36 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound **sound
 }
 
 static gpuconv_status sound_start(gc_sound *s, gpuconv_error *error) {
-    PaError failed = Pa_StartStream(s->stream);
-    return failed ? told(failed, "starting the sound device", error) : GPUCONV_OK;
+    PaError err = Pa_StartStream(s->stream);
+    return err ? fail_device(err, "starting the sound device", error) : GPUCONV_OK;
 }
 
 static double sound_latency(const gc_sound *s) {
-    const PaStreamInfo *i = Pa_GetStreamInfo(s->stream);
-    return i ? i->outputLatency : 0;
+    const PaStreamInfo *info = Pa_GetStreamInfo(s->stream);
+    return info ? info->outputLatency : 0;
 }
 
-static int64_t sound_gaps(const gc_sound *s) {
-    return atomic_load(&s->gaps);
+static int64_t sound_xruns(const gc_sound *s) {
+    return atomic_load(&s->xruns);
 }
 
-static bool sound_alive(const gc_sound *s) {
+static bool sound_is_active(const gc_sound *s) {
     return Pa_IsStreamActive(s->stream) == 1;
 }
 
 static void sound_close(gc_sound *s, bool drain) {
     if (!s)
         return;
-    (void)(drain ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* it is closed whatever they say */
+    (void)(drain ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* closed in any case */
     Pa_CloseStream(s->stream);
     Pa_Terminate();
     free(s);
 }
 
-__attribute__((visibility("default"))) gc_sound_system_of gpuconv_sound_system;
+__attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
 const gc_sound_system *gpuconv_sound_system(void) {
-    static const gc_sound_system system = {sound_list, sound_open,  sound_start, sound_latency,
-                                           sound_gaps, sound_alive, sound_close};
+    static const gc_sound_system system = {sound_list,  sound_open,      sound_start, sound_latency,
+                                           sound_xruns, sound_is_active, sound_close};
     return &system;
 }

@@ -1,12 +1,12 @@
 /*
- * Playing through responses:
+ * Player: plays a file or a live input through impulse responses.
  *
- *      file -> reader (a thread) -> ring -> device's callback -> device
- *                                              |  ^
- *      microphone or line ---------------------+--+-> ring -> recorder (a thread) -> file
+ *      file -> reader thread -> ring -> device callback (convolves) -> device
+ *                                          ^         |
+ *      microphone or line -----------------+         +-> ring -> recorder thread -> file
  *
- * The callback meets the others in rings and counters alone. Everything that is told or chosen while it plays may be
- * asked and set from any one other thread.
+ * The callback communicates with the threads through rings and atomic variables only, so it never waits. While the
+ * player runs, one other thread may call the functions below.
  */
 #ifndef GPUCONV_PLAY_PLAYER_H
 #define GPUCONV_PLAY_PLAYER_H
@@ -21,53 +21,70 @@ typedef struct gc_player gc_player;
 typedef struct gc_player_config {
     const char *input; /* a file; NULL: the device's input */
     const char *const *responses;
-    int count;
-    const char *output, *source; /* devices: see gc_sound_config */
-    const char *record;          /* a file that gets what is heard; NULL */
-    double rate;                 /* of the device; 0: the file's, or 48000. The file is resampled where it differs */
-    int block, channels;         /* of the device; channels of a live input */
+    int response_count;
+    const char *output_device, *input_device; /* as in gc_sound_config */
+    const char *record;                       /* file that the output is recorded to; NULL: none */
+    double rate;  /* of the device in Hz; 0: the file's, or 48000. A file of another rate is resampled */
+    int block;    /* frames per callback; 0: the device chooses */
+    int channels; /* of a live input */
     int threads;
-    gpuconv_backend backend; /* CUDA: tails on a GPU */
-    int device;
-    int64_t latency; /* frames that may be added, for less work in each block */
+    gpuconv_backend backend; /* CUDA: computes the tail on a GPU */
+    int device;              /* CUDA device */
+    int64_t latency;         /* frames of latency that may be added to reduce the work per block */
     bool loop;
     double seek;                /* seconds */
-    double gain, wet, dry;      /* decibels; dry -INFINITY: none */
+    double gain, wet, dry;      /* dB; dry -INFINITY: no dry signal */
     double crossfade;           /* seconds, between responses */
-    const volatile int *cancel; /* looked at while a pipe is waited for; NULL */
+    const volatile int *cancel; /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;
 
-/* What can be seen of it. */
+/* A snapshot of the player. */
 typedef struct gc_player_view {
-    double position, duration; /* seconds; duration -1: none */
+    double position, duration; /* seconds; duration -1: unknown, or live input */
     double rate;
-    int outputs, response; /* which one is chosen */
-    float peak[GC_PLAYER_CHANNELS];
-    bool clipped[GC_PLAYER_CHANNELS]; /* ever */
-    double mean, worst;               /* of a block's time, shares of what there was */
-    int64_t missed, gaps, starved;    /* parts of the tail; blocks that the device calls late; the file came too late */
-    bool paused, bypassed, finished, alive;
+    int outputs;
+    int response;                     /* index of the selected one */
+    float peak[GC_PLAYER_CHANNELS];   /* since the last snapshot */
+    bool clipped[GC_PLAYER_CHANNELS]; /* since the beginning */
+    double mean_load, worst_load;     /* of the callback: time taken, relative to the duration of a block */
+    int64_t late_blocks;              /* blocks of the tail that were not ready in time */
+    int64_t xruns;                    /* underflows and overflows that the device reported */
+    int64_t underruns;                /* chunks for which the file was not read in time */
+    bool paused, bypassed, finished;
+    bool device_active; /* false: the device stopped by itself */
     double gain, wet, dry;
     const char *plan;
-    bool gpu;        /* the tail is on one */
+    bool gpu;        /* a GPU computes the tail */
     int64_t latency; /* frames added to the device's own */
 } gc_player_view;
 
-/* Opens files and device, prepares the first response, and is silent. Errors as of files, responses, devices;
- * CANCELLED. */
+/* Opens the files and the device and prepares the first response; plays nothing yet. Fails with what gc_sound_load,
+ * gc_reader_open, gpuconv_ir_prepare, gpuconv_realtime_new or gc_sound_system.open return. */
 gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player, gpuconv_error *error);
+
+/* Starts the threads and the device. @return DEVICE, MEMORY (a thread), CANCELLED */
 gpuconv_status gc_player_start(gc_player *player, gpuconv_error *error);
-void gc_player_look(gc_player *player, gc_player_view *view);
+
+/* Fills *view and resets the peaks. */
+void gc_player_get_view(gc_player *player, gc_player_view *view);
 
 void gc_player_pause(gc_player *player, bool pause);
+
+/* Plays the dry signal only. */
 void gc_player_bypass(gc_player *player, bool bypass);
-void gc_player_level(gc_player *player, double gain, double wet, double dry);
+
+/* Sets levels in dB; the next chunk ramps to them. */
+void gc_player_set_levels(gc_player *player, double gain, double wet, double dry);
+
+/* Requests a position in the file; ignored for a live input. */
 void gc_player_seek(gc_player *player, double seconds);
 
-/* Another response of the list, prepared here and faded over. As gc_player_new, and gpuconv_realtime_swap. */
-gpuconv_status gc_player_choose(gc_player *player, int response, gpuconv_error *error);
+/* Prepares another response of the list on the calling thread, then crossfades to it. Fails with ARGUMENT (no such
+ * index) or with what gpuconv_ir_prepare or gpuconv_realtime_swap return. */
+gpuconv_status gc_player_select_response(gc_player *player, int response, gpuconv_error *error);
 
-/* Ends, and keeps what was recorded: FILE when that failed. The player must still be freed. */
+/* Stops the device and the threads and commits the recording. Returns the first error of a thread, else that of the
+ * commit. The player must still be freed. */
 gpuconv_status gc_player_stop(gc_player *player, gpuconv_error *error);
 void gc_player_free(gc_player *player);
 

@@ -1,0 +1,155 @@
+/* Preparation of a batch: chooses the devices, and lists the entries to do. */
+#include "batch_state.h"
+#include "history.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+#include "libgpuconv/engine/backends.h"
+#include "targets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of unreferenced responses that are kept. */
+static const int64_t responses_bytes = INT64_C(256) << 20;
+
+/* Entries per core from which on a GPU finishes sooner, its initialisation included, if the backend is not chosen by
+ * the user; for files of a few seconds. Each further GPU needs as many again, because GPUs are initialised one after
+ * the other. */
+static const int64_t entries_per_gpu = 1280;
+
+/* Selects the devices that the user named, or up to `count_max`. Initialises the first, so that a machine with unusable
+ * GPUs is detected at once; the others are initialised one after the other while the first works. *why: the reason if
+ * no device can be used. */
+static gpuconv_status select_devices(gc_batch_state *s, int64_t count_max, gpuconv_error *why, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    const gc_batch_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA)->batch;
+    int found = gpu->devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, count_max);
+    count = (int)gc_min(count, GC_BATCH_DEVICES);
+    for (int i = 0; i < count; i++) {
+        s->device[i] = b->device ? b->device[i] : i;
+        if (s->device[i] < 0 || s->device[i] >= found)
+            return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d does not exist; there are 0 to %d",
+                           s->device[i], found - 1);
+        s->progress.device[i] = s->device[i];
+    }
+    if (count == 0 || gpu->wake(s->device[0], why) != GPUCONV_OK)
+        return GPUCONV_OK;
+    s->backend = gpu;
+    s->devices = s->progress.devices = count;
+    return GPUCONV_OK;
+}
+
+/* Chooses between CPU and GPUs, and the number of workers. */
+static gpuconv_status choose_devices(gc_batch_state *s, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    gpuconv_error why = {0};
+    gpuconv_status status = GPUCONV_OK;
+    s->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
+    s->workers = b->workers > 0 ? b->workers : gc_processor_count();
+    const int64_t gpus_worthwhile = b->manifest->entries / (entries_per_gpu * s->workers);
+    const bool built = gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
+    if (b->backend == GPUCONV_BACKEND_CUDA && !built)
+        (void)gc_backend_fail_missing(&why);
+    else if (b->backend == GPUCONV_BACKEND_CUDA)
+        status = select_devices(s, GC_BATCH_DEVICES, &why, error);
+    else if (b->backend == GPUCONV_BACKEND_AUTO && built && gpus_worthwhile > 0)
+        status = select_devices(s, gpus_worthwhile, &why, error);
+    if (status)
+        return status;
+    if (b->backend == GPUCONV_BACKEND_CUDA && s->devices == 0)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
+    if (why.status && b->note && gc_batch_is_first_rank(s)) {
+        char text[600];
+        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
+        b->note(b->context, text);
+    }
+    s->workers = (int)gc_max(s->workers, s->devices);
+    s->workers = (int)gc_max(1, gc_min(s->workers, gc_batch_has_ranks(s) ? s->workers : b->manifest->entries));
+    return GPUCONV_OK;
+}
+
+/* Writes the "done" line of an entry that an earlier run finished without recording it. */
+static gpuconv_status record_late(gc_batch_state *s, const gc_entry *e, const gc_past_line *p, gpuconv_error *error) {
+    gc_outcome o = {.where = p->where,
+                    .seconds = p->seconds,
+                    .audio = p->audio,
+                    .clipped = p->clipped,
+                    .input = p->input,
+                    .response = p->response,
+                    .output = p->output,
+                    .in_place = p->in_place};
+    char *line = gc_result_line(e, &o);
+    gpuconv_status status =
+        line ? gc_results_write(s->results, line, strlen(line), error) : gc_fail_memory(error, "results");
+    free(line);
+    return status;
+}
+
+/* Skips an entry that is done, refuses one whose input was replaced, and lists any other. */
+static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdict, const gc_past_line *past,
+                                 gpuconv_error *error) {
+    gc_entry *e = &s->batch->manifest->entry[i];
+    if (verdict == GC_VERDICT_DONE || verdict == GC_VERDICT_UNRECORDED)
+        s->progress.skipped++;
+    else
+        s->todo[s->todo_count++] = i;
+    if (verdict == GC_VERDICT_UNRECORDED)
+        return record_late(s, e, past, error);
+    if (verdict == GC_VERDICT_INPUT_REPLACED &&
+        !gc_entry_refuse(e,
+                         "an earlier run with other settings, response or input replaced its input; restore the "
+                         "input or remove this line:",
+                         e->output))
+        return gc_fail_memory(error, "a list of entries");
+    return GPUCONV_OK;
+}
+
+/* Opens results.jsonl and lists the entries to do: all, or with --resume those that are not done. */
+static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuconv_error *error) {
+    const gc_manifest *m = s->batch->manifest;
+    gc_history *history = NULL;
+    unsigned char *verdict = gc_calloc(gc_max(1, m->entries), 1);
+    int64_t complete_bytes = 0;
+    bool newline = false;
+    gpuconv_status status = verdict ? GPUCONV_OK : gc_fail_memory(error, "a list of entries");
+    if (!status && s->batch->resume) {
+        history = gc_history_new(m);
+        status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
+                         : gc_fail_memory(error, "a list of entries");
+        if (!status)
+            status = gc_history_judge(history, s->batch->folder, s->workers, verdict, error);
+    }
+    if (!status)
+        status = gc_results_open(results, s->batch->resume, &s->results, error);
+    if (!status && s->batch->resume)
+        status = gc_results_repair(s->results, complete_bytes, newline, error);
+    for (int64_t i = 0; i < m->entries && !status; i++)
+        status = list_entry(s, i, verdict[i], history ? gc_history_last_line(history, i) : NULL, error);
+    gc_history_free(history);
+    free(verdict);
+    return status;
+}
+
+gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
+    char path[8192];
+    gpuconv_status status = choose_devices(s, error);
+    if (!status && snprintf(path, sizeof path, "%s/results.jsonl", s->batch->folder) >= (int)sizeof path)
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: the name is too long", s->batch->folder);
+    if (!status)
+        status = gc_create_parent_folders(path, error);
+    s->progress.total = s->batch->manifest->entries;
+    s->todo = gc_calloc(gc_max(s->progress.total, GC_RANKS_ENTRIES), sizeof *s->todo);
+    if (!status && !s->todo)
+        status = gc_fail_memory(error, "a list of entries");
+    if (!status && gc_batch_is_first_rank(s))
+        status = gc_refuse_conflicts(s->batch->manifest, s->batch->folder, s->workers, error);
+    if (!status && gc_batch_is_first_rank(s))
+        status = list_entries(s, path, error);
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->forget);
+    if (!status && !s->responses)
+        status = gc_fail_memory(error, "a table of responses");
+    return status;
+}

@@ -1,0 +1,74 @@
+/* The state of a player, shared by its device callback, its reader and recorder threads, and the control functions.
+ * Atomic fields may be accessed by any of them; each other group belongs to the thread that its comment names, or is
+ * constant while threads run. */
+#ifndef GPUCONV_PLAY_PLAYER_STATE_H
+#define GPUCONV_PLAY_PLAYER_STATE_H
+
+#include "frame_ring.h"
+#include "libgpuconv/audio/file.h"
+#include "libgpuconv/dsp/resampler.h"
+#include "player.h"
+
+#include <pthread.h>
+
+enum { GC_PLAYER_CHUNK = 256 }; /* frames that the callback processes at a time */
+
+struct gc_player {
+    /* Constant while threads run. */
+    gc_player_config config;
+    const gc_sound_system *system;
+    gc_sound *sound;
+    gc_reader *reader;       /* NULL: live input */
+    gc_writer *writer;       /* NULL: no recording */
+    gc_resampler *resampler; /* from the file's rate to the device's; NULL: the rates are equal */
+    gpuconv_realtime *realtime;
+    int inputs, outputs;
+    double rate, file_rate; /* Hz; rate: of the device */
+    int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
+    int64_t drain_frames;   /* the device's latency and a margin, in frames */
+
+    /* Threads. */
+    pthread_t reader_thread, recorder_thread;
+    bool reader_running, recorder_running;
+    gc_frame_ring prefetched, recorded;
+    _Atomic bool quit;
+    volatile int reader_cancel; /* raised with `quit`: cancels a read from a pipe */
+    gpuconv_status err;         /* of a thread; read after it is joined */
+    gpuconv_error error;
+
+    /* Playback. */
+    _Atomic int response;
+    _Atomic int64_t tail; /* frames of the longest response so far: how long the output decays after the file's end */
+    _Atomic bool ended;   /* the reader has prefetched the last frame */
+    _Atomic bool finished, paused, bypassed;
+    _Atomic bool starting;    /* the reader fills the ring for the first time */
+    _Atomic bool flush;       /* the reader sets it to have the ring discarded; the callback clears it afterwards */
+    _Atomic int64_t seek;     /* requested frame; -1: no request */
+    _Atomic int64_t position; /* frames */
+    _Atomic double gain, wet, dry; /* requested linear factors */
+
+    /* Statistics, written by the callback. */
+    _Atomic int64_t underruns;
+    _Atomic uint64_t busy_ns, available_ns; /* time spent in the callback, and duration of the blocks */
+    _Atomic uint64_t worst_load;            /* millionths of a block's duration */
+    _Atomic uint32_t peak[GC_PLAYER_CHANNELS];
+    _Atomic bool clipped[GC_PLAYER_CHANNELS];
+
+    /* Owned by the callback. */
+    double current_wet, current_dry; /* linear factors at the end of the last chunk */
+    int64_t tail_frames_left;        /* -1: the file has not ended */
+    float *scratch;                  /* inputs + outputs planes of a chunk, then one interleaved chunk */
+};
+
+/* The device's callback; `context` is the player. */
+gc_sound_callback gc_player_callback;
+
+/* Thread functions; the argument is the player. The reader fills the ring of prefetched frames from the file; the
+ * recorder writes recorded frames to a file. */
+void *gc_player_read_thread(void *player);
+void *gc_player_record_thread(void *player);
+
+/* Sleeps for 5 ms. */
+void gc_player_sleep(void);
+
+#endif
