@@ -322,7 +322,7 @@ static void section_of(FILE *to, const json_t *report, const gc_lab_module *modu
     fputs("</p></section>\n", to);
 }
 
-void gc_lab_page(const json_t *report, FILE *to) {
+void gc_lab_write_page(const json_t *report, FILE *to) {
     const gc_lab_module *const *modules;
     int count = gc_lab_modules(&modules);
     const json_t *device = json_object_get(report, "device"), *ceilings = json_object_get(report, "ceilings");

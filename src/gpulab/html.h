@@ -6,6 +6,6 @@
 #include <stdio.h>
 
 /* Writes the page; whether it was written, ferror says. */
-void gc_lab_page(const json_t *report, FILE *to);
+void gc_lab_write_page(const json_t *report, FILE *to);
 
 #endif

@@ -141,7 +141,7 @@ static bool belongs(const char *file, const char *module) {
     return !file[i] || strcmp(file + i, "_tensor") == 0 || strcmp(file + i, "_hopper") == 0;
 }
 
-bool gc_lab_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
+bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
     bool any = false;
     for (int f = 0; files[f].name; f++) {
         if (!belongs(files[f].name, module->name))

@@ -9,6 +9,6 @@
 
 /* A table of loads, stores and arithmetic for every kernel, as comments, and the PTX itself, so that the whole is PTX.
  * False when this build has none. */
-bool gc_lab_ptx(const gc_lab_module *module, bool table_only, FILE *to);
+bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { WIDTH = 100 };
 
-void gc_lab_fold(const char *text, const char *margin, FILE *to) {
+void gc_lab_write_wrapped(const char *text, const char *margin, FILE *to) {
     int column = 0;
     for (const char *word = text; *word;) {
         if (*word == '\n' && word[1] == '\n') {
@@ -31,7 +31,7 @@ void gc_lab_fold(const char *text, const char *margin, FILE *to) {
     fputc('\n', to);
 }
 
-void gc_lab_list(FILE *to) {
+void gc_lab_write_list(FILE *to) {
     const gc_lab_module *const *modules;
     int count = gc_lab_modules(&modules);
     for (int i = 0; i < count; i++)
@@ -46,17 +46,17 @@ static void stem_of(const gc_lab_module *module, char *stem, size_t room) {
             *c = '_';
 }
 
-void gc_lab_show(const gc_lab_module *module, FILE *to) {
+void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
     char stem[64], size[100];
     stem_of(module, stem, sizeof stem);
     fprintf(to, "%s - %s\n\nCourses: %s\nSource:  kernels/course/%s.c and .cu\n\n", module->name, module->title,
             module->course, stem);
-    gc_lab_fold(module->idea, "", to);
+    gc_lab_write_wrapped(module->idea, "", to);
     fprintf(to, "\nThe ladder, each rung with what it changed:\n\n");
     for (int i = 0; i < module->variant_count; i++) {
         const gc_lab_variant *v = &module->variants[i];
         fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
-        gc_lab_fold(v->changed, "      ", to);
+        gc_lab_write_wrapped(v->changed, "      ", to);
         if (v->course)
             fprintf(to, "      course: %s\n", v->course);
     }
@@ -65,20 +65,20 @@ void gc_lab_show(const gc_lab_module *module, FILE *to) {
         fprintf(to, "%s%s", d ? " x " : "", module->dimension[d]);
     fprintf(to, "):");
     for (int i = 0; i < module->size_count; i++) {
-        gc_lab_write_size(module, module->sizes[i].value, size, sizeof size);
+        gc_lab_format_size(module, module->sizes[i].value, size, sizeof size);
         fprintf(to, " %s", size);
     }
     fprintf(to, "\n\nWhat to see\n\n");
-    gc_lab_fold(module->see, "  ", to);
+    gc_lab_write_wrapped(module->see, "  ", to);
     fprintf(to, "\nWhat to try next\n\n");
-    gc_lab_fold(module->next, "  ", to);
+    gc_lab_write_wrapped(module->next, "  ", to);
 }
 
-void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
+void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
     char stem[64];
     stem_of(module, stem, sizeof stem);
     fprintf(to, "# %s\n\n", module->title);
-    gc_lab_fold(module->idea, "", to);
+    gc_lab_write_wrapped(module->idea, "", to);
     fprintf(to, "\nFrom: %s. Source: `kernels/course/%s.c` (idea, reference, CPU) and `kernels/course/%s.cu` (GPU).\n",
             module->course, stem, stem);
     fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
@@ -89,7 +89,7 @@ void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
                 v->course ? v->course : "");
     }
     fprintf(to, "\n## What to see\n\n");
-    gc_lab_fold(module->see, "", to);
+    gc_lab_write_wrapped(module->see, "", to);
     if (module->effect_count)
         fprintf(to, "\n`gpulab check` and `gpulab run` hold the numbers to this, on a GPU:\n\n");
     for (int i = 0; i < module->effect_count; i++) {
@@ -101,7 +101,7 @@ void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
             fprintf(to, "- %s: *%s* at %g of its ceiling at least\n", e->what, e->faster, e->ratio);
     }
     fprintf(to, "\n## What to try next\n\n");
-    gc_lab_fold(module->next, "", to);
+    gc_lab_write_wrapped(module->next, "", to);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
@@ -238,7 +238,7 @@ static void print_effect(const json_t *row, FILE *to) {
             json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
 }
 
-void gc_lab_tables(const json_t *report, FILE *to) {
+void gc_lab_write_tables(const json_t *report, FILE *to) {
     const json_t *row;
     const char *module = "", *size = "";
     size_t i;

@@ -90,7 +90,7 @@ void gc_lab_encode(gc_lab_type type, const float *from, void *to, int64_t count)
         }
 }
 
-double gc_lab_value(gc_lab_type type, const void *elements, int64_t index) {
+double gc_lab_decode(gc_lab_type type, const void *elements, int64_t index) {
     switch (type) {
     case LAB_F64:
         return ((const double *)elements)[index];
@@ -107,7 +107,7 @@ double gc_lab_value(gc_lab_type type, const void *elements, int64_t index) {
     }
 }
 
-double gc_lab_rounded(gc_lab_type type, double value) {
+double gc_lab_round(gc_lab_type type, double value) {
     if (type == LAB_F64)
         return value;
     union {
@@ -116,18 +116,18 @@ double gc_lab_rounded(gc_lab_type type, double value) {
     } place;
     float single = (float)value;
     gc_lab_encode(type, &single, place.bytes, 1);
-    return gc_lab_value(type, place.bytes, 0);
+    return gc_lab_decode(type, place.bytes, 0);
 }
 
-uint64_t gc_lab_mix(uint64_t index) {
+uint64_t gc_lab_random_bits(uint64_t index) {
     uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
-void gc_lab_draw(uint64_t seed, double low, double high, float *to, int64_t count) {
+void gc_lab_random_floats(uint64_t seed, double low, double high, float *to, int64_t count) {
     float base = (float)low, width = (float)(high - low);
     for (int64_t i = 0; i < count; i++)
-        to[i] = base + width * (float)(gc_lab_mix(seed + (uint64_t)i) >> 40) * 0x1p-24f;
+        to[i] = base + width * (float)(gc_lab_random_bits(seed + (uint64_t)i) >> 40) * 0x1p-24f;
 }

@@ -14,15 +14,15 @@ bool gc_lab_type_is_float(gc_lab_type type);
 void gc_lab_encode(gc_lab_type type, const float *from, void *to, int64_t count);
 
 /* One element as double: exact for every type. */
-double gc_lab_value(gc_lab_type type, const void *elements, int64_t index);
+double gc_lab_decode(gc_lab_type type, const void *elements, int64_t index);
 
 /* What becomes of a number that is stored in `type`. */
-double gc_lab_rounded(gc_lab_type type, double value);
+double gc_lab_round(gc_lab_type type, double value);
 
 /* `count` floats from low (included) to high, the same for the same seed. */
-void gc_lab_draw(uint64_t seed, double low, double high, float *to, int64_t count);
+void gc_lab_random_floats(uint64_t seed, double low, double high, float *to, int64_t count);
 
 /* The mixing behind it: 64 bits that look random, one for one with `index`. */
-uint64_t gc_lab_mix(uint64_t index);
+uint64_t gc_lab_random_bits(uint64_t index);
 
 #endif

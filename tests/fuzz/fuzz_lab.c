@@ -78,9 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!to)
             abort();
         if (page)
-            gc_lab_page(report, to);
+            gc_lab_write_page(report, to);
         else
-            gc_lab_tables(report, to);
+            gc_lab_write_tables(report, to);
         if (fclose(to) != 0)
             abort();
         if (page)

@@ -149,7 +149,7 @@ grep -q 'the commands are list' "$work/log/err" || fail "gpulab alone does not n
 lab_refuses "no such module" show nonsense
 lab_refuses "no such module" check nonsense
 lab_refuses "no such command" sing
-lab_refuses "wants the name" show
+lab_refuses "needs the name" show
 lab_refuses "nonsense" --nonsense list
 lab --help
 grep -q 'check \[MODULE...\]' "$work/log/out" || fail "--help: $(cat "$work/log/out")"

@@ -211,7 +211,7 @@ static const struct {
 static void references_agree_with_other_formulas(void **state) {
     (void)state;
     for (int r = 0; r < COUNT(references); r++) {
-        const gc_lab_module *module = gc_lab_find(references[r].module);
+        const gc_lab_module *module = gc_lab_module_find(references[r].module);
         gc_lab_case *made = NULL;
         gpuconv_error error = {0};
         CHECK(module, "there is no module %s", references[r].module);
@@ -239,11 +239,11 @@ static void references_agree_with_other_formulas(void **state) {
 static void a_wrong_missing_or_stray_element_is_caught(void **state) {
     (void)state;
     static const int64_t size[LAB_DIMENSIONS] = {1003};
-    const gc_lab_module *module = gc_lab_find("vector-add");
+    const gc_lab_module *module = gc_lab_module_find("vector-add");
     const gc_lab_variant *variant = &module->variants[0];
     for (int harm = 0; harm < 4; harm++) {
         gc_lab_case *made = NULL;
-        gc_lab_error found;
+        gc_lab_deviation found;
         gpuconv_error error = {0};
         assert_int_equal(gc_lab_case_new(module, variant, size, NULL, &made, &error), GPUCONV_OK);
         gc_lab_run *run = gc_lab_case_run(made, variant);

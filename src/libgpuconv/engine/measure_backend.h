@@ -1,6 +1,6 @@
 /*
- * What can be measured of a backend: the rates of its processor, and the time of a plan. Benchmarks and calibration use it;
- * no job does.
+ * What can be measured of a backend: the rates of its processor, and the time of a plan. Benchmarks and calibration use
+ * it; no job does.
  */
 #ifndef GC_ENGINE_MEASURE_BACKEND_H
 #define GC_ENGINE_MEASURE_BACKEND_H
