@@ -25,7 +25,8 @@ static double median_of(const json_t *rows, const char *variant) {
 
 /* Prints the speedup 1 / (1 - p + p / s) for a share p of the time that is sped up by s. */
 static void print_table(double share, FILE *to) {
-    fprintf(to, "\nMeasured on the CPU cores: %.2f %% of the time is parallel. Speedup of the whole on N processors:\n ",
+    fprintf(to,
+            "\nMeasured on the CPU cores: %.2f %% of the time is parallel. Speedup of the whole on N processors:\n ",
             share * 100);
     for (int s = 2; s <= 65536; s *= 4)
         fprintf(to, "  %.4g x on %d", 1 / (1 - share + share / s), s);

@@ -45,18 +45,13 @@ static int product_buffers(const int64_t *size, gc_lab_buffer *buffer) {
 static const gc_lab_module memory_module = {.name = "peak rates", .buffers = memory_buffers};
 static const gc_lab_module product_module = {.name = "peak rates", .buffers = product_buffers};
 
-static const gc_lab_variant copy_variant = {.name = "copy", .where = LAB_GPU, .launch = launch_copy},
-                            fma_variant = {.name = "multiply-add loop", .where = LAB_GPU, .launch = launch_fma_loop},
-                            empty_variant = {.name = "empty launch", .where = LAB_GPU, .launch = launch_empty},
-                            tf32_variant = {.name = "cuBLAS tf32",
-                                            .where = LAB_GPU,
-                                            .launch = launch_product,
-                                            .parameter = LAB_BLAS_TF32},
-                            fp16_variant = {.name = "cuBLAS fp16",
-                                            .where = LAB_GPU,
-                                            .launch = launch_product,
-                                            .parameter = LAB_BLAS_F16,
-                                            .input = LAB_F16};
+static const gc_lab_variant
+    copy_variant = {.name = "copy", .where = LAB_GPU, .launch = launch_copy},
+    fma_variant = {.name = "multiply-add loop", .where = LAB_GPU, .launch = launch_fma_loop},
+    empty_variant = {.name = "empty launch", .where = LAB_GPU, .launch = launch_empty},
+    tf32_variant = {.name = "cuBLAS tf32", .where = LAB_GPU, .launch = launch_product, .parameter = LAB_BLAS_TF32},
+    fp16_variant = {
+        .name = "cuBLAS fp16", .where = LAB_GPU, .launch = launch_product, .parameter = LAB_BLAS_F16, .input = LAB_F16};
 
 /* Measures the median seconds of a launch; 0 if the device does not support the variant. */
 static gpuconv_status time_variant(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case **cached,
