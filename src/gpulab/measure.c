@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A sample consists of so many launches that it takes at least min_sample_seconds: the clock's resolution and the
- * host's cost of a launch are then small in comparison. */
+/* The number of launches per sample is chosen such that a sample takes at least min_sample_seconds: the clock's
+ * resolution and the host's cost of a launch are then small in comparison. */
 static const double min_sample_seconds = 200e-6, min_warm_up_seconds = 30e-3, max_warm_up_seconds = 0.6;
 enum { SAMPLES = 15, COLD_SAMPLES = 11, LONG_SAMPLES = 10, MAX_LAUNCHES = 64 };
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# A batch gives, for every entry, the bytes that a command for that entry alone gives, whatever the number of workers; names
-# every bad entry with its reason and does all others; goes on where it was killed; and takes no more memory or descriptors
-# for many files than for few. Its argument: how many tiny files.
+# A batch writes the same bytes for an entry as a command for that entry alone, with any number of workers. It reports every
+# bad entry with a reason and processes all others, resumes after it was killed, and needs the same memory and descriptors
+# for any number of files. Argument: the number of tiny files.
 . "$(dirname "$0")/lib.sh"
 many=${1:-2000}
 
-# says FILE TEXT...: each stands in it
+# says FILE TEXT...: the file has each text
 says() {
     file=$1
     shift
@@ -13,11 +13,11 @@ says() {
         grep -qF -- "$text" "$file" || fail "$file does not say '$text': $(head -c 2000 "$file")"
     done
 }
-# same FOLDER FOLDER: the same outputs
+# same FOLDER FOLDER: both have the same outputs
 same() {
     diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
 }
-# batch STATUS ARGUMENT...
+# batch STATUS ARGUMENT...: runs a batch, which must exit with this status
 batch() {
     want=$1
     shift
@@ -38,7 +38,7 @@ make_audio noise ir/short.wav wav-float 1 16000 61 0.2
 make_audio noise ir/long.flac flac-24 1 16000 9000 0.05
 make_audio noise ir/other-rate.wav wav-16 1 48000 3000 0.1
 
-# By patterns: the manifest that it keeps makes the same outputs again, with any number of workers, and one by one.
+# Patterns: the manifest that the batch writes gives the same outputs, with any number of workers and entry by entry.
 batch 0 --inputs 'in/*/*.wav' --irs 'ir/*' --seed 7 --out picked
 [ "$(wc -l <picked/results.jsonl)" -eq 40 ] || fail "not 40 results: $(wc -l <picked/results.jsonl)"
 [ -f picked/a/x0.wav ] || fail "outputs do not keep their folders: $(ls picked)"
@@ -52,7 +52,7 @@ sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while rea
     cmp -s alone.wav "picked/$out" || fail "$in through $ir: not the bytes that the command alone gives"
 done || exit 1
 
-# A file of several chunks, by plain sums: the order of sums must not tell where they were.
+# A file of several chunks, direct convolution: the bytes must not depend on the boundaries of the chunks.
 make_audio noise chunks.wav wav-float 1 16000 600000 0.2
 make_audio noise few.wav wav-float 1 16000 20 0.2
 printf 'input,response,output\nchunks.wav,few.wav,chunks.wav\n' >chunks.csv
@@ -60,7 +60,7 @@ batch 0 chunks.csv --out chunks
 runs -q -b cpu chunks.wav few.wav alone.wav
 cmp -s alone.wav chunks/chunks.wav || fail "a file of several chunks: not the bytes that the command alone gives"
 
-# As many routes as outputs, but two of them into one: the other output is silence, not what was there before.
+# As many routes as outputs, but two of them lead to one output: the other output is silence, not old data of a buffer.
 make_audio noise two.wav wav-float 2 16000 4000 0.2
 make_audio noise tap.wav wav-float 1 16000 300 0.1
 printf '1 2 tap.wav\n2 2 tap.wav\n' >crossed.txt
@@ -78,7 +78,7 @@ batch 0 --inputs 'in/a/*.wav' --irs 'ir/*' --pick cycle --out cycle
 sed -n 2,5p cycle/manifest.csv | cut -d, -f2 | tr '\n' ' ' >"$work/log/cycle"
 says "$work/log/cycle" '"ir/long.flac" "ir/other-rate.wav" "ir/short.wav" "ir/long.flac"'
 
-# Levels, parts, JSON Lines. A Dirac makes what was done plain.
+# Levels, parts, and JSON Lines. The response is an impulse, so that the expected samples are known.
 make_audio taps dirac.wav 1 16000 1
 make_audio taps ramp.wav 1 16000 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8
 cat >parts.jsonl <<'END'
@@ -103,7 +103,7 @@ about parts/there.wav "2 1 16000 wav float"
 batch 0 parts.jsonl --out parts2 -w 1
 same parts parts2
 
-# Ten kinds of bad among ninety good.
+# Ten kinds of bad entries among ninety good ones.
 echo "this is no audio" >junk.wav
 : >empty.wav
 make_audio broken zero-frames nothing.wav
@@ -145,7 +145,7 @@ says "$work/log/err" '12 failed'
 batch 1 mixed.csv --out fast --fail-fast -w 1
 [ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast went on: $(wc -l <fast/results.jsonl) results"
 
-# Killed in the middle: what is there is whole, --resume does the rest, and nothing twice.
+# A killed batch leaves only complete outputs; --resume processes the other entries, and none twice.
 {
     echo "input,response,output"
     n=0
@@ -175,7 +175,7 @@ told_done cut >"$work/log/after"
 batch 0 tiny.csv --out cut --resume
 says "$work/log/err" "$many done before"
 
-# Few files or many: the same memory, and no descriptor stays open.
+# Memory and open descriptors do not grow with the number of files.
 case $SANITIZE in
 *address* | *thread*) echo "memory: not measured under a sanitizer" ;;
 *)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What a batch is told to do: manifests with a NUL are refused, patterns keep folders below the output folder.
+# Manifests and patterns of a batch: manifests with a NUL are refused, and the outputs of patterns lie below the output
+# folder.
 . "$(dirname "$0")/lib.sh"
 
 batch() {
@@ -23,7 +24,7 @@ refuses 1 "nul.jsonl: line 2 holds a NUL" batch nul.jsonl --out nul
 refuses 2 "--out" batch one.csv --out ""
 refuses 1 "too long" batch --inputs a.wav --irs ir.wav --out "./$(printf '/%.0s' $(seq 4300))o"
 
-# there PATH...: each is a file
+# there PATH...: each path is a file
 there() {
     for path; do
         [ -f "$path" ] || fail "$path is not there: $(find "${path%%/*}")"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Ranks share a batch: the same bytes as one alone, each entry once; when one is killed, --resume completes.
+# MPI ranks share a batch: the bytes are those of one rank, each entry is processed once, and after a rank was killed
+# --resume completes the batch.
 . "$(dirname "$0")/lib.sh"
 
 command -v mpirun >"$work/log/which" || skip "mpirun is not installed"
@@ -33,7 +34,7 @@ for ranks in 2 4 8; do
     grep -q '1 failed' "$work/log/err" || fail "$ranks ranks: $(cat "$work/log/err")"
 done
 
-# One of three is killed.
+# One of three ranks is killed.
 sed -i '$d' list.csv
 quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 list.csv --out killed &
 pid=$!
@@ -51,8 +52,8 @@ diff -rq -x results.jsonl one killed || fail "resumed: other bytes"
 told_done killed >"$work/log/after"
 [ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "something was done twice"
 
-# In place, a rank killed again and again: nothing stays dry, nothing is convolved twice, and an entry that shares its output
-# is refused by the first rank.
+# In place, with a rank killed repeatedly: every file is convolved exactly once, and rank 0 refuses entries with a common
+# output.
 rm -rf killed one r2 r4 r8
 mkdir dry
 n=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Entries of a batch whose bytes would depend on the order of work are refused, by the files that their names lead to;
-# names of any bytes and any length come out right in the results.
+# Entries of a batch whose bytes would depend on the order of processing are refused; files are compared by identity, not
+# by name. Names of any bytes and any length are written correctly to the results.
 . "$(dirname "$0")/lib.sh"
 
 batch() {
@@ -10,7 +10,7 @@ batch() {
     status=$?
     [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
 }
-# refused FOLDER LINE TEXT: the reason of this line of the manifest holds the text
+# refused FOLDER LINE TEXT: the reason for this line of the manifest contains the text
 refused() {
     grep "^{\"line\":$2,.*\"status\":\"failed\"" "$1/results.jsonl" | grep -qF -- "$3" ||
         fail "line $2 is not refused with '$3': $(cat "$1/results.jsonl")"
@@ -48,14 +48,14 @@ refused two 3 "same file as the input of line 2"
 refused two 6 "same file as the response of line 5"
 [ "$(grep -c '"status":"done"' two/results.jsonl)" -eq 3 ] || fail "not three done: $(cat two/results.jsonl)"
 cmp ir.wav two/ir.wav || fail "a response was replaced"
-# Two that exchange their files: neither is done.
+# Two entries that exchange their files: neither is processed.
 mkdir swap && cp a.wav b.wav swap
 printf 'input,response,output\nswap/a.wav,ir.wav,b.wav\nswap/b.wav,ir.wav,a.wav\n' >swap.csv
 batch 1 swap.csv --out swap
 cmp a.wav swap/a.wav || fail "an input was replaced"
 cmp b.wav swap/b.wav || fail "an input was replaced"
 
-# Names that are no UTF-8, with control characters, and long: every line of the results says which file and why.
+# Names that are not UTF-8, have control characters, or are long: every line of the results has the file and the reason.
 bad=$(printf 'x\377\001\n.wav')
 cp a.wav "$bad"
 folder=$(printf 'q%.0s' $(seq 200))

@@ -1,11 +1,11 @@
 #!/bin/sh
-# --resume does what is not done and nothing else: done is what results.jsonl says, with the same settings and with files
-# that have not changed. In place - an output that is its own input - nothing stays dry and nothing is convolved twice,
-# at whatever moment the batch was killed. Its argument: how many rounds.
+# --resume processes exactly the entries that are not done. An entry is done if results.jsonl says so, the settings are the
+# same, and its files have not changed. In place (an output that is its own input) every file is convolved exactly once,
+# at whatever moment the batch was killed. Argument: the number of rounds.
 . "$(dirname "$0")/lib.sh"
 rounds=${1:-30}
 
-# batch STATUS ARGUMENT...
+# batch STATUS ARGUMENT...: runs a batch, which must exit with this status
 batch() {
     want=$1
     shift
@@ -13,7 +13,7 @@ batch() {
     status=$?
     [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
 }
-# before FOLDER; redone FOLDER NAME...: just these outputs were written since
+# before FOLDER: records the outputs; redone FOLDER NAME...: exactly these outputs were written since
 before() {
     find "$1" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"
 }
@@ -28,7 +28,8 @@ same() {
     diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
 }
 
-# What is done again: outputs that are gone or cut, inputs, responses and settings that have changed, what has no line.
+# Entries are processed again if the output is missing or truncated, if the input, the response or the settings have
+# changed, or if the results have no line for them.
 for n in 0 1 2 3 4 5 6 7; do
     make_audio noise "x$n.wav" wav-16 1 16000 $((900 + 100 * n)) 0.1
 done
@@ -89,7 +90,7 @@ eight_lines() {
     [ "$(wc -l <wet/results.jsonl)" -eq 8 ] || fail "not eight lines: $(cat wet/results.jsonl)"
     grep -v '^{.*}$' wet/results.jsonl && fail "a line is not whole"
 }
-# A last line that was cut is removed, one without its end is completed.
+# A truncated last line is removed; a complete one without a newline gets the newline.
 before wet
 printf '{"line":2,"input":"x0.wav","respo' >>wet/results.jsonl
 batch 0 list.csv --out wet --resume
@@ -102,7 +103,7 @@ mkdir pipe && mkfifo pipe/results.jsonl
 batch 1 list.csv --out pipe --resume
 grep -q 'no regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
 
-# In place: killed at random moments, again and again, then brought to an end.
+# In place: the batch is killed at random moments several times and then completed.
 mkdir dry
 n=0
 while [ $n -lt 120 ]; do
@@ -129,7 +130,7 @@ before c
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
 
-# Between the line that announces a replacement and the one that says it is done: by results.jsonl, and by the files.
+# Killed between the line that announces a replacement and the line that reports it: results.jsonl and the files decide.
 grep -v '"output":"x5.wav","status":"done"' c/results.jsonl >some && cp some c/results.jsonl
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
@@ -138,20 +139,20 @@ cp some c/results.jsonl && cp dry/x5.wav c/x5.wav
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c x5.wav
 same want c
-# A copy of the folder, with other inodes and times, is known by its content; what a user brings back is an input.
+# A copy of the folder, with other inodes and times, is recognised by its content; a file that the user restores is an input.
 cp -r c moved && cp dry/x7.wav moved/x7.wav
 before moved
 batch 0 --inputs 'moved/*.wav' --irs ir.wav --out moved --resume
 redone moved x7.wav
 same want moved
-# Other settings cannot be applied to what is gone.
+# Other settings are refused if the dry input no longer exists.
 before c
 batch 1 --inputs 'c/*.wav' --irs other.wav --out c --resume
 redone c
 grep -q 'replaced its input' c/results.jsonl || fail "not said: $(tail -n 1 c/results.jsonl)"
 batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
 redone c
-# The response in place.
+# The response is also an output.
 cp ir.wav mine.wav
 printf 'input,response,output\nx0.wav,mine.wav,mine.wav\n' >mine.csv
 batch 0 mine.csv --out .

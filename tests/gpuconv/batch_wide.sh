@@ -1,5 +1,5 @@
 #!/bin/sh
-# A batch entry may have as many channels as a file can, also where a matrix takes only a few of them.
+# A batch entry may have as many channels as a file, even if a matrix reads only a few of them.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise wide.wav wav-16 1024 8000 60 0.1

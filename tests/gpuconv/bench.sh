@@ -1,8 +1,8 @@
 #!/bin/sh
-# Benchmarks check what they time, tell ceilings and ratios, and draw; a case that does not exist is refused.
+# Benchmarks check the results that they time, report peak rates and ratios, and draw; an unknown case is refused.
 . "$(dirname "$0")/lib.sh"
 
-# holds TEXT...: each stands in the report
+# holds TEXT...: the report has each text
 holds() {
     for text in "$@"; do
         grep -qF -- "$text" "$work/log/out" || fail "the report does not say '$text': $(cat "$work/log/out")"
@@ -14,7 +14,7 @@ holds 'cpu multiply-add loop' TFLOP/s 'cpu copy' GB/s 'own case: cpu, direct' 'o
     'own case: cpu, partitioned' 'x copy' '% of loop' 'error dB' chosen
 runs bench --backend cpu --frames 20000 --taps 100 --channels 2 --algorithm direct --runs 3 --threads 1 --report json
 "$TOOLS/check_report" "$work/log/out" bench || fail "$(cat "$work/log/out")"
-grep -q overlap-save "$work/log/out" && fail "an algorithm nobody asked for"
+grep -q overlap-save "$work/log/out" && fail "an algorithm that was not requested"
 
 runs bench --backend cpu --frames 5000 --sweep taps --most 64 --runs 3 --report json
 "$TOOLS/check_report" "$work/log/out" sweep || fail "$(cat "$work/log/out")"

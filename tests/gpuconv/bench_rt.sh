@@ -1,8 +1,8 @@
 #!/bin/sh
-# bench rt plays by the clock, checks what it played, tells the times, and draws them.
+# bench rt plays in real time, checks the played samples, and reports and draws the times.
 . "$(dirname "$0")/lib.sh"
 
-# holds TEXT...: each stands in the report
+# holds TEXT...: the report has each text
 holds() {
     for text in "$@"; do
         grep -qF -- "$text" "$work/log/out" || fail "the report does not say '$text': $(cat "$work/log/out")"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gpuconv ir: a sweep through a known response gives that response back, also from a distorting loudspeaker and with noise;
-# figures are told; responses are made to measure.
+# gpuconv ir: a sweep through a known response gives that response, also with a distorting loudspeaker and with noise; room
+# acoustic parameters are printed; responses are synthesised from parameters.
 . "$(dirname "$0")/lib.sh"
 impulses=$SOURCE/impulses
 
@@ -12,7 +12,7 @@ one_line "direct sound after"
 about found.wav "33600 2 48000 wav float"
 "$TOOLS/look_audio" null found.wav "$impulses/studio.flac" -60 30000 || fail "not the response that was measured"
 
-# Harmonics come before time zero: the square of the sound, a tenth as loud as itself, leaves nothing in the response.
+# Harmonics lie before time zero: a quadratic distortion of a tenth of the level does not change the response.
 runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # whose harmonics fit under half the rate, as in a room
 make_audio spoil half.wav driven.wav 0.2 0
 for kind in half driven; do
@@ -21,14 +21,14 @@ for kind in half driven; do
 done
 "$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion is taken for response"
 
-# Noise 50 dB under the recording's peak: RT60 within 2 %.
+# Noise 50 dB below the peak of the recording: RT60 within 2 %.
 runs ir measure long.wav --seconds 8 --silence 3
 runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
 peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)
 make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
 runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
-# A sweep 14 dB under the noise is still found; without a sweep, with the files swapped or with a silent one, the
-# measurement is refused.
+# A sweep 14 dB below the noise is still detected; without a sweep, with swapped files or a silent file the measurement is
+# refused.
 make_audio spoil recording.wav loud.wav 0 "$(awk "BEGIN { print $peak * 2 }")"
 runs ir measure loud.wav long.wav test.wav --length 2.5 -q
 runs ir synth spring spring.wav
@@ -58,18 +58,18 @@ true_time=$(figure "$impulses/hall.flac")
 found_time=$(figure found.wav)
 awk "BEGIN { off = $found_time / $true_time - 1; exit !(off < 0.02 && off > -0.02) }" || fail "T30 $found_time instead of $true_time"
 
-# What is told, as text and as JSON, and drawn.
+# The parameters as text, as JSON and as a plot.
 runs ir info "$impulses/small-room.flac" --report json
 for word in '"length"' '"rate"' '"direct sound after"' '"acoustics"' '"T30 s"' '"C80 dB"' '"D50 %"' '"noise dB"'; do
     grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
 done
-# An all-zero response is told.
+# An all-zero response is reported.
 runs ir info zero.wav
 grep -q 'the response is silent' "$work/log/out" || fail "ir info: not silent: $(cat "$work/log/out")"
 runs sweep.wav zero.wav silent.wav
 one_line "zero.wav: the response is silent"
 
-# Numbers are readable, and figures that do not exist are -.
+# Numbers are readable, and undefined parameters are printed as -.
 make_audio noise short.wav wav-16 1 44100 2000 0.05
 runs ir info short.wav
 grep -q '^  rate *44100 Hz$' "$work/log/out" || fail "rate: $(cat "$work/log/out")"
@@ -80,7 +80,7 @@ if command -v gnuplot >"$work/log/which"; then
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"
 fi
 
-# Made to measure: RT60, channels, rate; the same seed the same file.
+# Synthesis: RT60, channels and rate are as requested; the same seed gives the same file.
 for time in 0.4 1.2; do
     runs ir synth room room.wav --rt60 $time --channels 1 --size 9x7x3
     got=$(figure room.wav)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Against JACK's dummy driver: what another client records from the command's ports is what the file gives offline.
+# Plays to JACK's dummy driver: the samples that another client records from the command's ports equal the offline result.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound jackd jack_rec jack_lsp
@@ -8,7 +8,7 @@ start_jack
 make_audio noise in.wav wav-float 2 48000 200000 0.2
 make_audio noise ir.wav wav-float 1 48000 60000 0.004
 runs -q -b cpu in.wav ir.wav offline.wav
-# A machine that is busy with something else may drop a block: three attempts.
+# A busy machine may drop a block: three attempts.
 attempt() {
     "$GPUCONV" play -q in.wav ir.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
     job=$!

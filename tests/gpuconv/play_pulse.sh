@@ -1,6 +1,6 @@
 #!/bin/sh
-# Against a real sound server: what PulseAudio's null sink was given, recorded from its monitor, is what the same file gives
-# offline, without a gap; the command's own recording too; and a server that goes away ends the command.
+# Plays to PulseAudio's null sink: the recording of its monitor equals the offline result without a gap, and so does the
+# command's own recording. The command ends when the server ends.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound pulseaudio pactl parecord
@@ -18,13 +18,13 @@ grep -q pulse "$work/log/out" || skip "ALSA has no way to PulseAudio here (Debia
 
 make_audio noise in.wav wav-float 2 48000 100000 0.2
 make_audio noise near.wav wav-float 1 48000 60000 0.004
-# The server's monitor misses the first moments of a stream: they are silent.
+# The monitor misses the start of a stream, so the file starts with silence.
 # shellcheck disable=SC2046 # the zeros are meant to part
 make_audio taps late.wav 1 48000 $(yes 0 | head -n 9600) 1
 runs -q -b cpu near.wav late.wav ir.wav
 make_audio noise other.wav wav-float 1 48000 3000 0.02
 runs -q -b cpu in.wav ir.wav offline.wav
-# A machine that is busy with something else may drop a block: three attempts.
+# A busy machine may drop a block: three attempts.
 attempt() { # attempt BLOCK
     parecord -d null.monitor --format=float32le --rate=48000 --channels=2 --file-format=wav server.wav &
     recorder=$!
@@ -40,14 +40,14 @@ for block in 64 480; do
     attempt $block || attempt $block || attempt $block || fail "blocks of $block: something else is heard: $(cat "$work/log/err")"
 done
 
-# Latency that is granted: as much later, and said.
+# A latency that is allowed delays the output by as much, and is reported.
 granted() {
     runs play in.wav ir.wav --latency 2048 --record heard.wav
     "$TOOLS/look_audio" null heard.wav offline.wav -110 160000
 }
 granted || granted || granted || fail "--latency changes more than the time"
 grep -q '2048 frames of latency added' "$work/log/err" || fail "does not say the latency: $(cat "$work/log/err")"
-# A device of another rate than the file: the file is resampled, with as much of it heard.
+# A device of another rate: the file is resampled and keeps its duration.
 make_audio taps dirac.wav 1 48000 1
 for rate in 44100 48000; do # one sound at two rates
     runs ir measure sweep$rate.wav --rate $rate --seconds 2 --silence 0.5 --from 100 --to 8000
@@ -61,13 +61,13 @@ runs play in.wav ir.wav --backend cpu --seconds 0.2
 refuses 2 "cpu or cuda" play in.wav ir.wav --backend gpu
 refuses 2 "--latency" play in.wav ir.wav --latency -1
 
-# Live: what plays into one sink comes out of another, through the response. Both keep their own time, so that of several
-# attempts one is to be without a gap.
+# Live: the signal of one sink is convolved and played to another one. Their clocks differ, so that only one of several
+# attempts must be without a gap.
 quietly pactl load-module module-null-sink sink_name=second rate=48000 channels=2 format=float32le || fail "no second sink"
 quietly pactl set-default-source null.monitor
 quietly pactl set-default-sink second
 make_audio noise sound.wav wav-float 2 48000 40000 0.2
-# A sink that nothing plays into stands still, and what listens to it with it: the first moments are for both to wake up.
+# An idle sink is suspended, and so are its monitor's readers: the first moments resume both.
 runs -q -b cpu sound.wav late.wav song.wav --then late.wav
 runs -q -b cpu song.wav ir.wav offline-live.wav
 live() {
@@ -90,7 +90,7 @@ refuses 1 "missing.wav" play in.wav missing.wav
 refuses 2 "IN IR" play in.wav
 refuses 2 "--block" play in.wav ir.wav --block -1
 
-# The server goes away under way: an end with a line, and what was recorded is kept.
+# The server ends during playback: the command ends with one line and keeps the recording.
 "$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!
 sleep 1

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Sourced after lib.sh by the scripts that play: a world of its own for a sound server, which is `$server` once it runs,
-# and leaves with the script.
+# Sourced after lib.sh by the scripts that play: a private environment for a sound server, whose process is `$server` and
+# which ends with the script.
 # shellcheck disable=SC2154 # work, server and job are the script's
 needs_sound() { # needs_sound PROGRAM...
     for program; do
@@ -17,7 +17,7 @@ needs_sound() { # needs_sound PROGRAM...
     trap 'kill $server 2>/dev/null; wait $server; rm -rf "$work"' EXIT # it clears away what it shares
 }
 
-# until_there NAME COMMAND...: waits for the server, whose words are in log/server
+# until_there NAME COMMAND...: waits until COMMAND succeeds, which needs the server, whose output is in log/server
 until_there() {
     name=$1 turns=0
     shift
@@ -28,7 +28,7 @@ until_there() {
     done
 }
 
-# until_job_has WHAT COMMAND...: waits for what `$job`, whose words are in log/err, is to bring about
+# until_job_has WHAT COMMAND...: waits until COMMAND succeeds while `$job`, whose output is in log/err, runs
 until_job_has() {
     what=$1 turns=0
     shift
@@ -40,7 +40,7 @@ until_job_has() {
     done
 }
 
-# A JACK of the script's own, without a device, as $server.
+# Starts a private JACK server without a device as $server.
 start_jack() {
     export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
     jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
