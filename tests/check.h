@@ -1,5 +1,5 @@
-/* What every test file starts from: cmocka with the headers it wants, and one way to fail that says why. The condition
- * is what must hold, so that a NaN in it fails. */
+/* Includes cmocka and the headers that it needs, and defines CHECK, which fails a test with a message. The condition
+ * states what must be true, so that a comparison with NaN fails. */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 

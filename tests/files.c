@@ -1,4 +1,4 @@
-/* Files of a test. */
+/* Creates and removes the temporary folder of a test and reads and writes audio files. */
 #include "files.h"
 
 #include <dirent.h>
@@ -39,7 +39,7 @@ const char *files_path(const char *format, ...) {
 
 void files_write(const char *path, int format, int rate, const guarded *samples) {
     SF_INFO info = {.format = format, .channels = samples->channels, .samplerate = rate};
-    unlink(path); /* a fresh file is not flushed on closing, as one written over is */
+    unlink(path); /* a new file is closed faster: some file systems flush a file that was overwritten */
     SNDFILE *file = sf_open(path, SFM_WRITE, &info);
     CHECK(file, "%s: %s", path, sf_strerror(NULL));
     float *block = malloc((size_t)samples->channels * (size_t)samples->frames * sizeof *block);
@@ -59,7 +59,7 @@ guarded files_read(const char *path, SF_INFO *info) {
     guarded samples = guarded_new(info->channels, info->frames);
     float *block = malloc((size_t)info->channels * (size_t)info->frames * sizeof *block);
     CHECK(block, "no memory");
-    CHECK(sf_readf_float(file, block, info->frames) == info->frames, "%s: shorter than it says", path);
+    CHECK(sf_readf_float(file, block, info->frames) == info->frames, "%s: shorter than its header says", path);
     for (int64_t i = 0; i < samples.frames; i++)
         for (int c = 0; c < samples.channels; c++)
             samples.channel[c][i] = block[i * samples.channels + c];

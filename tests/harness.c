@@ -1,4 +1,4 @@
-/* Running an engine: every call gets a guarded block of exactly the length it may fill. */
+/* Runs engines. Every call gets a guarded block of exactly the length that it may fill. */
 #include "harness.h"
 
 #include "libgpuconv/core/memory.h"
@@ -39,23 +39,23 @@ gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, in
     gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
     CHECK(status == GPUCONV_OK, "plan refused: %s", error.message);
     if (algorithm != GPUCONV_ALGORITHM_AUTO)
-        CHECK(gpuconv_plan_algorithm(plan) == algorithm, "%s instead of what was asked for",
+        CHECK(gpuconv_plan_algorithm(plan) == algorithm, "the plan has %s instead of the requested algorithm",
               gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
     return plan;
 }
 
-/* One call with a block that it may fill, whose frames go to out at *have. */
+/* Checks the block that a call has filled and appends its `produced` frames to `out` at *have. */
 static void append(guarded *out, int64_t *have, const guarded *block, int64_t produced) {
-    CHECK(produced >= 0 && produced <= block->frames, "%lld frames from a call that may give %lld", (long long)produced,
-          (long long)block->frames);
-    CHECK(guarded_intact(block), "written outside the block");
+    CHECK(produced >= 0 && produced <= block->frames, "%lld frames from a call that may return at most %lld",
+          (long long)produced, (long long)block->frames);
+    CHECK(guarded_intact(block), "the call wrote outside its block");
     CHECK(*have + produced <= out->frames, "more than %lld frames in all", (long long)out->frames);
     for (int c = 0; c < out->channels; c++)
         memcpy(out->channel[c] + *have, block->channel[c], (size_t)produced * sizeof(float));
     *have += produced;
 }
 
-static int64_t next(harness_split *split) {
+static int64_t next_length(harness_split *split) {
     return split->fixed > 0 ? split->fixed : oracle_below(&split->random, 1 - split->fixed);
 }
 
@@ -65,7 +65,7 @@ guarded harness_run(gpuconv_engine *engine, const guarded *in, int outputs, int6
     CHECK(at, "no memory");
     int64_t have = 0, produced;
     for (int64_t fed = 0; fed < in->frames;) {
-        int64_t n = next(&split);
+        int64_t n = next_length(&split);
         n = n < in->frames - fed ? n : in->frames - fed;
         for (int c = 0; c < in->channels; c++)
             at[c] = in->channel[c] + fed;
@@ -77,7 +77,7 @@ guarded harness_run(gpuconv_engine *engine, const guarded *in, int outputs, int6
         fed += n;
     }
     do {
-        int64_t n = next(&split) + 1;
+        int64_t n = next_length(&split) + 1;
         guarded block = guarded_new(outputs, n);
         gpuconv_status status = gpuconv_engine_drain(engine, block.channel, n, &produced);
         CHECK(status == GPUCONV_OK, "drain: %s", gpuconv_status_text(status));
@@ -104,7 +104,7 @@ double *harness_expected(const guarded *taps, const guarded *in, int *outputs) {
     oracle_route *route = malloc((size_t)(taps->channels * in->channels) * sizeof *route);
     CHECK(route, "no memory");
     int routes = oracle_routes((const float *const *)taps->channel, taps->channels, in->channels, route, outputs);
-    CHECK(routes > 0, "no topology");
+    CHECK(routes > 0, "no routes for these channel counts");
     double *want = malloc((size_t)*outputs * (size_t)(in->frames + taps->frames - 1) * sizeof *want);
     CHECK(want, "no memory");
     oracle_convolve((const float *const *)in->channel, in->frames, route, routes, taps->frames, *outputs, want);
@@ -124,7 +124,7 @@ guarded harness_offline(const gpuconv_ir *ir, const guarded *x) {
 }
 
 guarded harness_play(gpuconv_realtime *rt, const guarded *x, int outputs, int block, bool *inside) {
-    bool nowhere;
+    bool ignored;
     static const int changing[] = {1, 64, 7, 480, 31, 1024, 2, 333, 4096, 5};
     guarded y = guarded_new(outputs, x->frames);
     const float *in[8];
@@ -135,9 +135,9 @@ guarded harness_play(gpuconv_realtime *rt, const guarded *x, int outputs, int bl
             in[c] = x->channel[c] + at;
         for (int c = 0; c < outputs; c++)
             out[c] = y.channel[c] + at;
-        *(inside ? inside : &nowhere) = true;
+        *(inside ? inside : &ignored) = true;
         gpuconv_realtime_process(rt, in, out, n);
-        *(inside ? inside : &nowhere) = false;
+        *(inside ? inside : &ignored) = false;
         at += n;
     }
     return y;

@@ -1,4 +1,4 @@
-/* Running an engine from one end to the other, through guarded buffers, in whatever blocks a test wants. */
+/* Runs engines and the real-time convolver on a whole signal, through guarded buffers and in chosen block lengths. */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
 
@@ -6,41 +6,42 @@
 #include "gpuconv.h"
 #include "oracle.h"
 
-/* A routed response of `channels` random channels that decay a little, for `inputs` channels; *taps keeps them. */
+/* Returns a routed response for `inputs` channels. Its `channels` channels are decaying noise, which *taps holds. */
 gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, int64_t frames, guarded *taps);
 
-/* A response from given taps, routed; fails the test when the library refuses. */
+/* Returns a routed response with the given taps; fails the test if the library reports an error. */
 gpuconv_ir *harness_route(const guarded *taps, int inputs);
 
+/* Returns a plan for the CPU; fails the test if the plan has another algorithm than requested. */
 gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads);
 
-/* Block lengths: `fixed` > 0 for all blocks, else random ones from 0 to -fixed. */
+/* Block lengths: `fixed` if it is positive, else random lengths from 0 to -fixed. */
 typedef struct harness_split {
     int64_t fixed;
     oracle_random random;
 } harness_split;
 
-/* Feeds all of `in` to a fresh or reset engine and drains it. The result has N + M - 1 frames in guards; any frame too
- * many or too few fails the test. */
+/* Feeds all of `in` to a new or reset engine and drains it. Returns N + M - 1 guarded frames; the test fails if the
+ * engine gives another number. */
 guarded harness_run(gpuconv_engine *engine, const guarded *in, int outputs, int64_t taps, harness_split split);
 
-/* The same with an engine made for the occasion, in one block. */
+/* Creates an engine, convolves `in` in one block, and frees the engine. */
 guarded harness_convolve(const gpuconv_plan *plan, const gpuconv_ir *ir, const guarded *in);
 
-/* What it must be: N + M - 1 doubles a channel, to be freed. */
+/* Returns the expected output: N + M - 1 doubles per channel. The caller frees it. */
 double *harness_expected(const guarded *taps, const guarded *in, int *outputs);
 
-/* The algorithms there are. */
+/* All algorithms except GPUCONV_ALGORITHM_AUTO. */
 extern const gpuconv_algorithm harness_algorithms[3];
 
-/* What the CPU's engine makes of it offline. */
+/* Returns the offline convolution of `in` on the CPU. */
 guarded harness_offline(const gpuconv_ir *ir, const guarded *in);
 
-/* Plays all of `in` in calls of `block` frames, or of changing ones for 0; the result has its length. *inside (may be
- * NULL) is true during the calls. */
+/* Processes all of `in` with the real-time convolver in calls of `block` frames, or of changing lengths if `block` is
+ * 0. Returns as many frames. `*inside` (or NULL) is true during the calls. */
 guarded harness_play(gpuconv_realtime *rt, const guarded *in, int outputs, int block, bool *inside);
 
-/* Error of a against b in dB, over the first frames of all channels. */
+/* Returns the power of a - b relative to b in dB, over the first `frames` frames of all channels. */
 double harness_distance(const guarded *a, const guarded *b, int64_t frames);
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * Looks at a file that gpuconv wrote.
+ * Prints or checks properties of an audio file that gpuconv wrote.
  *
  *   look_audio about PATH                    prints frames, channels, rate, container and sample format, one line
- *   look_audio clipped PATH                  prints how many samples stand at either end of a 16-bit scale
- *   look_audio near PATH OTHER BOUND         the same frames and channels, no sample further apart than BOUND
- *   look_audio null PATH OTHER BOUND LEAST   what a sound server recorded against what it was given: found in it by its
- *                                            loudest part, from there to either's end in both directions the same to
- *                                            BOUND dB of the whole, over LEAST frames or more
- *   look_audio peak PATH FROM TO             prints the largest magnitude of these frames
+ *   look_audio clipped PATH                  prints the number of samples at 32767 or -32768 in 16 bits
+ *   look_audio near PATH OTHER BOUND         checks frames, channels, and that samples differ by at most BOUND
+ *   look_audio null PATH OTHER BOUND LEAST   checks a recording (PATH) of a played file (OTHER): finds the recording's
+ *                                            loudest part in the file; the residual over all common frames must be at
+ *                                            most BOUND dB, and there must be at least LEAST common frames
+ *   look_audio peak PATH FROM TO             prints the largest magnitude of frames FROM to TO - 1
  *   look_audio tags PATH                     prints title, artist, cue points and broadcast chunk
  *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
- *                                            a sparse file's convolution: these taps after each of these positions, to
- *                                            the last bit, and nothing else anywhere
+ *                                            checks the convolution of a sparse file: exactly these taps after each
+ *                                            position, and zeros elsewhere
  */
 #include "sparse.h"
 
@@ -104,7 +104,7 @@ static int clipped(const char *path) {
     return sf_close(file);
 }
 
-/* What must stand at a frame of a channel. */
+/* Returns the expected sample of a channel at a frame. */
 static int expected(long long at, int channel, int taps, char **tap, int positions, char **position) {
     double sum = 0;
     for (int p = 0; p < positions; p++)
@@ -130,7 +130,7 @@ static int sparse(int argc, char **a) {
         return fail(a[0], "another length, channel count or rate");
     if (positions < 1 || taps < 1 || info.channels > CHANNELS)
         return fail(a[0], "nothing to look for");
-    long long sounding = 0, frame = 0;
+    long long nonzero = 0, frame = 0;
     for (sf_count_t n; (n = sf_readf_short(file, block, BLOCK)) > 0; frame += n) {
         for (sf_count_t i = 0; i < n * info.channels; i++) {
             if (block[i] == 0)
@@ -142,40 +142,40 @@ static int sparse(int argc, char **a) {
                         want);
                 return 1;
             }
-            sounding++;
+            nonzero++;
         }
     }
     if (frame != info.frames)
         return fail(a[0], "shorter than its header says");
-    /* Every sounding sample was right, so their number says whether one is missing. */
-    if (sounding != (long long)taps * positions * info.channels)
-        return fail(a[0], "a sounding frame is missing");
+    /* All non-zero samples are correct, so a wrong count means that some are missing. */
+    if (nonzero != (long long)taps * positions * info.channels)
+        return fail(a[0], "a non-zero frame is missing");
     return sf_close(file);
 }
 
-/* Written so that a NaN is far from everything. */
+/* The comparison is written such that NaN fails. */
 static int near(const char *path, const char *other, double bound) {
     SF_INFO one, two;
     SNDFILE *a = opened(path, &one), *b = opened(other, &two);
-    int failed = !a || !b;
-    if (!failed && (one.frames != two.frames || one.channels != two.channels))
-        failed = fail(path, "has other frames or channels");
+    int err = !a || !b;
+    if (!err && (one.frames != two.frames || one.channels != two.channels))
+        err = fail(path, "has other frames or channels");
     float x[1024], y[1024];
-    for (sf_count_t n = 1; !failed && n > 0;) {
+    for (sf_count_t n = 1; !err && n > 0;) {
         n = sf_readf_float(a, x, 1024 / one.channels);
-        failed = sf_readf_float(b, y, 1024 / one.channels) != n ? fail(path, "ends elsewhere") : 0;
-        for (sf_count_t i = 0; i < n * one.channels && !failed; i++)
+        err = sf_readf_float(b, y, 1024 / one.channels) != n ? fail(path, "ends elsewhere") : 0;
+        for (sf_count_t i = 0; i < n * one.channels && !err; i++)
             if (!(fabs((double)x[i] - (double)y[i]) <= bound)) {
-                fprintf(stderr, "look_audio: %s: %g where %g is wanted\n", path, (double)x[i], (double)y[i]);
-                failed = 1;
+                fprintf(stderr, "look_audio: %s: %g instead of %g\n", path, (double)x[i], (double)y[i]);
+                err = 1;
             }
     }
     sf_close(a);
     sf_close(b);
-    return failed;
+    return err;
 }
 
-static float *whole(const char *path, SF_INFO *info) {
+static float *read_all(const char *path, SF_INFO *info) {
     SNDFILE *file = opened(path, info);
     float *samples = file ? calloc((size_t)(info->frames * info->channels + 1), sizeof *samples) : NULL;
     if (samples)
@@ -184,9 +184,9 @@ static float *whole(const char *path, SF_INFO *info) {
     return samples;
 }
 
-/* Where in b the `n` frames of a from `at` on fit best. */
-static sf_count_t place_of(const float *a, sf_count_t at, sf_count_t n, const float *b, sf_count_t frames,
-                           int channels) {
+/* Returns the position in b at which n frames of a, from frame `at`, have the least squared difference. */
+static sf_count_t find_match(const float *a, sf_count_t at, sf_count_t n, const float *b, sf_count_t frames,
+                             int channels) {
     double least = HUGE_VAL;
     sf_count_t best = 0;
     for (sf_count_t k = 0; k + n <= frames; k++) {
@@ -206,11 +206,11 @@ static sf_count_t place_of(const float *a, sf_count_t at, sf_count_t n, const fl
 static int null_test(const char *path, const char *other, double bound, sf_count_t least) {
     enum { PROBE = 2048 };
     SF_INFO one, two;
-    float *a = whole(path, &one), *b = whole(other, &two);
-    int failed = !a || !b || one.channels != two.channels || one.frames < PROBE || two.frames < PROBE
-                     ? fail(path, "other channels, or too short")
-                     : 0;
-    if (!failed) {
+    float *a = read_all(path, &one), *b = read_all(other, &two);
+    int err = !a || !b || one.channels != two.channels || one.frames < PROBE || two.frames < PROBE
+                  ? fail(path, "other channels, or too short")
+                  : 0;
+    if (!err) {
         int channels = one.channels;
         sf_count_t loudest = 0;
         double most = -1;
@@ -223,7 +223,7 @@ static int null_test(const char *path, const char *other, double bound, sf_count
                 loudest = at;
             }
         }
-        sf_count_t shift = place_of(a, loudest, PROBE, b, two.frames, channels) - loudest; /* b[n + shift] is a[n] */
+        sf_count_t shift = find_match(a, loudest, PROBE, b, two.frames, channels) - loudest; /* b[n + shift] is a[n] */
         sf_count_t from = shift < 0 ? -shift : 0,
                    to = one.frames + shift < two.frames ? one.frames : two.frames - shift;
         double error = 0, power = 0;
@@ -236,13 +236,13 @@ static int null_test(const char *path, const char *other, double bound, sf_count
         printf("%s: %lld frames against %s, shifted by %lld: %.1f dB\n", path, (long long)(to - from), other,
                (long long)shift, residual);
         if (!(residual <= bound) && !(error <= 0 && power > 0))
-            failed = fail(path, "is not what was played");
+            err = fail(path, "differs from the played file");
         else if (to - from < least)
-            failed = fail(path, "holds too little of it");
+            err = fail(path, "has too few common frames");
     }
     free(a);
     free(b);
-    return failed;
+    return err;
 }
 
 int main(int argc, char **argv) {
@@ -261,6 +261,6 @@ int main(int argc, char **argv) {
         return null_test(argv[2], argv[3], strtod(argv[4], NULL), strtol(argv[5], NULL, 10));
     if (strcmp(what, "sparse") == 0 && argc > 8)
         return sparse(argc - 2, argv + 2);
-    fprintf(stderr, "look_audio: about, clipped, near, null or sparse; see its source\n");
+    fprintf(stderr, "usage: look_audio about|clipped|near|null|peak|tags|sparse ARGUMENT...; see look_audio.c\n");
     return 2;
 }

@@ -1,16 +1,15 @@
 /*
- * Makes the files that the tests of the command need, good ones and bad ones, so that no other program is needed.
+ * Writes the audio files that the tests of the command need, valid and damaged ones.
  *
  *   make_audio noise PATH FORMAT CHANNELS RATE FRAMES LEVEL    random samples up to LEVEL; FORMAT such as wav-16
  *   make_audio taps PATH CHANNELS RATE VALUE...                a float WAV of these samples (nan and inf are values)
  *   make_audio sparse PATH FRAMES CHANNELS RATE POSITION...    RF64, 16 bit, silent but for frames at these positions
  *   make_audio broken KIND PATH                                a damaged file: truncated, zero-frames, zero-channels
- *   make_audio tagged PATH                                     a WAV with a title, an artist, cue points, a broadcast
- * chunk
- *   make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x x + noise of this RMS, as floats
+ *   make_audio tagged PATH                                     a WAV with title, artist, cues and broadcast chunk
+ *   make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x^2 + noise of RMS NOISE, as floats
  *
- * A sparse file takes next to no room on the disk, however long it is. Sample c of its i-th sounding frame is
- * sparse_value(i, c), which look_audio knows too.
+ * A sparse file needs almost no space on the disk. Channel c of its i-th non-zero frame is sparse_value(i, c), with
+ * which look_audio computes the expected convolution.
  */
 #include "sparse.h"
 
@@ -50,7 +49,7 @@ static int noise(char **a) {
     if (!file)
         return fail(a[0], "cannot be made in this format");
     unsigned long long state = 88172645463325252ull + (unsigned long long)frames;
-    double frame[1024]; /* as many channels as the library's files have */
+    double frame[1024]; /* the most channels that libsndfile supports */
     if (info.channels > 1024)
         return fail(a[0], "more than 1024 channels");
     for (long long i = 0; i < frames; i++) {
@@ -212,6 +211,6 @@ int main(int argc, char **argv) {
         return tagged(argv[2]);
     if (strcmp(what, "broken") == 0 && argc == 4)
         return broken(argv[2], argv[3]);
-    fprintf(stderr, "make_audio: noise, taps, sparse or broken; see its source\n");
+    fprintf(stderr, "usage: make_audio noise|taps|sparse|broken|tagged|spoil ARGUMENT...; see make_audio.c\n");
     return 2;
 }

@@ -1,4 +1,4 @@
-/* Runs a command and writes the most memory that it ever held, in KiB, to a file:
+/* Runs a command and writes its peak resident memory in KiB to a file:
  *
  *   measure FILE COMMAND [ARGUMENT...]        exit status: the command's own, 128 + signal when it was killed */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The definition in doubles, and comparing against it. Written for being right at a glance, not for speed. */
+/* Convolves by the definition in double precision and compares results with it. The code is simple rather than fast. */
 #include "oracle.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ void oracle_fill(oracle_random *random, float *to, int64_t n) {
         to[i] = oracle_uniform(random);
 }
 
-static const uint32_t band_bits = 0x7fa5c3e1u; /* a signalling NaN that no arithmetic gives */
+static const uint32_t band_bits = 0x7fa5c3e1u; /* a signalling NaN, which arithmetic does not produce */
 
 guarded guarded_new(int channels, int64_t frames) {
     guarded g = {.channels = channels, .frames = frames};
@@ -66,10 +66,10 @@ void guarded_poison(guarded *g) {
 bool guarded_intact(const guarded *g) {
     for (int c = 0; c < g->channels; c++) {
         for (int64_t i = 0; i < ORACLE_BAND; i++) {
-            uint32_t before, behind;
+            uint32_t before, after;
             memcpy(&before, g->channel[c] - 1 - i, sizeof before);
-            memcpy(&behind, g->channel[c] + g->frames + i, sizeof behind);
-            if (before != band_bits || behind != band_bits)
+            memcpy(&after, g->channel[c] + g->frames + i, sizeof after);
+            if (before != band_bits || after != band_bits)
                 return false;
         }
     }
@@ -162,11 +162,11 @@ bool oracle_agrees(const char *what, const guarded *got, int64_t got_frames, con
     for (int c = 0; c < got->channels; c++) {
         oracle_error e = oracle_compare(got->channel[c], want + c * want_frames, want_frames);
         if (!(e.rms <= bound)) {
-            fprintf(stderr, "%s: channel %d is off by %.1f dB, allowed are %.1f\n", what, c, e.rms, bound);
+            fprintf(stderr, "%s: channel %d has an error of %.1f dB; %.1f dB is allowed\n", what, c, e.rms, bound);
             return false;
         }
         if (!(e.peak <= 4 * pow(10, bound / 20))) {
-            fprintf(stderr, "%s: channel %d has a peak error of %g of full level\n", what, c, e.peak);
+            fprintf(stderr, "%s: channel %d has a peak error of %g relative to the largest sample\n", what, c, e.peak);
             return false;
         }
     }

@@ -1,9 +1,9 @@
 /*
- * The oracle: linear convolution as its definition is written, in double precision, and the one way in which results
- * are held against it. It shares no line with src/ and includes nothing of it.
+ * The oracle: linear convolution by its definition in double precision, and the comparison of results with it. It
+ * shares no code with src/ and includes nothing from there.
  *
- * Outputs live in guarded buffers: every channel is poisoned with NaN and stands between two bands of a known bit
- * pattern, so that a frame never written and a frame written where none belongs both show.
+ * Outputs lie in guarded buffers: every channel is filled with NaN and lies between two bands of a known bit pattern,
+ * so that missing frames and writes outside the channel are both detected.
  */
 #ifndef TESTS_ORACLE_H
 #define TESTS_ORACLE_H
@@ -24,16 +24,16 @@ void oracle_fill(oracle_random *random, float *to, int64_t n);
 
 /* ---- Guarded planar buffers ------------------------------------------------------------------------------------- */
 
-enum { ORACLE_BAND = 64 }; /* floats before and behind every channel */
+enum { ORACLE_BAND = 64 }; /* floats before and after every channel */
 
 typedef struct guarded {
     int channels;
     int64_t frames;
-    float **channel; /* what a test hands on */
+    float **channel; /* frames of each channel, between the bands */
     float *memory;
 } guarded;
 
-/* All frames NaN, bands intact. Ends the process when there is no memory: a test without it proves nothing. */
+/* Returns a buffer with all frames NaN. Exits the process if memory is exhausted. */
 guarded guarded_new(int channels, int64_t frames);
 guarded guarded_random(oracle_random *random, int channels, int64_t frames);
 void guarded_poison(guarded *g);
@@ -47,33 +47,34 @@ typedef struct oracle_route {
     const float *taps;
 } oracle_route;
 
-/* y[o][n] = sum over routes to o, over k, of taps[k] in[input][n - k], for n < frames + taps - 1. `out` has that many
- * doubles a channel, one channel after another. */
+/* Computes y[o][n], the sum over all routes to output o and over k of taps[k] * in[input][n - k], for
+ * n < frames + taps - 1. `out` has that many doubles per channel, channel after channel. */
 void oracle_convolve(const float *const *in, int64_t frames, const oracle_route *route, int routes, int64_t taps,
                      int outputs, double *out);
 
-/* One frame of it, for one route. */
+/* Returns frame `at` of the convolution for one route. */
 double oracle_frame(const float *in, int64_t frames, const float *taps, int64_t count, int64_t at);
 
-/* The routes of a response with `channels` channels on `inputs` channels, as the documentation words it; their number,
- * or 0 when they do not fit. `route` has room for `channels` x `inputs`. */
+/* Fills `route`, which has room for `channels` x `inputs`, with the routes that the documentation gives for a response
+ * of `channels` channels and an input of `inputs` channels. Returns their number, or 0 if they do not fit. */
 int oracle_routes(const float *const *response, int channels, int inputs, oracle_route *route, int *outputs);
 
-/* ---- Holding a result against it -------------------------------------------------------------------------------- */
+/* ---- Comparison ------------------------------------------------------------------------------------------------- */
 
 typedef struct oracle_error {
-    double rms;  /* dB: error against what is wanted; -infinity for no error at all */
-    double peak; /* largest error against the largest wanted magnitude, linear */
+    double rms;  /* dB relative to the expected signal; -infinity without any error */
+    double peak; /* largest error relative to the largest expected magnitude, linear */
 } oracle_error;
 
 oracle_error oracle_compare(const float *got, const double *want, int64_t n);
 
-/* In this order: lengths, NaN and infinity, guard bands, error of each channel (rms <= bound dB, peak <= four times
- * that). Says on stderr what does not hold. `got` may be longer than what counts: got_frames do. */
+/* Checks in this order: lengths, NaN and infinity, guard bands, and the error of each channel (RMS at most `bound` dB,
+ * peak at most four times that). Only the first `got_frames` frames of `got` count. Prints the first failure to stderr
+ * and returns false. */
 bool oracle_agrees(const char *what, const guarded *got, int64_t got_frames, const double *want, int64_t want_frames,
                    double bound);
 
-/* The same frames, bit for bit; says where not. */
+/* Returns whether the frames are equal bit for bit and finite; prints the first difference to stderr. */
 bool oracle_identical(const char *what, const guarded *a, int64_t a_frames, const guarded *b, int64_t b_frames);
 
 #endif

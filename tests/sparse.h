@@ -1,4 +1,4 @@
-/* What a sparse file sounds like: multiples of 8, so that halves, quarters and eighths of them are whole numbers. */
+/* Sample values of sparse test files: multiples of 8, so that 1/2, 1/4 and 1/8 of them are integers. */
 #ifndef TESTS_SPARSE_H
 #define TESTS_SPARSE_H
 

@@ -1,17 +1,20 @@
-/* The device in words: what it has, and how many blocks of a launch it holds at a time. */
+/* The device's properties as text, and the occupancy of a launch on it. */
 #ifndef GPULAB_ABOUT_H
 #define GPULAB_ABOUT_H
 
 #include "session.h"
 
-typedef struct gc_lab_shape {
-    int threads, registers; /* a block, a thread */
-    int64_t shared;         /* bytes a block */
-} gc_lab_shape;
+/* What a thread block uses. */
+typedef struct gc_lab_block_shape {
+    int threads;
+    int registers;  /* per thread */
+    int64_t shared; /* bytes of shared memory */
+} gc_lab_block_shape;
 
-void gc_lab_about(const gc_lab_session *session, const gc_lab_shape *shape, FILE *to);
+void gc_lab_print_device(const gc_lab_session *session, const gc_lab_block_shape *shape, FILE *to);
 
-/* Blocks that a multiprocessor holds at a time; *limit names what is used up first. 0: not even one. */
-int gc_lab_occupancy(const gc_lab_device_info *device, const gc_lab_shape *shape, const char **limit);
+/* Returns how many blocks of this shape are resident on a multiprocessor, 0 if a block exceeds a limit. `*limit` names
+ * the resource that bounds the number. */
+int gc_lab_occupancy(const gc_lab_device_info *device, const gc_lab_block_shape *shape, const char **limit);
 
 #endif

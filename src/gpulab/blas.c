@@ -1,9 +1,9 @@
 /*
- * cuBLAS and cuBLASLt for the modules that hold themselves against them, opened at run time: the libraries weigh
- * hundreds of megabytes, and gpulab must start where they are not.
+ * Matrix products with cuBLAS and cuBLASLt, as references for the speed of the lab's own kernels. The libraries take
+ * hundreds of megabytes and are opened at run time, so that gpulab starts without them.
  *
- * cuBLAS stores matrices column by column; c = a b row by row is c' = b' a' in its eyes, so a and b change places and
- * nothing is transposed.
+ * cuBLAS stores matrices in column-major order. A row-major product c = a b is the column-major product c^T = b^T a^T:
+ * a and b are swapped and no matrix is transposed.
  */
 #include "blas.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 static struct {
-    bool tried, usable;
+    bool open_tried, is_open;
     void *library, *lt_library;
     cublasHandle_t handle[2];
     cublasLtHandle_t lt;
@@ -35,57 +35,60 @@ static struct {
     __typeof__(cublasLtMatmulPreferenceDestroy) *lt_preference_free;
     __typeof__(cublasLtMatmulPreferenceSetAttribute) *lt_prefer;
     __typeof__(cublasLtMatmulAlgoGetHeuristic) *lt_heuristic;
-    /* The last answer of the heuristic, which costs far more than a launch. */
+    /* The last result of cuBLASLt's heuristic, which takes much longer than a launch. */
     cublasLtMatmulAlgo_t algo;
     int64_t algo_size[3];
-    int algo_mode;
+    int algo_mode; /* gc_lab_blas + 1; 0: no result yet */
 } blas;
 
-static void *open_one(const char *const *names) {
+/* Opens the first library of a NULL-terminated list that can be opened. */
+static void *open_first(const char *const *names) {
     void *library = NULL;
     for (; *names && !library; names++)
         library = dlopen(*names, RTLD_NOW | RTLD_GLOBAL);
     return library;
 }
 
-static bool find(void *library, const char *name, void *function) {
+static bool find_symbol(void *library, const char *name, void *function) {
     void *symbol = dlsym(library, name);
     memcpy(function, &symbol, sizeof symbol);
     return symbol != NULL;
 }
 
-static bool open_all(void) {
+static bool open_libraries(void) {
     static const char *const lt_names[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
                                            "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};
     static const char *const names[] = {"libcublas.so.13", "/usr/local/cuda/lib64/libcublas.so.13", "libcublas.so.12",
                                         "/usr/local/cuda/lib64/libcublas.so.12", NULL};
-    blas.lt_library = open_one(lt_names); /* first: cuBLAS wants it by its bare name */
-    blas.library = open_one(names);
+    blas.lt_library = open_first(lt_names); /* first: cuBLAS depends on it by its plain name */
+    blas.library = open_first(names);
     if (!blas.library || !blas.lt_library)
         return false;
     void *l = blas.library, *t = blas.lt_library;
-    if (!find(l, "cublasCreate_v2", &blas.create) || !find(l, "cublasDestroy_v2", &blas.destroy) ||
-        !find(l, "cublasSetStream_v2", &blas.set_stream) || !find(l, "cublasGemmEx", &blas.gemm) ||
-        !find(t, "cublasLtCreate", &blas.lt_create) || !find(t, "cublasLtDestroy", &blas.lt_destroy) ||
-        !find(t, "cublasLtMatmul", &blas.lt_multiply) || !find(t, "cublasLtMatmulDescCreate", &blas.lt_desc) ||
-        !find(t, "cublasLtMatmulDescDestroy", &blas.lt_desc_free) ||
-        !find(t, "cublasLtMatrixLayoutCreate", &blas.lt_layout) ||
-        !find(t, "cublasLtMatrixLayoutDestroy", &blas.lt_layout_free) ||
-        !find(t, "cublasLtMatmulPreferenceCreate", &blas.lt_preference) ||
-        !find(t, "cublasLtMatmulPreferenceDestroy", &blas.lt_preference_free) ||
-        !find(t, "cublasLtMatmulPreferenceSetAttribute", &blas.lt_prefer) ||
-        !find(t, "cublasLtMatmulAlgoGetHeuristic", &blas.lt_heuristic))
+    if (!find_symbol(l, "cublasCreate_v2", &blas.create) || !find_symbol(l, "cublasDestroy_v2", &blas.destroy) ||
+        !find_symbol(l, "cublasSetStream_v2", &blas.set_stream) || !find_symbol(l, "cublasGemmEx", &blas.gemm) ||
+        !find_symbol(t, "cublasLtCreate", &blas.lt_create) || !find_symbol(t, "cublasLtDestroy", &blas.lt_destroy) ||
+        !find_symbol(t, "cublasLtMatmul", &blas.lt_multiply) ||
+        !find_symbol(t, "cublasLtMatmulDescCreate", &blas.lt_desc) ||
+        !find_symbol(t, "cublasLtMatmulDescDestroy", &blas.lt_desc_free) ||
+        !find_symbol(t, "cublasLtMatrixLayoutCreate", &blas.lt_layout) ||
+        !find_symbol(t, "cublasLtMatrixLayoutDestroy", &blas.lt_layout_free) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceCreate", &blas.lt_preference) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceDestroy", &blas.lt_preference_free) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceSetAttribute", &blas.lt_prefer) ||
+        !find_symbol(t, "cublasLtMatmulAlgoGetHeuristic", &blas.lt_heuristic))
         return false;
     return blas.create(&blas.handle[0]) == CUBLAS_STATUS_SUCCESS &&
            blas.create(&blas.handle[1]) == CUBLAS_STATUS_SUCCESS && blas.lt_create(&blas.lt) == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool usable(void) {
-    if (!blas.tried) {
-        blas.tried = true;
-        blas.usable = open_all();
+/* Opens the libraries on the first call. Returns whether they can be used. */
+static bool ensure_open(void) {
+    if (!blas.open_tried) {
+        blas.open_tried = true;
+        blas.is_open = open_libraries();
     }
-    return blas.usable;
+    return blas.is_open;
 }
 
 void gc_lab_blas_close(void) {
@@ -101,91 +104,93 @@ void gc_lab_blas_close(void) {
     memset(&blas, 0, sizeof blas);
 }
 
-static cudaDataType element(gc_lab_blas mode) {
+static cudaDataType data_type(gc_lab_blas mode) {
     return mode == LAB_BLAS_F16 ? CUDA_R_16F : mode == LAB_BLAS_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-static cublasComputeType_t arithmetic(gc_lab_blas mode) {
+static cublasComputeType_t compute_type(gc_lab_blas mode) {
     return mode == LAB_BLAS_PEDANTIC ? CUBLAS_COMPUTE_32F_PEDANTIC
            : mode == LAB_BLAS_TF32   ? CUBLAS_COMPUTE_32F_FAST_TF32
                                      : CUBLAS_COMPUTE_32F;
 }
 
-static int result(cublasStatus_t status) {
+/* Returns a cudaError_t, or LAB_CANNOT if the device does not support the product. */
+static int to_cuda_error(cublasStatus_t status) {
     return status == CUBLAS_STATUS_SUCCESS ? 0 : status == CUBLAS_STATUS_NOT_SUPPORTED ? LAB_CANNOT : cudaErrorUnknown;
 }
 
 int gc_lab_blas_multiply(const gc_lab_run *run, gc_lab_blas mode, const void *a, const void *b, float *c, int halves) {
-    if (!usable())
+    if (!ensure_open())
         return LAB_CANNOT;
     int64_t m = run->size[0], n = run->size[1], k = run->size[2], width = mode >= LAB_BLAS_F16 ? 2 : 4;
     const float one = 1, zero = 0;
     int parts = halves && m > 1 ? 2 : 1;
     for (int p = 0; p < parts; p++) {
         int64_t from = p * m / parts, rows = (p + 1) * m / parts - from;
-        int failed = result(blas.set_stream(blas.handle[p], run->stream[p]));
-        if (!failed)
-            failed = result(blas.gemm(blas.handle[p], CUBLAS_OP_N, CUBLAS_OP_N, (int)n, (int)rows, (int)k, &one, b,
-                                      element(mode), (int)n, (const char *)a + from * k * width, element(mode), (int)k,
-                                      &zero, c + from * n, CUDA_R_32F, (int)n, arithmetic(mode), CUBLAS_GEMM_DEFAULT));
-        if (failed)
-            return failed;
+        int err = to_cuda_error(blas.set_stream(blas.handle[p], run->stream[p]));
+        if (!err)
+            err = to_cuda_error(blas.gemm(blas.handle[p], CUBLAS_OP_N, CUBLAS_OP_N, (int)n, (int)rows, (int)k, &one, b,
+                                          data_type(mode), (int)n, (const char *)a + from * k * width, data_type(mode),
+                                          (int)k, &zero, c + from * n, CUDA_R_32F, (int)n, compute_type(mode),
+                                          CUBLAS_GEMM_DEFAULT));
+        if (err)
+            return err;
     }
     return 0;
 }
 
 int gc_lab_blas_lt(const gc_lab_run *run, gc_lab_blas mode, const void *a, const void *b, float *c) {
-    if (!usable())
+    if (!ensure_open())
         return LAB_CANNOT;
     uint64_t m = (uint64_t)run->size[0], n = (uint64_t)run->size[1], k = (uint64_t)run->size[2];
     size_t workspace = (size_t)run->scratch_bytes;
-    cublasLtMatmulDesc_t what = NULL;
+    cublasLtMatmulDesc_t product = NULL;
     cublasLtMatrixLayout_t la = NULL, lb = NULL, lc = NULL;
-    cublasLtMatmulPreference_t wish = NULL;
+    cublasLtMatmulPreference_t preference = NULL;
     const float one = 1, zero = 0;
-    int failed = result(blas.lt_desc(&what, arithmetic(mode), CUDA_R_32F));
-    if (!failed)
-        failed = result(blas.lt_layout(&la, element(mode), k, m, (int64_t)k));
-    if (!failed)
-        failed = result(blas.lt_layout(&lb, element(mode), n, k, (int64_t)n));
-    if (!failed)
-        failed = result(blas.lt_layout(&lc, CUDA_R_32F, n, m, (int64_t)n));
-    if (!failed && (memcmp(blas.algo_size, run->size, sizeof blas.algo_size) != 0 || blas.algo_mode != (int)mode + 1)) {
+    int err = to_cuda_error(blas.lt_desc(&product, compute_type(mode), CUDA_R_32F));
+    if (!err)
+        err = to_cuda_error(blas.lt_layout(&la, data_type(mode), k, m, (int64_t)k));
+    if (!err)
+        err = to_cuda_error(blas.lt_layout(&lb, data_type(mode), n, k, (int64_t)n));
+    if (!err)
+        err = to_cuda_error(blas.lt_layout(&lc, CUDA_R_32F, n, m, (int64_t)n));
+    if (!err && (memcmp(blas.algo_size, run->size, sizeof blas.algo_size) != 0 || blas.algo_mode != (int)mode + 1)) {
         cublasLtMatmulHeuristicResult_t best;
         int found = 0;
-        failed = result(blas.lt_preference(&wish));
-        if (!failed)
-            failed =
-                result(blas.lt_prefer(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
-        if (!failed)
-            failed = result(blas.lt_heuristic(blas.lt, what, lb, la, lc, lc, wish, 1, &best, &found));
-        if (!failed && !found)
-            failed = LAB_CANNOT;
-        if (!failed) {
+        err = to_cuda_error(blas.lt_preference(&preference));
+        if (!err)
+            err = to_cuda_error(
+                blas.lt_prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+        if (!err)
+            err = to_cuda_error(blas.lt_heuristic(blas.lt, product, lb, la, lc, lc, preference, 1, &best, &found));
+        if (!err && !found)
+            err = LAB_CANNOT;
+        if (!err) {
             blas.algo = best.algo;
             blas.algo_mode = (int)mode + 1;
             memcpy(blas.algo_size, run->size, sizeof blas.algo_size);
         }
     }
-    if (!failed)
-        failed = result(blas.lt_multiply(blas.lt, what, &one, b, lb, a, la, &zero, c, lc, c, lc, &blas.algo,
-                                         run->scratch, workspace, run->stream[0]));
-    if (wish)
-        blas.lt_preference_free(wish);
+    if (!err)
+        err = to_cuda_error(blas.lt_multiply(blas.lt, product, &one, b, lb, a, la, &zero, c, lc, c, lc, &blas.algo,
+                                             run->scratch, workspace, run->stream[0]));
+    if (preference)
+        blas.lt_preference_free(preference);
     if (lc)
         blas.lt_layout_free(lc);
     if (lb)
         blas.lt_layout_free(lb);
     if (la)
         blas.lt_layout_free(la);
-    if (what)
-        blas.lt_desc_free(what);
-    return failed;
+    if (product)
+        blas.lt_desc_free(product);
+    return err;
 }
 
 #else
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as in a build with cuBLAS */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the same signature as with cuBLAS */
 int gc_lab_blas_multiply(const gc_lab_run *run, gc_lab_blas mode, const void *a, const void *b, float *c, int halves) {
     (void)run, (void)mode, (void)a, (void)b, (void)c, (void)halves;
     return LAB_CANNOT;

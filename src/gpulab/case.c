@@ -1,4 +1,4 @@
-/* Buffers between guard bands, filled, poisoned, fetched and held against the reference. */
+/* Allocates, fills and poisons the buffers of a case, copies outputs back, and compares them with the reference. */
 #include "case.h"
 
 #include "libgpuconv/core/error.h"
@@ -19,12 +19,13 @@ struct gc_lab_case {
     gc_lab_run run;
     int buffers;
     gc_lab_buffer buffer[LAB_BUFFERS];
-    char *host[LAB_BUFFERS], *on_device[LAB_BUFFERS]; /* with the bands */
-    float *decoded[LAB_BUFFERS];
+    char *host[LAB_BUFFERS], *on_device[LAB_BUFFERS]; /* from the first guard band on */
+    float *decoded[LAB_BUFFERS];                      /* inputs as floats for the reference */
 };
 
-/* A case on a device without a host side of its own keeps one all the same, to fill from and to fetch to. */
-static gc_lab_memory memory_of(const gc_lab_case *c) {
+/* Returns the kind of host memory. A case with LAB_DEVICE has pageable host memory too: inputs are filled there, and
+ * outputs are copied there. */
+static gc_lab_memory host_memory_kind(const gc_lab_case *c) {
     return c->memory == LAB_DEVICE ? LAB_PAGEABLE : c->memory;
 }
 
@@ -32,12 +33,14 @@ static int64_t bytes_of(const gc_lab_buffer *b) {
     return b->count * gc_lab_type_bytes(b->type);
 }
 
-static bool one_memory(const gc_lab_case *c) {
+/* Returns whether host[] and on_device[] are the same memory, so that no copy is needed. */
+static bool is_shared_memory(const gc_lab_case *c) {
     return !c->device || c->memory == LAB_MAPPED || c->memory == LAB_MANAGED;
 }
 
-static gpuconv_status device_said(int failed, const char *what, gpuconv_error *error) {
-    return failed ? gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s", what, gc_lab_device_error(failed)) : GPUCONV_OK;
+/* Turns a CUDA error code into a status. */
+static gpuconv_status device_status(int code, const char *what, gpuconv_error *error) {
+    return code ? gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s", what, gc_lab_device_error_text(code)) : GPUCONV_OK;
 }
 
 static gpuconv_status new_buffer(gc_lab_case *c, int i, gpuconv_error *error) {
@@ -45,27 +48,28 @@ static gpuconv_status new_buffer(gc_lab_case *c, int i, gpuconv_error *error) {
     if (b->count < 0 || b->count > INT64_MAX / 16)
         return gc_fail_memory(error, b->name);
     int64_t bytes = bytes_of(b) + 2 * BAND;
-    void *host = NULL, *there = NULL;
+    void *host = NULL, *on_device = NULL;
     if (!c->device) {
         host = gc_calloc(bytes, 1);
     } else {
-        int failed = gc_lab_device_new(memory_of(c), bytes, &host, &there);
-        if (failed)
+        int err = gc_lab_device_alloc_buffer(host_memory_kind(c), bytes, &host, &on_device);
+        if (err)
             return gc_fail(error, GPUCONV_ERROR_DEVICE, "%lld bytes for %s: %s", (long long)bytes, b->name,
-                           gc_lab_device_error(failed));
+                           gc_lab_device_error_text(err));
     }
     c->host[i] = host;
-    c->on_device[i] = there;
+    c->on_device[i] = on_device;
     if (!host)
         return gc_fail_memory(error, b->name);
     memset(host, BAND_BYTE, (size_t)bytes);
     c->run.count[i] = b->count;
     c->run.host[i] = c->host[i] + BAND;
-    c->run.buffer[i] = there ? c->on_device[i] + BAND : c->run.host[i];
+    c->run.buffer[i] = on_device ? c->on_device[i] + BAND : c->run.host[i];
     return GPUCONV_OK;
 }
 
-/* Draws the numbers, rounds them into the buffer's type, and keeps the rounded ones as floats for the reference. */
+/* Fills an input with random numbers (or by the buffer's own function) and sets other buffers to zero. The numbers are
+ * rounded to the buffer's type; the reference reads the rounded ones. */
 static gpuconv_status fill(gc_lab_case *c, int i, gpuconv_error *error) {
     gc_lab_buffer *b = &c->buffer[i];
     if (b->role != LAB_INPUT) {
@@ -78,22 +82,22 @@ static gpuconv_status fill(gc_lab_case *c, int i, gpuconv_error *error) {
             c->run.in[i] = c->run.host[i];
         return GPUCONV_OK;
     }
-    float *drawn = c->decoded[i] = gc_calloc(gc_max(b->count, 1), sizeof *drawn);
-    if (!drawn)
+    float *values = c->decoded[i] = gc_calloc(gc_max(b->count, 1), sizeof *values);
+    if (!values)
         return gc_fail_memory(error, b->name);
-    bool given = b->low < 0 || b->low > 0 || b->high < 0 || b->high > 0;
-    gc_lab_draw(UINT64_C(1) << (40 + i), given ? b->low : -1, given ? b->high : 1, drawn, b->count);
-    gc_lab_encode(b->type, drawn, c->run.host[i], b->count);
+    bool has_range = b->low < 0 || b->low > 0 || b->high < 0 || b->high > 0;
+    gc_lab_random_floats(UINT64_C(1) << (40 + i), has_range ? b->low : -1, has_range ? b->high : 1, values, b->count);
+    gc_lab_encode(b->type, values, c->run.host[i], b->count);
     if (b->type != LAB_F32 && b->type != LAB_F64)
         for (int64_t k = 0; k < b->count; k++)
-            drawn[k] = (float)gc_lab_value(b->type, c->run.host[i], k);
-    c->run.in[i] = drawn;
+            values[k] = (float)gc_lab_decode(b->type, c->run.host[i], k);
+    c->run.in[i] = values;
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_lab_case_new(const gc_lab_module *module, const gc_lab_variant *variant, const int64_t *size,
-                               gc_lab_device *device, gc_lab_case **made, gpuconv_error *error) {
-    *made = NULL;
+                               gc_lab_device *device, gc_lab_case **result, gpuconv_error *error) {
+    *result = NULL;
     gc_lab_case *c = gc_calloc(1, sizeof *c);
     if (!c)
         return gc_fail_memory(error, "a case");
@@ -104,27 +108,27 @@ gpuconv_status gc_lab_case_new(const gc_lab_module *module, const gc_lab_variant
     c->device = device;
     memcpy(c->run.size, size, sizeof c->run.size);
     c->buffers = module->buffers(size, c->buffer);
-    gpuconv_status failed = GPUCONV_OK;
-    for (int i = 0; !failed && i < c->buffers; i++) {
+    gpuconv_status err = GPUCONV_OK;
+    for (int i = 0; !err && i < c->buffers; i++) {
         gc_lab_buffer *b = &c->buffer[i];
         if (b->type == LAB_F32 && b->role == LAB_INPUT && c->input)
             b->type = c->input;
         if (b->type == LAB_F32 && b->role == LAB_OUTPUT && c->output)
             b->type = c->output;
-        failed = new_buffer(c, i, error);
-        if (!failed)
-            failed = fill(c, i, error);
-        if (!failed && !one_memory(c))
-            failed =
-                device_said(gc_lab_device_copy(c->on_device[i], c->host[i], bytes_of(b) + 2 * BAND), b->name, error);
+        err = new_buffer(c, i, error);
+        if (!err)
+            err = fill(c, i, error);
+        if (!err && !is_shared_memory(c))
+            err =
+                device_status(gc_lab_device_copy(c->on_device[i], c->host[i], bytes_of(b) + 2 * BAND), b->name, error);
     }
-    if (failed) {
+    if (err) {
         gc_lab_case_free(c);
-        return failed;
+        return err;
     }
     if (device)
-        gc_lab_device_fill(device, &c->run);
-    *made = c;
+        gc_lab_device_set_run(device, &c->run);
+    *result = c;
     return GPUCONV_OK;
 }
 
@@ -134,15 +138,15 @@ void gc_lab_case_free(gc_lab_case *c) {
     for (int i = 0; i < LAB_BUFFERS; i++) {
         free(c->decoded[i]);
         if (c->device)
-            gc_lab_device_free(memory_of(c), c->host[i], c->on_device[i]);
+            gc_lab_device_free_buffer(host_memory_kind(c), c->host[i], c->on_device[i]);
         else
             free(c->host[i]);
     }
     free(c);
 }
 
-bool gc_lab_case_serves(const gc_lab_case *c, const gc_lab_module *module, const gc_lab_variant *variant,
-                        const int64_t *size) {
+bool gc_lab_case_fits(const gc_lab_case *c, const gc_lab_module *module, const gc_lab_variant *variant,
+                      const int64_t *size) {
     return c && c->module == module && c->input == variant->input && c->output == variant->output &&
            c->memory == variant->memory && !c->device == (variant->where == LAB_CPU) &&
            memcmp(c->run.size, size, sizeof c->run.size) == 0;
@@ -159,109 +163,116 @@ gpuconv_status gc_lab_case_poison(gc_lab_case *c, gpuconv_error *error) {
             continue;
         int byte = c->buffer[i].role == LAB_SCRATCH ? 0 : POISON;
         memset(c->run.host[i], byte, (size_t)bytes_of(&c->buffer[i]));
-        if (one_memory(c))
+        if (is_shared_memory(c))
             continue;
-        gpuconv_status failed =
-            device_said(gc_lab_device_set(c->run.buffer[i], byte, bytes_of(&c->buffer[i])), "poisoning", error);
-        if (failed)
-            return failed;
+        gpuconv_status err =
+            device_status(gc_lab_device_memset(c->run.buffer[i], byte, bytes_of(&c->buffer[i])), "poisoning", error);
+        if (err)
+            return err;
     }
     return GPUCONV_OK;
 }
 
-static bool band_whole(const char *at) {
+static bool is_band_intact(const char *at) {
     for (int k = 0; k < BAND; k++)
         if (at[k] != BAND_BYTE)
             return false;
     return true;
 }
 
-/* The results of a variant that copies itself lie on its host side already; of all others they are fetched, with the
- * bands around them. */
+/* Copies the outputs and their guard bands to the host and checks the bands. A variant whose lesson is the copy has
+ * already copied its outputs; then only the bands on the device are fetched. */
 static gpuconv_status fetch(gc_lab_case *c, const gc_lab_variant *variant, int i, gpuconv_error *error) {
     const gc_lab_buffer *b = &c->buffer[i];
     int64_t bytes = bytes_of(b);
-    if (!one_memory(c)) {
-        char *to = c->host[i];
-        gpuconv_status failed;
+    if (!is_shared_memory(c)) {
+        gpuconv_status err;
         if ((c->memory == LAB_DEVICE || (variant->flags & LAB_ON_DEVICE)) && b->role != LAB_INPUT) {
-            failed = device_said(gc_lab_device_copy(to, c->on_device[i], bytes + 2 * BAND), b->name, error);
+            err = device_status(gc_lab_device_copy(c->host[i], c->on_device[i], bytes + 2 * BAND), b->name, error);
         } else {
             char bands[2 * BAND];
-            failed = device_said(gc_lab_device_copy(bands, c->on_device[i], BAND), b->name, error);
-            if (!failed)
-                failed =
-                    device_said(gc_lab_device_copy(bands + BAND, c->on_device[i] + BAND + bytes, BAND), b->name, error);
-            if (!failed && (!band_whole(bands) || !band_whole(bands + BAND)))
-                failed = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written beside it, on the device", b->name);
+            err = device_status(gc_lab_device_copy(bands, c->on_device[i], BAND), b->name, error);
+            if (!err)
+                err = device_status(gc_lab_device_copy(bands + BAND, c->on_device[i] + BAND + bytes, BAND), b->name,
+                                    error);
+            if (!err && (!is_band_intact(bands) || !is_band_intact(bands + BAND)))
+                err = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written outside the buffer, on the device", b->name);
         }
-        if (failed)
-            return failed;
+        if (err)
+            return err;
     }
-    if (!band_whole(c->host[i]) || !band_whole(c->host[i] + BAND + bytes))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written beside it", b->name);
+    if (!is_band_intact(c->host[i]) || !is_band_intact(c->host[i] + BAND + bytes))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written outside the buffer", b->name);
     return GPUCONV_OK;
 }
 
-static gpuconv_status whole(const gc_lab_case *c, int i, gpuconv_error *error) {
+/* Checks that every element of an output was written and is finite. */
+static gpuconv_status check_written(const gc_lab_case *c, int i, gpuconv_error *error) {
     const gc_lab_buffer *b = &c->buffer[i];
     for (int64_t k = 0; k < b->count; k++) {
-        double value = gc_lab_value(b->type, c->run.host[i], k);
+        double value = gc_lab_decode(b->type, c->run.host[i], k);
         if (gc_lab_type_is_float(b->type) ? !isfinite(value) : b->role == LAB_MEASURED && value == -1)
-            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s[%lld] is %g: not written, or no number", b->name,
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s[%lld] is %g: not written, or not finite", b->name,
                            (long long)k, value);
     }
     return GPUCONV_OK;
 }
 
-/* Sums over the elements compared. The reference may be long work: all cores share it. */
-static gpuconv_status compare(const gc_lab_case *c, int i, const gc_lab_variant *variant, int64_t most,
-                              gc_lab_error *found, gpuconv_error *error) {
+/* Returns the index of compared element `k` of `n`: all if n is the buffer's count, else both ends and random ones. */
+static int64_t compared_index(int64_t k, int64_t n, int64_t count) {
+    if (n == count)
+        return k;
+    return k == 0 ? 0 : k == 1 ? count - 1 : (int64_t)(gc_lab_random_bits((uint64_t)k) % (uint64_t)count);
+}
+
+/* Compares an output with the reference, on all cores because a reference may be slow. With a tolerance of 0 every
+ * element must equal the rounded reference. */
+static gpuconv_status compare(const gc_lab_case *c, int i, const gc_lab_variant *variant, int64_t max_compared,
+                              gc_lab_deviation *deviation, gpuconv_error *error) {
     const gc_lab_buffer *b = &c->buffer[i];
-    int64_t n = most > 0 && most < b->count ? most : b->count, differ = -1;
-    double power = 0, wrong = 0, peak = 0, peak_error = 0;
-#pragma omp parallel for schedule(dynamic, 64) reduction(+ : power, wrong) reduction(max : peak, peak_error, differ)
+    int64_t n = max_compared > 0 && max_compared < b->count ? max_compared : b->count, different = -1;
+    double power = 0, error_power = 0, peak = 0, peak_error = 0;
+#pragma omp parallel for schedule(dynamic, 64) reduction(+ : power, error_power) reduction(max : peak, peak_error, different)
     for (int64_t k = 0; k < n; k++) {
-        int64_t at = n == b->count ? k
-                     : k == 0      ? 0
-                     : k == 1      ? b->count - 1
-                                   : (int64_t)(gc_lab_mix((uint64_t)k) % (uint64_t)b->count);
-        double want = c->module->reference(&c->run, i, at), got = gc_lab_value(b->type, c->run.host[i], at);
+        int64_t at = compared_index(k, n, b->count);
+        double want = c->module->reference(&c->run, i, at), got = gc_lab_decode(b->type, c->run.host[i], at);
         if (!(variant->tolerance > 0)) {
-            want = gc_lab_rounded(b->type, want);
-            if (!(got >= want && got <= want) && at > differ)
-                differ = at;
+            want = gc_lab_round(b->type, want);
+            if (!(got >= want && got <= want) && at > different)
+                different = at;
         }
         power += want * want;
-        wrong += (got - want) * (got - want);
+        error_power += (got - want) * (got - want);
         peak = fmax(peak, fabs(want));
         peak_error = fmax(peak_error, fabs(got - want));
     }
-    found->compared += n;
-    double rms = wrong > 0 ? sqrt(wrong / power) : sqrt(wrong); /* not a number stays one; no power: infinite */
-    double high = peak_error > 0 ? peak_error / peak : peak_error;
-    found->rms = fmax(found->rms, rms);
-    found->peak = fmax(found->peak, high);
-    if (differ >= 0)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s[%lld] is %.9g and must be %.9g", b->name, (long long)differ,
-                       gc_lab_value(b->type, c->run.host[i], differ), c->module->reference(&c->run, i, differ));
-    if (variant->tolerance > 0 && !(rms <= variant->tolerance && high <= 8 * variant->tolerance))
+    deviation->compared += n;
+    /* Without an error the result is 0 even if the reference is silent; NaN stays NaN. */
+    double rms = error_power > 0 ? sqrt(error_power / power) : sqrt(error_power);
+    double relative_peak = peak_error > 0 ? peak_error / peak : peak_error;
+    deviation->rms = fmax(deviation->rms, rms);
+    deviation->peak = fmax(deviation->peak, relative_peak);
+    if (different >= 0)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s[%lld] is %.9g and must be %.9g", b->name,
+                       (long long)different, gc_lab_decode(b->type, c->run.host[i], different),
+                       c->module->reference(&c->run, i, different));
+    if (variant->tolerance > 0 && !(rms <= variant->tolerance && relative_peak <= 8 * variant->tolerance))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: relative error %.3g RMS, %.3g peak; %.3g is allowed",
-                       b->name, rms, high, variant->tolerance);
+                       b->name, rms, relative_peak, variant->tolerance);
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, int64_t most, gc_lab_error *found,
-                                 gpuconv_error *error) {
-    *found = (gc_lab_error){0};
+gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, int64_t max_compared,
+                                 gc_lab_deviation *deviation, gpuconv_error *error) {
+    *deviation = (gc_lab_deviation){0};
     for (int i = 0; i < c->buffers; i++) {
-        gpuconv_status failed = fetch(c, variant, i, error);
-        if (!failed && (c->buffer[i].role == LAB_OUTPUT || c->buffer[i].role == LAB_MEASURED))
-            failed = whole(c, i, error);
-        if (!failed && c->buffer[i].role == LAB_OUTPUT && !(variant->flags & LAB_RACES))
-            failed = compare(c, i, variant, most, found, error);
-        if (failed)
-            return failed;
+        gpuconv_status err = fetch(c, variant, i, error);
+        if (!err && (c->buffer[i].role == LAB_OUTPUT || c->buffer[i].role == LAB_MEASURED))
+            err = check_written(c, i, error);
+        if (!err && c->buffer[i].role == LAB_OUTPUT && !(variant->flags & LAB_RACES))
+            err = compare(c, i, variant, max_compared, deviation, error);
+        if (err)
+            return err;
     }
     return GPUCONV_OK;
 }

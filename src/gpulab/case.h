@@ -1,9 +1,10 @@
 /*
- * A case: a module at one size with its buffers filled in, for variants that take the same types in the same memory.
+ * Case: the buffers of a module at one size, filled with input data. Variants with the same element types and the same
+ * kind of memory share a case.
  *
- * Every buffer stands between two guard bands of a known byte. Before a checked run the outputs are poisoned with bytes
- * that read as NaN (or as -1 in integers); after it the bands must be whole, no poison left, and every element within
- * the variant's tolerance of the reference.
+ * Every buffer lies between two guard bands of a known byte. Before a checked run the outputs are poisoned with bytes
+ * that read as NaN (as -1 in integers). After the run the bands must be intact, no poison may be left, and every
+ * element must lie within the variant's tolerance of the reference.
  */
 #ifndef GPULAB_CASE_H
 #define GPULAB_CASE_H
@@ -13,30 +14,32 @@
 
 typedef struct gc_lab_case gc_lab_case;
 
-typedef struct gc_lab_error {
+/* The largest difference between the outputs of a variant and the reference. */
+typedef struct gc_lab_deviation {
     double rms, peak; /* relative to the reference's RMS and to its largest magnitude */
-    int64_t compared;
-} gc_lab_error;
+    int64_t compared; /* elements */
+} gc_lab_deviation;
 
-/* device: NULL for variants on the CPU. */
+/* Allocates and fills the buffers. `device` is NULL for variants on the CPU. Fails with MEMORY, or DEVICE if the device
+ * has not enough memory. */
 gpuconv_status gc_lab_case_new(const gc_lab_module *module, const gc_lab_variant *variant, const int64_t *size,
-                               gc_lab_device *device, gc_lab_case **made, gpuconv_error *error);
+                               gc_lab_device *device, gc_lab_case **result, gpuconv_error *error);
 void gc_lab_case_free(gc_lab_case *c);
 
-/* Whether another variant can run on the same buffers. */
-bool gc_lab_case_serves(const gc_lab_case *c, const gc_lab_module *module, const gc_lab_variant *variant,
-                        const int64_t *size);
+/* Returns whether a variant can run on the buffers of this case. `c` may be NULL. */
+bool gc_lab_case_fits(const gc_lab_case *c, const gc_lab_module *module, const gc_lab_variant *variant,
+                      const int64_t *size);
 
-/* What a launch of `variant` on these buffers is handed. */
+/* Returns the argument for a launch of `variant` on these buffers. */
 gc_lab_run *gc_lab_case_run(gc_lab_case *c, const gc_lab_variant *variant);
 
-/* Poisons the outputs and clears the scratch. */
+/* Poisons the outputs and sets the scratch buffers to zero. */
 gpuconv_status gc_lab_case_poison(gc_lab_case *c, gpuconv_error *error);
 
-/* Fetches what lies on a device; then bands, poison, and up to `most` elements of each output against the reference
- * (0: all). DEVICE or ARGUMENT with what does not hold. A variant that races is fetched, its bands held, and no more.
- */
-gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, int64_t most, gc_lab_error *found,
-                                 gpuconv_error *error);
+/* Copies the outputs to the host, checks guard bands and poison, and compares up to `max_compared` elements of each
+ * output with the reference (0: all). For a variant with LAB_RACES no element is compared. Fails with ARGUMENT if a
+ * check fails, DEVICE if a copy fails. */
+gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, int64_t max_compared,
+                                 gc_lab_deviation *deviation, gpuconv_error *error);
 
 #endif

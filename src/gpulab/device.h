@@ -1,8 +1,9 @@
 /*
- * The one device of the lab: its memory, its streams, its clocks. device_cuda.c is the CUDA runtime; a build without
- * CUDA has device_none.c, whose open says so.
+ * The GPU that the lab uses: its properties, memory, streams and timer. device_cuda.c uses the CUDA runtime. A build
+ * without CUDA has device_none.c, in which opening the device fails.
  *
- * Settings of the card are read, never written.
+ * Functions that return int return a cudaError_t, or LAB_CANNOT without CUDA; 0 is success. The settings of the GPU
+ * (clocks, power limits) are read and never changed.
  */
 #ifndef GPULAB_DEVICE_H
 #define GPULAB_DEVICE_H
@@ -11,41 +12,48 @@
 #include "lab.h"
 
 typedef struct gc_lab_device_info {
-    char name[128], bus[32];
-    int capability, driver, runtime, multiprocessors, threads_multiprocessor, blocks_multiprocessor, threads_block,
-        registers_multiprocessor, copy_engines, managed, mapped;
-    int64_t memory, l2, shared_block, shared_block_optin, shared_multiprocessor, shared_reserved, constant;
-    double clock_hz, memory_clock_hz; /* the highest, as the driver says */
+    char name[128];
+    char bus[32];        /* PCI bus id */
+    int capability;      /* 90 for 9.0 */
+    int driver, runtime; /* CUDA versions: 13000 for 13.0 */
+    int multiprocessors, threads_multiprocessor, blocks_multiprocessor, registers_multiprocessor;
+    int threads_block; /* limit of threads per block */
+    int copy_engines, managed, mapped;
+    int64_t memory, l2, constant;                                                     /* bytes */
+    int64_t shared_block, shared_block_optin, shared_multiprocessor, shared_reserved; /* bytes of shared memory */
+    double clock_hz, memory_clock_hz; /* the highest clocks, as the driver reports them */
     int bus_bits;
 } gc_lab_device_info;
 
 typedef struct gc_lab_device gc_lab_device;
 
-/* DEVICE with the reason when there is none that can be used. */
+/* Opens the GPU with the most multiprocessors. Fails with DEVICE if there is no usable GPU. */
 gpuconv_status gc_lab_device_open(gc_lab_device **device, gpuconv_error *error);
 void gc_lab_device_close(gc_lab_device *device);
-const gc_lab_device_info *gc_lab_device_about(const gc_lab_device *device);
+const gc_lab_device_info *gc_lab_device_get_info(const gc_lab_device *device);
 
-/* What every launch on this device is handed: streams, scratch, facts. */
-void gc_lab_device_fill(const gc_lab_device *device, gc_lab_run *run);
+/* Sets the device-dependent members of a launch argument: streams, scratch memory, multiprocessors, capability. */
+void gc_lab_device_set_run(const gc_lab_device *device, gc_lab_run *run);
 
-/* Memory of the host's side (any kind but LAB_DEVICE) and of the device's. For mapped and managed memory one
- * allocation is both. Returns cudaError_t as int. */
-int gc_lab_device_new(gc_lab_memory memory, int64_t bytes, void **host, void **on_device);
-void gc_lab_device_free(gc_lab_memory memory, void *host, void *on_device);
+/* Allocates a buffer on the device and its host side (any kind of memory but LAB_DEVICE). For mapped and managed memory
+ * both pointers refer to one allocation. */
+int gc_lab_device_alloc_buffer(gc_lab_memory memory, int64_t bytes, void **host, void **on_device);
+void gc_lab_device_free_buffer(gc_lab_memory memory, void *host, void *on_device);
 
-/* Whole copies, waited for; either pointer may be any memory. */
+/* Copies and sets memory, and wait for completion. The pointers of a copy may refer to host or device memory. */
 int gc_lab_device_copy(void *to, const void *from, int64_t bytes);
-int gc_lab_device_set(void *to, int byte, int64_t bytes);
-int gc_lab_device_wait(const gc_lab_device *device);
+int gc_lab_device_memset(void *to, int byte, int64_t bytes);
+/* Blocks until all streams of the device are idle. */
+int gc_lab_device_synchronize(const gc_lab_device *device);
 
-/* Seconds between two points of the first stream: mark, work, then how long since the mark, waited for. */
-int gc_lab_device_mark(gc_lab_device *device);
-int gc_lab_device_since(gc_lab_device *device, double *seconds);
+/* Measure the time of work on the first stream: start, queue the work, stop. gc_lab_device_timer_stop blocks until the
+ * work has completed. */
+int gc_lab_device_timer_start(gc_lab_device *device);
+int gc_lab_device_timer_stop(gc_lab_device *device, double *seconds);
 
-/* Queues a write of more memory than the L2 cache holds, so that nothing of value is left in it. */
-int gc_lab_device_flush(gc_lab_device *device);
+/* Evicts the L2 cache: queues a write of at least four times its size on the first stream. */
+int gc_lab_device_flush_l2(gc_lab_device *device);
 
-const char *gc_lab_device_error(int error);
+const char *gc_lab_device_error_text(int error);
 
 #endif

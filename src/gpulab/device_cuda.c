@@ -1,4 +1,4 @@
-/* The lab's device through the CUDA runtime. */
+/* Implements the lab's device with the CUDA runtime. */
 #include "device.h"
 
 #include "libgpuconv/core/error.h"
@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCRATCH = 256 << 20 };
+enum { SCRATCH_BYTES = 256 << 20 };
 
 struct gc_lab_device {
     gc_lab_device_info info;
     cudaStream_t stream[LAB_STREAMS];
     cudaEvent_t begin, end;
-    void *scratch, *sweep;
-    int64_t sweep_bytes;
+    void *scratch, *flush; /* flush: larger than the L2 cache, see gc_lab_device_flush_l2 */
+    int64_t flush_bytes;
 };
 
 static int attribute(enum cudaDeviceAttr which, int device) {
@@ -53,12 +53,12 @@ static void describe(int device, gc_lab_device_info *info) {
     info->bus_bits = p.memoryBusWidth;
 }
 
-/* The device with most multiprocessors. */
-static cudaError_t choose(int *device) {
+/* Selects the device with the most multiprocessors. */
+static cudaError_t select_device(int *device) {
     int count = 0, most = 0;
-    cudaError_t failed = cudaGetDeviceCount(&count);
-    if (failed)
-        return failed;
+    cudaError_t err = cudaGetDeviceCount(&count);
+    if (err)
+        return err;
     *device = -1;
     for (int d = 0; d < count; d++) {
         int n = attribute(cudaDevAttrMultiProcessorCount, d);
@@ -71,28 +71,28 @@ static cudaError_t choose(int *device) {
 gpuconv_status gc_lab_device_open(gc_lab_device **device, gpuconv_error *error) {
     *device = NULL;
     int number;
-    cudaError_t failed = choose(&number);
-    if (failed)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "no GPU that can be used: %s", cudaGetErrorString(failed));
+    cudaError_t err = select_device(&number);
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "no usable GPU: %s", cudaGetErrorString(err));
     gc_lab_device *d = gc_calloc(1, sizeof *d);
     if (!d)
         return gc_fail_memory(error, "the device");
     describe(number, &d->info);
-    d->sweep_bytes = gc_max(4 * d->info.l2, INT64_C(64) << 20);
-    for (int s = 0; !failed && s < LAB_STREAMS; s++)
-        failed = cudaStreamCreateWithFlags(&d->stream[s], cudaStreamNonBlocking);
-    if (!failed)
-        failed = cudaEventCreate(&d->begin);
-    if (!failed)
-        failed = cudaEventCreate(&d->end);
-    if (!failed)
-        failed = cudaMalloc(&d->scratch, SCRATCH);
-    if (!failed)
-        failed = cudaMalloc(&d->sweep, (size_t)d->sweep_bytes);
-    if (failed) {
+    d->flush_bytes = gc_max(4 * d->info.l2, INT64_C(64) << 20);
+    for (int s = 0; !err && s < LAB_STREAMS; s++)
+        err = cudaStreamCreateWithFlags(&d->stream[s], cudaStreamNonBlocking);
+    if (!err)
+        err = cudaEventCreate(&d->begin);
+    if (!err)
+        err = cudaEventCreate(&d->end);
+    if (!err)
+        err = cudaMalloc(&d->scratch, SCRATCH_BYTES);
+    if (!err)
+        err = cudaMalloc(&d->flush, (size_t)d->flush_bytes);
+    if (err) {
         gc_lab_device_close(d);
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "the GPU gives no streams or memory: %s",
-                       cudaGetErrorString(failed));
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "cannot create streams or allocate memory on the GPU: %s",
+                       cudaGetErrorString(err));
     }
     *device = d;
     return GPUCONV_OK;
@@ -101,7 +101,7 @@ gpuconv_status gc_lab_device_open(gc_lab_device **device, gpuconv_error *error) 
 void gc_lab_device_close(gc_lab_device *device) {
     if (!device)
         return;
-    cudaFree(device->sweep);
+    cudaFree(device->flush);
     cudaFree(device->scratch);
     if (device->end)
         cudaEventDestroy(device->end);
@@ -113,19 +113,20 @@ void gc_lab_device_close(gc_lab_device *device) {
     free(device);
 }
 
-const gc_lab_device_info *gc_lab_device_about(const gc_lab_device *device) {
+const gc_lab_device_info *gc_lab_device_get_info(const gc_lab_device *device) {
     return &device->info;
 }
 
-void gc_lab_device_fill(const gc_lab_device *device, gc_lab_run *run) {
+void gc_lab_device_set_run(const gc_lab_device *device, gc_lab_run *run) {
     memcpy(run->stream, device->stream, sizeof run->stream);
     run->scratch = device->scratch;
-    run->scratch_bytes = SCRATCH;
+    run->scratch_bytes = SCRATCH_BYTES;
     run->multiprocessors = device->info.multiprocessors;
     run->capability = device->info.capability;
 }
 
-static cudaError_t host_side(gc_lab_memory memory, size_t bytes, void **host, void **on_device) {
+/* Allocates the host side; for mapped and managed memory also the device pointer. */
+static cudaError_t alloc_host_side(gc_lab_memory memory, size_t bytes, void **host, void **on_device) {
     switch (memory) {
     case LAB_PAGEABLE: {
         *host = gc_calloc((int64_t)bytes, 1);
@@ -138,33 +139,33 @@ static cudaError_t host_side(gc_lab_memory memory, size_t bytes, void **host, vo
     case LAB_COMBINED:
         return cudaHostAlloc(host, bytes, cudaHostAllocWriteCombined);
     case LAB_MAPPED: {
-        cudaError_t failed = cudaHostAlloc(host, bytes, cudaHostAllocMapped);
-        return failed ? failed : cudaHostGetDevicePointer(on_device, *host, 0);
+        cudaError_t err = cudaHostAlloc(host, bytes, cudaHostAllocMapped);
+        return err ? err : cudaHostGetDevicePointer(on_device, *host, 0);
     }
     case LAB_MANAGED: {
-        cudaError_t failed = cudaMallocManaged(on_device, bytes, cudaMemAttachGlobal);
+        cudaError_t err = cudaMallocManaged(on_device, bytes, cudaMemAttachGlobal);
         *host = *on_device;
-        return failed;
+        return err;
     }
     default:
         return cudaSuccess;
     }
 }
 
-int gc_lab_device_new(gc_lab_memory memory, int64_t bytes, void **host, void **on_device) {
+int gc_lab_device_alloc_buffer(gc_lab_memory memory, int64_t bytes, void **host, void **on_device) {
     *host = *on_device = NULL;
-    cudaError_t failed = host_side(memory, (size_t)bytes, host, on_device);
-    if (!failed && memory != LAB_MAPPED && memory != LAB_MANAGED)
-        failed = cudaMalloc(on_device, (size_t)bytes);
-    if (failed) {
-        gc_lab_device_free(memory, *host, *on_device);
+    cudaError_t err = alloc_host_side(memory, (size_t)bytes, host, on_device);
+    if (!err && memory != LAB_MAPPED && memory != LAB_MANAGED)
+        err = cudaMalloc(on_device, (size_t)bytes);
+    if (err) {
+        gc_lab_device_free_buffer(memory, *host, *on_device);
         *host = *on_device = NULL;
         (void)cudaGetLastError();
     }
-    return (int)failed;
+    return (int)err;
 }
 
-void gc_lab_device_free(gc_lab_memory memory, void *host, void *on_device) {
+void gc_lab_device_free_buffer(gc_lab_memory memory, void *host, void *on_device) {
     if (memory == LAB_PAGEABLE)
         free(host);
     else if (memory != LAB_DEVICE && memory != LAB_MANAGED && host)
@@ -174,39 +175,39 @@ void gc_lab_device_free(gc_lab_memory memory, void *host, void *on_device) {
 }
 
 int gc_lab_device_copy(void *to, const void *from, int64_t bytes) {
-    cudaError_t failed = cudaMemcpy(to, from, (size_t)bytes, cudaMemcpyDefault);
-    return (int)(failed ? failed : cudaDeviceSynchronize());
+    cudaError_t err = cudaMemcpy(to, from, (size_t)bytes, cudaMemcpyDefault);
+    return (int)(err ? err : cudaDeviceSynchronize());
 }
 
-int gc_lab_device_set(void *to, int byte, int64_t bytes) {
-    cudaError_t failed = cudaMemset(to, byte, (size_t)bytes);
-    return (int)(failed ? failed : cudaDeviceSynchronize());
+int gc_lab_device_memset(void *to, int byte, int64_t bytes) {
+    cudaError_t err = cudaMemset(to, byte, (size_t)bytes);
+    return (int)(err ? err : cudaDeviceSynchronize());
 }
 
-int gc_lab_device_wait(const gc_lab_device *device) {
+int gc_lab_device_synchronize(const gc_lab_device *device) {
     (void)device;
     return (int)cudaDeviceSynchronize();
 }
 
-int gc_lab_device_mark(gc_lab_device *device) {
+int gc_lab_device_timer_start(gc_lab_device *device) {
     return (int)cudaEventRecord(device->begin, device->stream[0]);
 }
 
-int gc_lab_device_since(gc_lab_device *device, double *seconds) {
+int gc_lab_device_timer_stop(gc_lab_device *device, double *seconds) {
     float ms = 0;
-    cudaError_t failed = cudaEventRecord(device->end, device->stream[0]);
-    if (!failed)
-        failed = cudaEventSynchronize(device->end);
-    if (!failed)
-        failed = cudaEventElapsedTime(&ms, device->begin, device->end);
+    cudaError_t err = cudaEventRecord(device->end, device->stream[0]);
+    if (!err)
+        err = cudaEventSynchronize(device->end);
+    if (!err)
+        err = cudaEventElapsedTime(&ms, device->begin, device->end);
     *seconds = 1e-3 * (double)ms;
-    return (int)failed;
+    return (int)err;
 }
 
-int gc_lab_device_flush(gc_lab_device *device) {
-    return (int)cudaMemsetAsync(device->sweep, 0, (size_t)device->sweep_bytes, device->stream[0]);
+int gc_lab_device_flush_l2(gc_lab_device *device) {
+    return (int)cudaMemsetAsync(device->flush, 0, (size_t)device->flush_bytes, device->stream[0]);
 }
 
-const char *gc_lab_device_error(int error) {
-    return error == LAB_CANNOT ? "this device cannot" : cudaGetErrorString((cudaError_t)error);
+const char *gc_lab_device_error_text(int error) {
+    return error == LAB_CANNOT ? "not supported by this device" : cudaGetErrorString((cudaError_t)error);
 }

@@ -1,11 +1,11 @@
-/* A report as one self-contained page: ladders, effects, sweeps and the roofline, drawings as SVG. */
+/* Writes a report as one self-contained HTML page: variants, effects, sweeps and the roofline, drawn as SVG. */
 #ifndef GPULAB_HTML_H
 #define GPULAB_HTML_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* Writes the page; whether it was written, ferror says. */
-void gc_lab_page(const json_t *report, FILE *to);
+/* Writes the page. The caller checks ferror(to). */
+void gc_lab_write_page(const json_t *report, FILE *to);
 
 #endif

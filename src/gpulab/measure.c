@@ -1,4 +1,4 @@
-/* Warm-up, samples, median, spread. */
+/* Warms a variant up, takes samples, and computes their median and spread. */
 #include "measure.h"
 
 #include "libgpuconv/core/clock.h"
@@ -8,68 +8,72 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A sample lasts at least so long, by a row of launches, so that the clock's grain and the price of a launch on the
- * host are small beside it. */
-static const double sample_least = 200e-6, warm_least = 30e-3, warm_most = 0.6;
-enum { SAMPLES = 15, COLD_SAMPLES = 11, LONG_SAMPLES = 10, ROW_MOST = 64 };
+/* The number of launches per sample is chosen such that a sample takes at least min_sample_seconds: the clock's
+ * resolution and the host's cost of a launch are then small in comparison. */
+static const double min_sample_seconds = 200e-6, min_warm_up_seconds = 30e-3, max_warm_up_seconds = 0.6;
+enum { SAMPLES = 15, COLD_SAMPLES = 11, LONG_SAMPLES = 10, MAX_LAUNCHES = 64 };
 
-/* One sample: seconds of a launch in a row of them. */
-static int sample(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device, int row, bool flushed,
-                  double *seconds) {
+/* Takes one sample of `launches` consecutive launches: CUDA events measure the first stream, or the host's clock
+ * measures from idle to idle for variants with LAB_HOST_CLOCK. */
+static int take_sample(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device, int launches,
+                       bool flushed, double *seconds) {
     bool events = device && !(variant->flags & LAB_HOST_CLOCK);
-    int failed = device && flushed ? gc_lab_device_flush(device) : 0;
-    if (!failed && device && !events)
-        failed = gc_lab_device_wait(device);
+    int err = device && flushed ? gc_lab_device_flush_l2(device) : 0;
+    if (!err && device && !events)
+        err = gc_lab_device_synchronize(device);
     double start = gc_now();
     *seconds = 0;
-    if (!failed && events)
-        failed = gc_lab_device_mark(device);
-    for (int r = 0; !failed && r < row; r++)
-        failed = variant->launch(run);
-    if (!failed && events)
-        failed = gc_lab_device_since(device, seconds);
-    else if (!failed && device)
-        failed = gc_lab_device_wait(device);
+    if (!err && events)
+        err = gc_lab_device_timer_start(device);
+    for (int r = 0; !err && r < launches; r++)
+        err = variant->launch(run);
+    if (!err && events)
+        err = gc_lab_device_timer_stop(device, seconds);
+    else if (!err && device)
+        err = gc_lab_device_synchronize(device);
     if (!events)
         *seconds = gc_now() - start;
-    *seconds /= row;
-    return failed;
+    *seconds /= launches;
+    return err;
 }
 
-/* Until two samples in a row are no faster than what went before, or long enough. */
+/* Launches for at least min_warm_up_seconds and until two successive samples were not more than 2 % faster than the
+ * fastest one before, but at most for max_warm_up_seconds. Sets *seconds to the least time of a launch. */
 static int warm_up(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device, double *seconds) {
     double start = gc_now(), least = HUGE_VAL;
-    int calm = 0, failed = 0;
-    for (int i = 0; !failed && (calm < 2 || gc_now() - start < warm_least) && gc_now() - start < warm_most; i++) {
-        failed = sample(variant, run, device, 1, false, seconds);
-        calm = *seconds < 0.98 * least ? 0 : calm + 1;
+    int steady = 0, err = 0;
+    for (int i = 0;
+         !err && (steady < 2 || gc_now() - start < min_warm_up_seconds) && gc_now() - start < max_warm_up_seconds;
+         i++) {
+        err = take_sample(variant, run, device, 1, false, seconds);
+        steady = *seconds < 0.98 * least ? 0 : steady + 1;
         least = fmin(least, *seconds);
     }
     *seconds = least;
-    return failed;
+    return err;
 }
 
 gpuconv_status gc_lab_measure(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device,
-                              gc_lab_times *timing, gpuconv_error *error) {
-    double samples[SAMPLES], about;
-    int failed = warm_up(variant, run, device, &about);
-    *timing = (gc_lab_times){.n = about > 0.2 ? LONG_SAMPLES : SAMPLES, .row = 1};
-    while (timing->row < ROW_MOST && timing->row * about < sample_least)
-        timing->row *= 2;
-    for (int i = 0; !failed && i < timing->n; i++)
-        failed = sample(variant, run, device, timing->row, false, &samples[i]);
-    if (!failed) {
-        timing->median = gc_median(samples, timing->n, NULL);
+                              gc_lab_timing_result *timing, gpuconv_error *error) {
+    double samples[SAMPLES], estimate;
+    int err = warm_up(variant, run, device, &estimate);
+    *timing = (gc_lab_timing_result){.samples = estimate > 0.2 ? LONG_SAMPLES : SAMPLES, .launches = 1};
+    while (timing->launches < MAX_LAUNCHES && timing->launches * estimate < min_sample_seconds)
+        timing->launches *= 2;
+    for (int i = 0; !err && i < timing->samples; i++)
+        err = take_sample(variant, run, device, timing->launches, false, &samples[i]);
+    if (!err) {
+        timing->median = gc_median(samples, timing->samples, NULL);
         timing->least = samples[0];
-        timing->spread = (samples[timing->n - 1] - samples[0]) / 2;
+        timing->spread = (samples[timing->samples - 1] - samples[0]) / 2;
     }
-    if (!failed && device && about < 0.05 && !(variant->flags & LAB_ONCE)) {
-        for (int i = 0; !failed && i < COLD_SAMPLES; i++)
-            failed = sample(variant, run, device, 1, true, &samples[i]);
-        if (!failed)
+    if (!err && device && estimate < 0.05 && !(variant->flags & LAB_ONCE)) {
+        for (int i = 0; !err && i < COLD_SAMPLES; i++)
+            err = take_sample(variant, run, device, 1, true, &samples[i]);
+        if (!err)
             timing->cold = gc_median(samples, COLD_SAMPLES, NULL);
     }
-    if (failed)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s", variant->name, gc_lab_device_error(failed));
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: %s", variant->name, gc_lab_device_error_text(err));
     return GPUCONV_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * The time of a variant: warmed up until it no longer falls, then the median of at least ten samples with their spread,
- * once with whatever the run before left in the cache and once with the cache flushed before each sample.
+ * Measures the time of a variant: warm-up until the time no longer falls, then the median of at least ten samples with
+ * their spread. A second measurement flushes the L2 cache before each sample.
  */
 #ifndef GPULAB_MEASURE_H
 #define GPULAB_MEASURE_H
@@ -8,14 +8,16 @@
 #include "device.h"
 #include "gpuconv.h"
 
-typedef struct gc_lab_times {
-    int n, row;                   /* samples, and launches in each */
-    double median, spread, least; /* seconds of one launch; spread: half of what lies between least and most */
-    double cold;                  /* median with the cache flushed; 0: not measured */
-} gc_lab_times;
+/* Times are seconds per launch. */
+typedef struct gc_lab_timing_result {
+    int samples, launches; /* launches: consecutive launches in each sample */
+    double median, least;
+    double spread; /* half the difference between the longest and the shortest sample */
+    double cold;   /* median with a flushed L2 cache; 0: not measured */
+} gc_lab_timing_result;
 
-/* device: NULL for variants on the CPU. */
+/* Measures a variant. `device` is NULL for variants on the CPU. Fails with DEVICE if a launch fails. */
 gpuconv_status gc_lab_measure(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device,
-                              gc_lab_times *timing, gpuconv_error *error);
+                              gc_lab_timing_result *timing, gpuconv_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * NVML, opened at run time: its header is not part of every toolkit and its library only of drivers, so the few calls
- * that read are declared here as its interface has them. Nothing here sets anything.
+ * Reads NVML, which is opened at run time: its header is missing from some toolkits, and its library comes with the
+ * driver. The functions used are therefore declared here, with the types of NVML's interface. Only functions that read
+ * are called.
  */
 #include "nvml.h"
 
@@ -14,17 +15,18 @@
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, SENSOR_GPU = 0 };
 
 struct gc_lab_nvml {
-    void *library, *card;
+    void *library, *gpu;
     int (*shutdown)(void);
-    int (*clock)(void *card, int which, unsigned *mhz);
-    int (*clock_most)(void *card, int which, unsigned *mhz);
-    int (*temperature)(void *card, int sensor, unsigned *celsius);
-    int (*power)(void *card, unsigned *milliwatts);
-    int (*reasons)(void *card, unsigned long long *reasons);
+    int (*clock)(void *gpu, int which, unsigned *mhz);
+    int (*clock_max)(void *gpu, int which, unsigned *mhz);
+    int (*temperature)(void *gpu, int sensor, unsigned *celsius);
+    int (*power)(void *gpu, unsigned *milliwatts);
+    int (*reasons)(void *gpu, unsigned long long *reasons);
 };
 
-/* POSIX lets a function's address travel as void *; C does not let it be cast. */
-static bool find(void *library, const char *name, void *function) {
+/* Copies the address of a function: C forbids the cast from void * to a function pointer, POSIX guarantees the
+ * representation. */
+static bool find_symbol(void *library, const char *name, void *function) {
     void *symbol = dlsym(library, name);
     memcpy(function, &symbol, sizeof symbol);
     return symbol != NULL;
@@ -36,14 +38,15 @@ gc_lab_nvml *gc_lab_nvml_open(const char *bus) {
     if (!n)
         return NULL;
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (n->library && find(n->library, "nvmlInit_v2", &init) && find(n->library, "nvmlShutdown", &n->shutdown) &&
-        find(n->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
-        find(n->library, "nvmlDeviceGetClockInfo", &n->clock) &&
-        find(n->library, "nvmlDeviceGetMaxClockInfo", &n->clock_most) &&
-        find(n->library, "nvmlDeviceGetTemperature", &n->temperature) &&
-        find(n->library, "nvmlDeviceGetPowerUsage", &n->power) &&
-        find(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons) && init() == 0) {
-        if (by_bus(bus, &n->card) == 0)
+    if (n->library && find_symbol(n->library, "nvmlInit_v2", &init) &&
+        find_symbol(n->library, "nvmlShutdown", &n->shutdown) &&
+        find_symbol(n->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
+        find_symbol(n->library, "nvmlDeviceGetClockInfo", &n->clock) &&
+        find_symbol(n->library, "nvmlDeviceGetMaxClockInfo", &n->clock_max) &&
+        find_symbol(n->library, "nvmlDeviceGetTemperature", &n->temperature) &&
+        find_symbol(n->library, "nvmlDeviceGetPowerUsage", &n->power) &&
+        find_symbol(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons) && init() == 0) {
+        if (by_bus(bus, &n->gpu) == 0)
             return n;
         n->shutdown();
     }
@@ -61,27 +64,27 @@ void gc_lab_nvml_close(gc_lab_nvml *nvml) {
     free(nvml);
 }
 
-bool gc_lab_nvml_read(const gc_lab_nvml *nvml, gc_lab_state *state) {
-    *state = (gc_lab_state){0};
+bool gc_lab_nvml_read(const gc_lab_nvml *nvml, gc_lab_nvml_reading *reading) {
+    *reading = (gc_lab_nvml_reading){0};
     if (!nvml)
         return false;
     unsigned value;
-    if (nvml->clock(nvml->card, CLOCK_SM, &value) == 0)
-        state->clock_hz = 1e6 * value;
-    if (nvml->clock(nvml->card, CLOCK_MEMORY, &value) == 0)
-        state->memory_clock_hz = 1e6 * value;
-    if (nvml->clock_most(nvml->card, CLOCK_SM, &value) == 0)
-        state->clock_most_hz = 1e6 * value;
-    if (nvml->temperature(nvml->card, SENSOR_GPU, &value) == 0)
-        state->celsius = value;
-    if (nvml->power(nvml->card, &value) == 0)
-        state->watts = 1e-3 * value;
-    if (nvml->reasons(nvml->card, &state->reasons) != 0)
-        state->reasons = 0;
+    if (nvml->clock(nvml->gpu, CLOCK_SM, &value) == 0)
+        reading->clock_hz = 1e6 * value;
+    if (nvml->clock(nvml->gpu, CLOCK_MEMORY, &value) == 0)
+        reading->memory_clock_hz = 1e6 * value;
+    if (nvml->clock_max(nvml->gpu, CLOCK_SM, &value) == 0)
+        reading->clock_max_hz = 1e6 * value;
+    if (nvml->temperature(nvml->gpu, SENSOR_GPU, &value) == 0)
+        reading->celsius = value;
+    if (nvml->power(nvml->gpu, &value) == 0)
+        reading->watts = 1e-3 * value;
+    if (nvml->reasons(nvml->gpu, &reading->throttle_reasons) != 0)
+        reading->throttle_reasons = 0;
     return true;
 }
 
-void gc_lab_nvml_reasons(unsigned long long reasons, char *text, int size) {
+void gc_lab_nvml_throttle_text(unsigned long long reasons, char *text, int size) {
     static const char *const names[] = {"idle",
                                         "clocks set by an application",
                                         "power cap",

@@ -1,11 +1,11 @@
-/* PTX files as the assembler took them in, one of each .cu file; counted by kernel and opcode. */
+/* Embeds one PTX file per .cu file with the assembler's .incbin and counts its instructions per kernel and opcode. */
 #include "ptx.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef LAB_PTX_FILES /* a header of the build: LAB_PTX(file without .cu, "its .ptx") a line */
+#ifdef LAB_PTX_FILES /* generated header; each line is LAB_PTX(name of the .cu file, "path of the .ptx file") */
 #define LAB_PTX(name, path)                                                                                            \
     __asm__(".section .rodata\nlab_ptx_" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                       \
     extern const char lab_ptx_##name[];
@@ -23,9 +23,10 @@ static const struct {
     {NULL, NULL},
 };
 
-/* An opcode counts where it begins so and, if there is a part, has it. */
+/* The table's columns. An instruction is counted if its opcode starts with one of the prefixes, which "|" separates,
+ * and contains the parts, which "*" separates, in this order. */
 static const struct {
-    const char *title, *begins, *part;
+    const char *title, *prefixes, *parts;
 } columns[] = {{"ld.global", "ld.", ".global"},
                {"of 16 B", "ld.", ".global.*4.*32"},
                {"ld.shared", "ld.", ".shared"},
@@ -42,8 +43,7 @@ static const struct {
 
 enum { COLUMNS = LAB_LENGTH(columns) };
 
-/* `part`: pieces between stars, in this order. */
-static bool has(const char *opcode, const char *part) {
+static bool has_parts(const char *opcode, const char *part) {
     while (*part) {
         char piece[16];
         size_t length = strcspn(part, "*");
@@ -58,19 +58,20 @@ static bool has(const char *opcode, const char *part) {
     return true;
 }
 
-static bool begins(const char *opcode, const char *choices) {
+static bool has_prefix(const char *opcode, const char *prefixes) {
     for (;;) {
-        size_t length = strcspn(choices, "|");
-        if (strncmp(opcode, choices, length) == 0)
+        size_t length = strcspn(prefixes, "|");
+        if (strncmp(opcode, prefixes, length) == 0)
             return true;
-        if (!choices[length])
+        if (!prefixes[length])
             return false;
-        choices += length + 1;
+        prefixes += length + 1;
     }
 }
 
-/* The function's own name in a mangled one: the last identifier before its template's or its own parameters. */
-static void plain_name(const char *mangled, char *name, size_t room) {
+/* Demangles a kernel's name (Itanium C++ ABI): the last identifier of the nested name, with its first integer or bool
+ * template argument. */
+static void demangle(const char *mangled, char *name, size_t room) {
     const char *at = strncmp(mangled, "_ZN", 3) == 0 ? mangled + 3 : strncmp(mangled, "_Z", 2) == 0 ? mangled + 2 : "";
     (void)snprintf(name, room, "%.100s", mangled);
     while (isdigit((unsigned char)*at)) {
@@ -82,24 +83,25 @@ static void plain_name(const char *mangled, char *name, size_t room) {
         (void)snprintf(name, room, "%.*s", (int)length, at);
         at += length;
     }
-    if (strncmp(at, "ILi", 3) == 0 || strncmp(at, "ILb", 3) == 0) { /* the first argument of a template */
+    if (strncmp(at, "ILi", 3) == 0 || strncmp(at, "ILb", 3) == 0) { /* an int or bool template argument */
         size_t used = strlen(name), digits = strcspn(at + 3, "E");
         (void)snprintf(name + used, room - used, "<%.*s%s>", (int)digits, at + 3,
                        at[3 + digits + 1] == 'E' ? "" : "..");
     }
 }
 
-static void write_row(const char *name, const long *count, long all, FILE *to) {
+static void write_row(const char *name, const long *count, long total, FILE *to) {
     fprintf(to, "// %-28s", name);
     for (int c = 0; c < COLUMNS; c++)
         fprintf(to, " %9ld", count[c]);
-    fprintf(to, " %9ld\n", all);
+    fprintf(to, " %9ld\n", total);
 }
 
+/* Prints a row of counts for each kernel of a PTX file. */
 static void count_file(const char *text, FILE *to) {
     char name[160] = "";
-    long count[COLUMNS] = {0}, all = 0;
-    int depth = 0; /* of braces: vectors and assembly written by hand have theirs */
+    long count[COLUMNS] = {0}, total = 0;
+    int depth = 0; /* of braces: vector operands and inline assembly contain braces too */
     for (const char *line = text, *end; *line; line = end + (*end == '\n')) {
         end = line + strcspn(line, "\n");
         line += strspn(line, " \t");
@@ -108,15 +110,15 @@ static void count_file(const char *text, FILE *to) {
             char mangled[400];
             size_t length = strcspn(entry + 7, "(\n ");
             (void)snprintf(mangled, sizeof mangled, "%.*s", (int)length, entry + 7);
-            plain_name(mangled, name, sizeof name);
+            demangle(mangled, name, sizeof name);
             continue;
         }
         for (const char *c = line; c < end; c++)
             depth += (*c == '{') - (*c == '}');
         if (name[0] && depth == 0 && *line == '}') {
-            write_row(name, count, all, to);
+            write_row(name, count, total, to);
             memset(count, 0, sizeof count);
-            all = 0;
+            total = 0;
             name[0] = '\0';
             continue;
         }
@@ -126,14 +128,15 @@ static void count_file(const char *text, FILE *to) {
             continue;
         char opcode[64];
         (void)snprintf(opcode, sizeof opcode, "%.*s", (int)strcspn(line, " \t;\n"), line);
-        all++;
+        total++;
         for (int c = 0; c < COLUMNS; c++)
-            count[c] += begins(opcode, columns[c].begins) && has(opcode, columns[c].part);
+            count[c] += has_prefix(opcode, columns[c].prefixes) && has_parts(opcode, columns[c].parts);
     }
 }
 
-/* matmul has matmul.cu, matmul_tensor.cu and matmul_hopper.cu. */
-static bool belongs(const char *file, const char *module) {
+/* Returns whether a .cu file belongs to a module: matmul, for example, has matmul.cu, matmul_tensor.cu and
+ * matmul_hopper.cu. */
+static bool is_file_of(const char *file, const char *module) {
     size_t i = 0;
     for (; module[i]; i++)
         if (file[i] != (module[i] == '-' ? '_' : module[i]))
@@ -141,19 +144,19 @@ static bool belongs(const char *file, const char *module) {
     return !file[i] || strcmp(file + i, "_tensor") == 0 || strcmp(file + i, "_hopper") == 0;
 }
 
-bool gc_lab_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
-    bool any = false;
+bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
+    bool found = false;
     for (int f = 0; files[f].name; f++) {
-        if (!belongs(files[f].name, module->name))
+        if (!is_file_of(files[f].name, module->name))
             continue;
-        any = true;
+        found = true;
         fprintf(to, "// kernels/course/%s.cu\n// %-28s", files[f].name, "kernel: instructions");
         for (int c = 0; c < COLUMNS; c++)
             fprintf(to, " %9s", columns[c].title);
-        fprintf(to, " %9s\n", "all");
+        fprintf(to, " %9s\n", "total");
         count_file(files[f].text, to);
         if (!table_only)
             fprintf(to, "%s\n", files[f].text);
     }
-    return any;
+    return found;
 }

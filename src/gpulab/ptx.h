@@ -1,4 +1,4 @@
-/* The PTX of the modules' kernels, which the build carries, and what can be counted in it. */
+/* Prints the PTX of a module's kernels, which is embedded in the executable, and counts its instructions. */
 #ifndef GPULAB_PTX_H
 #define GPULAB_PTX_H
 
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A table of loads, stores and arithmetic for every kernel, as comments, and the PTX itself, so that the whole is PTX.
- * False when this build has none. */
-bool gc_lab_ptx(const gc_lab_module *module, bool table_only, FILE *to);
+/* Prints a table of loads, stores and arithmetic instructions per kernel, as PTX comments, and then (unless
+ * `table_only`) the PTX, so that the whole output is valid PTX. Returns false if this build has no PTX. */
+bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* Running modules: sizes x variants, into rows of JSON. */
+/* Runs every variant of a module at every size and appends the results as rows of JSON. */
 #include "run.h"
 
 #include "libgpuconv/core/error.h"
@@ -24,22 +24,22 @@ enum {
 };
 #undef LAB_MODULE
 
-/* Elements of each output compared at a timed size. */
-enum { SAMPLED = 1000 };
+/* Elements of each output that are compared before a timed run. */
+enum { TIMED_COMPARED = 1000 };
 
 int gc_lab_modules(const gc_lab_module *const **modules) {
     *modules = all_modules;
     return MODULES;
 }
 
-const gc_lab_module *gc_lab_find(const char *name) {
+const gc_lab_module *gc_lab_module_find(const char *name) {
     for (int i = 0; i < MODULES; i++)
         if (strcmp(all_modules[i]->name, name) == 0)
             return all_modules[i];
     return NULL;
 }
 
-const gc_lab_variant *gc_lab_variant_named(const gc_lab_module *module, const char *name) {
+const gc_lab_variant *gc_lab_variant_find(const gc_lab_module *module, const char *name) {
     for (int i = 0; i < module->variant_count; i++)
         if (strcmp(module->variants[i].name, name) == 0)
             return &module->variants[i];
@@ -62,7 +62,7 @@ bool gc_lab_parse_size(const char *text, int64_t *size) {
     return false;
 }
 
-void gc_lab_write_size(const gc_lab_module *module, const int64_t *size, char *text, size_t room) {
+void gc_lab_format_size(const gc_lab_module *module, const int64_t *size, char *text, size_t room) {
     size_t used = 0;
     text[0] = '\0';
     for (int d = 0; d < LAB_DIMENSIONS && module->dimension[d] && used < room; d++)
@@ -73,96 +73,132 @@ void gc_lab_write_size(const gc_lab_module *module, const int64_t *size, char *t
 
 static json_t *new_row(const gc_lab_module *module, const gc_lab_variant *v, const int64_t *size) {
     char text[100];
-    gc_lab_write_size(module, size, text, sizeof text);
+    gc_lab_format_size(module, size, text, sizeof text);
     return json_pack("{s:s, s:s, s:s, s:s}", "module", module->name, "variant", v->name, "where",
                      v->where == LAB_CPU ? "CPU" : "GPU", "size", text);
 }
 
-static void put(json_t *row, const char *name, double value) {
+static void set_number(json_t *row, const char *name, double value) {
     json_object_set_new(row, name, isfinite(value) ? json_real(value) : json_null());
 }
 
-static void end_row(json_t *rows, json_t *row, const char *state, const char *why) {
+static void finish_row(json_t *rows, json_t *row, const char *state, const char *reason) {
     json_object_set_new(row, "state", json_string(state));
-    if (why)
-        json_object_set_new(row, "why", json_string(why));
+    if (reason)
+        json_object_set_new(row, "why", json_string(reason));
     json_array_append_new(rows, row);
 }
 
-/* Why a variant cannot run at all here; NULL when it can. */
-static const char *missing(const gc_lab_session *session, const gc_lab_variant *v) {
+/* Returns the reason why a variant cannot run on this machine or in this build, or NULL. */
+static const char *unavailable_reason(const gc_lab_session *session, const gc_lab_variant *v) {
     if (v->where == LAB_GPU && !session->device)
-        return session->why;
+        return session->no_device;
     return v->launch ? NULL : "not in this build";
 }
 
-static void say(const gc_lab_session *session, const gc_lab_module *module, const gc_lab_variant *v,
-                const int64_t *size, const char *format, double value, const char *text) {
-    if (!session->progress || (v->where == LAB_GPU && !session->device)) /* that there is none was said once */
-        return;
-    char place[100];
-    gc_lab_write_size(module, size, place, sizeof place);
-    (void)fprintf(session->progress, "%-16s %-34s %-18s ", module->name, v->name, place);
-    if (text)
-        (void)fprintf(session->progress, "%s: %s\n", format, text);
-    else
-        (void)fprintf(session->progress, "%s %.4g\n", format, value);
-    (void)fflush(session->progress);
+/* Prints the start of a progress line. Returns NULL, and prints nothing, without progress and for GPU variants on a
+ * machine without a GPU, which gpulab has reported once. */
+static FILE *begin_progress(const gc_lab_session *session, const gc_lab_job *job) {
+    if (!session->progress || (job->variant->where == LAB_GPU && !session->device))
+        return NULL;
+    char size[100];
+    gc_lab_format_size(job->module, job->size, size, sizeof size);
+    (void)fprintf(session->progress, "%-16s %-34s %-18s ", job->module->name, job->variant->name, size);
+    return session->progress;
 }
 
-int gc_lab_check(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows) {
+static void print_reason(const gc_lab_session *session, const gc_lab_job *job, const char *state, const char *reason) {
+    FILE *to = begin_progress(session, job);
+    if (to && fprintf(to, "%s: %s\n", state, reason) > 0)
+        (void)fflush(to);
+}
+
+static void print_number(const gc_lab_session *session, const gc_lab_job *job, const char *label, double value) {
+    FILE *to = begin_progress(session, job);
+    if (to && fprintf(to, "%s %.4g\n", label, value) > 0)
+        (void)fflush(to);
+}
+
+/* How a variant ended: with an error, skipped for a reason, or (both unset) with a result. */
+typedef struct ending {
+    gpuconv_status err;
+    gpuconv_error error;
+    const char *skipped; /* the reason, or NULL */
+} ending;
+
+/* Runs a variant unless it is unavailable. */
+static ending run_variant(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case **cached,
+                          gc_lab_outcome *outcome) {
+    ending end = {.skipped = unavailable_reason(session, job->variant)};
+    *outcome = (gc_lab_outcome){0};
+    if (end.skipped)
+        return end;
+    end.err = gc_lab_session_run(session, job, cached, outcome, &end.error);
+    if (outcome->unsupported)
+        end.skipped = job->variant->needs ? job->variant->needs : "not supported by this device";
+    return end;
+}
+
+/* ---- Checking ---------------------------------------------------------------------------------------------------- */
+
+static int check_variant(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case **cached, json_t *rows) {
+    json_t *row = new_row(job->module, job->variant, job->size);
+    gc_lab_outcome outcome;
+    ending end = run_variant(session, job, cached, &outcome);
+    set_number(row, "rms", outcome.deviation.rms);
+    set_number(row, "peak", outcome.deviation.peak);
+    json_object_set_new(row, "compared", json_integer(outcome.deviation.compared));
+    if (end.err || end.skipped) {
+        const char *reason = end.err ? end.error.message : end.skipped;
+        finish_row(rows, row, end.err ? "failed" : "skipped", reason);
+        print_reason(session, job, end.err ? "FAILED" : "skipped", reason);
+    } else {
+        bool races = job->variant->flags & LAB_RACES;
+        finish_row(rows, row, "agrees", NULL);
+        print_number(session, job, races ? "races, not compared" : "agrees, error", outcome.deviation.rms);
+    }
+    return end.err != GPUCONV_OK;
+}
+
+int gc_lab_check_module(gc_lab_session *session, const gc_lab_module *module, const gc_lab_run_options *options,
+                        json_t *rows) {
     int failures = 0;
-    gc_lab_case *kept = NULL;
+    gc_lab_case *cached = NULL;
     for (int s = 0; s < module->size_count; s++) {
         const gc_lab_size *size = &module->sizes[s];
-        if (!(size->use & (wish->quick ? LAB_QUICK : LAB_CHECK | LAB_QUICK)))
+        if (!(size->use & (options->quick ? LAB_QUICK : LAB_CHECK | LAB_QUICK)))
             continue;
         for (int i = 0; i < module->variant_count; i++) {
             const gc_lab_variant *v = &module->variants[i];
-            if ((v->flags & (LAB_RACES | LAB_LIBRARY)) && wish->clean)
+            if ((v->flags & (LAB_RACES | LAB_LIBRARY)) && options->clean)
                 continue;
-            json_t *row = new_row(module, v, size->value);
-            const char *why = missing(session, v);
-            gpuconv_error error = {0};
-            gc_lab_error found = {0};
-            bool cannot = false;
-            gpuconv_status failed =
-                why ? GPUCONV_OK
-                    : gc_lab_session_variant(session, module, v, size->value, 0, &kept, &found, NULL, &cannot, &error);
-            if (cannot)
-                why = v->needs ? v->needs : "this device cannot";
-            put(row, "rms", found.rms);
-            put(row, "peak", found.peak);
-            json_object_set_new(row, "compared", json_integer(found.compared));
-            end_row(rows, row, failed ? "failed" : why ? "skipped" : "agrees", failed ? error.message : why);
-            failures += failed != GPUCONV_OK;
-            if (failed || why)
-                say(session, module, v, size->value, failed ? "FAILED" : "skipped", 0, failed ? error.message : why);
-            else
-                say(session, module, v, size->value, (v->flags & LAB_RACES) ? "races, not compared" : "agrees, error",
-                    found.rms, NULL);
+            failures += check_variant(session, &(gc_lab_job){.module = module, .variant = v, .size = size->value},
+                                      &cached, rows);
         }
     }
-    gc_lab_case_free(kept);
+    gc_lab_case_free(cached);
     return failures;
 }
 
-/* Where the roofline puts it: the time that bytes and operations take at the least, at this run's ceilings. */
-static void roofline(const gc_lab_session *session, const gc_lab_module *module, const gc_lab_variant *v,
-                     const int64_t *size, const gc_lab_times *t, json_t *row) {
-    gc_lab_cost cost = module->cost ? module->cost(size, v) : (gc_lab_cost){0};
-    put(row, "bytes", cost.bytes);
-    put(row, "operations", cost.operations);
+/* ---- Timing ------------------------------------------------------------------------------------------------------ */
+
+/* Adds the roofline's bound: the least time for the variant's bytes and operations at the peak rates of this run. */
+static void add_roofline(const gc_lab_session *session, const gc_lab_job *job, double median, json_t *row) {
+    const gc_lab_variant *v = job->variant;
+    const gc_lab_peak_rates *peak = &session->peak_rates;
+    gc_lab_cost cost = job->module->cost ? job->module->cost(job->size, v) : (gc_lab_cost){0};
+    set_number(row, "bytes", cost.bytes);
+    set_number(row, "operations", cost.operations);
     if (v->where == LAB_CPU || !(cost.bytes > 0))
         return;
-    double moving = session->ceilings.copy > 0 ? cost.bytes / session->ceilings.copy : 0;
-    double rate = session->ceilings.operations[v->unit], doing = rate > 0 ? cost.operations / rate : 0;
-    json_object_set_new(row, "bound", json_string(doing > moving ? "arithmetic" : "memory"));
-    put(row, "floor", fmax(moving, doing));
-    put(row, "share", fmax(moving, doing) / t->median);
+    double memory_time = peak->copy > 0 ? cost.bytes / peak->copy : 0;
+    double rate = peak->operations[v->unit], arithmetic_time = rate > 0 ? cost.operations / rate : 0;
+    json_object_set_new(row, "bound", json_string(arithmetic_time > memory_time ? "arithmetic" : "memory"));
+    set_number(row, "floor", fmax(memory_time, arithmetic_time));
+    set_number(row, "share", fmax(memory_time, arithmetic_time) / median);
 }
 
-static void facts(const gc_lab_variant *v, const gc_lab_run *run, json_t *row) {
+static void add_facts(const gc_lab_variant *v, const gc_lab_run *run, json_t *row) {
     gc_lab_facts f;
     if (v->facts && v->facts(run, &f) == 0)
         json_object_set_new(row, "facts",
@@ -171,120 +207,132 @@ static void facts(const gc_lab_variant *v, const gc_lab_run *run, json_t *row) {
                                       f.blocks));
 }
 
-/* The clock as it is under load counts for figures too. */
-static void state(const gc_lab_session *session, gc_lab_run *run, json_t *row) {
-    gc_lab_state s;
+/* Adds the clock and temperature right after the timed launches. `run->clock_hz` is set to the clock under load, with
+ * which a variant's figure() converts cycles. */
+static void add_clock(const gc_lab_session *session, gc_lab_run *run, json_t *row) {
+    gc_lab_nvml_reading reading;
     char reasons[200];
-    if (!gc_lab_nvml_read(session->nvml, &s))
+    if (!gc_lab_nvml_read(session->nvml, &reading))
         return;
-    gc_lab_nvml_reasons(s.reasons, reasons, sizeof reasons);
-    if (s.clock_hz > 0)
-        run->clock_hz = s.clock_hz;
-    put(row, "clock_hz", s.clock_hz);
-    put(row, "celsius", s.celsius);
+    gc_lab_nvml_throttle_text(reading.throttle_reasons, reasons, sizeof reasons);
+    if (reading.clock_hz > 0)
+        run->clock_hz = reading.clock_hz;
+    set_number(row, "clock_hz", reading.clock_hz);
+    set_number(row, "celsius", reading.celsius);
     json_object_set_new(row, "throttled_by", json_string(reasons));
 }
 
-static int time_variant(gc_lab_session *session, const gc_lab_module *module, const gc_lab_variant *v,
-                        const int64_t *size, gc_lab_case **kept, json_t *rows) {
-    json_t *row = new_row(module, v, size);
-    const char *why = missing(session, v);
-    gpuconv_error error = {0};
-    gc_lab_error found = {0};
-    gc_lab_times t = {0};
-    bool cannot = false;
-    if (v->course)
-        json_object_set_new(row, "course", json_string(v->course));
-    gpuconv_status failed =
-        why ? GPUCONV_OK : gc_lab_session_variant(session, module, v, size, SAMPLED, kept, &found, &t, &cannot, &error);
-    if (cannot)
-        why = v->needs ? v->needs : "this device cannot";
-    if (failed || why) {
-        say(session, module, v, size, failed ? "FAILED" : "skipped", 0, failed ? error.message : why);
-        end_row(rows, row, failed ? "failed" : "skipped", failed ? error.message : why);
-        return failed != GPUCONV_OK;
-    }
-    put(row, "median", t.median);
-    put(row, "spread", t.spread);
-    put(row, "least", t.least);
-    if (t.cold > 0)
-        put(row, "cold", t.cold);
-    json_object_set_new(row, "n", json_integer(t.n));
-    json_object_set_new(row, "row", json_integer(t.row));
-    put(row, "rms", found.rms);
-    json_object_set_new(row, "compared", json_integer(found.compared));
+static void add_times(const gc_lab_outcome *outcome, const gc_lab_variant *v, json_t *row) {
+    const gc_lab_timing_result *t = &outcome->timing;
+    set_number(row, "median", t->median);
+    set_number(row, "spread", t->spread);
+    set_number(row, "least", t->least);
+    if (t->cold > 0)
+        set_number(row, "cold", t->cold);
+    json_object_set_new(row, "n", json_integer(t->samples));
+    json_object_set_new(row, "row", json_integer(t->launches));
+    set_number(row, "rms", outcome->deviation.rms);
+    json_object_set_new(row, "compared", json_integer(outcome->deviation.compared));
     json_object_set_new(row, "races", json_boolean(v->flags & LAB_RACES));
-    roofline(session, module, v, size, &t, row);
-    gc_lab_run *run = gc_lab_case_run(*kept, v);
-    if (v->where == LAB_GPU)
-        state(session, run, row);
-    facts(v, run, row);
-    if (v->figure || v->tell) { /* what the last run left there, fetched once more */
-        gc_lab_error again;
-        failed = gc_lab_case_check(*kept, v, 1, &again, &error);
-    }
-    if (v->tell && !failed) {
-        char said[300] = "";
-        v->tell(run, said, sizeof said);
-        json_object_set_new(row, "said", json_string(said));
-    }
-    if (v->figure && !failed) {
-        double figure = v->figure(run);
-        put(row, "figure", figure);
-        json_object_set_new(row, "unit", json_string(v->figure_unit));
-        say(session, module, v, size, v->figure_unit, figure, NULL);
-    } else {
-        say(session, module, v, size, "ms", t.median * 1e3, NULL);
-    }
-    end_row(rows, row, failed ? "failed" : "measured", failed ? error.message : NULL);
-    return failed != GPUCONV_OK;
 }
 
-int gc_lab_time(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows) {
+/* Copies the outputs of the last timed launch to the host and adds what the variant's tell() and figure() read from
+ * them. Prints the figure, or the time if there is none. */
+static gpuconv_status add_figure(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case *c, double median,
+                                 json_t *row, gpuconv_error *error) {
+    const gc_lab_variant *v = job->variant;
+    const gc_lab_run *run = gc_lab_case_run(c, v);
+    gpuconv_status err = GPUCONV_OK;
+    if (v->figure || v->tell) {
+        gc_lab_deviation ignored;
+        err = gc_lab_case_check(c, v, 1, &ignored, error);
+    }
+    if (v->tell && !err) {
+        char text[300] = "";
+        v->tell(run, text, sizeof text);
+        json_object_set_new(row, "said", json_string(text));
+    }
+    if (v->figure && !err) {
+        double figure = v->figure(run);
+        set_number(row, "figure", figure);
+        json_object_set_new(row, "unit", json_string(v->figure_unit));
+        print_number(session, job, v->figure_unit, figure);
+    } else {
+        print_number(session, job, "ms", median * 1e3);
+    }
+    return err;
+}
+
+static int time_variant(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case **cached, json_t *rows) {
+    const gc_lab_variant *v = job->variant;
+    json_t *row = new_row(job->module, v, job->size);
+    gc_lab_outcome outcome;
+    if (v->course)
+        json_object_set_new(row, "course", json_string(v->course));
+    ending end = run_variant(session, job, cached, &outcome);
+    if (end.err || end.skipped) {
+        const char *reason = end.err ? end.error.message : end.skipped;
+        print_reason(session, job, end.err ? "FAILED" : "skipped", reason);
+        finish_row(rows, row, end.err ? "failed" : "skipped", reason);
+        return end.err != GPUCONV_OK;
+    }
+    double median = outcome.timing.median;
+    add_times(&outcome, v, row);
+    add_roofline(session, job, median, row);
+    gc_lab_run *run = gc_lab_case_run(*cached, v);
+    if (v->where == LAB_GPU)
+        add_clock(session, run, row);
+    add_facts(v, run, row);
+    end.err = add_figure(session, job, *cached, median, row, &end.error);
+    finish_row(rows, row, end.err ? "failed" : "measured", end.err ? end.error.message : NULL);
+    return end.err != GPUCONV_OK;
+}
+
+int gc_lab_time_module(gc_lab_session *session, const gc_lab_module *module, const gc_lab_run_options *options,
+                       json_t *rows) {
     const unsigned timed = LAB_GPU_TIME | LAB_CPU_TIME | LAB_SLOW_TIME | LAB_MIDDLE_TIME;
-    gc_lab_case *kept = NULL;
-    int failures = 0;
-    for (int s = 0; s < module->size_count; s++) {
-        unsigned use = module->sizes[s].use & timed;
-        if (wish->size && s > 0)
-            break;
-        if (wish->size)
-            use = timed;
+    gc_lab_case *cached = NULL;
+    int failures = 0, sizes = options->size ? 1 : module->size_count;
+    for (int s = 0; s < sizes; s++) {
+        unsigned use = options->size ? timed : module->sizes[s].use & timed;
+        const int64_t *size = options->size ? options->size : module->sizes[s].value;
         for (int i = 0; use && i < module->variant_count; i++) {
             const gc_lab_variant *v = &module->variants[i];
             unsigned at = v->at ? v->at : v->where == LAB_CPU ? LAB_CPU_TIME : LAB_GPU_TIME;
-            if (!(at & use))
-                continue;
-            failures += time_variant(session, module, v, wish->size ? wish->size : module->sizes[s].value, &kept, rows);
+            const gc_lab_job job = {module, v, size, .max_compared = TIMED_COMPARED, .timed = true};
+            if (at & use)
+                failures += time_variant(session, &job, &cached, rows);
         }
     }
-    gc_lab_case_free(kept);
+    gc_lab_case_free(cached);
     return failures;
 }
 
 /* ---- Effects ----------------------------------------------------------------------------------------------------- */
 
-static bool is(const json_t *row, const char *name, const char *value) {
+static bool has_text(const json_t *row, const char *name, const char *value) {
     const char *text = json_string_value(json_object_get(row, name));
     return text && strcmp(text, value) == 0;
 }
 
-static double score(const json_t *row) {
+/* Returns the variant's figure, or its time if it has none. */
+static double figure_or_time(const json_t *row) {
     const json_t *figure = json_object_get(row, "figure");
     return figure ? json_number_value(figure) : json_number_value(json_object_get(row, "median"));
 }
 
-/* The row of a variant at a size, when it was measured. */
-static json_t *measured(const gc_lab_module *module, const char *variant, const char *size, json_t *rows) {
+/* Returns the row of a variant that was measured at a size, or NULL. */
+static json_t *find_measured(const gc_lab_module *module, const char *variant, const char *size, json_t *rows) {
     size_t i;
     json_t *row;
-    json_array_foreach(rows, i, row) if (is(row, "module", module->name) && is(row, "variant", variant) &&
-                                         is(row, "state", "measured") && is(row, "size", size)) return row;
+    json_array_foreach(rows, i, row) if (has_text(row, "module", module->name) && has_text(row, "variant", variant) &&
+                                         has_text(row, "state", "measured") && has_text(row, "size", size)) return row;
     return NULL;
 }
 
-static int hold(const gc_lab_module *module, const gc_lab_effect *e, const json_t *fast, double ratio,
-                json_t *effects) {
+/* Appends a row for an effect. Returns 1 if the effect does not hold, else 0. */
+static int append_effect(const gc_lab_module *module, const gc_lab_effect *e, const json_t *fast, double ratio,
+                         json_t *effects) {
     bool holds = e->agree ? ratio <= e->ratio && ratio >= 1 / e->ratio : ratio >= e->ratio;
     json_array_append_new(effects, json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:o, s:b}", "module", module->name,
                                              "what", e->what, "slower", e->slower ? e->slower : "its ceiling", "faster",
@@ -294,7 +342,7 @@ static int hold(const gc_lab_module *module, const gc_lab_effect *e, const json_
     return !holds;
 }
 
-int gc_lab_effects(const gc_lab_module *module, json_t *rows, json_t *effects) {
+int gc_lab_check_effects(const gc_lab_module *module, json_t *rows, json_t *effects) {
     int failures = 0;
     for (int e = 0; e < module->effect_count; e++) {
         const gc_lab_effect *effect = &module->effects[e];
@@ -303,19 +351,19 @@ int gc_lab_effects(const gc_lab_module *module, json_t *rows, json_t *effects) {
         const json_t *fast = NULL;
         double ratio = 0;
         json_array_foreach(rows, i, row) {
-            if (!is(row, "module", module->name) || !is(row, "variant", effect->faster) ||
-                !is(row, "state", "measured"))
+            if (!has_text(row, "module", module->name) || !has_text(row, "variant", effect->faster) ||
+                !has_text(row, "state", "measured"))
                 continue;
             const char *size = json_string_value(json_object_get(row, "size"));
             const json_t *share = json_object_get(row, "share"),
-                         *slow = effect->slower ? measured(module, effect->slower, size, rows) : NULL;
+                         *slow = effect->slower ? find_measured(module, effect->slower, size, rows) : NULL;
             if (effect->slower ? !slow : !json_is_number(share))
                 continue;
             fast = row;
-            ratio = slow ? score(slow) / score(row) : json_number_value(share);
+            ratio = slow ? figure_or_time(slow) / figure_or_time(row) : json_number_value(share);
         }
         if (fast)
-            failures += hold(module, effect, fast, ratio, effects);
+            failures += append_effect(module, effect, fast, ratio, effects);
     }
     return failures;
 }

@@ -1,37 +1,47 @@
-/* Modules run: checked at every size, timed, and the effects that they teach held against what was measured. All
- * results are JSON, so that what is printed, saved, loaded and drawn is one and the same. */
+/*
+ * Checks and times the modules, and compares the times with the effects that the modules teach.
+ *
+ * All results are rows of JSON: the tables, the saved report, and the page are made from the same values.
+ */
 #ifndef GPULAB_RUN_H
 #define GPULAB_RUN_H
 
 #include "session.h"
 
-typedef struct gc_lab_wish {
-    bool quick;          /* check: only what a sanitizer has time for, and no effects */
-    bool clean;          /* check: without races that are the lesson, and without other people's kernels */
-    const int64_t *size; /* run: instead of the module's own timed sizes; NULL */
-} gc_lab_wish;
+typedef struct gc_lab_run_options {
+    bool quick;          /* check: only the sizes that are small enough for a sanitizer */
+    bool clean;          /* check: skip variants with intended races and kernels of other libraries */
+    const int64_t *size; /* time: this size instead of the module's timed sizes; or NULL */
+} gc_lab_run_options;
 
-/* The modules in the order of the courses; their number. */
+/* Sets `*modules` to all modules in the order of the courses. Returns their number. */
 int gc_lab_modules(const gc_lab_module *const **modules);
-const gc_lab_module *gc_lab_find(const char *name);
-const gc_lab_variant *gc_lab_variant_named(const gc_lab_module *module, const char *name);
 
-/* Every variant at every size for checking: rows { module, variant, size, state: "agrees" | "skipped" | "failed", why,
- * rms, peak, compared } appended to `rows`. Gives the number of failures. */
-int gc_lab_check(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows);
+/* Return NULL if there is no module or variant of this name. */
+const gc_lab_module *gc_lab_module_find(const char *name);
+const gc_lab_variant *gc_lab_variant_find(const gc_lab_module *module, const char *name);
 
-/* Every variant timed at its sizes: rows { module, variant, where, size, state: "measured" | "skipped" | "failed", why,
- * median, spread, least, cold, n, row, bytes, operations, floor, share, bound, figure, unit, course, ... } appended to
- * `rows`. Gives the number of failures. */
-int gc_lab_time(gc_lab_session *session, const gc_lab_module *module, const gc_lab_wish *wish, json_t *rows);
+/* Checks every variant at every size for checking. Appends a row { module, variant, size, state: "agrees" | "skipped" |
+ * "failed", why, rms, peak, compared } per variant and size. Returns the number of failures. */
+int gc_lab_check_module(gc_lab_session *session, const gc_lab_module *module, const gc_lab_run_options *options,
+                        json_t *rows);
 
-/* The module's effects at the largest size at which they can be seen, read from rows that gc_lab_time wrote: { module,
- * what, slower, faster, wanted, ratio, holds } appended to `effects`. What was not measured is left out. Gives the
- * number that does not hold. */
-int gc_lab_effects(const gc_lab_module *module, json_t *rows, json_t *effects);
+/* Times every variant at its sizes. Appends a row { module, variant, where, size, state: "measured" | "skipped" |
+ * "failed", why, median, spread, least, cold, n, row, bytes, operations, floor, share, bound, figure, unit, course, ...
+ * } per variant and size. Returns the number of failures. */
+int gc_lab_time_module(gc_lab_session *session, const gc_lab_module *module, const gc_lab_run_options *options,
+                       json_t *rows);
 
-/* "512x512x100" into numbers; those not given stay as they are. False when it is no such thing. */
+/* Compares the rows that gc_lab_time_module appended with the module's effects, each at the last size at which both
+ * variants were measured. Appends { module, what, slower, faster, size, agree, wanted, ratio, holds } per effect; an
+ * effect whose variants were not measured gets no row. Returns the number of effects that do not hold. */
+int gc_lab_check_effects(const gc_lab_module *module, json_t *rows, json_t *effects);
+
+/* Parses a size such as "512x512x100" into up to LAB_DIMENSIONS numbers of 1 to 2^40; missing ones keep their value.
+ * Returns false if the text has another form. */
 bool gc_lab_parse_size(const char *text, int64_t *size);
-void gc_lab_write_size(const gc_lab_module *module, const int64_t *size, char *text, size_t room);
+
+/* Writes the module's dimensions of a size in the form that gc_lab_parse_size reads. */
+void gc_lab_format_size(const gc_lab_module *module, const int64_t *size, char *text, size_t room);
 
 #endif

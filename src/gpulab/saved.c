@@ -1,4 +1,4 @@
-/* Checking saved reports: one walk over the parts that tables and page read. */
+/* Checks the members of a saved report that the tables and the page read. */
 #include "saved.h"
 
 #include "libgpuconv/core/error.h"
@@ -8,33 +8,34 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLUMNS_MOST = 8, ROWS_MOST = 100000 };
+enum { MAX_COLUMNS = 8, MAX_ROWS = 100000 };
 
-static const double number_most = 1e18, number_least = 1e-18;
+static const double max_number = 1e18, min_positive = 1e-18;
 
-typedef struct place {
-    const char *path, *part; /* the file; the part of the report */
-    size_t row;              /* in the part, from 0 */
+/* Where the check is, for messages. */
+typedef struct position {
+    const char *path, *part; /* the file; the member of the report */
+    size_t row;              /* in that member, from 0 */
     gpuconv_error *error;
-} place;
+} position;
 
-static gpuconv_status wrong(const place *p, const char *name, const char *what) {
-    return gc_fail(p->error, GPUCONV_ERROR_FORMAT, "%s: no report of gpulab: %s %zu, %s: %s", p->path, p->part,
+static gpuconv_status format_error(const position *p, const char *name, const char *what) {
+    return gc_fail(p->error, GPUCONV_ERROR_FORMAT, "%s: not a report of gpulab: %s %zu, %s: %s", p->path, p->part,
                    p->row + 1, name, what);
 }
 
 static bool is_number(const json_t *value) {
     double v = json_number_value(value);
-    return json_is_number(value) && fabs(v) <= number_most;
+    return json_is_number(value) && fabs(v) <= max_number;
 }
 
-/* Whether a value can stand where names are not known: a text, a truth value, null or a number in range. */
+/* Returns whether an unknown member may have this value: a string, a boolean, null, or a number in range. */
 static bool is_scalar(const json_t *value) {
     return json_is_string(value) || json_is_boolean(value) || json_is_null(value) || is_number(value);
 }
 
-/* Checks the members of an object whose names the tables and the page use by their types. */
-static gpuconv_status check_members(const json_t *object, const place *p) {
+/* Checks the types of the members that the tables and the page read. */
+static gpuconv_status check_members(const json_t *object, const position *p) {
     static const char *const texts[] = {"name", "module", "variant", "where", "size", "course", "state",
                                         "why",  "bound",  "unit",    "said",  "what", "across", "missing"};
     static const char *const numbers[] = {"copy",   "launch",    "fp32",        "fp16",   "tf32",    "median",
@@ -50,69 +51,69 @@ static gpuconv_status check_members(const json_t *object, const place *p) {
             continue;
         }
         if (!is_scalar(value))
-            return wrong(p, name, "is neither a text nor a number within 1e18");
+            return format_error(p, name, "must be a text or a number within 1e18");
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             if (strcmp(name, texts[i]) == 0 && !json_is_string(value))
-                return wrong(p, name, "is no text");
+                return format_error(p, name, "must be a text");
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
             if (strcmp(name, numbers[i]) == 0 && !json_is_number(value) && !json_is_null(value))
-                return wrong(p, name, "is no number");
+                return format_error(p, name, "must be a number");
     }
     return GPUCONV_OK;
 }
 
-static gpuconv_status check_object(const json_t *object, place *p) {
-    return json_is_object(object) ? check_members(object, p) : wrong(p, "the part", "is no object");
+static gpuconv_status check_object(const json_t *object, position *p) {
+    return json_is_object(object) ? check_members(object, p) : format_error(p, "the member", "must be an object");
 }
 
-/* Checks a list of rows, each with the texts that are named; NULL ends them. */
-static gpuconv_status check_rows(const json_t *rows, place *p, const char *const *needed) {
+/* Checks a list of rows, each of which has the texts named in `needed`, a list that ends with NULL. */
+static gpuconv_status check_rows(const json_t *rows, position *p, const char *const *needed) {
     json_t *row;
     gpuconv_status status = GPUCONV_OK;
-    if (!json_is_array(rows) || json_array_size(rows) > ROWS_MOST)
-        return wrong(p, "the part", "is no list of at most 100000 rows");
+    if (!json_is_array(rows) || json_array_size(rows) > MAX_ROWS)
+        return format_error(p, "the member", "must be a list of at most 100000 rows");
     json_array_foreach((json_t *)rows, p->row, row) {
         status = check_object(row, p);
         for (int i = 0; needed[i] && !status; i++) {
             const char *text = json_string_value(json_object_get(row, needed[i]));
             if (!text || !*text)
-                status = wrong(p, needed[i], "is missing");
+                status = format_error(p, needed[i], "is missing");
         }
         const char *state = status ? NULL : json_string_value(json_object_get(row, "state"));
         if (state && strcmp(state, "measured") == 0 &&
-            !(json_number_value(json_object_get(row, "median")) >= number_least))
-            status = wrong(p, "median", "is no time above 0");
+            !(json_number_value(json_object_get(row, "median")) >= min_positive))
+            status = format_error(p, "median", "must be a time above 0");
         if (status)
             return status;
     }
     return GPUCONV_OK;
 }
 
-/* Whether a value can be drawn on a logarithmic axis, or is none. */
-static bool is_measured(const json_t *value) {
+/* Returns whether a value can be drawn on a logarithmic axis or is left out of it (0, null). */
+static bool is_drawable(const json_t *value) {
     double v = json_number_value(value);
-    return json_is_null(value) || (is_number(value) && (v == 0 || v >= number_least));
+    return json_is_null(value) || (is_number(value) && (v == 0 || v >= min_positive));
 }
 
-/* Checks one point: its place on the axis, which comes after `last`, and a value for each column at most. */
-static gpuconv_status check_point(const json_t *point, size_t columns, double last, place *p) {
+/* Checks one point: its position on the axis, which is above `last`, and at most one value for each column. */
+static gpuconv_status check_point(const json_t *point, size_t columns, double last, position *p) {
     double x = json_number_value(json_array_get(point, 0));
     size_t count = json_array_size(point);
     if (!json_is_array(point) || count < 1 || count > columns + 1)
-        return wrong(p, "points", "have not one value for the axis and one for each column");
+        return format_error(p, "points", "must have one value for the axis and at most one for each column");
     for (size_t c = 1; c < count; c++)
-        if (!is_measured(json_array_get(point, c)))
-            return wrong(p, "points", "are no numbers of 0 or 1e-18 to 1e18");
-    return is_number(json_array_get(point, 0)) && x >= number_least && x > last
+        if (!is_drawable(json_array_get(point, c)))
+            return format_error(p, "points", "must be 0 or numbers of 1e-18 to 1e18");
+    return is_number(json_array_get(point, 0)) && x >= min_positive && x > last
                ? GPUCONV_OK
-               : wrong(p, "points", "do not increase along the axis");
+               : format_error(p, "points", "must increase along the axis");
 }
 
-static gpuconv_status check_points(const json_t *points, size_t columns, place *p) {
+static gpuconv_status check_points(const json_t *points, size_t columns, position *p) {
     json_t *point;
     double last = 0;
-    if (json_array_size(points) > ROWS_MOST)
-        return wrong(p, "points", "are more than 100000");
+    if (json_array_size(points) > MAX_ROWS)
+        return format_error(p, "points", "must be at most 100000");
     json_array_foreach((json_t *)points, p->row, point) {
         gpuconv_status status = check_point(point, columns, last, p);
         if (status)
@@ -122,26 +123,27 @@ static gpuconv_status check_points(const json_t *points, size_t columns, place *
     return GPUCONV_OK;
 }
 
-static gpuconv_status check_sweep(const json_t *sweep, place *p) {
+static gpuconv_status check_sweep(const json_t *sweep, position *p) {
     const json_t *columns = json_object_get(sweep, "columns"), *points = json_object_get(sweep, "points"),
                  *missing = json_object_get(sweep, "missing"), *across = json_object_get(sweep, "across");
     json_t *column;
     size_t i;
     if (!json_is_object(sweep))
-        return wrong(p, "the sweep", "is no object");
+        return format_error(p, "the sweep", "must be an object");
     if (!json_is_string(across) || (missing && !json_is_string(missing)))
-        return wrong(p, "across", "or missing is no text");
-    if (!json_is_array(columns) || json_array_size(columns) > COLUMNS_MOST || !json_is_array(points))
-        return wrong(p, "columns", "are no list of at most 8, or points no list");
-    json_array_foreach(columns, i, column) if (!json_is_string(column)) return wrong(p, "columns", "are no texts");
+        return format_error(p, "across, missing", "must be texts");
+    if (!json_is_array(columns) || json_array_size(columns) > MAX_COLUMNS || !json_is_array(points))
+        return format_error(p, "columns, points", "must be lists, and at most 8 columns");
+    json_array_foreach(columns, i, column) if (!json_is_string(column)) return format_error(p, "columns",
+                                                                                            "must be texts");
     return check_points(points, json_array_size(columns), p);
 }
 
-static gpuconv_status check_sweeps(const json_t *sweeps, place *p) {
+static gpuconv_status check_sweeps(const json_t *sweeps, position *p) {
     const char *name;
     json_t *sweep;
     if (!json_is_object(sweeps))
-        return wrong(p, "the part", "is no object");
+        return format_error(p, "the member", "must be an object");
     json_object_foreach((json_t *)sweeps, name, sweep) {
         p->part = name;
         p->row = 0;
@@ -158,9 +160,9 @@ gpuconv_status gc_lab_saved_check(const json_t *report, const char *path, gpucon
     const char *name;
     json_t *part;
     if (!json_is_object(report))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no report of gpulab: no object", path);
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not a report of gpulab: not an object", path);
     json_object_foreach((json_t *)report, name, part) {
-        place p = {path, name, 0, error};
+        position p = {path, name, 0, error};
         gpuconv_status status = GPUCONV_OK;
         if (strcmp(name, "results") == 0)
             status = check_rows(part, &p, result);

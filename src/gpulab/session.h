@@ -1,5 +1,9 @@
-/* What one run of the lab holds: the device or why there is none, its management library, and its ceilings, measured
- * in this run. */
+/*
+ * Session: the device, the NVML handle and the peak rates that one run of gpulab uses.
+ *
+ * The peak rates are measured in the same run as the kernels, so that a share of a peak compares two results that were
+ * obtained at the same clock and temperature.
+ */
 #ifndef GPULAB_SESSION_H
 #define GPULAB_SESSION_H
 
@@ -10,39 +14,54 @@
 #include <jansson.h>
 #include <stdio.h>
 
-typedef struct gc_lab_ceilings {
-    double copy;          /* bytes a second, read and written */
-    double launch;        /* seconds of an empty launch, in a row of them */
-    double operations[4]; /* a second, by gc_lab_unit; 0: not measured */
-} gc_lab_ceilings;
+typedef struct gc_lab_peak_rates {
+    double copy;          /* bytes per second, read and written */
+    double launch;        /* seconds per empty launch, in a sequence of launches */
+    double operations[4]; /* per second, indexed by gc_lab_unit; 0: not measured */
+} gc_lab_peak_rates;
 
 typedef struct gc_lab_session {
-    gc_lab_device *device; /* NULL: none, and `why` says why */
-    char why[256];
-    gc_lab_nvml *nvml;
-    gc_lab_ceilings ceilings;
-    FILE *progress; /* a line a variant, or NULL */
+    gc_lab_device *device; /* NULL: no usable GPU */
+    char no_device[256];   /* the reason if `device` is NULL */
+    gc_lab_nvml *nvml;     /* or NULL */
+    gc_lab_peak_rates peak_rates;
+    FILE *progress; /* receives one line per variant, or NULL */
 } gc_lab_session;
 
-/* Opens the device if there is one; its absence is no failure. */
+/* Opens the device if there is one. A machine without a GPU is not an error. */
 void gc_lab_session_open(gc_lab_session *session, FILE *progress);
 void gc_lab_session_close(gc_lab_session *session);
 
-/* Warms the device up and measures its ceilings; without a device does nothing. */
-gpuconv_status gc_lab_session_ceilings(gc_lab_session *session, gpuconv_error *error);
+/* Runs a multiply-add loop until the device has reached the clock that it keeps under load. Does nothing without a
+ * device. */
+gpuconv_status gc_lab_session_warm_up(gc_lab_session *session, gpuconv_error *error);
 
-/* Lets the device reach the clock that it keeps under load. */
-gpuconv_status gc_lab_session_warm(gc_lab_session *session, gpuconv_error *error);
+/* Warms the device up and measures its peak rates. Does nothing without a device. */
+gpuconv_status gc_lab_session_measure_peak_rates(gc_lab_session *session, gpuconv_error *error);
 
-/* "environment", "device", "ceilings" and "state" of a report; NULL: no memory. */
+/* Returns the members "environment", "device", "ceilings" (the peak rates) and "state" of a report; NULL if memory is
+ * exhausted. */
 json_t *gc_lab_session_json(const gc_lab_session *session);
 
-/* One variant at one size: checked on up to `most` elements of each output (0: all), then timed when `timing` is not
- * NULL. `kept` holds a case from one call to the next, and is made anew when it does not serve; the last caller frees
- * it. LAB_CANNOT in *cannot when the device has not what the variant needs, which is no failure. */
-gpuconv_status gc_lab_session_variant(gc_lab_session *session, const gc_lab_module *module,
-                                      const gc_lab_variant *variant, const int64_t *size, int64_t most,
-                                      gc_lab_case **kept, gc_lab_error *found, gc_lab_times *timing, bool *cannot,
-                                      gpuconv_error *error);
+/* What gc_lab_session_run runs. */
+typedef struct gc_lab_job {
+    const gc_lab_module *module;
+    const gc_lab_variant *variant;
+    const int64_t *size;
+    int64_t max_compared; /* elements of each output to compare with the reference; 0: all */
+    bool timed;           /* measure the time after the check */
+} gc_lab_job;
+
+typedef struct gc_lab_outcome {
+    bool unsupported; /* the device lacks a feature that the variant needs: not an error */
+    gc_lab_deviation deviation;
+    gc_lab_timing_result timing; /* if the job is timed */
+} gc_lab_outcome;
+
+/* Runs one variant at one size: poisons its outputs, launches it, checks the result, and measures the time if
+ * `job->timed` is set. `*cached` is a case that is reused between calls and replaced when the job needs other buffers;
+ * the caller begins with NULL and frees the last one. After an error or an unsupported variant `*cached` is NULL. */
+gpuconv_status gc_lab_session_run(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case **cached,
+                                  gc_lab_outcome *outcome, gpuconv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists, chapters and tables of the lab. */
+/* Prints modules and reports as text. */
 #include "text.h"
 
 #include "libgpuconv/core/visible.h"
@@ -8,7 +8,7 @@
 
 enum { WIDTH = 100 };
 
-void gc_lab_fold(const char *text, const char *margin, FILE *to) {
+void gc_lab_write_wrapped(const char *text, const char *margin, FILE *to) {
     int column = 0;
     for (const char *word = text; *word;) {
         if (*word == '\n' && word[1] == '\n') {
@@ -31,32 +31,32 @@ void gc_lab_fold(const char *text, const char *margin, FILE *to) {
     fputc('\n', to);
 }
 
-void gc_lab_list(FILE *to) {
+void gc_lab_write_list(FILE *to) {
     const gc_lab_module *const *modules;
     int count = gc_lab_modules(&modules);
     for (int i = 0; i < count; i++)
         fprintf(to, "%-16s %2d variants  %s\n", modules[i]->name, modules[i]->variant_count, modules[i]->title);
 }
 
-/* The file of a module is its name with underscores. */
-static void stem_of(const gc_lab_module *module, char *stem, size_t room) {
+/* Writes the name of a module's source files: the module's name with underscores instead of hyphens. */
+static void format_stem(const gc_lab_module *module, char *stem, size_t room) {
     (void)snprintf(stem, room, "%s", module->name);
     for (char *c = stem; *c; c++)
         if (*c == '-')
             *c = '_';
 }
 
-void gc_lab_show(const gc_lab_module *module, FILE *to) {
+void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
     char stem[64], size[100];
-    stem_of(module, stem, sizeof stem);
+    format_stem(module, stem, sizeof stem);
     fprintf(to, "%s - %s\n\nCourses: %s\nSource:  kernels/course/%s.c and .cu\n\n", module->name, module->title,
             module->course, stem);
-    gc_lab_fold(module->idea, "", to);
-    fprintf(to, "\nThe ladder, each rung with what it changed:\n\n");
+    gc_lab_write_wrapped(module->idea, "", to);
+    fprintf(to, "\nThe ladder of variants and what each one changed:\n\n");
     for (int i = 0; i < module->variant_count; i++) {
         const gc_lab_variant *v = &module->variants[i];
         fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
-        gc_lab_fold(v->changed, "      ", to);
+        gc_lab_write_wrapped(v->changed, "      ", to);
         if (v->course)
             fprintf(to, "      course: %s\n", v->course);
     }
@@ -65,43 +65,43 @@ void gc_lab_show(const gc_lab_module *module, FILE *to) {
         fprintf(to, "%s%s", d ? " x " : "", module->dimension[d]);
     fprintf(to, "):");
     for (int i = 0; i < module->size_count; i++) {
-        gc_lab_write_size(module, module->sizes[i].value, size, sizeof size);
+        gc_lab_format_size(module, module->sizes[i].value, size, sizeof size);
         fprintf(to, " %s", size);
     }
     fprintf(to, "\n\nWhat to see\n\n");
-    gc_lab_fold(module->see, "  ", to);
+    gc_lab_write_wrapped(module->see, "  ", to);
     fprintf(to, "\nWhat to try next\n\n");
-    gc_lab_fold(module->next, "  ", to);
+    gc_lab_write_wrapped(module->next, "  ", to);
 }
 
-void gc_lab_chapter(const gc_lab_module *module, FILE *to) {
+void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
     char stem[64];
-    stem_of(module, stem, sizeof stem);
+    format_stem(module, stem, sizeof stem);
     fprintf(to, "# %s\n\n", module->title);
-    gc_lab_fold(module->idea, "", to);
+    gc_lab_write_wrapped(module->idea, "", to);
     fprintf(to, "\nFrom: %s. Source: `kernels/course/%s.c` (idea, reference, CPU) and `kernels/course/%s.cu` (GPU).\n",
             module->course, stem, stem);
     fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
-    fprintf(to, "\n| variant | on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
+    fprintf(to, "\n| variant | runs on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
     for (int i = 0; i < module->variant_count; i++) {
         const gc_lab_variant *v = &module->variants[i];
         fprintf(to, "| %s | %s | %s | %s |\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU", v->changed,
                 v->course ? v->course : "");
     }
     fprintf(to, "\n## What to see\n\n");
-    gc_lab_fold(module->see, "", to);
+    gc_lab_write_wrapped(module->see, "", to);
     if (module->effect_count)
-        fprintf(to, "\n`gpulab check` and `gpulab run` hold the numbers to this, on a GPU:\n\n");
+        fprintf(to, "\nOn a GPU, `gpulab check` and `gpulab run` check these effects:\n\n");
     for (int i = 0; i < module->effect_count; i++) {
         const gc_lab_effect *e = &module->effects[i];
         if (e->slower)
-            fprintf(to, "- %s: *%s* against *%s*, %s %g\n", e->what, e->slower, e->faster,
+            fprintf(to, "- %s: *%s* compared with *%s*, %s %g\n", e->what, e->slower, e->faster,
                     e->agree ? "within a factor of" : "at least", e->ratio);
         else
-            fprintf(to, "- %s: *%s* at %g of its ceiling at least\n", e->what, e->faster, e->ratio);
+            fprintf(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
     }
     fprintf(to, "\n## What to try next\n\n");
-    gc_lab_fold(module->next, "", to);
+    gc_lab_write_wrapped(module->next, "", to);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
@@ -124,9 +124,9 @@ static void print_time(FILE *to, double seconds) {
         fprintf(to, "%8.2f us", seconds * 1e6);
 }
 
-/* Writes a text as one visible line, padded to `width`. Every text of a report goes through here: a report may come
- * from a file. */
-static void put(FILE *to, const char *text, int width) {
+/* Prints a text on one line, padded to `width`, with control characters as escapes. All texts of a report are printed
+ * by this function because a report may come from an untrusted file. */
+static void print_text(FILE *to, const char *text, int width) {
     char shown[1024];
     fprintf(to, "%*s", width, gc_visible(shown, sizeof shown, text ? text : ""));
 }
@@ -145,39 +145,39 @@ static void print_measured(const json_t *row, FILE *to) {
         fprintf(to, "  %8.3f TFLOP/s", work / median * 1e-12);
     if (number_of(row, "share") > 0) {
         fprintf(to, "  %5.1f%% of ", 100 * number_of(row, "share"));
-        put(to, text_of(row, "bound"), 0);
+        print_text(to, text_of(row, "bound"), 0);
     }
     if (json_object_get(row, "figure")) {
         fprintf(to, "  %.4g ", number_of(row, "figure"));
-        put(to, text_of(row, "unit"), 0);
+        print_text(to, text_of(row, "unit"), 0);
     }
     const json_t *facts = json_object_get(row, "facts");
     if (facts)
-        fprintf(to, "  %.0f registers, %.0f bytes local, %.0f blocks of %.0f a multiprocessor",
+        fprintf(to, "  %.0f registers, %.0f bytes local, %.0f blocks of %.0f per multiprocessor",
                 number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
                 number_of(facts, "threads"));
 }
 
 static void print_row(const json_t *row, FILE *to) {
-    static const char *const more[][2] = {{"said", "seen"}, {"course", "course"}};
+    static const char *const notes[][2] = {{"said", "observed"}, {"course", "course"}};
     fputs("  ", to);
-    put(to, text_of(row, "variant"), -32);
+    print_text(to, text_of(row, "variant"), -32);
     fputc(' ', to);
-    put(to, text_of(row, "where"), -3);
+    print_text(to, text_of(row, "where"), -3);
     fputc(' ', to);
     if (strcmp(text_of(row, "state"), "measured") != 0) {
-        put(to, text_of(row, "state"), 0);
+        print_text(to, text_of(row, "state"), 0);
         fputs(": ", to);
-        put(to, text_of(row, "why"), 0);
+        print_text(to, text_of(row, "why"), 0);
         fputc('\n', to);
         return;
     }
     print_measured(row, to);
     fputc('\n', to);
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (json_object_get(row, more[i][0])) {
-            fprintf(to, "    %s: ", more[i][1]);
-            put(to, text_of(row, more[i][0]), 0);
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (json_object_get(row, notes[i][0])) {
+            fprintf(to, "    %s: ", notes[i][1]);
+            print_text(to, text_of(row, notes[i][0]), 0);
             fputc('\n', to);
         }
 }
@@ -186,13 +186,13 @@ static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
     size_t i;
     const json_t *point;
     fputs("\nsweep ", to);
-    put(to, name, 0);
+    print_text(to, name, 0);
     fputs("\n  ", to);
-    put(to, text_of(sweep, "across"), 12);
+    print_text(to, text_of(sweep, "across"), 12);
     const json_t *columns = json_object_get(sweep, "columns"), *column;
     json_array_foreach(columns, i, column) {
         fputs("  ", to);
-        put(to, json_string_value(column), 24);
+        print_text(to, json_string_value(column), 24);
     }
     fprintf(to, "\n");
     json_array_foreach(json_object_get(sweep, "points"), i, point) {
@@ -211,34 +211,33 @@ static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
 }
 
 static void print_device(const json_t *report, FILE *to) {
-    const json_t *ceilings = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
-    if (number_of(ceilings, "copy") > 0) {
-        put(to, text_of(device, "name"), 0);
+    const json_t *peak = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
+    if (number_of(peak, "copy") > 0) {
+        print_text(to, text_of(device, "name"), 0);
         fprintf(to,
                 "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
                 "%.1f TFLOP/s, an empty launch %.2f us\n",
-                number_of(ceilings, "copy") * 1e-9, number_of(ceilings, "fp32") * 1e-12,
-                number_of(ceilings, "fp16") * 1e-12, number_of(ceilings, "tf32") * 1e-12,
-                number_of(ceilings, "launch") * 1e6);
+                number_of(peak, "copy") * 1e-9, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
+                number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
     } else if (json_object_get(device, "missing")) {
-        fputs("GPU variants are skipped: ", to);
-        put(to, text_of(device, "missing"), 0);
+        fputs("GPU variants were skipped: ", to);
+        print_text(to, text_of(device, "missing"), 0);
         fputc('\n', to);
     }
 }
 
 static void print_effect(const json_t *row, FILE *to) {
     fprintf(to, "  %-5s ", json_is_true(json_object_get(row, "holds")) ? "holds" : "FAILS");
-    put(to, text_of(row, "module"), -16);
+    print_text(to, text_of(row, "module"), -16);
     fputc(' ', to);
-    put(to, text_of(row, "what"), 0);
+    print_text(to, text_of(row, "what"), 0);
     fputs(" (", to);
-    put(to, text_of(row, "size"), 0);
-    fprintf(to, "): %.3g, wanted %s %.3g\n", number_of(row, "ratio"),
+    print_text(to, text_of(row, "size"), 0);
+    fprintf(to, "): %.3g, expected %s %.3g\n", number_of(row, "ratio"),
             json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
 }
 
-void gc_lab_tables(const json_t *report, FILE *to) {
+void gc_lab_write_tables(const json_t *report, FILE *to) {
     const json_t *row;
     const char *module = "", *size = "";
     size_t i;
@@ -246,9 +245,9 @@ void gc_lab_tables(const json_t *report, FILE *to) {
     json_array_foreach(json_object_get(report, "results"), i, row) {
         if (strcmp(module, text_of(row, "module")) != 0 || strcmp(size, text_of(row, "size")) != 0) {
             fputc('\n', to);
-            put(to, text_of(row, "module"), 0);
+            print_text(to, text_of(row, "module"), 0);
             fputs(", ", to);
-            put(to, text_of(row, "size"), 0);
+            print_text(to, text_of(row, "size"), 0);
             fputc('\n', to);
         }
         module = text_of(row, "module");

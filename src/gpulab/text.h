@@ -1,19 +1,20 @@
-/* The lab in words: lists, chapters, tables. */
+/* Prints the lab as text: the list of modules, one module, and the tables of a report. */
 #ifndef GPULAB_TEXT_H
 #define GPULAB_TEXT_H
 
 #include "session.h"
 
-void gc_lab_list(FILE *to);
+void gc_lab_write_list(FILE *to);
 
-/* The idea, the ladder and the source's place; as Markdown a chapter for a student. */
-void gc_lab_show(const gc_lab_module *module, FILE *to);
-void gc_lab_chapter(const gc_lab_module *module, FILE *to);
+/* Print a module: its idea, its variants with what each changed, sizes and source files. The chapter is Markdown and
+ * lists the effects. */
+void gc_lab_write_module(const gc_lab_module *module, FILE *to);
+void gc_lab_write_chapter(const gc_lab_module *module, FILE *to);
 
-/* What a report of gpulab holds, as tables. */
-void gc_lab_tables(const json_t *report, FILE *to);
+/* Prints the results, effects and sweeps of a report as tables. */
+void gc_lab_write_tables(const json_t *report, FILE *to);
 
-/* Folded at 100 columns, every line behind `margin`. */
-void gc_lab_fold(const char *text, const char *margin, FILE *to);
+/* Wraps a text at 100 columns and begins every line with `margin`. */
+void gc_lab_write_wrapped(const char *text, const char *margin, FILE *to);
 
 #endif

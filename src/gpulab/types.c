@@ -1,4 +1,4 @@
-/* Element types: sizes, rounding, decoding, and numbers drawn with a fixed seed. */
+/* Converts element types, with fp16 and bf16 in software, and generates random numbers from a seed. */
 #include "types.h"
 
 #include <math.h>
@@ -33,33 +33,34 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-static float float_of(uint32_t bits) {
+static float float_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-/* Drops `low` bits of a float's significand, to nearest even; the carry may run into the exponent, as it must. */
-static uint32_t shorten(uint32_t bits, int low) {
+/* Rounds a float's significand to nearest even, `low` bits shorter. A carry into the exponent gives the right result:
+ * the next power of two, or infinity. */
+static uint32_t round_bits(uint32_t bits, int low) {
     uint32_t half = UINT32_C(1) << (low - 1), odd = bits >> low & 1;
     return (bits + half - 1 + odd) & ~((UINT32_C(1) << low) - 1);
 }
 
-static uint16_t half_of(float value) {
+static uint16_t float_to_half(float value) {
     uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (magnitude < 0x38800000u) { /* subnormal halves: their unit is 2^-24 */
-        float scaled = rintf(float_of(magnitude) * 0x1p24f);
+    if (magnitude < 0x38800000u) { /* subnormal in fp16: multiples of 2^-24 */
+        float scaled = rintf(float_from_bits(magnitude) * 0x1p24f);
         return (uint16_t)(sign | (uint32_t)scaled);
     }
-    magnitude = shorten(magnitude, 13);
+    magnitude = round_bits(magnitude, 13);
     if (magnitude >= 0x47800000u)
         return (uint16_t)(sign | 0x7c00u);
     return (uint16_t)(sign | (magnitude - 0x38000000u) >> 13);
 }
 
-static double of_half(uint16_t half) {
+static double half_to_double(uint16_t half) {
     int exponent = half >> 10 & 31, fraction = half & 1023;
     double magnitude = exponent == 31  ? fraction ? (double)NAN : (double)INFINITY
                        : exponent == 0 ? ldexp(fraction, -24)
@@ -74,10 +75,10 @@ void gc_lab_encode(gc_lab_type type, const float *from, void *to, int64_t count)
             ((double *)to)[i] = (double)from[i];
             break;
         case LAB_F16:
-            ((uint16_t *)to)[i] = half_of(from[i]);
+            ((uint16_t *)to)[i] = float_to_half(from[i]);
             break;
         case LAB_BF16:
-            ((uint16_t *)to)[i] = (uint16_t)(isnan(from[i]) ? 0x7fc0u : shorten(bits_of(from[i]), 16) >> 16);
+            ((uint16_t *)to)[i] = (uint16_t)(isnan(from[i]) ? 0x7fc0u : round_bits(bits_of(from[i]), 16) >> 16);
             break;
         case LAB_I32:
             ((int32_t *)to)[i] = (int32_t)from[i];
@@ -90,14 +91,14 @@ void gc_lab_encode(gc_lab_type type, const float *from, void *to, int64_t count)
         }
 }
 
-double gc_lab_value(gc_lab_type type, const void *elements, int64_t index) {
+double gc_lab_decode(gc_lab_type type, const void *elements, int64_t index) {
     switch (type) {
     case LAB_F64:
         return ((const double *)elements)[index];
     case LAB_F16:
-        return of_half(((const uint16_t *)elements)[index]);
+        return half_to_double(((const uint16_t *)elements)[index]);
     case LAB_BF16:
-        return (double)float_of((uint32_t)((const uint16_t *)elements)[index] << 16);
+        return (double)float_from_bits((uint32_t)((const uint16_t *)elements)[index] << 16);
     case LAB_I32:
         return ((const int32_t *)elements)[index];
     case LAB_U8:
@@ -107,27 +108,27 @@ double gc_lab_value(gc_lab_type type, const void *elements, int64_t index) {
     }
 }
 
-double gc_lab_rounded(gc_lab_type type, double value) {
+double gc_lab_round(gc_lab_type type, double value) {
     if (type == LAB_F64)
         return value;
     union {
-        double widest;
+        double alignment;
         char bytes[8];
-    } place;
+    } element;
     float single = (float)value;
-    gc_lab_encode(type, &single, place.bytes, 1);
-    return gc_lab_value(type, place.bytes, 0);
+    gc_lab_encode(type, &single, element.bytes, 1);
+    return gc_lab_decode(type, element.bytes, 0);
 }
 
-uint64_t gc_lab_mix(uint64_t index) {
+uint64_t gc_lab_random_bits(uint64_t index) {
     uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
-void gc_lab_draw(uint64_t seed, double low, double high, float *to, int64_t count) {
+void gc_lab_random_floats(uint64_t seed, double low, double high, float *to, int64_t count) {
     float base = (float)low, width = (float)(high - low);
     for (int64_t i = 0; i < count; i++)
-        to[i] = base + width * (float)(gc_lab_mix(seed + (uint64_t)i) >> 40) * 0x1p-24f;
+        to[i] = base + width * (float)(gc_lab_random_bits(seed + (uint64_t)i) >> 40) * 0x1p-24f;
 }

@@ -1,4 +1,4 @@
-/* A folder in memory, two small files to refer to, and one whose bytes change. */
+/* Creates a folder in memory with two small audio files and writes the fuzzed bytes into a file there. */
 #include "fuzz.h"
 
 #include <sndfile.h>
@@ -9,7 +9,7 @@
 
 static char folder[64], path[128];
 
-static void leave(void) {
+static void remove_folder(void) {
     static const char *const names[] = {"a.wav", "b.wav", "sub", "default.flac", "file.txt", "file.conf", "file.wav"};
     char name[128];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -37,7 +37,7 @@ const char *fuzz_file(const char *name, const uint8_t *bytes, size_t size) {
         snprintf(folder, sizeof folder, "%s/gpuconv-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         if (!mkdtemp(folder))
             abort();
-        (void)atexit(leave);
+        (void)atexit(remove_folder);
         make_wav("a.wav", 2, 7);
         make_wav("b.wav", 1, 30);
         snprintf(path, sizeof path, "%s/sub", folder);

@@ -1,5 +1,6 @@
-/* A damaged Ogg, Opus, FLAC or MP3 file: read to an end or refused. The last byte chooses how it is read. The decoders
- * are other projects'; what is tried is that the reader passes on no more than they gave. */
+/* Fuzzes compressed files (Ogg Vorbis, Opus, FLAC, MP3): a file is read to its end or refused. The last byte selects
+ * block sizes and seeks. The decoders belong to other projects; the target tests that the reader returns no more frames
+ * than they deliver. */
 #include "fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* A jconvolver configuration of any text: read or refused with a reason, never more. */
+/* Fuzzes jconvolver configurations: a file is loaded, or refused with a message. */
 #include "fuzz.h"
 #include "gpuconv.h"
 

@@ -1,4 +1,4 @@
-/* A calibration file of any bytes: understood with figures that plans can use, or as good as none. */
+/* Fuzzes calibration files: a file is ignored, or gives times in the range that plans can use. */
 #include "fuzz.h"
 
 #include "libgpuconv/engine/costs.h"
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     gc_costs c;
-    char *text = malloc(size ? size : 1); /* of its own, so that a byte read behind it shows */
+    char *text = malloc(size ? size : 1); /* of exact size, so that the sanitizer detects a read past the end */
     if (!text)
         return 0;
     memcpy(text, data, size);

@@ -1,5 +1,5 @@
-/* A saved report of any bytes: refused with a reason, or a page whose markup is gpulab's own, and tables of visible
- * lines. */
+/* Fuzzes saved reports: a report is refused with a message, or gives a page without foreign markup and tables without
+ * control characters. */
 #include "gpulab/html.h"
 #include "gpulab/saved.h"
 #include "gpulab/text.h"
@@ -11,8 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whether the text begins with one of the words, and none of its letters follow. */
-static size_t one_of(const char *text, const char *const *words) {
+/* Returns the length of the word at the start of the text if the list has it, else 0. */
+static size_t match_word(const char *text, const char *const *words) {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!-");
     for (int i = 0; words[i]; i++)
         if (strlen(words[i]) == length && strncmp(words[i], text, length) == 0)
@@ -20,7 +20,7 @@ static size_t one_of(const char *text, const char *const *words) {
     return 0;
 }
 
-/* Ends the process at an element or attribute that the page has none of, or at a bare quote or ampersand. */
+/* Aborts if the page has an unknown element or attribute, or an attribute without closing quote. */
 static void check_page(const char *page) {
     static const char *const elements[] = {"!doctype", "a",       "b",     "body",  "circle",  "details", "h1",    "h2",
                                            "h3",       "h4",      "head",  "html",  "line",    "meta",    "nav",   "p",
@@ -31,17 +31,17 @@ static void check_page(const char *page) {
                                              "lang",         "name",    "points",  "r",       "role",    "stroke",
                                              "stroke-width", "style",   "viewBox", "width",   "x",       "x1",
                                              "x2",           "y",       "y1",      "y2",      NULL};
-    const char *at = strstr(page, "</style>"); /* what comes before is constant */
+    const char *at = strstr(page, "</style>"); /* the text before it is constant */
     if (!at)
         abort();
     while ((at = strchr(at, '<')) != NULL) {
         at += 1 + (at[1] == '/');
-        size_t length = one_of(at, elements);
+        size_t length = match_word(at, elements);
         if (!length)
             abort();
         for (at += length; *at == ' ';) {
             at++;
-            length = one_of(at, attributes);
+            length = match_word(at, attributes);
             if (!length || at[length] != '=' || at[length + 1] != '\'')
                 abort();
             at += length + 2;
@@ -55,10 +55,11 @@ static void check_page(const char *page) {
     }
 }
 
+/* Aborts if a line has characters that gc_visible would change. */
 static void check_lines(char *tables) {
-    static char again[1 << 16];
+    static char visible[1 << 16];
     for (char *line = strtok(tables, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) < sizeof again && strcmp(gc_visible(again, sizeof again, line), line) != 0)
+        if (strlen(line) < sizeof visible && strcmp(gc_visible(visible, sizeof visible, line), line) != 0)
             abort();
 }
 
@@ -78,9 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!to)
             abort();
         if (page)
-            gc_lab_page(report, to);
+            gc_lab_write_page(report, to);
         else
-            gc_lab_tables(report, to);
+            gc_lab_write_tables(report, to);
         if (fclose(to) != 0)
             abort();
         if (page)

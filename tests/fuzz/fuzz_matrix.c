@@ -1,4 +1,4 @@
-/* A matrix file of any text: read or refused with a reason, never more. */
+/* Fuzzes matrix files: a file is loaded, or refused with a message. */
 #include "fuzz.h"
 #include "gpuconv.h"
 

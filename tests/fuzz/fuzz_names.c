@@ -1,5 +1,5 @@
-/* Any texts as file names, titles and labels: scripts for gnuplot are the script of empty texts but for octal escapes
- * in its strings, and messages and reports are visible lines of UTF-8. */
+/* Fuzzes file names, titles and labels: a gnuplot script differs from the script for empty texts only by octal escapes
+ * inside strings, and messages and reports have only printable UTF-8 characters. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/report/report.h"
@@ -17,9 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char text[TEXTS][ROOM];
 static const char *const empty[TEXTS] = {"", "", "", ""};
 
-/* Ends the process unless every character is visible or one of `lines` newlines. */
+/* Aborts unless every character is printable or a newline and there are `lines` newlines (any number if negative). */
 static void check_visible(const char *from, int lines) {
-    static char again[4 * ROOM], part[4 * ROOM];
+    static char visible[4 * ROOM], part[4 * ROOM];
     int newlines = 0;
     for (const char *line = from; *line;) {
         size_t length = strcspn(line, "\n");
@@ -27,7 +27,7 @@ static void check_visible(const char *from, int lines) {
             abort();
         memcpy(part, line, length);
         part[length] = '\0';
-        if (strcmp(gc_visible(again, sizeof again, part), part) != 0) /* what is visible stays as it is */
+        if (strcmp(gc_visible(visible, sizeof visible, part), part) != 0) /* printable text is unchanged */
             abort();
         line += length;
         newlines += *line == '\n';
@@ -78,7 +78,7 @@ static void write_script(const char *const *t, bool panels, char *to) {
         abort();
 }
 
-/* Takes octal escapes out of strings, in place. */
+/* Removes octal escapes from quoted strings, in place. */
 static void strip(char *script) {
     char *to = script;
     bool inside = false;

@@ -1,5 +1,5 @@
-/* A command line of any words, a zero byte between them: understood, or refused with status 2, up to the point where a
- * file would be opened. */
+/* Fuzzes command lines, with words separated by zero bytes: a command line is accepted or refused with status 2, before
+ * any file is opened. */
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
 
@@ -11,7 +11,7 @@ enum { WORDS = 24, ROOM = 1024 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The real ones open files and devices; what is tried here is how they come to be called. */
+/* Replaces the commands, which open files and devices: the target tests only the parsing of options. */
 static int run_nothing(const char **arguments, int count) {
     (void)arguments;
     return count == 0 ? GC_EXIT_USAGE : GC_EXIT_DONE;
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     while (gc_commands[commands])
         commands++;
     const gc_command *c = gc_commands[data[0] % commands];
-    /* Every second command line goes all the way, with names of files that cannot be there. */
+    /* Half of the command lines of `convolve` run the real command, with file names that do not exist. */
     gc_command tried = *c;
     word[0] = c->name;
     bool whole = data[0] & 128 && c == &gc_command_convolve;

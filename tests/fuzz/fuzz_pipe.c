@@ -1,5 +1,6 @@
-/* A pipe of any bytes: WAV and RF64 with headers that lie or are cut, raw samples, and what is copied into a file
- * first. It is read to an end or refused; -timeout makes a hang a finding. The last byte chooses how it is read. */
+/* Fuzzes piped input: WAV and RF64 with wrong or truncated headers, raw samples, and formats that are copied to a file
+ * first. The input is read to its end or refused; -timeout reports hangs. The last byte selects raw formats, block
+ * sizes and seeks. */
 #include "fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

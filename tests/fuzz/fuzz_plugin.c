@@ -1,6 +1,6 @@
-/* The LV2 plug-in with any state and any message: the first byte chooses between a state of these bytes, a sequence of
- * these bytes at the control port, and a message to the worker of these bytes. What is refused leaves the plug-in as it
- * was, and the output stays finite. The plug-in is made once: every input meets what earlier ones left. */
+/* Fuzzes the LV2 plug-in: the first byte selects whether the other bytes are its state, a sequence at the control port,
+ * or a message to its worker. Refused input leaves the plug-in unchanged, and the output stays finite. One plug-in
+ * instance processes all inputs, so that each starts from the state that earlier ones left. */
 #include "fuzz.h"
 
 #include <lv2/atom/atom.h>
@@ -21,8 +21,8 @@ enum { CONTROL, NOTIFY, WET, PREDELAY = 5, FREEWHEEL, LATENCY, MISSED, LEFT_IN, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Small numbers, which the seeds and the dictionary know: 1 Path, 2 Object, 3 Set, 4 property, 5 value, 6 the response,
- * 7 URID, 8 Get; then as they come. */
+/* URIDs 1 to 8 are fixed because the corpus and the dictionary use them: 1 Path, 2 Object, 3 Set, 4 property, 5 value,
+ * 6 the response, 7 URID, 8 Get. Others are assigned in the order of the requests. */
 static char uris[64][96] = {"",
                             LV2_ATOM__Path,
                             LV2_ATOM__Object,
@@ -69,7 +69,7 @@ static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size
     return LV2_WORKER_SUCCESS;
 }
 
-/* Runs the worker at once. Only files of the fuzzer's folder are opened: a name with a slash could be a device. */
+/* Runs the worker immediately. Refuses paths outside the fuzzer's folder, which could name a device. */
 static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
     (void)handle;
     host.answer_size = 0;
@@ -98,7 +98,7 @@ static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void 
     return LV2_STATE_SUCCESS;
 }
 
-/* Names of the state lie in the fuzzer's folder. */
+/* Maps paths of the state into the fuzzer's folder. */
 static char *absolute(LV2_State_Map_Path_Handle handle, const char *path) {
     (void)handle;
     size_t room = strlen(host.folder) + strlen(path) + 1;
@@ -120,7 +120,7 @@ static void begin(void) {
     static LV2_Worker_Schedule worker = {NULL, schedule};
     static LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
     static const LV2_Feature *list[] = {&features[0], &features[1], NULL};
-    /* The bundle's own response: four float taps. */
+    /* The default response of the bundle: four float taps. */
     static const uint8_t wav[] = "RIFF\x34\0\0\0WAVEfmt \x10\0\0\0\x03\0\x01\0\x80\xbb\0\0\0\xee\x02\0\x04\0\x20\0"
                                  "data\x10\0\0\0\0\0\0\x3f\0\0\0\0\0\0\0\0\0\0\0";
     (void)snprintf(host.folder, sizeof host.folder, "%s", fuzz_file("default.flac", wav, sizeof wav));
@@ -142,7 +142,7 @@ static void begin(void) {
     host.plugin->activate(host.handle);
 }
 
-/* A block with these bytes behind the head of the sequence, and a buffer for the answer of `room` bytes. */
+/* Runs one block with these bytes as the events of the control sequence and `room` bytes for the notify port. */
 static void play(const uint8_t *bytes, size_t size, uint32_t room) {
     uint8_t *control = malloc(sizeof(LV2_Atom_Sequence) + size), *notify = malloc(sizeof(LV2_Atom) + room);
     if (!control || !notify)
@@ -181,7 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!host.handle)
         begin();
     uint8_t kind = data[0], choice = data[1];
-    uint8_t *exact = malloc(size - 2 ? size - 2 : 1); /* a byte further is the sanitizer's */
+    uint8_t *exact =
+        malloc(size - 2 ? size - 2 : 1); /* of exact size, so that the sanitizer detects a read past the end */
     if (!exact)
         abort();
     memcpy(exact, data + 2, size - 2);

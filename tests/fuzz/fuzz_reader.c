@@ -1,4 +1,4 @@
-/* The bytes lie in a file in memory, which is read as a pipe is: no thread and no process is needed for each run. */
+/* Reads fuzzed bytes from a file in memory as if it were a pipe, without a thread or process per run. */
 #include "fuzz_reader.h"
 
 #include "libgpuconv/audio/file.h"
@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BLOCK = 700, FRAMES_FOR_A_BYTE = 8192, BLOCKS_MOST = 3000 };
+enum { BLOCK = 700, MAX_FRAMES_PER_BYTE = 8192, MAX_BLOCKS = 3000 };
 
-static int file_of(const uint8_t *bytes, size_t size) {
+static int open_bytes(const uint8_t *bytes, size_t size) {
     static int file = -1;
     if (file < 0) {
         file = memfd_create("fuzz", MFD_CLOEXEC);
@@ -24,22 +24,22 @@ static int file_of(const uint8_t *bytes, size_t size) {
     return dup(file);
 }
 
-/* Samples that are not numbers must not come; those that are counted came as silence. */
+/* Aborts on NaN or infinity: the reader replaces such samples by zeros and counts them. */
 static void check_floats(const float *samples, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(samples[i]))
             abort();
 }
 
-/* Reads until the end. No stream has more frames than its bytes can hold, whatever a header says. */
+/* Reads to the end. Aborts if the reader returns more frames than the bytes can encode, whatever the header says. */
 static void read_to_the_end(gc_reader *reader, size_t size, bool plain, uint32_t steps) {
     const gc_audio_info *info = gc_reader_info(reader);
-    const int64_t bytes = gc_pcm_bytes(info->pcm), most = ((int64_t)size + 64) * FRAMES_FOR_A_BYTE;
+    const int64_t bytes = gc_pcm_bytes(info->pcm), most = ((int64_t)size + 64) * MAX_FRAMES_PER_BYTE;
     void *block = malloc((size_t)(BLOCK * info->channels) * sizeof(double));
     int64_t all = 0;
     if (!block)
         abort();
-    for (int i = 0; i < BLOCKS_MOST; i++) {
+    for (int i = 0; i < MAX_BLOCKS; i++) {
         gpuconv_error error = {GPUCONV_OK, ""};
         const uint32_t step = steps >> i % 8 * 4 & 15;
         const int64_t want = step & 4 ? 1 + step : BLOCK;
@@ -67,7 +67,7 @@ void fuzz_read(const uint8_t *bytes, size_t size, bool regular, const char *raw,
     gpuconv_error error = {GPUCONV_OK, ""};
     const gc_input_options wish = {.raw = raw};
     gpuconv_status status =
-        gc_reader_open_descriptor(file_of(bytes, size), regular, (int64_t)size, "fuzz", &wish, &reader, &error);
+        gc_reader_open_descriptor(open_bytes(bytes, size), regular, (int64_t)size, "fuzz", &wish, &reader, &error);
     if (!status == !reader || (status && strncmp(error.message, "fuzz: ", 6) != 0))
         abort();
     if (!reader)
@@ -75,7 +75,7 @@ void fuzz_read(const uint8_t *bytes, size_t size, bool regular, const char *raw,
     const gc_audio_info *info = gc_reader_info(reader);
     if (info->channels < 1 || info->channels > 1024 || info->rate < 1 || info->rate > GC_MAX_RATE || info->frames == 0)
         abort();
-    /* Of integers of 16 bits and more each sample has its bytes in the file; some codecs are delivered as such too. */
+    /* PCM in WAV: the bytes bound the number of samples. Some codecs are delivered as PCM too. */
     const bool wav = strncmp(info->name, "WAV", 3) == 0 || strncmp(info->name, "RF64", 4) == 0;
     const bool plain = !regular && wav && (strstr(info->name, "PCM") != NULL) && !strstr(info->name, "ADPCM");
     read_to_the_end(reader, size, plain, steps);

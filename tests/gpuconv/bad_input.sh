@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whatever is wrong with a file: exit 1, one line that names it and says why, no output, nothing temporary, an older
-# output untouched.
+# A file that cannot be used gives exit status 1 and one line with its name and the reason; no output and no temporary file
+# is written, and an older output is unchanged.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 1000 0.1
@@ -19,7 +19,7 @@ for kind in truncated zero-frames zero-channels; do
 done
 head -c 200 long.flac >cut-off.flac
 
-# As input and as response alike.
+# The same file as input and as response.
 bad() {
     refuses 1 "$1: $2" "$1" ir.wav out.wav
     refuses 1 "$1: $2" in.wav "$1" out.wav
@@ -48,6 +48,6 @@ refuses 1 "out.xyz: the extension names no known format" in.wav ir.wav out.xyz
 refuses 1 "out: the extension names no known format" in.wav ir.wav out
 refuses 1 "folder/.wav" in.wav ir.wav folder/.wav/out.wav
 
-# The worst comes first: nothing is computed before the output could be opened.
+# An output that cannot be opened is reported before anything is computed.
 make_audio sparse long.wav 400000000 1 44100 0
 refuses 1 "nowhere/out.wav" long.wav ir.wav nowhere/out.wav

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Calibration measures, keeps its figures in the cache folder and nowhere else, and later plans say that they use them.
+# Calibration measures, writes its results only to the cache folder, and later plans report that they use them.
 . "$(dirname "$0")/lib.sh"
 
 XDG_CACHE_HOME=$work/cache
@@ -22,7 +22,7 @@ grep -q 'by the calibration' "$work/log/out" || fail "no word of the calibration
 runs calibrate --report json
 grep -q '"cpu-tap"' "$work/log/out" || fail "no figure: $(cat "$work/log/out")"
 
-# A file that makes no sense is as good as none.
+# An invalid calibration file is ignored.
 echo nonsense >"$work/cache/gpuconv/costs"
 runs --backend cpu --report text in.wav ir.wav "$work/out.wav"
 grep -q 'by the calibration' "$work/log/out" && fail "believes nonsense"

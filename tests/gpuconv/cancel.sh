@@ -1,6 +1,6 @@
 #!/bin/sh
-# Signals while the command works on what lasts: exit 130 and one line, nothing half-written. Every case takes a minute or
-# more when nobody interrupts it, so that a loop that ignores the signal meets the time limit of `stops`.
+# Signals during long work: exit status 130, one line, no partial output. Without a signal every case takes a minute or more,
+# so that a loop that ignores the signal exceeds the time limit of `stops`.
 . "$(dirname "$0")/lib.sh"
 
 XDG_CACHE_HOME=$work/cache
@@ -9,13 +9,13 @@ make_audio noise in.wav wav-16 2 44100 2646000 0.1
 make_audio noise hall.wav wav-16 1 44100 441000 0.01
 make_audio noise long.wav wav-16 1 44100 13230000 0.01
 
-# catches PID: signals are caught by now
+# catches PID: returns whether the process catches SIGINT
 catches() {
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>"$work/log/status")
     [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
 }
 
-# stops SIGNAL TEXT ARGUMENT...: ends with 130 once the signal came, and says so
+# stops SIGNAL TEXT ARGUMENT...: the command ends with 130 after the signal and reports it
 stops() {
     signal=$1 says=$2
     shift 2
@@ -54,7 +54,7 @@ for signal in INT TERM; do
     [ "$(state)" = "$before" ] || fail "changed the folder: $(ls -lA)"
 done
 
-# The output is whole when a comparison begins, and stays.
+# The output is complete before a comparison begins, and is kept.
 runs -q -b cpu in.wav hall.wav want.wav
 stops INT "out.wav: written whole; then interrupted" -q -b cpu --compare in.wav hall.wav out.wav
 cmp -s out.wav want.wav || fail "--compare interrupted: the output is not whole"

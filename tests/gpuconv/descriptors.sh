@@ -1,6 +1,6 @@
 #!/bin/sh
-# Standard input, output and error may be closed when a program begins: files get the bytes that they get otherwise, a
-# message never lands in a file, and what cannot be written is a failure with a reason.
+# Standard input, output and error may be closed at the start: files get the same bytes, no message is written into a file,
+# and output that cannot be written is an error with a reason.
 . "$(dirname "$0")/lib.sh"
 GPULAB=$(dirname "$GPUCONV")/gpulab
 
@@ -9,7 +9,7 @@ make_audio taps ir48.wav 1 48000 1 0.5 # another rate: a note goes to standard e
 printf 'input,response,output\nin.wav,ir48.wav,batch.wav\n' >m.csv
 mkdir want
 
-# closed WHICH COMMAND...: runs it with these descriptors closed; 0 1 2 stand for themselves
+# closed WHICH COMMAND...: runs the command with these descriptors closed; WHICH has the digits 0, 1, 2
 closed() {
     which=$1
     shift
@@ -25,7 +25,7 @@ closed() {
     esac
 }
 
-# same NAME COMMAND...: the command writes NAME, with the same bytes whatever is closed
+# same NAME COMMAND...: the command writes the same bytes to NAME with any descriptors closed
 same() {
     name=$1
     shift
@@ -46,7 +46,7 @@ same cabinet.wav "$GPUCONV" ir synth cabinet cabinet.wav
 "$GPULAB" run hello --json >run.json 2>"$work/log/err" || fail "gpulab run: $(cat "$work/log/err")"
 same page.html "$GPULAB" report --from run.json --html page.html
 
-# What was to be read from or written to a closed descriptor is a failure with a reason.
+# Reading from or writing to a closed descriptor is an error with a reason.
 fails() { # fails WHICH TEXT COMMAND...
     which=$1 says=$2
     shift 2

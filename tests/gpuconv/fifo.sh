@@ -1,5 +1,5 @@
 #!/bin/sh
-# Named pipes and blocked pipes: nothing is lost in silence, nothing hangs, and a signal ends the wait.
+# Named pipes and blocked pipes: lost data is reported, nothing hangs, and a signal ends the wait.
 # shellcheck disable=SC2002 # a pipe is meant
 . "$(dirname "$0")/lib.sh"
 
@@ -8,20 +8,20 @@ make_audio noise ir.wav wav-16 1 44100 3000 0.02
 runs -b cpu in.wav ir.wav want.wav
 mkfifo out.fifo in.fifo
 
-# begins COMMAND...: starts it in the background as $job; a hang becomes a failure. A signal to $job is passed on, once.
+# begins COMMAND...: starts the command in the background as $job, with a time limit. A signal to $job is passed on once.
 begins() {
     timeout --foreground -s KILL 60 "$@" 2>"$work/log/err" &
     job=$!
 }
 
-# ends STATUS WHAT: waits for $job
+# ends STATUS WHAT: waits for $job, which must exit with this status
 ends() {
     wait $job
     status=$?
     [ "$status" -eq "$1" ] || fail "$2: exit $status instead of $1: $(cat "$work/log/err")"
 }
 
-# A pipe with a reader gets the bytes of a file; one without is waited for.
+# A pipe gets the same bytes as a file; without a reader the command waits.
 begins cat out.fifo >got.wav
 reader=$job
 timeout 60 "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo 2>"$work/log/err" || fail "into a named pipe: $(cat "$work/log/err")"
@@ -41,13 +41,13 @@ for signal in INT TERM; do
     one_line "out.fifo: interrupted"
 done
 
-# A reader that leaves early is a failure with a reason.
+# A reader that closes the pipe early causes an error with a reason.
 timeout 60 head -c 1000 out.fifo >"$work/log/head" &
 begins "$GPUCONV" -b cpu --format wav in.wav ir.wav out.fifo
 ends 1 "a reader that leaves early"
 one_line "out.fifo: Broken pipe"
 
-# A reader that takes nothing, by name and on standard output.
+# A reader that reads nothing, from a named pipe and from standard output.
 exec 3<>in.fifo # held open by this script, which neither reads nor writes it
 for out in in.fifo -; do
     begins "$GPUCONV" -b cpu --format wav in.wav ir.wav $out >in.fifo
@@ -59,12 +59,12 @@ for out in in.fifo -; do
 done
 exec 3<&-
 
-# What is read again cannot come from a pipe.
+# Files that are read twice cannot be pipes.
 mkfifo again.wav
 refuses 1 "use regular files" --plot x.svg again.wav ir.wav out.wav
 refuses 1 "use regular files" --compare again.wav ir.wav out.wav
 
-# Standard output that is appended to keeps what it has.
+# Standard output in append mode keeps its content.
 echo "before" >list
 "$GPUCONV" -b cpu in.wav ir.wav - >>list 2>"$work/log/err" || fail "appending: $(cat "$work/log/err")"
 "$GPUCONV" -b cpu in.wav ir.wav - >>list 2>"$work/log/err" || fail "appending: $(cat "$work/log/err")"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A limit on file sizes, which ends an unprepared process by a signal, and /dev/full, where every write fails.
+# A limit on file sizes, which sends a signal (SIGXFSZ), and /dev/full, where every write fails.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 2 44100 400000 0.1
@@ -15,7 +15,7 @@ for name in out.wav out.flac out.aiff; do
     rm $name
 done
 
-# Room for all but the last bytes, which some encoders write only when they close.
+# Space for all but the last bytes, which some encoders write only when the file is closed.
 make_audio noise little.wav wav-16 2 48000 40000 0.1
 for end in wav flac ogg aiff caf au w64 rf64 opus mp3; do
     "$GPUCONV" -q little.wav ir.wav out.$end 2>"$work/log/err" || continue # built without this format
@@ -39,7 +39,7 @@ if [ ! -L out.wav ] || [ ! -c /dev/full ]; then
 fi
 rm out.wav
 
-# A report that cannot be written fails the command, though the output is whole.
+# A report that cannot be written is an error, although the output is complete.
 "$GPUCONV" --report json in.wav ir.wav out.wav >/dev/full 2>"$work/log/err"
 status=$?
 [ "$status" -eq 1 ] || fail "a report to a full disk: exit $status"

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Formats and encodings by name, pipes, raw samples, what is written of a result, dither, and what a file says beside its
-# samples.
+# Formats and encodings by name, pipes, raw samples, parts of the result, dither, and metadata.
 # shellcheck disable=SC2002,SC2046 # a pipe is meant, and words are meant to part
 . "$(dirname "$0")/lib.sh"
 
@@ -9,7 +8,7 @@ make_audio noise ir.wav wav-float 1 44100 500 0.02
 runs -b cpu in.wav ir.wav want.wav
 about want.wav "20499 2 44100 wav 16"
 
-# By name, against any extension.
+# The format option overrides the extension.
 while read -r name format encoding said; do
     runs -b cpu in.wav ir.wav "$name" --format "$format" --encoding "$encoding"
     about "$name" "20499 2 44100 $said"
@@ -33,7 +32,7 @@ refuses 2 "--encoding 's17': no such encoding" in.wav ir.wav out.wav --encoding 
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
 refuses 1 "names no known format" in.wav ir.wav out.xyz
 
-# An encoding that the container says it holds and does not: the nearest one is taken, and a line says so.
+# An encoding that the container does not support: the nearest one is used, and a line reports it.
 if "$GPUCONV" -b cpu in.wav ir.wav in.mp3 2>"$work/log/err"; then
     runs -b cpu in.mp3 ir.wav out.wav
     one_line "out.wav: WAV cannot hold MPEG Layer III; written as 32 bit float"
@@ -56,14 +55,14 @@ make_audio noise mono.wav wav-16 1 8000 16000 0.2
 for encoding in vox dwvw12; do
     refuses 1 "cannot hold 1 channels at 8000 Hz as $encoding" -b cpu -q mono.wav ir.wav out.bin --format aiff --encoding $encoding
 done
-# A WAV of unknown length becomes RF64 only where that holds the encoding.
+# A WAV of unknown length becomes RF64 only if RF64 supports the encoding.
 runs -b cpu mono.wav ir.wav gsm.wav --encoding gsm610 -q
 runs -b cpu gsm.wav ir.wav out.wav --tail auto -q
 head -c 4 out.wav | grep -q RIFF || fail "GSM of unknown length: $(head -c 4 out.wav)"
 "$TOOLS/look_audio" about out.wav | grep -q ' 1 8000 wav other$' || fail "GSM: $("$TOOLS/look_audio" about out.wav)"
 rm out.wav
 
-# Pipes: what comes through is what a file would have held, byte for byte, header included.
+# Pipes get the same bytes as a file, including the header.
 "$GPUCONV" -b cpu in.wav ir.wav - >piped.wav 2>"$work/log/err" || fail "to a pipe: $(cat "$work/log/err")"
 cmp piped.wav want.wav || fail "standard output is a file, and another one"
 "$GPUCONV" -b cpu in.wav ir.wav - 2>"$work/log/err" | cat >piped.wav
@@ -77,7 +76,7 @@ cmp out.wav want.wav || fail "a response from a pipe gives another file"
 make_audio noise in.flac flac-16 2 44100 20000 0.2
 cat in.flac | "$GPUCONV" -b cpu - ir.wav - 2>"$work/log/err" | cat >piped.wav # needs a way back: kept in a file meanwhile
 cmp piped.wav want.wav || fail "FLAC from a pipe: $(cat "$work/log/err")"
-# A header that does not know the length, as ffmpeg writes it to a pipe, and one behind a chunk of its own.
+# A header without the length, as ffmpeg writes it to a pipe, and one after an unknown chunk.
 {
     head -c 4 in.wav
     printf '\377\377\377\377'
@@ -85,7 +84,7 @@ cmp piped.wav want.wav || fail "FLAC from a pipe: $(cat "$work/log/err")"
     printf '\377\377\377\377'
     tail -c +45 in.wav
 } >endless.wav
-# A short input is planned otherwise when its length is not known; with the algorithm given the bytes are the same.
+# A short input of unknown length gets another plan; with the same algorithm the bytes are the same.
 runs -b cpu -a direct in.wav ir.wav direct.wav
 cat endless.wav | "$GPUCONV" -b cpu -a direct - ir.wav out.wav 2>"$work/log/err" || fail "without a length: $(cat "$work/log/err")"
 "$TOOLS/look_audio" near out.wav direct.wav 0 || fail "a WAV of unknown length from a pipe"
@@ -114,7 +113,7 @@ cat in.raw | "$GPUCONV" -b cpu -a direct - ir.wav - --input-raw 44100,2,s16 --fo
 cmp piped.raw out.raw || fail "raw through pipes: $(cat "$work/log/err")"
 refuses 2 "RATE,CHANNELS,ENCODING" in.raw ir.wav out.wav --input-raw 44100
 
-# Parts of the result. The input is a step, the response counts up, so that every frame of the result is another.
+# Parts of the result. The input is a step and the response counts up, so that all frames of the result differ.
 make_audio taps step.wav 1 8000 1 1 1 1 1 1
 make_audio taps count.wav 1 8000 0.01 0.02 0.03
 part() { # part "VALUES" OPTION...
@@ -142,7 +141,7 @@ runs -b cpu blip.wav quiet.wav out.wav --tail auto
 set -- $("$TOOLS/look_audio" about out.wav)
 [ "$1" -eq 20001 ] || fail "a gap ends the tail: $1 frames"
 
-# Only what is written is counted as clipped.
+# Only written samples are counted as clipped.
 make_audio taps loud.wav 1 8000 0.6 0.6 0.6 0.6
 make_audio taps twice.wav 1 8000 1 0.5 1.5
 runs -b cpu loud.wav twice.wav out.wav --encoding s16
@@ -152,7 +151,7 @@ one_line "2 samples clipped"
 runs -b cpu loud.wav twice.wav out.wav --encoding s16 --mode valid
 one_line "2 samples clipped"
 
-# Dither: other samples than without, the same again, within two steps, and none for floats.
+# Dither changes samples by at most two steps, is reproducible, and is not applied to floats.
 runs -b cpu in.wav ir.wav plain.wav
 runs -b cpu in.wav ir.wav dithered.wav --dither tpdf
 runs -b cpu in.wav ir.wav again.wav --dither tpdf
@@ -163,7 +162,7 @@ runs -b cpu step.wav count.wav plain.wav
 runs -b cpu step.wav count.wav dithered.wav --dither tpdf
 cmp plain.wav dithered.wav || fail "floats are dithered"
 
-# Title, artist, cue points and the broadcast chunk come along.
+# Title, artist, cue points and the broadcast chunk are copied.
 make_audio tagged tagged.wav
 "$TOOLS/look_audio" tags tagged.wav >want.tags || fail "no tags to begin with"
 runs -b cpu tagged.wav ir.wav out.wav
@@ -173,7 +172,7 @@ runs -b cpu tagged.wav ir.wav out.flac
 "$TOOLS/look_audio" tags out.flac >got.tags
 grep -q '^title A title$' got.tags || fail "a FLAC loses the title: $(cat got.tags)"
 
-# A drawing.
+# A plot.
 if command -v gnuplot >"$work/log/which"; then
     for kind in png svg; do
         runs -b cpu in.wav ir.wav out.wav --plot sheet.$kind

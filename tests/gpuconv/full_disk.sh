@@ -1,5 +1,5 @@
 #!/bin/sh
-# A disk that fills up under way: a file system of 256 KiB, mounted where only this script sees it.
+# A disk that becomes full during the job: a file system of 256 KiB, mounted in a private name space.
 . "$(dirname "$0")/lib.sh"
 
 if [ "${1-}" != inside ]; then
@@ -24,7 +24,7 @@ done
 refuses 1 "disk/older.wav: No space left on device" in.wav ir.wav disk/older.wav
 about disk/older.wav "1001 1 44100 wav 16"
 
-# Full only at the very end, within the last block or the header that is written again on closing.
+# Full only at the end, within the last block or the header that is rewritten on closing.
 for free in 65536 8192 4096 0; do
     rm -f disk/fill
     head -c $((262144 - 4096 - 2 * 4096 - free)) /dev/zero >disk/fill 2>/dev/null

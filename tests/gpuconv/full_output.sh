@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whatever is printed on a standard output that is full is a failure, exit 1, with one line that says why.
+# Printing to a full standard output is an error: exit status 1 and one line with the reason.
 . "$(dirname "$0")/lib.sh"
 GPULAB=$(dirname "$GPUCONV")/gpulab
 [ -c /dev/full ] || skip "no /dev/full here"

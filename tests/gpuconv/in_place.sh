@@ -1,5 +1,5 @@
 #!/bin/sh
-# The output may be the input or the response: the bytes are those of a run to another name. Links and permissions stay.
+# The output may be the input or the response: the bytes are the same as with another name. Links and permissions are kept.
 . "$(dirname "$0")/lib.sh"
 
 for format in wav-16 wav-24 wav-float flac-24 aiff-16; do
@@ -20,7 +20,7 @@ runs c.wav c.wav want.wav
 runs d.wav d.wav d.wav
 cmp d.wav want.wav || fail "input = response = output: other bytes"
 
-# Twice the same command, twice the same bytes: nothing in the file tells the time.
+# The same command writes the same bytes again: the file has no time stamp.
 runs c.wav c.wav again.wav
 cmp want.wav again.wav || fail "two runs, different bytes"
 make_audio noise float.wav wav-float 1 44100 3000 0.1
@@ -33,7 +33,7 @@ for file in float.rf64 piped.rf64; do
     [ -z "$at" ] || [ "$(od -An -tu4 -j $((at + 12)) -N 4 $file | tr -d ' ')" -eq 0 ] || fail "$file holds the time of writing"
 done
 
-# A link stays a link, and what it points to takes the result.
+# A link is kept, and its target gets the result.
 mkdir elsewhere
 cp c.wav elsewhere/real.wav && chmod 640 elsewhere/real.wav
 ln -s elsewhere/real.wav link.wav

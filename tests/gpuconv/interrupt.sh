@@ -1,8 +1,8 @@
 #!/bin/sh
-# Ctrl-C and its kin in the middle of a long job: exit 130, one line, nothing left, an older output untouched.
+# SIGINT, SIGTERM and SIGHUP during a long job: exit status 130, one line, no partial output, an older output unchanged.
 . "$(dirname "$0")/lib.sh"
 
-# writing PID: it has begun to write, into a file without a name or with a temporary one
+# writing PID: returns 0 once the process has written more than 64 KiB to an unnamed or a temporary output
 writing() {
     for link in /proc/"$1"/fd/*; do
         case $(readlink "$link") in
@@ -37,7 +37,7 @@ for signal in INT TERM HUP; do
     [ "$(state)" = "$before" ] || fail "SIG$signal changed the folder: $(ls -lA)"
 done
 
-# Under nohup a hang-up is ignored, and stays so.
+# Under nohup SIGHUP remains ignored.
 (
     trap '' HUP
     "$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
@@ -59,7 +59,7 @@ wait $shell
 [ "$(cat "$work/log/status")" -eq 130 ] || fail "exit $(cat "$work/log/status") after SIGINT under nohup"
 [ $((0x${ignored#????????} & 1)) -eq 1 ] || fail "a hang-up that nohup ignores was caught again"
 
-# Killed outright: where the system has files without names, nothing is left.
+# SIGKILL: on systems with unnamed files (O_TMPFILE) no file is left.
 before=$(state)
 "$GPUCONV" -b cpu in.wav ir.wav out.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!

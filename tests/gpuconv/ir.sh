@@ -21,7 +21,7 @@ for kind in half driven; do
 done
 "$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion changes the response"
 
-# Noise 50 dB under the recording's peak: RT60 within 2 %.
+# Noise 50 dB below the peak of the recording: RT60 within 2 %.
 runs ir measure long.wav --seconds 8 --silence 3
 runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
 peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)

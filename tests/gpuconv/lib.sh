@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# Sourced by every script here. Each runs in a fresh folder of its own, with two parts: files/, where the command works
-# and which a failed run must leave as it was, and log/, where its words go.
+# Sourced by every script here. Each script runs in a new folder with two parts: files/, where the command works and which a
+# failed run must not change, and log/ for its output.
 #
-# From the environment: GPUCONV, the command; TOOLS, the folder of make_audio and its like; SOURCE, the checkout;
+# From the environment: GPUCONV, the command; TOOLS, the folder of make_audio and other tools; SOURCE, the checkout;
 # SANITIZE, the sanitizers that the command was built with.
 set -u
 : "${GPUCONV:?the path of the gpuconv command}" "${TOOLS:?the folder of the test tools}"
@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-# What cannot be tested here is said aloud and counts as skipped.
+# Reports a test that cannot run on this machine as skipped.
 skip() {
     echo "SKIPPED: $*" >&2
     exit 77
@@ -26,39 +26,39 @@ make_audio() {
     "$TOOLS/make_audio" "$@" || fail "make_audio $*"
 }
 
-# Every name and every byte of the folder, hidden files too.
+# Prints the names and contents of all files in the folder, hidden ones too.
 state() {
     find . -exec ls -nd --time-style=+ {} + | sort
     find . -type f -size -100M -exec cksum {} + 2>&1 | sort
 }
 
-# runs ARGUMENT...: exit 0
+# runs ARGUMENT...: runs gpuconv, which must exit with 0
 runs() {
     "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err"
     status=$?
     [ "$status" -eq 0 ] || fail "gpuconv $*: exit $status: $(cat "$work/log/err")"
 }
 
-# about PATH TEXT: what look_audio says of a file
+# about PATH TEXT: look_audio must print this text for the file
 about() {
     said=$("$TOOLS/look_audio" about "$1") || fail "$1 cannot be read"
     [ "$said" = "$2" ] || fail "$1 is '$said', not '$2'"
 }
 
-# one_line TEXT: standard error is one line, begins with the program's name and holds the text
+# one_line TEXT: standard error must be one line that begins with the program's name and contains the text
 one_line() {
     [ "$(wc -l <"$work/log/err")" -eq 1 ] || fail "standard error is not one line: $(cat "$work/log/err")"
     grep -q '^gpuconv: ' "$work/log/err" || fail "does not begin with 'gpuconv: ': $(cat "$work/log/err")"
     grep -qF -- "$1" "$work/log/err" || fail "does not say '$1': $(cat "$work/log/err")"
 }
 
-# Runs what follows it with the command's words going to log/.
+# Runs the command that follows with its output in log/.
 quietly() {
     "$@" >"$work/log/out" 2>"$work/log/err"
 }
 
-# refuses STATUS TEXT ARGUMENT...: this exit status, one line with the text, nothing on standard output, and the folder as
-# it was; once without an older out.wav and once with one.
+# refuses STATUS TEXT ARGUMENT...: gpuconv must exit with this status, print one line with the text and nothing on standard
+# output, and leave the folder unchanged; tested without and with an older out.wav.
 refuses() {
     want=$1 says=$2
     shift 2
@@ -81,7 +81,7 @@ refuses() {
     echo "exit $want: $(cat "$work/log/err")"
 }
 
-# told_done FOLDER: the outputs that a batch's results call done, with inode and time, sorted
+# told_done FOLDER: prints the outputs that the results of a batch report as done, with inode and time, sorted
 told_done() {
     sed -n 's/.*"output":"\([^"]*\)","status":"done".*/\1/p' "$1/results.jsonl" | sort -u |
         while read -r name; do stat -c '%n %i %y' "$1/$name"; done | sort

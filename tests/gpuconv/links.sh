@@ -1,13 +1,13 @@
 #!/bin/sh
-# Symbolic links and permissions of what is replaced: a path that the user names is followed, a name that the program
-# chooses must not be a link, and no file ever becomes one that runs as another user.
+# Symbolic links and permissions of replaced files: a link that the user names is followed, a name that the program chooses
+# must not be a link, and no output gets a set-user-id or set-group-id bit.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 20000 0.2
 make_audio noise ir.wav wav-16 1 44100 300 0.02
 runs -b cpu in.wav ir.wav want.wav
 
-# Followed to its file, which is replaced whole; the link stays.
+# A link is followed; its target is replaced atomically, and the link is kept.
 mkdir elsewhere
 echo "old" >elsewhere/real.wav
 ln -s elsewhere/real.wav first.wav
@@ -17,7 +17,7 @@ runs -b cpu in.wav ir.wav link.wav
 [ -L first.wav ] || fail "the second link was replaced"
 cmp elsewhere/real.wav want.wav || fail "through two links: other bytes"
 
-# Dangling: its target is created where it points, if that folder exists.
+# A dangling link: its target is created if the folder exists.
 ln -s elsewhere/new.wav fresh.wav
 ln -s fresh.wav dangling.wav
 runs -b cpu in.wav ir.wav dangling.wav
@@ -76,7 +76,7 @@ grep '"output":"b.wav"' out/results.jsonl | grep -q '"done"' || fail "the rest d
 [ -L out/a.wav ] || fail "an output's link was replaced"
 ls out/.gpuconv-* >"$work/log/ls" 2>&1 && fail "temporaries left: $(ls -A out)"
 
-# An older list is replaced whole, one hard link of it stays as it was.
+# An older list is replaced atomically; another hard link to it keeps the old content.
 rm -rf out && mkdir out
 echo "older" >out/results.jsonl
 ln out/results.jsonl kept
@@ -84,7 +84,7 @@ runs batch list.csv --out out -q
 [ "$(cat kept)" = older ] || fail "results.jsonl was cut short in place"
 [ "$(wc -l <out/results.jsonl)" -eq 2 ] || fail "results.jsonl: $(cat out/results.jsonl)"
 
-# Permissions stay without the bits for set-user-id, set-group-id and sticky; the owner stays where that is allowed.
+# Permissions are kept except the set-user-id, set-group-id and sticky bits; the owner is kept if the system allows it.
 cp want.wav mode.wav
 chmod 7751 mode.wav
 runs -b cpu in.wav ir.wav mode.wav

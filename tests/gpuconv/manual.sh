@@ -1,6 +1,6 @@
 #!/bin/sh
-# Manual pages and completions are made from the tables that --help reads: every option of every subcommand stands in all of
-# them, pages have no fault, and bash completes words, options and values.
+# Manual pages and completions are generated from the tables that --help prints: all of them have every option of every
+# subcommand, the pages are valid, and bash completes words, options and values.
 . "$(dirname "$0")/lib.sh"
 pages=$(dirname "$GPUCONV")/manual
 
@@ -24,8 +24,8 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     fi
 done
 
-# offers WORDS: what bash offers with these words typed, the last one half, into log/offer; what it asks of readline into
-# log/readline
+# offers WORDS: writes the completions of bash for these words, the last one incomplete, to log/offer and the options for
+# readline to log/readline
 offers() {
     bash -c '. "$1"; read -ra COMP_WORDS <<<"$2"; [[ $2 == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { echo "$*" >&3; }; _gpuconv; printf "%s\n" "${COMPREPLY[@]}"' \
@@ -33,7 +33,7 @@ offers() {
         fail "bash: $(cat "$work/log/err")"
     [ -s "$work/log/err" ] && fail "'$1': $(cat "$work/log/err")"
 }
-# completes "WORD..." TEXT [READLINE]: this is among what is offered, and readline is asked for exactly this
+# completes "WORD..." TEXT [READLINE]: TEXT must be offered, and the options for readline must be READLINE
 completes() {
     offers "$1"
     grep -qx -- "$2" "$work/log/offer" || fail "'$1' offers no $2 but: $(cat "$work/log/offer")"

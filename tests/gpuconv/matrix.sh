@@ -1,6 +1,6 @@
 #!/bin/sh
-# Matrices of responses: our own lines and jconvolver's configuration give what their routes say, files of other rates
-# come along, and a line that is wrong is named with what is wrong about it.
+# Matrices of responses: matrix files and jconvolver configurations give the routes that they list, files of other rates are
+# resampled, and an invalid line is reported with its number and the reason.
 . "$(dirname "$0")/lib.sh"
 
 mkdir sub
@@ -44,16 +44,16 @@ cat >two.conf <<'END'
 END
 gives two.conf 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
 
-# The longest response cuts what is longer; a copy comes before what is added later.
+# The declared length truncates longer responses; a copy has the state before later additions.
 printf '/convolver/new 2 2 64 2\n/impulse/read 1 1 1 0 0 0 1 "sub/b c.wav"\n/impulse/copy 2 2 1 1\n' >short.conf
 gives short.conf 2  0.1 0  0.2 0  0 0.1  0 0.2
 
-# Another rate: brought to the input's, as with any response.
+# A response of another rate is resampled to the input's rate.
 make_audio noise slow.wav wav-float 2 44100 3000 0.1
 runs -b cpu slow.wav one.txt out.wav
 one_line "resampled from 48000 to 44100 Hz"
 
-# Prepared like any other.
+# Preparation options apply to a matrix too.
 make_audio taps want.wav 3 48000 2 0 0.1 0.5 0 -0.2 2 0 0 0 0.4 0 0 0.6 0
 runs -q -b cpu in.wav one.txt out.wav --ir-gain 6.0205999
 "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "a matrix takes no gain"
@@ -85,7 +85,7 @@ wrong w.conf "w.conf, line 2: 3 to 1 is no route of 2 inputs and 2 outputs" '/co
 wrong w.conf "w.conf, line 2: '/impulse/hilbert' is not known" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
 wrong w.conf "nothing leads from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
 wrong w.conf "/convolver/new comes once" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
-# A zero byte is named with its line, wherever it stands; nothing behind it is dropped.
+# A zero byte is reported with its line; text after it is not ignored.
 zero() { # zero TEXT PRINTF-FORMAT
     for name in w.txt w.conf; do
         # shellcheck disable=SC2059 # the format is the file
@@ -115,7 +115,7 @@ refuses 1 "w.txt, line 2: inputs and outputs" in.wav w.txt out.wav
 printf '1 1 a.wav\r\n2 2 a.wav 2' >ends.txt
 gives ends.txt 2  1 0  0.25 0  0 0.5  0 -1
 
-# The path of /cd is bounded.
+# The length of the path of /cd is limited.
 {
     echo '/convolver/new 2 2 64 100'
     awk 'BEGIN { for (i = 0; i < 100000; i++) print "/cd ." }'
@@ -129,7 +129,7 @@ refuses 1 "/cd makes a folder's path longer than 4095 bytes" in.wav w.conf out.w
 } >absolute.conf
 gives absolute.conf 2  1 0  0.25 0  0 0.5  0 -1
 
-# What lies beyond the declared length is refused where nothing of it is left, and told where a part is cut off.
+# A response that lies entirely beyond the declared length is refused; one that is truncated is reported.
 wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond the 100 frames of /convolver/new" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 100'
 wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 100 0 0 1 a.wav'
 wrong w.conf "w.conf, line 2: a delay of 4000000000 frames" '/convolver/new 2 2 64 10000000000' '/impulse/dirac 1 1 1 4e9'

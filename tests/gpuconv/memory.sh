@@ -1,10 +1,10 @@
 #!/bin/sh
-# Memory does not grow with the input, and the samples of long files are in their places. Minutes of input as arguments:
-# several are compared with each other; 600 (ten hours: an output past 4 GiB) is for the label "long".
+# Memory does not grow with the input, and long files have the correct samples. Arguments: minutes of input; several are
+# compared with each other; 600 (ten hours, an output above 4 GiB) has the label "long".
 . "$(dirname "$0")/lib.sh"
 
 case $SANITIZE in
-*address* | *thread*) skip "a sanitizer's own memory drowns what is measured" ;;
+*address* | *thread*) skip "a sanitizer needs too much memory for this measurement" ;;
 esac
 
 rate=44100
@@ -17,7 +17,7 @@ room=$(df -Pk . | awk 'NR == 2 { print $4 }')
 need=$((most * 60 * rate * 4 / 1024 + 100000))
 [ "$room" -gt "$need" ] || skip "$need KiB of disk wanted, $room are free"
 
-# 5001 frames of response, three of them sounding.
+# A response of 5001 frames, three of them non-zero.
 # shellcheck disable=SC2046 # the zeros are meant to part
 make_audio taps ir.wav 1 $rate 0.5 $(yes 0 | head -n 999) 0.25 $(yes 0 | head -n 3999) -0.125
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Names of files with control characters, without end or without UTF-8: messages and text reports stay one line each,
-# show the characters as escapes and keep the reason; JSON has the exact name where it is UTF-8.
+# File names with control characters, very long names, and names that are not UTF-8: messages and lines of text reports stay
+# single lines with escapes and keep the reason; JSON has the exact name if it is UTF-8.
 . "$(dirname "$0")/lib.sh"
 
-# no_controls FILE: nothing but printable characters and newlines
+# no_controls FILE: the file has only printable characters and newlines
 no_controls() {
     [ "$(LC_ALL=C tr -d '\012\040-\176\200-\377' <"$1" | wc -c)" -eq 0 ] || fail "control characters: $(od -c "$1")"
 }
@@ -36,7 +36,7 @@ cp ir.wav "$raw"
 runs ir info --report json "$raw"
 grep -qF '"c\\xff\\n.wav"' "$work/log/out" || fail "no visible name: $(cat "$work/log/out")"
 
-# Long paths keep the reason, and no character is cut.
+# Messages with long paths keep the reason, and no UTF-8 character is split.
 long=$(awk 'BEGIN { for (i = 0; i < 120; i++) printf "h\303\251l\303\240/" }')
 for start in '' x xx; do
     refuses 1 'x.wav: No such file or directory' "$start$long/x.wav" ir.wav out.wav

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where there is no GPU: asked for by name it is refused with one line; left to itself the command uses the CPU, and a
-# build that could have used a GPU says so once when that would have been worth it.
+# Without a GPU: a request for the GPU is refused with one line. By default the command uses the CPU, and a build with CUDA
+# prints one note if a GPU would have been faster.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 50000 0.1

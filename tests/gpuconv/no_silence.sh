@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where other convolvers write silence, full scale or the dry input and call it done (tried with Debian 12's fconvolver,
-# SoX, ffmpeg, SciPy and dsp), this one is right, or refuses and says why.
+# Inputs for which other convolvers report success but write silence, full scale or the dry input (fconvolver, SoX, ffmpeg,
+# SciPy and dsp of Debian 12): gpuconv writes the correct result or refuses with a reason.
 # shellcheck disable=SC2046 # words are meant to part
 . "$(dirname "$0")/lib.sh"
 
@@ -28,7 +28,7 @@ about out.wav "200099 1 44100 wav 16"
 set -- $("$TOOLS/look_audio" peak out.wav 199990 200010)
 [ "$1" != 0 ] || fail "the end of a long response is silent"
 
-# The output is the input, or the response: others destroy it.
+# The output is the input or the response, which other convolvers destroy.
 cp in.wav want-in.wav
 runs -q -b cpu in.wav ir.wav want.wav
 runs -q -b cpu in.wav ir.wav in.wav
@@ -38,7 +38,7 @@ cp ir.wav response.wav
 runs -q -b cpu in.wav response.wav response.wav
 "$TOOLS/look_audio" near response.wav want.wav 0 || fail "onto the response gives something else"
 
-# Nothing is normalised, cut or resampled without a word: ffmpeg does all three.
+# Nothing is normalised, truncated or resampled without a note; ffmpeg does all three.
 make_audio taps loud.wav 1 44100 4
 make_audio noise soft.wav wav-float 1 44100 5000 0.1
 runs -b cpu soft.wav loud.wav out.wav

@@ -1,6 +1,5 @@
 #!/bin/sh
-# What the command tells on standard error without being asked: resampling, clipping with advice that holds, a GPU that
-# is not there.
+# Notes on standard error: resampling, clipping with a gain that avoids it, a missing GPU.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 50000 0.5
@@ -9,7 +8,7 @@ runs -b cpu in.wav ir48.wav out.wav
 one_line "ir48.wav: resampled from 48000 to 44100 Hz, its level rescaled by 1.0884"
 about out.wav "54409 1 44100 wav 16"
 
-# The advised gain avoids clipping, also where it hangs on the last bit or on tenths of a decibel.
+# The recommended gain avoids clipping, also if it depends on the last bit or on tenths of a decibel.
 advice() {
     sed -n 's/^gpuconv: .*: [0-9]* samples\{0,1\} clipped; --gain \(.*\) would avoid it$/\1/p' "$work/log/err"
 }
@@ -42,7 +41,7 @@ one_line "out.wav: 1 sample clipped; --gain -0.1 would avoid it"
 runs -b cpu lowest.wav one.wav out.wav
 [ -s "$work/log/err" ] && fail "-1.0 fits, yet: $(cat "$work/log/err")"
 
-# Samples that are no numbers are taken as silence, counted and said; nothing of them reaches the output.
+# NaN and infinite samples are replaced by zeros, counted and reported; they do not reach the output.
 make_audio taps hole.wav 1 44100 0.5 nan 0.5 0.25
 make_audio taps quiet.wav 1 44100 0.5 0 0.5 0.25
 for out in out.wav out.flac; do
@@ -65,7 +64,7 @@ cat endless.wav | "$GPUCONV" -b cpu - ir48.wav out.wav 2>"$work/log/err" || fail
 grep -q "standard input: 3 samples\|-: 3 samples" "$work/log/err" || fail "by a pipe: $(cat "$work/log/err")"
 runs -b cpu endless.wav ir48.wav out.wav --report json
 grep -q '"input samples not finite": *3' "$work/log/out" || fail "the report does not count them: $(cat "$work/log/out")"
-# A batch says so for each file, one that fits its buffers and one that is streamed.
+# A batch reports them for each file, whether it fits into the buffers or is streamed.
 printf 'input,response,output\nendless.wav,ir48.wav,a.wav\nlong.wav,ir48.wav,b.wav\nin.wav,ir48.wav,c.wav\n' >list.csv
 make_audio noise long.wav wav-float 1 44100 2000000 0.5
 printf '\0\0\300\177' | dd of=long.wav bs=1 seek=4000000 conv=notrunc 2>/dev/null
@@ -77,7 +76,7 @@ done
 # A response with such samples is refused.
 refuses 1 "hole.wav: the response is not finite at frame 1 of channel 1" -b cpu in.wav hole.wav out.wav
 
-# Floats hold what integers cannot: nothing to tell.
+# Float outputs do not clip: no note.
 make_audio noise float.wav wav-float 1 44100 20000 1
 runs -b cpu --gain 60 float.wav one.wav out.wav
 [ -s "$work/log/err" ] && fail "floats do not clip: $(cat "$work/log/err")"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Streams whose headers lie, are cut or know no length; and streams that stop coming. No number from a header may move a
-# pointer or bound a loop without being checked against what was really read.
+# Streams with wrong or truncated headers or without a length, and streams that stall. A number from a header must not be
+# used as an offset or a loop bound before it is checked against the bytes that were read.
 # shellcheck disable=SC2002 # a pipe is meant
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +8,7 @@ make_audio noise in.wav wav-16 2 44100 20000 0.2
 make_audio noise ir.wav wav-float 1 44100 500 0.02
 runs -b cpu in.wav ir.wav want.wav
 
-# through FILE OUT [OPTION...]: the file by a pipe; a hang is a failure
+# through FILE OUT [OPTION...]: convolves the file through a pipe, with a time limit
 through() {
     from=$1 to=$2
     shift 2
@@ -16,7 +16,7 @@ through() {
     status=$?
 }
 
-# refused TEXT FILE: by a pipe, with exit 1 and nothing left
+# refused TEXT FILE: through a pipe the file is refused with exit status 1, and no file is left
 refused() {
     through "$2" out.wav
     [ "$status" -eq 1 ] || fail "$2: exit $status instead of 1: $(cat "$work/log/err")"
@@ -24,13 +24,13 @@ refused() {
     [ ! -e out.wav ] || fail "$2: an output is left"
 }
 
-# put FILE OFFSET BYTES: over what is there
+# put FILE OFFSET BYTES: overwrites bytes of the file
 put() {
     # shellcheck disable=SC2059 # the bytes are escapes
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$work/log/dd"
 }
 
-# RF64 that promises 2^63, 2^64 - 4096 and 2^62 bytes, none, and what there is: each is read to its end.
+# RF64 headers with sizes of 2^63, 2^64 - 4096, 2^62 and 0 bytes and with the true size: each file is read to its end.
 runs -b cpu in.wav ir.wav wide.wav --format rf64
 runs -b cpu wide.wav ir.wav want64.wav
 for size in '\0\0\0\0\0\0\0\200' '\0\360\377\377\377\377\377\377' '\0\0\0\0\0\0\0\100' '\377\377\377\377\377\377\377\377'; do
@@ -50,7 +50,7 @@ through lies.wav out.wav
 "$TOOLS/look_audio" near out.wav want64.wav 4e-5 || fail "RF64 of unknown length: other samples"
 rm out.wav
 
-# Headers that end too early, in every place, and chunks that reach behind the end.
+# Headers that are truncated at every position, and chunks that extend past the end.
 printf 'RIFF\226\006\0\0WAVEfmt \020\0\0\0\001\0\001\0\200\076\001\0\056\0\0\345\0\0\047\0LIST\052\0' >cut.wav
 refused "standard input: " cut.wav
 for bytes in 1 3 4 11 12 16 20 36 40 43 44; do
@@ -64,7 +64,7 @@ printf 'junk\377\377\377\377' >>lies.wav
 tail -c +37 in.wav >>lies.wav
 refused "standard input: " lies.wav
 
-# A LIST whose inner chunk claims 2^32 - 9 bytes takes libsndfile back to its beginning for ever, also in a file.
+# A LIST whose inner chunk has a size of 2^32 - 9 bytes causes an endless loop in libsndfile, also in a regular file.
 printf 'RIFF\356\012\0\0WAVEfmt \020\0\0\0\001\0\001\0\104\254\0\076\271\027\0\040\142\0\0\0' >endless.wav
 printf 'LIST\046\0\0\0INFOINA\260\367\377\377\377\276\337\213itle\0IART\012\0\0\0Somebody\0\0data\142\145\0\360' >>endless.wav
 timeout -s KILL 20 "$GPUCONV" -b cpu endless.wav ir.wav out.wav 2>"$work/log/err"
@@ -74,7 +74,7 @@ cat endless.wav | timeout -s KILL 20 "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work
 [ $? -eq 1 ] || fail "an endless LIST on a pipe: $(cat "$work/log/err")"
 one_line "standard input: not readable as audio: a LIST chunk"
 
-# Lengths that are not known, as ffmpeg, SoX and a broken program write them.
+# Unknown lengths, as ffmpeg, SoX and an incorrect program write them.
 for size in '\377\377\377\377' '\0\360\377\177' '\0\0\0\0'; do
     cp in.wav unknown.wav
     put unknown.wav 4 "$size"
@@ -85,7 +85,7 @@ for size in '\377\377\377\377' '\0\360\377\177' '\0\0\0\0'; do
     rm out.wav
 done
 
-# Encodings in blocks end where their bytes end, also when the header knows no length.
+# Block encodings end with their bytes, also if the header has no length.
 make_audio noise mono.wav wav-16 1 8000 16000 0.2
 for encoding in gsm610 ima-adpcm ms-adpcm; do
     runs -b cpu mono.wav ir.wav block.wav --encoding $encoding -q
@@ -103,13 +103,13 @@ for encoding in gsm610 ima-adpcm ms-adpcm; do
     rm out.wav
 done
 
-# A rate that no audio has is refused at once.
+# An impossible sampling rate is refused before reading.
 cp in.wav fast.wav
 put fast.wav 24 '\377\377\377\177'
 refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu fast.wav ir.wav out.wav
 refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu in.wav fast.wav out.wav
 
-# A stream that stops coming, before its header, in it and behind it, as the input and as the response: a signal ends it.
+# A stream that stalls before, in or after its header, as the input and as the response: a signal ends the command.
 mkfifo idle.wav
 exec 3<>idle.wav
 echo "1 1 idle.wav" >matrix.txt

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Drawings: no name reaches gnuplot or a shell as program text; what a drawing needs is checked before the job begins; a
-# drawing that fails all the same takes neither the output nor the report with it.
+# Plots: no name is interpreted by gnuplot or a shell; the requirements of a plot are checked before the job begins; a plot
+# that fails later leaves output and report intact.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 3000 0.1
 make_audio noise ir.wav wav-16 1 44100 200 0.1
 
-# Without gnuplot, also where it is only in the folder where the command runs: refused before anything is made.
+# Without gnuplot in PATH (a gnuplot in the current folder is not used): refused before any file is written.
 mkdir "$work/none"
 cat >gnuplot <<'END'
 #!/bin/sh
@@ -25,7 +25,7 @@ rm gnuplot
 command -v gnuplot >"$work/log/which" || skip "no gnuplot"
 gnuplot=$(cat "$work/log/which")
 
-# Also refused before: no such folder, a folder without a right to write, a folder, a file of the job.
+# Also refused in advance: a missing folder, a read-only folder, a folder as the plot, a file of the job as the plot.
 refuses 1 "nowhere/o.svg: cannot be written: No such file or directory" in.wav ir.wav out.wav --report text --plot nowhere/o.svg
 refuses 1 "in.wav/o.svg: cannot be written: Not a directory" in.wav ir.wav out.wav --plot in.wav/o.svg
 refuses 1 "cannot be written" ir info ir.wav --plot nowhere/o.svg
@@ -47,7 +47,7 @@ before=$(state)
 one_line "the report cannot be written"
 [ "$(state)" = "$before" ] || fail "a closed standard output: changed the folder: $(ls -lA)"
 
-# No text is obeyed, as an input, response, output, label or drawing.
+# Names of inputs, responses, outputs, labels and plots are not executed.
 plain() { # the elements of a drawing
     tr '<' '\n' <"$1" | grep -c '^[a-z/]'
 }
@@ -85,7 +85,7 @@ a\\\\\nsystem "id > PWNED"
 END
 [ "$n" -eq 12 ] || fail "only $n names were tried"
 
-# Before and after have one scale of time, of amplitude and of frequency.
+# The plots before and after use the same scales of time, amplitude and frequency.
 mkdir "$work/spy"
 cat >"$work/spy/gnuplot" <<END
 #!/bin/sh
@@ -100,14 +100,14 @@ for lines in 1,3 2,4 5,7 6,8; do
         fail "scales differ: $(cat "$work/log/ranges")"
 done
 
-# The user's settings for gnuplot change nothing.
+# The user's gnuplot settings have no effect.
 mkdir home && echo 'set terminal dumb; system "echo > PWNED"; exit status 3' >home/.gnuplot
 HOME=$PWD/home XDG_CONFIG_HOME=$PWD/home GNUTERM=dumb GNUPLOT_LIB=$PWD/home "$GPUCONV" in.wav ir.wav out.wav --plot again.svg ||
     fail "with settings: exit $?"
 [ "$(plain again.svg)" -eq "$elements" ] || fail "with settings: another drawing"
 [ -e PWNED ] && fail "the settings were obeyed"
 
-# A gnuplot that fails: output and report are there, an older drawing stays. It gets no descriptor but its three.
+# A failing gnuplot: output and report are written, an older plot is kept. gnuplot inherits only descriptors 0, 1 and 2.
 mkdir "$work/bin"
 cat >"$work/bin/gnuplot" <<END
 #!/bin/sh
@@ -135,6 +135,6 @@ for FAKE in fail cut; do
     grep -q '^acoustics' "$work/log/out" || fail "ir info: no report: $(cat "$work/log/out")"
 done
 
-# Nothing temporary is left.
+# No temporary file is left.
 [ -z "$(find . -name '.gpuconv*')" ] || fail "temporary files: $(ls -A)"
 exit 0

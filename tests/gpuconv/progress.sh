@@ -1,8 +1,9 @@
 #!/bin/sh
-# On a terminal a line shows how far a job is and is gone at the end; elsewhere, and with --quiet, there is none so soon.
+# On a terminal a line shows the progress of a job and is erased at the end; without a terminal, and with --quiet, a short
+# job prints none.
 . "$(dirname "$0")/lib.sh"
 case $SANITIZE in
-?*) skip "what is slow by its sanitizer speaks sooner than others" ;;
+?*) skip "a sanitizer makes the job so slow that progress lines appear earlier" ;;
 esac
 command -v script >"$work/log/which" || skip "script, which makes a terminal, is not installed"
 
@@ -22,7 +23,7 @@ tail -n 2 "$work/log/lines" | grep -q 'of audio' && fail "the line stays: $(tail
 on_terminal 120 --quiet
 grep -q 'of audio' "$work/log/seen" && fail "--quiet is not"
 
-# No line is wider than the terminal, which would make it scroll: by its own word, by COLUMNS, else 80.
+# No line is wider than the terminal, whose width is its own, else COLUMNS, else 80.
 fits() { # fits COLUMNS
     tr '\r' '\n' <"$work/log/seen" | sed "s/$(printf '\033')\[K//g" | grep 'of audio' >"$work/log/lines" ||
         fail "no progress in $1 columns: $(cat "$work/log/seen")"

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Every option that says what becomes of the response does it: an impulse is convolved, so that the output is the response
-# as it was used, and held against samples worked out by hand.
+# Every option that prepares the response: an impulse is convolved, so that the output is the prepared response, and compared
+# with samples that were computed by hand.
 # shellcheck disable=SC2046 # words are meant to part
 . "$(dirname "$0")/lib.sh"
 
 make_audio taps one.wav 1 48000 1
 make_audio taps ir.wav 1 48000 0 0 0.5 1 0.25 0 0.0005 0
-frame() { # so many frames in seconds
+frame() { # frames to seconds
     awk "BEGIN { printf \"%.9f\", $1 / 48000 }"
 }
 
-# gives "VALUE..." OPTION...: the output of the impulse through ir.wav, within a millionth
+# gives "VALUE..." OPTION...: the impulse through ir.wav must give these values within 1e-6
 gives() {
     want=$1
     shift
@@ -41,10 +41,10 @@ make_audio taps half.wav 1 48000 0.5
 gives "0 0 0 1 2 0.5 0 0.001 0" --then two.wav
 gives "0 0 0 0.5 1 0.25 0 0.0005 0" --then two.wav --then half.wav
 
-# Levels: the dB that were applied are said, and stand in the report.
+# Levels: the applied gain in dB is printed and reported.
 make_audio taps ir.wav 2 48000 0.5 0.25 -0.25 0 0.5 0.25
 make_audio taps one.wav 1 48000 1
-leveled() { # leveled WAY DB: what is said, and the same with silence behind it
+leveled() { # leveled WAY DB: the gain is printed, and silence after the response does not change it
     runs -b cpu --normalize "$1" one.wav "$3" out.wav
     one_line "normalised by $1: $2 dB"
     runs -b cpu --normalize "$1" --report json one.wav "$3" out.wav
@@ -64,7 +64,7 @@ runs -q -b cpu --normalize peak one.wav ir.wav out.wav
 make_audio taps want.wav 2 48000 1 0.5 -0.5 0 1 0.5
 "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "--normalize peak does nothing"
 
-# Stretched: so many times as long; minimum phase: the largest comes first.
+# Stretching multiplies the length; minimum phase moves the peak to the start.
 make_audio noise long.wav wav-float 1 48000 1000 0.5
 runs -q -b cpu one.wav long.wav out.wav --stretch 2
 set -- $("$TOOLS/look_audio" about out.wav)
@@ -75,14 +75,14 @@ runs -q -b cpu one.wav late.wav out.wav --minimum-phase
 make_audio taps want.wav 1 48000 1 0 0 0 0 0 0 0
 "$TOOLS/look_audio" near out.wav want.wav 1e-5 || fail "--minimum-phase leaves the delay"
 
-# Silence before a response is said to be latency, and what cuts it off.
+# Silence before a response is reported as latency, with the option that removes it.
 make_audio sparse silent.wav 2000 1 48000 1000
 runs -b cpu one.wav silent.wav out.wav
 one_line "begins with 20.8 ms of silence, which is heard as latency; --align onset"
 runs -b cpu one.wav silent.wav out.wav --align onset
 one_line "0.0208333 s of silence before it cut off"
 
-# Another rate: the abrupt beginning is kept and time zero stays where it is.
+# Another rate: the onset is preserved and time zero does not move.
 make_audio taps click.wav 1 48000 1 0 0 0 0 0 0 0
 make_audio noise slow.wav wav-float 1 44100 4000 0.2
 runs -b cpu slow.wav click.wav out.wav
@@ -110,7 +110,7 @@ make_audio taps three.wav 3 48000 0.1 0.2 0.3
 refuses 1 "1 or 2 or 4 (true stereo) would" stereo.wav three.wav out.wav
 refuses 1 "a multiple of 2 would be" --ir-layout source stereo.wav three.wav out.wav
 
-# What makes no sense is refused in one line.
+# Invalid values are refused with one line.
 refuses 2 "none, onset or peak" --align start one.wav ir.wav out.wav
 refuses 2 "none, peak, l1, energy or loudness" --normalize rms one.wav ir.wav out.wav
 refuses 2 "auto, source, output or packed" --ir-layout ambisonic one.wav ir.wav out.wav

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The same input gives the same bytes whatever the number of threads, by the command and by a batch; a pipe of unknown
-# length gives what the file gives from 2^23 frames on.
+# The same input gives the same bytes with any number of threads, in the command and in a batch; a pipe of unknown length
+# gives the same bytes as the file from 2^23 frames.
 . "$(dirname "$0")/lib.sh"
 
 # same NAME FILE FILE
@@ -8,7 +8,7 @@ same() {
     cmp -s "$2" "$3" || fail "$1: $2 and $3 differ"
 }
 
-# Inputs and responses at which threads or length used to decide, and one for each algorithm by name.
+# Inputs and responses for which threads or length once changed the plan, and one for each named algorithm.
 make_audio noise short.wav wav-float 2 44100 1367100 0.1
 make_audio noise hall.wav wav-float 2 44100 200000 0.1
 make_audio noise cabinet.wav wav-float 1 44100 700 0.1
@@ -31,7 +31,7 @@ for case in "auto hall" "overlap-save hall" "partitioned hall" "auto cabinet" "d
     fi
 done
 
-# A raw pipe tells no length.
+# A raw pipe has no length.
 for input in "long.wav room" "long.wav cabinet"; do
     # shellcheck disable=SC2086
     set -- $input
@@ -40,7 +40,7 @@ for input in "long.wav room" "long.wav cabinet"; do
     "$GPUCONV" -q -b cpu --input-raw 44100,1,s16 --format raw - "$2.wav" pipe.raw <samples.raw >"$work/log/out" \
         2>"$work/log/err" || fail "pipe: $(cat "$work/log/err")"
     same "$input, file and standard input" file.raw pipe.raw
-    # shellcheck disable=SC2002 # a pipe is what is tested
+    # shellcheck disable=SC2002 # the test needs a pipe
     cat samples.raw | "$GPUCONV" -q -b cpu --input-raw 44100,1,s16 --format raw - "$2.wav" pipe.raw \
         >"$work/log/out" 2>"$work/log/err" || fail "pipe: $(cat "$work/log/err")"
     same "$input, file and pipe" file.raw pipe.raw

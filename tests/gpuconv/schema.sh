@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every report is what docs/report.schema.json describes, and the schema turns down what is not.
+# Every report is valid against docs/report.schema.json, and the schema rejects invalid reports.
 . "$(dirname "$0")/lib.sh"
 python=$(for p in /usr/bin/python3 python3; do $p -c 'import jsonschema' 2>/dev/null && echo $p && break; done)
 [ -n "$python" ] || skip "no jsonschema for Python (Debian: python3-jsonschema)"

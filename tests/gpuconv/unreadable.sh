@@ -1,5 +1,5 @@
 #!/bin/sh
-# Files and folders without permission. Root may do anything, so root becomes nobody first.
+# Files and folders without permission. Root has all permissions, so the script switches from root to the user nobody.
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" -eq 0 ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Help and version work alone; a wrong command line is exit 2 with one line that says what is wrong.
+# Help and version need no other argument; a wrong command line gives exit status 2 and one line with the reason.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 1000 0.1
@@ -56,7 +56,7 @@ done
 refuses 2 "--backend" in.wav ir.wav out.wav --backend
 refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 
-# Words that are missing, too many or unknown.
+# Missing, surplus and unknown arguments.
 refuses 2 "info, measure or synth" ir
 refuses 2 "'inf': info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
@@ -81,7 +81,7 @@ refuses 2 "not 1, beginning with 'bacth'" bacth
 runs ir --help
 grep -q 'info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
 
-# The lab's options are read in the same way.
+# The lab parses its options in the same way.
 GPUCONV_ALONE=$GPUCONV
 GPUCONV=$(dirname "$GPUCONV")/gpulab
 lab_refuses() { # lab_refuses TEXT ARGUMENT...: exit 2 and one line that begins with the program's name and has the text
@@ -109,7 +109,7 @@ lab_refuses "'sing': no such command" sing
 lab_refuses "unknown option" --nonsense list
 GPUCONV=$GPUCONV_ALONE
 
-# What is right is accepted wherever it stands, long, short or joined.
+# Valid options are accepted in any position, long, short or combined.
 for line in "-b cpu -a direct -t 1 -g -3 -q" "--backend=cpu --algorithm=overlap-save --threads=2 --gain=-3.5" \
     "-bcpu -apartitioned" "--gain 0 --device 0 -b cpu"; do
     # shellcheck disable=SC2086 # the words are meant to part

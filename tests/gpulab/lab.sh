@@ -1,25 +1,25 @@
 #!/bin/sh
-# The lab without a GPU: every module is listed, explained and checked on the CPU; variants on the GPU say why they are
-# skipped; a run is told as tables and as JSON, which gives the same tables again.
+# Tests gpulab without a GPU: every module is listed, explained and checked on the CPU; GPU variants are skipped with a
+# reason; a run is printed as tables and as JSON, and a saved report gives tables and a page.
 . "$(dirname "$0")/../gpuconv/lib.sh"
 GPULAB=$(dirname "$GPUCONV")/gpulab
 quick=
-case ${SANITIZE:-} in # the thread sanitizer does not see how OpenMP's library orders its threads
+case ${SANITIZE:-} in # ThreadSanitizer does not know the synchronisation inside the OpenMP library
 *thread*) export OMP_NUM_THREADS=1 quick=--quick ;;
 esac
 
-# lab ARGUMENT...: exit 0
+# lab ARGUMENT...: runs gpulab, which must exit with 0
 lab() {
     "$GPULAB" "$@" >"$work/log/out" 2>"$work/log/err" || fail "gpulab $*: exit $?: $(cat "$work/log/err")"
 }
-# lab_refuses TEXT ARGUMENT...: exit 2, and says it
+# lab_refuses TEXT ARGUMENT...: runs gpulab, which must exit with 2 and print TEXT
 lab_refuses() {
-    says=$1
+    text=$1
     shift
     "$GPULAB" "$@" >"$work/log/out" 2>"$work/log/err"
     status=$?
     [ $status -eq 2 ] || fail "gpulab $*: exit $status instead of 2"
-    grep -qF -- "$says" "$work/log/err" || fail "does not say '$says': $(cat "$work/log/err")"
+    grep -qF -- "$text" "$work/log/err" || fail "does not print '$text': $(cat "$work/log/err")"
 }
 
 lab list
@@ -32,7 +32,7 @@ done
 while read -r module; do
     lab show "$module"
     for word in Courses Source ladder; do
-        grep -q "$word" "$work/log/out" || fail "show $module does not say $word"
+        grep -q "$word" "$work/log/out" || fail "show $module does not print $word"
     done
     stem=$(echo "$module" | tr - _)
     [ -f "$SOURCE/kernels/course/$stem.c" ] || fail "no source of $module"
@@ -53,13 +53,13 @@ grep -q FAILED "$work/log/err" && fail "check: $(grep FAILED "$work/log/err")"
 lab run hello --json
 cp "$work/log/out" run.json
 for word in '"module": "hello"' '"state": "measured"' '"failures": 0'; do
-    grep -qF -- "$word" run.json || fail "run --json does not say $word"
+    grep -qF -- "$word" run.json || fail "run --json does not print $word"
 done
 if "$GPULAB" device 2>&1 | grep -q multiprocessors; then
-    echo "a GPU is here: nothing is skipped"
+    echo "this machine has a GPU: no variant is skipped"
 else
-    grep -qF '"state": "skipped"' run.json || fail "GPU variants are not said to be skipped"
-    grep -qF '"why"' run.json || fail "nor why"
+    grep -qF '"state": "skipped"' run.json || fail "GPU variants are not reported as skipped"
+    grep -qF '"why"' run.json || fail "no reason for skipped variants"
 fi
 lab report --from run.json
 grep -q 'hello' "$work/log/out" || fail "report: $(cat "$work/log/out")"
@@ -67,14 +67,14 @@ lab report hello --html page.html
 [ "$(grep -c -e 'hello' -e '</html>' page.html)" -ge 2 ] || fail "report --html: $(head -c 300 page.html)"
 
 [ -z "$(find . -name 'page.html.*')" ] || fail "a temporary page is left"
-"$GPULAB" report --from run.json --html nowhere/page.html >"$work/log/out" 2>"$work/log/err" && fail "a page nowhere"
-grep -q 'nowhere/page.html' "$work/log/err" || fail "a page nowhere: $(cat "$work/log/err")"
+"$GPULAB" report --from run.json --html nowhere/page.html >"$work/log/out" 2>"$work/log/err" && fail "a page in a missing folder was accepted"
+grep -q 'nowhere/page.html' "$work/log/err" || fail "a page in a missing folder: $(cat "$work/log/err")"
 lab report --from run.json --html /dev/stdout
 grep -q '</html>' "$work/log/out" || fail "a page on standard output"
 [ -c /dev/null ] && lab report --from run.json --html /dev/null
 [ -c /dev/null ] || fail "/dev/null was replaced"
 
-# Legends have their line's colour: a presentation attribute would lose against the page's style sheet.
+# Legends have their line's colour in a style attribute: the page's style sheet overrides presentation attributes.
 cat >sweep.json <<'END'
 {"sweeps": {"s <b>&'\"": {"across": "x", "unit": "u", "columns": ["one", "two"], "points": [[1, 2, 3], [2, 3, 5]]}},
  "device": {"name": "' onload='alert(1)"}, "ceilings": {"copy": 1e12, "fp32": 1e13, "fp16": 1e14, "tf32": 1, "launch": 1},
@@ -84,14 +84,14 @@ cat >sweep.json <<'END'
 END
 lab report --from sweep.json --html page.html
 [ "$(grep -c "<text x='[0-9]*' y='[0-9]*' style='fill:#" page.html)" -eq 2 ] || fail "legends without colour: $(grep -n '<text' page.html)"
-grep -q "<text[^>]* fill='" page.html && fail "a legend by an attribute: $(grep -n '<text' page.html)"
-# No text of the file is markup or ends an attribute.
+grep -q "<text[^>]* fill='" page.html && fail "a legend with a fill attribute: $(grep -n '<text' page.html)"
+# Texts of the file do not become markup and do not end an attribute.
 grep -n -e '<script>' -e "' onload" -e "'>s <b>" page.html && fail "a text of the file became markup"
 [ "$(grep -o '&lt;script&gt;' page.html | wc -l)" -ge 6 ] || fail "texts are missing: $(cat page.html)"
 lab report --from sweep.json
 LC_ALL=C grep -n "$(printf '\033')" "$work/log/out" && fail "control characters in a table"
 
-# What no run writes is refused, with the place.
+# Reports that gpulab cannot have written are refused, with the position of the error.
 n=0
 while IFS= read -r line; do
     n=$((n + 1))
@@ -126,22 +126,22 @@ done <<'END'
 {"a": 1, "a": 2}
 END
 [ $n -ge 18 ] || fail "only $n files"
-# These are drawn: no number on the way to a drawing leaves its range.
+# These reports are accepted and drawn, without NaN or infinity in the drawing.
 for points in '[[1,0],[2,0]]' '[[1,null],[2,null]]' '[[1e17,1],[100000000000000064,2]]' '[[1e-18,1e-18],[1e18,1e18]]' '[[1,0],[2,1e18]]' '[]' '[[1]]'; do
     echo "{\"sweeps\": {\"a\": {\"across\": \"x\", \"columns\": [\"c\"], \"points\": $points}}}" >odd.json
     timeout 20 "$GPULAB" report --from odd.json --html page.html 2>"$work/log/err" || fail "$points: exit $?: $(cat "$work/log/err")"
-    grep -nE "='[^']*(nan|inf)[^a-z]" page.html && fail "$points: no numbers in the drawing"
+    grep -nE "='[^']*(nan|inf)[^a-z]" page.html && fail "$points: NaN or infinity in the drawing"
     [ "$(wc -c <page.html)" -lt 1000000 ] || fail "$points: a page of $(wc -c <page.html) bytes"
 done
 
-# Options that a command would ignore are refused, as are arguments that are too many.
+# Options that a command does not read, and surplus arguments, are refused.
 lab_refuses "--html does not go with run" run hello --html x.html
 lab_refuses "--from does not go with run" run --from run.json
 lab_refuses "--markdown does not go with list" list -m
 lab_refuses "--json does not go with report" report --from run.json -j
 lab_refuses "list takes 0 arguments at most, not 1" list hello
 lab_refuses "takes no modules" report --from run.json hello
-[ -e x.html ] && fail "x.html was made"
+[ -e x.html ] && fail "x.html was written"
 "$GPULAB" >"$work/log/out" 2>"$work/log/err"
 [ $? -eq 2 ] || fail "gpulab alone: no exit 2"
 grep -q 'the commands are list' "$work/log/err" || fail "gpulab alone does not name the commands: $(cat "$work/log/err")"
@@ -149,7 +149,7 @@ grep -q 'the commands are list' "$work/log/err" || fail "gpulab alone does not n
 lab_refuses "no such module" show nonsense
 lab_refuses "no such module" check nonsense
 lab_refuses "no such command" sing
-lab_refuses "wants the name" show
+lab_refuses "needs the name" show
 lab_refuses "nonsense" --nonsense list
 lab --help
 grep -q 'check \[MODULE...\]' "$work/log/out" || fail "--help: $(cat "$work/log/out")"

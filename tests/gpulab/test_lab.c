@@ -1,5 +1,6 @@
-/* The lab's references, by which every variant is judged, against other formulas of the same results: sums in another
- * order and in long double, separable filters, sorting, closed forms, and the tests' own oracle. */
+/* Tests the lab's references, with which every variant is compared, against other formulas for the same results: sums
+ * in another order and in long double, separable filters, sorting, closed forms, and the tests' own oracle. Tests also
+ * that the lab detects wrong results. */
 #include "check.h"
 #include "oracle.h"
 
@@ -9,7 +10,7 @@
 #include <complex.h>
 #include <math.h>
 
-/* Fills `want` (as many as the module's output has) from a run whose inputs were drawn. */
+/* Computes the expected output from the inputs of a run. */
 typedef void formula(const gc_lab_run *run, double *want);
 
 static void sum_of_two(const gc_lab_run *run, double *want) {
@@ -27,14 +28,14 @@ static void doubled(const gc_lab_run *run, double *want) {
         want[i] = (double)run->in[0][i] + (double)run->in[0][i];
 }
 
-static void turned(const gc_lab_run *run, double *want) {
+static void transposed(const gc_lab_run *run, double *want) {
     int64_t rows = run->size[0], columns = run->size[1];
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             want[c * rows + r] = (double)run->in[0][r * columns + c];
 }
 
-/* 1 2 1 along rows, then along columns, over an image with its border doubled. */
+/* Filters rows and then columns with 1 2 1, over an image whose border is repeated once. */
 static void separable(const gc_lab_run *run, double *want) {
     int64_t width = run->size[0], height = run->size[1];
     double *rows = calloc((size_t)(width * (height + 2)), sizeof *rows);
@@ -70,21 +71,21 @@ static void sorted_middle(const gc_lab_run *run, double *want) {
     }
 }
 
-/* Every read of one number of the table, wherever it falls: by how often each entry is met. */
+/* Sums each table entry times the number of its reads. */
 static void by_counts(const gc_lab_run *run, double *want) {
     for (int64_t i = 0; i < run->size[0]; i++) {
         double sum = 0;
         for (int64_t entry = 0; entry < 1024; entry++) {
-            int64_t start = 7 * (i / 32) % 1024, met = 0;
+            int64_t start = 7 * (i / 32) % 1024, reads = 0;
             for (int64_t at = start, k = 0; k < 256; k++, at = (at + 13) % 1024)
-                met += at == entry;
-            sum += (double)met * (double)run->in[0][entry];
+                reads += at == entry;
+            sum += (double)reads * (double)run->in[0][entry];
         }
         want[i] = sum;
     }
 }
 
-/* The module's input begins with one history of zeros or of sound before the first output. */
+/* The module's input begins with the samples before the first output (the history). */
 static void by_oracle(const gc_lab_run *run, double *want) {
     int64_t history = run->count[1];
     for (int64_t i = 0; i < run->size[0]; i++)
@@ -101,12 +102,12 @@ static void outer_products(const gc_lab_run *run, double *want) {
                 want[i * n + j] += (double)run->in[0][i * k + q] * (double)run->in[1][q * n + j];
 }
 
-static long double halves(const float *x, int64_t n) {
-    return n == 1 ? (long double)x[0] : halves(x, n / 2) + halves(x + n / 2, n - n / 2);
+static long double pairwise_sum(const float *x, int64_t n) {
+    return n == 1 ? (long double)x[0] : pairwise_sum(x, n / 2) + pairwise_sum(x + n / 2, n - n / 2);
 }
 
 static void pairwise(const gc_lab_run *run, double *want) {
-    want[0] = (double)halves(run->in[0], run->size[0]);
+    want[0] = (double)pairwise_sum(run->in[0], run->size[0]);
 }
 
 static void complex_polar(const gc_lab_run *run, double *want) {
@@ -117,7 +118,7 @@ static void complex_polar(const gc_lab_run *run, double *want) {
     }
 }
 
-/* With the maximum taken off, in long double. */
+/* Attention with a softmax that subtracts the maximum, in long double. */
 static void softmax(const gc_lab_run *run, double *want) {
     enum { D = 128 };
     int64_t tokens = run->size[0];
@@ -145,7 +146,7 @@ static void softmax(const gc_lab_run *run, double *want) {
     free(p);
 }
 
-/* One rounding, of the exact value, which a long double holds: 24 + 24 bits of product, and their sum nearly always. */
+/* Rounds a x + b once: a long double holds the product of 24 + 24 bits exactly, and nearly always the sum. */
 static void rounded_once(const gc_lab_run *run, double *want) {
     for (int64_t i = 0; i < run->size[0]; i++)
         want[i] = (double)(float)((long double)run->in[0][i] * (long double)run->in[1][i] + (long double)run->in[2][i]);
@@ -159,7 +160,7 @@ static void reversed_taps(const gc_lab_run *run, double *want) {
         want[i] = oracle_frame(run->in[0], run->count[0], taps, 32, i + 31);
 }
 
-/* v <- a v + b, n times: a^n v + b (1 - a^n) / (1 - a). */
+/* Returns v after n steps of v <- a v + b: a^n v + b (1 - a^n) / (1 - a). */
 static double chain(double v, double a, double b, int n) {
     double power = pow(a, n);
     return power * v + b * (1 - power) / (1 - a);
@@ -170,8 +171,9 @@ static void streams_chain(const gc_lab_run *run, double *want) {
         want[i] = chain((double)run->in[0][i], (double)0.999f, (double)0.001f, 1500);
 }
 
-/* Eighty numbers renewed in turn are one sequence: s[n + 80] = s[n] / 2 + s[n + 1] / 4 + s[n + 7] / 4. */
-static void one_sequence(const gc_lab_run *run, double *want) {
+/* The kernel replaces its 80 numbers one after another, which is the recurrence
+ * s[n + 80] = s[n] / 2 + s[n + 1] / 4 + s[n + 7] / 4. */
+static void recurrence(const gc_lab_run *run, double *want) {
     enum { NUMBERS = 80, ALL = NUMBERS * 65 };
     long double s[ALL], sum = 0;
     for (int n = 0; n < NUMBERS; n++)
@@ -184,7 +186,7 @@ static void one_sequence(const gc_lab_run *run, double *want) {
         want[i] = (double)(sum * (long double)run->in[0][i]);
 }
 
-static void same(const gc_lab_run *run, double *want) {
+static void identity(const gc_lab_run *run, double *want) {
     for (int64_t i = 0; i < run->size[0]; i++)
         want[i] = (double)run->in[0][i];
 }
@@ -198,12 +200,12 @@ static const struct {
     {"vector-add", 2, {1003}, sum_of_two},      {"scale", 1, {1003}, five_halves},
     {"image", 1, {37, 23}, separable},          {"image", 1, {1, 1}, separable},
     {"median", 1, {1003}, sorted_middle},       {"median", 1, {2}, sorted_middle},
-    {"constant-memory", 1, {70}, by_counts},    {"registers", 1, {50}, one_sequence},
+    {"constant-memory", 1, {70}, by_counts},    {"registers", 1, {50}, recurrence},
     {"convolution", 2, {700, 17}, by_oracle},   {"convolution", 2, {100, 300}, by_oracle},
-    {"streams", 1, {200}, streams_chain},       {"pinned-memory", 1, {1003}, same},
+    {"streams", 1, {200}, streams_chain},       {"pinned-memory", 1, {1003}, identity},
     {"matmul", 2, {7, 11, 13}, outer_products}, {"matmul", 2, {33, 1, 65}, outer_products},
     {"coalescing", 1, {13, 29}, doubled},       {"divergence", 1, {1003}, complex_polar},
-    {"transpose", 1, {13, 29}, turned},         {"reduction", 1, {100003}, pairwise},
+    {"transpose", 1, {13, 29}, transposed},     {"reduction", 1, {100003}, pairwise},
     {"flash-attention", 3, {17, 2}, softmax},   {"floating-point", 3, {1003}, rounded_once},
     {"compiler", 2, {300}, reversed_taps},
 };
@@ -211,13 +213,13 @@ static const struct {
 static void references_agree_with_other_formulas(void **state) {
     (void)state;
     for (int r = 0; r < COUNT(references); r++) {
-        const gc_lab_module *module = gc_lab_find(references[r].module);
-        gc_lab_case *made = NULL;
+        const gc_lab_module *module = gc_lab_module_find(references[r].module);
+        gc_lab_case *c = NULL;
         gpuconv_error error = {0};
         CHECK(module, "there is no module %s", references[r].module);
-        CHECK(gc_lab_case_new(module, &module->variants[0], references[r].size, NULL, &made, &error) == GPUCONV_OK,
+        CHECK(gc_lab_case_new(module, &module->variants[0], references[r].size, NULL, &c, &error) == GPUCONV_OK,
               "%s: %s", module->name, error.message);
-        gc_lab_run *run = gc_lab_case_run(made, &module->variants[0]);
+        gc_lab_run *run = gc_lab_case_run(c, &module->variants[0]);
         int output = references[r].output;
         int64_t n = run->count[output];
         double *want = calloc((size_t)n, sizeof *want), worst = 0, most = 0;
@@ -229,43 +231,45 @@ static void references_agree_with_other_formulas(void **state) {
             worst = fmax(worst, fabs(got - want[i]));
             most = fmax(most, fabs(want[i]));
         }
-        CHECK(worst <= 1e-12 * most, "%s: the reference is off by %g of %g", module->name, worst, most);
+        CHECK(worst <= 1e-12 * most, "%s: the reference differs by %g, largest value %g", module->name, worst, most);
         free(want);
-        gc_lab_case_free(made);
+        gc_lab_case_free(c);
     }
 }
 
-/* A result that is wrong, missing or beside its buffer must not pass, or nothing in the lab means anything. */
-static void a_wrong_missing_or_stray_element_is_caught(void **state) {
+/* Checks that the lab rejects a wrong element, a missing element, and a write outside the buffer. */
+static void wrong_missing_and_stray_elements_are_detected(void **state) {
     (void)state;
     static const int64_t size[LAB_DIMENSIONS] = {1003};
-    const gc_lab_module *module = gc_lab_find("vector-add");
+    const gc_lab_module *module = gc_lab_module_find("vector-add");
     const gc_lab_variant *variant = &module->variants[0];
-    for (int harm = 0; harm < 4; harm++) {
-        gc_lab_case *made = NULL;
-        gc_lab_error found;
+    enum { NONE, WRONG, MISSING, OUTSIDE, FAULTS };
+    for (int fault = NONE; fault < FAULTS; fault++) {
+        gc_lab_case *c = NULL;
+        gc_lab_deviation deviation;
         gpuconv_error error = {0};
-        assert_int_equal(gc_lab_case_new(module, variant, size, NULL, &made, &error), GPUCONV_OK);
-        gc_lab_run *run = gc_lab_case_run(made, variant);
-        assert_int_equal(gc_lab_case_poison(made, &error), GPUCONV_OK);
-        float *out = run->buffer[2], keep = out[500];
+        assert_int_equal(gc_lab_case_new(module, variant, size, NULL, &c, &error), GPUCONV_OK);
+        gc_lab_run *run = gc_lab_case_run(c, variant);
+        assert_int_equal(gc_lab_case_poison(c, &error), GPUCONV_OK);
+        float *out = run->buffer[2], unwritten = out[500];
         assert_int_equal(variant->launch(run), 0);
-        if (harm == 1)
+        if (fault == WRONG)
             out[500] += 1e-3f;
-        if (harm == 2)
-            out[500] = keep;
-        if (harm == 3)
+        if (fault == MISSING)
+            out[500] = unwritten;
+        if (fault == OUTSIDE)
             out[1003] = 0;
-        gpuconv_status status = gc_lab_case_check(made, variant, 0, &found, &error);
-        CHECK(harm ? status != GPUCONV_OK : status == GPUCONV_OK, "harm %d: %d, %s", harm, (int)status, error.message);
-        gc_lab_case_free(made);
+        gpuconv_status status = gc_lab_case_check(c, variant, 0, &deviation, &error);
+        CHECK(fault ? status != GPUCONV_OK : status == GPUCONV_OK, "fault %d: %d, %s", fault, (int)status,
+              error.message);
+        gc_lab_case_free(c);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_agree_with_other_formulas),
-        cmocka_unit_test(a_wrong_missing_or_stray_element_is_caught),
+        cmocka_unit_test(wrong_missing_and_stray_elements_are_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
