@@ -1,5 +1,5 @@
-/* The audio callback: it starts exchanges, applies fades and sums the voices. It never locks, allocates or waits, unless
- * freewheeling. */
+/* The audio callback: it starts exchanges, applies fades and sums the voices. It never locks, allocates or waits,
+ * unless freewheeling. */
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
 #include "realtime_state.h"
@@ -8,8 +8,8 @@
 
 enum { MIN_FADE_OUT = 64 };
 
-/* Moves the pending convolver into an empty voice, unless a crossfade is in progress. If no voice is empty, it starts to
- * fade out the one with the least decay left, and the exchange waits. */
+/* Moves the pending convolver into an empty voice, unless a crossfade is in progress. If no voice is empty, it starts
+ * to fade out the one with the least decay left, and the exchange waits. */
 static void start_exchange(gpuconv_realtime *r) {
     if (r->fade_done < r->fade_length || !atomic_load_explicit(&r->pending, memory_order_acquire))
         return;
@@ -18,8 +18,7 @@ static void start_exchange(gpuconv_realtime *r) {
         gc_voice *v = &r->voice[i];
         if (atomic_load(&v->state) == GC_VOICE_EMPTY)
             empty = i;
-        if (atomic_load(&v->state) == GC_VOICE_DECAYING &&
-            (oldest < 0 || v->decay_left < r->voice[oldest].decay_left))
+        if (atomic_load(&v->state) == GC_VOICE_DECAYING && (oldest < 0 || v->decay_left < r->voice[oldest].decay_left))
             oldest = i;
     }
     if (empty < 0) {

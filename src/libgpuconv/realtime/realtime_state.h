@@ -1,10 +1,11 @@
 /*
  * The state of a real-time convolution: one active response, and previous responses that decay.
  *
- * gpuconv_realtime_swap puts a new convolver into a mailbox, which holds only the newest one. The callback moves it into
- * an empty voice, crossfades the input from the active voice to it, and lets the previous voice decay until its response
- * has ended; then it retires that voice. Worker threads compute the tails of all voices. The first worker frees retired
- * voices: each worker counts itself in `readers` while it uses a voice, and a convolver is freed only at zero readers.
+ * gpuconv_realtime_swap puts a new convolver into a mailbox, which holds only the newest one. The callback moves it
+ * into an empty voice, crossfades the input from the active voice to it, and lets the previous voice decay until its
+ * response has ended; then it retires that voice. Worker threads compute the tails of all voices. The first worker
+ * frees retired voices: each worker counts itself in `readers` while it uses a voice, and a convolver is freed only at
+ * zero readers.
  *
  *      voice     empty -> active -> decaying -> retired -> empty
  */
@@ -57,11 +58,11 @@ struct gpuconv_realtime {
     bool fallback_started;
 
     /* Only the callback uses these: */
-    int active;                       /* index of the active voice */
-    int64_t fade_length, fade_done;   /* frames of the current crossfade */
-    float *scratch;                   /* (2 x inputs + outputs) x GC_RT_CHUNK */
-    float *input[GC_CHANNELS_MOST];   /* the current chunk */
-    float *faded[GC_CHANNELS_MOST];   /* the current chunk with a fade applied */
+    int active;                     /* index of the active voice */
+    int64_t fade_length, fade_done; /* frames of the current crossfade */
+    float *scratch;                 /* (2 x inputs + outputs) x GC_RT_CHUNK */
+    float *input[GC_CHANNELS_MOST]; /* the current chunk */
+    float *faded[GC_CHANNELS_MOST]; /* the current chunk with a fade applied */
 };
 
 /* Makes a convolver for an exchange: on the GPU if one was asked for and has not failed. Returns MEMORY, DEVICE. */

@@ -49,9 +49,9 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r) {
     return ir;
 }
 
-/* Replaces the response whose GPU tail has failed by the same one on the CPU. A response that waits in the mailbox takes
- * precedence; it may have been prepared for the GPU, so it is prepared again. A response that is put into the mailbox
- * meanwhile is newer and stays. Without memory nothing changes. */
+/* Replaces the response whose GPU tail has failed by the same one on the CPU. A response that waits in the mailbox
+ * takes precedence; it may have been prepared for the GPU, so it is prepared again. A response that is put into the
+ * mailbox meanwhile is newer and stays. Without memory nothing changes. */
 static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
     gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
