@@ -4,6 +4,7 @@
 #include "duplicates.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/core/visible.h"
@@ -101,7 +102,7 @@ static bool set(gc_entry *e, int column, const char *text) {
     if (!take_number(text, &value))
         return gc_entry_refuse(e, "no number:", text);
     bool level = column == GAIN || column == WET || column == DRY;
-    if (level && !(value >= -200 && value <= 200))
+    if (level && !gc_is_gain(value))
         return gc_entry_refuse(e, "a level lies within -200 and 200 dB, not", text);
     if (!level && !(value >= (column == LENGTH ? 1e-9 : 0) && value <= 1e9))
         return gc_entry_refuse(e, column == LENGTH ? "a length is positive, not" : "an offset is 0 or more, not", text);

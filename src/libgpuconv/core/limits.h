@@ -1,10 +1,24 @@
-/* Limits of files and responses. */
+/* Ranges of values that the library, the command and their tests share. */
 #ifndef GC_CORE_LIMITS_H
 #define GC_CORE_LIMITS_H
 
+#include <math.h>
+#include <stdbool.h>
+
 enum {
     GC_CHANNELS_MOST = 1024, /* channels of a file; inputs or outputs of a response */
-    GC_RATE_MOST = 10000000  /* frames a second of a file or a response */
+    GC_RATE_MOST = 10000000, /* frames per second of a file or a response */
+    GC_DECIBELS_MOST = 200   /* gains, wet and dry levels are -200 to 200 dB */
 };
+
+/* Returns whether a gain is within the range of gains; false for NaN. */
+static inline bool gc_is_gain(double decibels) {
+    return decibels >= -GC_DECIBELS_MOST && decibels <= GC_DECIBELS_MOST;
+}
+
+/* Returns whether a wet or dry level is within the range of gains, or -INFINITY (silence). */
+static inline bool gc_is_mix_level(double decibels) {
+    return gc_is_gain(decibels) || decibels <= -HUGE_VAL;
+}
 
 #endif
