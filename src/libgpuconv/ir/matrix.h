@@ -47,7 +47,8 @@ gpuconv_status gc_matrix_add(gc_matrix *matrix, const gc_matrix_entry *entry, gp
 /* Stores the index of a file in *index and reads the file at its first use. Returns the errors of reading, MEMORY. */
 gpuconv_status gc_matrix_find_file(gc_matrix *matrix, const char *name, int *index, gpuconv_error *error);
 
-/* Joins folder, name and suffix; an absolute name ignores the folder. Returns NULL without memory; the caller frees it. */
+/* Joins folder, name and suffix; an absolute name ignores the folder. Returns NULL without memory; the caller frees it.
+ */
 char *gc_matrix_join_path(const char *folder, const char *name, const char *suffix);
 
 /* Reads the entries of a text file; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */

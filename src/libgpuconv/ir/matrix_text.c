@@ -15,8 +15,8 @@
 
 enum { MAX_LINE = 4096, MAX_WORDS = 12 };
 
-/* Splits a line into words in place; "..." is one word, # begins a comment. Returns their number; -1: too many words, or
- * a quotation mark without its pair. */
+/* Splits a line into words in place; "..." is one word, # begins a comment. Returns their number; -1: too many words,
+ * or a quotation mark without its pair. */
 static int split_words(char *line, char **word) {
     int count = 0;
     for (char *at = line;;) {
@@ -59,14 +59,14 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
     gc_matrix_entry e = {.file = -1, .factor = 1, .in_seconds = true};
     double gain = 0;
     if (words < 3 || words > 8)
-        return gc_matrix_fail(m, error,
-                     "a line is INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]");
+        return gc_matrix_fail(m, error, "a line is INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]");
     if (!parse_channel(word[0], &e.input) || !parse_channel(word[1], &e.output))
         return gc_matrix_fail(m, error, "inputs and outputs are numbers from 1 to %d", GC_CHANNELS_MOST);
     if (words > 3 && !parse_channel(word[3], &e.channel))
         return gc_matrix_fail(m, error, "'%s' is not a channel; channels are numbered from 1", word[3]);
     if (words > 4 && !(gc_number_parse(word[4], &gain) && gc_is_gain(gain)))
-        return gc_matrix_fail(m, error, "'%s' is not a gain of -%d to %d dB", word[4], GC_DECIBELS_MOST, GC_DECIBELS_MOST);
+        return gc_matrix_fail(m, error, "'%s' is not a gain of -%d to %d dB", word[4], GC_DECIBELS_MOST,
+                              GC_DECIBELS_MOST);
     double *const times[] = {&e.delay, &e.offset, &e.length};
     for (int i = 5; i < words; i++)
         if (!parse_time(word[i], times[i - 5]))
@@ -74,7 +74,8 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
     e.factor = pow(10, gain / 20);
     m->inputs = e.input >= m->inputs ? e.input + 1 : m->inputs;
     m->outputs = e.output >= m->outputs ? e.output + 1 : m->outputs;
-    gpuconv_status status = strcmp(word[2], "dirac") == 0 ? GPUCONV_OK : gc_matrix_find_file(m, word[2], &e.file, error);
+    gpuconv_status status =
+        strcmp(word[2], "dirac") == 0 ? GPUCONV_OK : gc_matrix_find_file(m, word[2], &e.file, error);
     return status ? status : gc_matrix_add(m, &e, error);
 }
 
@@ -86,8 +87,8 @@ static gpuconv_status parse_route(const gc_matrix *m, char **word, gc_matrix_ent
         return gc_matrix_fail(m, error, "/convolver/new must come first");
     if (!parse_channel(word[0], &e->input) || !parse_channel(word[1], &e->output) || e->input >= m->inputs ||
         e->output >= m->outputs)
-        return gc_matrix_fail(m, error, "%s to %s is not a route of %d inputs and %d outputs", word[0], word[1], m->inputs,
-                     m->outputs);
+        return gc_matrix_fail(m, error, "%s to %s is not a route of %d inputs and %d outputs", word[0], word[1],
+                              m->inputs, m->outputs);
     return GPUCONV_OK;
 }
 
@@ -96,8 +97,10 @@ static gpuconv_status conf_new(gc_matrix *m, char **word, int words, gpuconv_err
     int inputs, outputs;
     double partition, max_frames;
     if (words < 4 || words > 5 || !parse_channel(word[0], &inputs) || !parse_channel(word[1], &outputs) ||
-        !gc_number_parse(word[2], &partition) || !gc_number_parse(word[3], &max_frames) || !(max_frames >= 1 && max_frames <= 1e10))
-        return gc_matrix_fail(m, error, "/convolver/new needs inputs, outputs, a partition and the longest response's frames");
+        !gc_number_parse(word[2], &partition) || !gc_number_parse(word[3], &max_frames) ||
+        !(max_frames >= 1 && max_frames <= 1e10))
+        return gc_matrix_fail(m, error,
+                              "/convolver/new needs inputs, outputs, a partition and the longest response's frames");
     if (m->inputs)
         return gc_matrix_fail(m, error, "/convolver/new is allowed once only");
     m->inputs = inputs + 1;
@@ -111,7 +114,8 @@ static gpuconv_status conf_read(gc_matrix *m, char **word, int words, gpuconv_er
     gc_matrix_entry e = {.file = -1};
     if (words != 8 || !gc_number_parse(word[2], &e.factor) || !parse_time(word[3], &e.delay) ||
         !parse_time(word[4], &e.offset) || !parse_time(word[5], &e.length) || !parse_channel(word[6], &e.channel))
-        return gc_matrix_fail(m, error, "/impulse/read needs input, output, gain, delay, offset, length, channel and file");
+        return gc_matrix_fail(m, error,
+                              "/impulse/read needs input, output, gain, delay, offset, length, channel and file");
     gpuconv_status status = parse_route(m, word, &e, error);
     if (!status)
         status = gc_matrix_find_file(m, word[7], &e.file, error);
@@ -131,7 +135,8 @@ static gpuconv_status conf_dirac(gc_matrix *m, char **word, int words, gpuconv_e
 static gpuconv_status conf_copy(gc_matrix *m, char **word, int words, gpuconv_error *error) {
     gc_matrix_entry to, from;
     if (words != 4)
-        return gc_matrix_fail(m, error, "/impulse/copy needs input and output, and input and output of the route to copy");
+        return gc_matrix_fail(m, error,
+                              "/impulse/copy needs input and output, and input and output of the route to copy");
     gpuconv_status status = parse_route(m, word, &to, error);
     if (!status)
         status = parse_route(m, word + 2, &from, error);
@@ -155,7 +160,7 @@ static gpuconv_status conf_folder(gc_matrix *m, char **word, int words, gpuconv_
         return gc_matrix_fail(m, error, "/cd needs a folder");
     if ((*word[0] == '/' ? 0 : strlen(m->folder)) + strlen(word[0]) + 2 > GC_MATRIX_MAX_FOLDER)
         return gc_matrix_fail(m, error, "/cd makes the folder's path longer than %d bytes; use an absolute path",
-                     GC_MATRIX_MAX_FOLDER - 1);
+                              GC_MATRIX_MAX_FOLDER - 1);
     char *folder = gc_matrix_join_path(m->folder, word[0], "/");
     if (!folder)
         return gc_fail_memory(error, m->path);
@@ -179,9 +184,10 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words,
             return known[i].read(m, word + 1, words - 1, error);
     if (strcmp(word[0], "/input/name") == 0 || strcmp(word[0], "/output/name") == 0)
         return GPUCONV_OK; /* names of JACK ports, which are not used */
-    return gc_matrix_fail(m, error,
-                 "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy",
-                 word[0]);
+    return gc_matrix_fail(
+        m, error,
+        "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy",
+        word[0]);
 }
 
 /* Reads a line without its line break. *more becomes false at the end of the file. */
@@ -207,7 +213,8 @@ static gpuconv_status next_line(gc_matrix *m, FILE *f, char line[MAX_LINE], bool
 }
 
 gpuconv_status gc_matrix_read_text(gc_matrix *m, FILE *f, bool jconvolver, gpuconv_error *error) {
-    static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* byte order byte_order_mark, which some editors write first */
+    static const char byte_order_mark[] =
+        "\xEF\xBB\xBF"; /* byte order byte_order_mark, which some editors write first */
     char line[MAX_LINE], *word[MAX_WORDS];
     bool more;
     gpuconv_status status = next_line(m, f, line, &more, error);
@@ -223,4 +230,3 @@ gpuconv_status gc_matrix_read_text(gc_matrix *m, FILE *f, bool jconvolver, gpuco
     }
     return status;
 }
-
