@@ -11,6 +11,11 @@ enum {
     GC_DECIBELS_MOST = 200   /* gains, wet and dry levels are -200 to 200 dB */
 };
 
+/* Returns whether a rate is 1 to GC_RATE_MOST Hz; false for NaN. */
+static inline bool gc_is_rate(double rate) {
+    return rate >= 1 && rate <= GC_RATE_MOST;
+}
+
 /* Returns whether a gain is within the range of gains; false for NaN. */
 static inline bool gc_is_gain(double decibels) {
     return decibels >= -GC_DECIBELS_MOST && decibels <= GC_DECIBELS_MOST;

@@ -31,8 +31,8 @@ gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuco
         wide = b;
     int64_t frames = a->frames + b->frames - 1;
     /* Complex FFTs in double precision of the next power of two, and their twiddle factors. */
-    gpuconv_status fits =
-        gc_ir_fits(wide->planes, (double)frames, 24.0 * (double)gc_power_of_two(frames) + 16.0 * (double)frames, error);
+    gpuconv_status fits = gc_ir_check_memory(wide->planes, (double)frames,
+                                             24.0 * (double)gc_power_of_two(frames) + 16.0 * (double)frames, error);
     if (fits)
         return fits;
     gpuconv_ir *made = gc_ir_like(wide, frames, a->rate);
@@ -102,7 +102,7 @@ gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minim
     *minimal = NULL;
     /* Eight times the length keeps the aliasing of the cepstrum low. */
     int64_t points = gc_power_of_two(gc_max(8 * ir->frames, 4096));
-    gpuconv_status fits = gc_ir_fits(ir->planes, (double)ir->frames, 24.0 * (double)points, error);
+    gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames, 24.0 * (double)points, error);
     if (fits)
         return fits;
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);

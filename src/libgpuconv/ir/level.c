@@ -85,7 +85,7 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
         return gc_fail_memory(error, "the routes");
     double wet_factor = to_factor(wet), dry_factor = to_factor(dry);
     int routes = mix_routes(ir, dry_factor > 0, route);
-    gpuconv_status fits = gc_ir_fits(routes, (double)ir->frames, 0, error);
+    gpuconv_status fits = gc_ir_check_memory(routes, (double)ir->frames, 0, error);
     if (fits) {
         free(route);
         return fits;
@@ -108,7 +108,7 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
     if (made) {
         made->lead = ir->lead;
         made->routed = ir->routed;
-        if (ir->history && !gc_ir_record(made, "%s", ir->history)) {
+        if (ir->history && !gc_ir_append_history(made, "%s", ir->history)) {
             gpuconv_ir_free(made);
             made = NULL;
         }
@@ -152,12 +152,12 @@ static void fill_pink(double *to, int64_t n, uint64_t seed) {
 static bool measure_loudness(const double *samples, int64_t n, double rate, double *power) {
     ebur128_state *state = ebur128_init(1, (unsigned long)rate, EBUR128_MODE_I);
     double loudness = -HUGE_VAL;
-    bool good = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
-                ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
+    bool ok = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
+              ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
     if (state)
         ebur128_destroy(&state);
     *power = loudness > -HUGE_VAL ? pow(10, loudness / 10) : 0;
-    return good;
+    return ok;
 }
 
 /* Returns the number of frames between the silence at both ends, and stores the first of them in *first. The response
@@ -189,23 +189,23 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     double unit_gain = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
     double *noise = gc_calloc(n, (int64_t)sizeof *noise), *taps = gc_calloc(m, (int64_t)sizeof *taps);
     double *out = gc_calloc(n + m - 1, (int64_t)sizeof *out), *sum = gc_calloc(steady, (int64_t)sizeof *sum);
-    bool good = noise && taps && out && sum;
-    for (int i = 0; good && i < ir->inputs; i++) {
+    bool ok = noise && taps && out && sum;
+    for (int i = 0; ok && i < ir->inputs; i++) {
         fill_pink(noise, n, (uint64_t)i + 1);
-        good = measure_loudness(noise + m - 1, steady, ir->rate, &power);
+        ok = measure_loudness(noise + m - 1, steady, ir->rate, &power);
         before += power / ir->inputs;
     }
-    for (int r = 0; good && r < ir->routes; r++) {
+    for (int r = 0; ok && r < ir->routes; r++) {
         const float *from = gc_ir_plane(ir, ir->route[r].plane);
         for (int64_t i = 0; i < m; i++)
             taps[i] = unit_gain * (double)from[first + i];
         fill_pink(noise, n, (uint64_t)ir->route[r].input + 1);
-        good = gc_fourier_convolve(noise, n, taps, m, out);
+        ok = gc_fourier_convolve(noise, n, taps, m, out);
         for (int64_t i = 0; i < steady; i++)
             sum[i] += out[m - 1 + i];
         bool last = r + 1 == ir->routes || ir->route[r + 1].output != ir->route[r].output;
-        if (good && last) {
-            good = measure_loudness(sum, steady, ir->rate, &power);
+        if (ok && last) {
+            ok = measure_loudness(sum, steady, ir->rate, &power);
             after += power / ir->outputs;
             memset(sum, 0, (size_t)steady * sizeof *sum);
         }
@@ -214,7 +214,7 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     free(taps);
     free(out);
     free(sum);
-    if (!good)
+    if (!ok)
         return gc_fail_memory(error, "the response's loudness");
     *decibels = 10 * log10(before / after) + 20 * log10(unit_gain);
     return GPUCONV_OK;

@@ -207,7 +207,7 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
 gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
                                  gpuconv_error *error) {
     *ir = NULL;
-    if (!gc_ir_rate_fits(rate))
+    if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST,
                        rate);
     struct stat st;

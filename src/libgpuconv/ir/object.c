@@ -44,7 +44,7 @@ gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t
     return ir;
 }
 
-gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error) {
+gpuconv_status gc_ir_check_memory(int64_t planes, double frames, double work, gpuconv_error *error) {
     const double bytes = (double)planes * frames * (double)sizeof(float) + work;
     if (bytes <= 0x1p26) /* up to 64 MiB are allocated without asking the system, which takes time */
         return GPUCONV_OK;
@@ -106,20 +106,20 @@ static bool append_history(gpuconv_ir *ir, const char *format, va_list args) {
     return true;
 }
 
-bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) {
+bool gc_ir_append_history(gpuconv_ir *ir, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    bool good = append_history(ir, format, args);
+    bool ok = append_history(ir, format, args);
     va_end(args);
-    return good;
+    return ok;
 }
 
 gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    bool good = made && append_history(made, format, args);
+    bool ok = made && append_history(made, format, args);
     va_end(args);
-    if (!good) {
+    if (!ok) {
         gpuconv_ir_free(made);
         return gc_fail_memory(error, "the response");
     }
@@ -147,10 +147,10 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
                        channels);
     if (frames < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
-    if (!gc_ir_rate_fits(rate))
+    if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST,
                        rate);
-    gpuconv_status fits = gc_ir_fits(channels, (double)frames, 0, error);
+    gpuconv_status fits = gc_ir_check_memory(channels, (double)frames, 0, error);
     if (fits)
         return fits;
     for (int c = 0; c < channels; c++) {

@@ -23,14 +23,9 @@ struct gpuconv_ir {
     char *history;   /* NULL: none */
 };
 
-/* Returns whether a rate is 1 to GC_RATE_MOST Hz; false for NaN. */
-static inline bool gc_ir_rate_fits(double rate) {
-    return rate >= 1 && rate <= GC_RATE_MOST;
-}
-
 /* Checks that `planes` planes of `frames` frames (a whole number, possibly beyond 64 bits) and `work` bytes more fit
  * into the free memory. Returns MEMORY with the sizes. */
-gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error);
+gpuconv_status gc_ir_check_memory(int64_t planes, double frames, double work, gpuconv_error *error);
 
 static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
     return ir->taps + (int64_t)plane * ir->frames;
@@ -53,7 +48,7 @@ gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
 
 /* Appends to the history; an empty text appends nothing. Returns false without memory. */
-bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool gc_ir_append_history(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends to the history of a new response and stores it in *result. On failure, or if `made` is NULL, it frees the
  * response and returns MEMORY. */

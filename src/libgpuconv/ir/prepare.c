@@ -139,7 +139,7 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
     gpuconv_ir *current = NULL, *next;
     *ir = NULL;
     gpuconv_status status = gc_preparation_check(p, error);
-    if (!status && !gc_ir_rate_fits(rate))
+    if (!status && !gc_is_rate(rate))
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_RATE_MOST, rate);
     if (!status)

@@ -106,7 +106,7 @@ gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir
     *delayed = NULL;
     if (frames < 0 || frames > INT64_MAX / 2 - ir->frames)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a delay has 0 frames or more");
-    gpuconv_status fits = gc_ir_fits(ir->planes, (double)ir->frames + (double)frames, 0, error);
+    gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames + (double)frames, 0, error);
     if (fits)
         return fits;
     gpuconv_ir *made = copy_window(ir, -frames, ir->frames + frames);
@@ -215,8 +215,8 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
                                   gpuconv_error *error) {
     double length = ceil((double)ir->frames * ratio);
     /* All planes twice, each with its pre-roll, and one plane at the old rate. */
-    gpuconv_status fits =
-        gc_ir_fits(ir->planes, length, 4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
+    gpuconv_status fits = gc_ir_check_memory(ir->planes, length,
+                                             4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
     if (fits)
         return fits;
     int64_t frames = gc_max(1, (int64_t)length), before = 0;
@@ -254,7 +254,7 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
 gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
     *resampled = NULL;
     const double ratio = rate / ir->rate;
-    if (!gc_ir_rate_fits(rate) || !(ratio >= 1 / max_ratio && ratio <= max_ratio))
+    if (!gc_is_rate(rate) || !(ratio >= 1 / max_ratio && ratio <= max_ratio))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "a response of %g Hz can be resampled to 1 to %d Hz and by a factor of at most %g, not to %g Hz",
                        ir->rate, GC_RATE_MOST, max_ratio, rate);

@@ -67,7 +67,7 @@ static gpuconv_status complete_config(gpuconv_realtime_config *config, gpuconv_e
     config->rate = config->rate != 0 ? config->rate : 48000;
     config->block = config->block ? config->block : 256;
     config->threads = config->threads ? config->threads : 1;
-    if (!gc_ir_rate_fits(config->rate))
+    if (!gc_is_rate(config->rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a rate is 1 to %d Hz, or 0 for 48000, not %g", GC_RATE_MOST,
                        config->rate);
     if (config->device < -1)
