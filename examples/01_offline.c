@@ -1,4 +1,4 @@
-/* From file to file: 01_offline IN IR OUT. Everything that the command does is one call. */
+/* Convolves a file with a response: 01_offline IN IR OUT. One call does what `gpuconv IN IR OUT` does. */
 #include <gpuconv.h>
 
 static void note(void *context, const char *text) {
@@ -16,7 +16,7 @@ int main(int argc, char **argv) {
     job.input = argv[1];
     job.response = argv[2];
     job.output = argv[3];
-    job.note = note; /* resampling, clipping, a missing GPU: what a user wants to know */
+    job.note = note; /* called for resampling, clipping, a missing GPU */
 
     gpuconv_error error;
     if (gpuconv_convolve_file(&job, &config, NULL, &error) != GPUCONV_OK) {

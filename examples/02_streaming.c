@@ -1,5 +1,5 @@
-/* Samples that come in blocks of any size: an engine takes what it is fed and gives what is ready; draining gives the
- * tail. Here an impulse goes in, so that the response comes out. */
+/* Feeds an engine with blocks of varying size, takes the output that is ready after each, and drains the tail at the
+ * end. The input is an impulse, so the output must be the response. */
 #include <gpuconv.h>
 
 enum { TAPS = 1000, FRAMES = 5000 };
@@ -25,7 +25,7 @@ int main(void) {
     if (gpuconv_ir_new(channels, 1, TAPS, 48000, &mono, &error) || gpuconv_ir_route(mono, 1, &ir, &error) ||
         gpuconv_plan_new(ir, &config, &plan, &error) || gpuconv_engine_new(plan, &engine, &error))
         return fail(error.message);
-    gpuconv_ir_free(mono); /* what an object was made from may go: it is counted */
+    gpuconv_ir_free(mono); /* the plan and the engine keep references: these three may be freed now */
     gpuconv_ir_free(ir);
     gpuconv_plan_free(plan);
 
@@ -47,11 +47,11 @@ int main(void) {
     gpuconv_engine_free(engine);
 
     if (taken != FRAMES + TAPS - 1)
-        return fail("not N + M - 1 frames");
+        return fail("the output is not N + M - 1 frames long");
     for (int i = 0; i < taken; i++) {
-        float off = out[i] - (i < TAPS ? taps[i] : 0);
-        if (!(off < 1e-6f && off > -1e-6f))
-            return fail("not the response");
+        float error_at = out[i] - (i < TAPS ? taps[i] : 0);
+        if (!(error_at < 1e-6f && error_at > -1e-6f))
+            return fail("the output is not the response");
     }
     printf("%lld frames in, %lld out\n", (long long)FRAMES, (long long)taken);
     return 0;

@@ -1,5 +1,5 @@
-/* A matrix of responses, two inputs to three outputs, from a packed array of channels: every output of the first input,
- * then every output of the second. What it prints is the mapping. */
+/* Makes a matrix of responses from two inputs to three outputs and prints which channel became which route. The
+ * channels are in source order: every output of the first input, then every output of the second. */
 #include <gpuconv.h>
 
 enum { INPUTS = 2, OUTPUTS = 3, TAPS = 4 };

@@ -1,10 +1,11 @@
-/* In real time: no latency, blocks as the sound device wants them, and another response while it plays, faded over. The
- * process call is what a callback makes; it allocates, locks and waits for nothing. */
+/* Convolves in real time without latency, in blocks of a sound device's size, and exchanges the response with a
+ * crossfade. In a program, the audio callback calls gpuconv_realtime_process, which does not allocate, lock or wait. */
 #include <gpuconv.h>
 
 enum { BLOCK = 64, TAPS = 48000, BLOCKS = 2000 };
 
-static gpuconv_ir *response(float level, gpuconv_error *error) {
+/* Returns a stereo response with a single tap of this level; NULL on failure. */
+static gpuconv_ir *make_response(float level, gpuconv_error *error) {
     static float taps[TAPS];
     for (int i = 0; i < TAPS; i++)
         taps[i] = i == 0 ? level : 0;
@@ -18,9 +19,10 @@ static gpuconv_ir *response(float level, gpuconv_error *error) {
 
 int main(void) {
     gpuconv_error error = {GPUCONV_OK, ""};
-    gpuconv_ir *loud = response(0.5f, &error), *soft = response(0.25f, &error);
+    gpuconv_ir *loud = make_response(0.5f, &error), *soft = make_response(0.25f, &error);
     gpuconv_realtime *realtime;
-    gpuconv_realtime_config config = {.rate = 48000, .block = BLOCK, .freewheel = true}; /* no device drives us here */
+    gpuconv_realtime_config config = {
+        .rate = 48000, .block = BLOCK, .freewheel = true}; /* no sound device sets the pace here: wait for the tail */
     if (!loud || !soft || gpuconv_realtime_new(loud, &config, &realtime, &error)) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
@@ -44,7 +46,7 @@ int main(void) {
             return 1;
         }
     }
-    printf("from 0.5 to %g, by no more than %g from frame to frame\n", (double)last, (double)step);
+    printf("from 0.5 to %g in steps of at most %g\n", (double)last, (double)step);
     gpuconv_realtime_free(realtime);
     gpuconv_ir_free(loud);
     gpuconv_ir_free(soft);

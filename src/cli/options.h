@@ -3,6 +3,8 @@
 #ifndef GPUCONV_CLI_OPTIONS_H
 #define GPUCONV_CLI_OPTIONS_H
 
+#include "libgpuconv/core/limits.h"
+
 #include <popt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +29,7 @@
     X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
     X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \
     X(LAUNCH_THREADS, 1, 1024)                                                                                         \
-    X(LEVEL, -200, 200)                                                                                                \
+    X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                      \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
     X(RATE, 1000, 1e6)                                                                                                 \

@@ -69,23 +69,23 @@ wrong() { # wrong NAME TEXT LINE...
     printf '%s\n' "$@" >"$name"
     refuses 1 "$says" in.wav "$name" out.wav
 }
-wrong w.txt "w.txt, line 2: a route has an input" '1 1 a.wav' '1 2'
+wrong w.txt "w.txt, line 2: a line is INPUT OUTPUT FILE" '1 1 a.wav' '1 2'
 wrong w.txt "w.txt, line 1: inputs and outputs are numbers from 1" '0 1 a.wav'
 wrong w.txt "w.txt, line 1: inputs and outputs are numbers from 1" '1 1.5 a.wav'
-wrong w.txt "w.txt, line 1: 'x' is no channel" '1 1 a.wav x'
-wrong w.txt "w.txt, line 1: 'loud' is no gain" '1 1 a.wav 1 loud'
-wrong w.txt "w.txt, line 1: '-1' is no time" '1 1 a.wav 1 0 -1'
+wrong w.txt "w.txt, line 1: 'x' is not a channel" '1 1 a.wav x'
+wrong w.txt "w.txt, line 1: 'loud' is not a gain" '1 1 a.wav 1 loud'
+wrong w.txt "w.txt, line 1: '-1' is not a time" '1 1 a.wav 1 0 -1'
 wrong w.txt "a.wav has 2 channels, not 3" '1 1 a.wav 3'
-wrong w.txt "a.wav has 2 frames and none from 48000 on" '1 1 a.wav 1 0 0 1'
+wrong w.txt "a.wav has only 2 frames; the offset is 48000" '1 1 a.wav 1 0 0 1'
 wrong w.txt "w.txt, line 1: nothere.wav: No such file" '1 1 nothere.wav'
-wrong w.txt "more words" '1 1 "a.wav'
-wrong w.txt "w.txt: holds no route" '# nothing'
+wrong w.txt "more than 12 words" '1 1 "a.wav'
+wrong w.txt "w.txt: contains no route" '# nothing'
 wrong w.conf "w.conf, line 1: /convolver/new must come first" '/impulse/dirac 1 1 1 0'
-wrong w.conf "w.conf, line 2: 3 to 1 is no route of 2 inputs and 2 outputs" '/convolver/new 2 2 64 100' '/impulse/dirac 3 1 1 0'
-wrong w.conf "w.conf, line 2: '/impulse/hilbert' is not known" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
-wrong w.conf "nothing leads from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
-wrong w.conf "/convolver/new comes once" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
-# A zero byte is reported with its line; text after it is not ignored.
+wrong w.conf "w.conf, line 2: 3 to 1 is not a route of 2 inputs and 2 outputs" '/convolver/new 2 2 64 100' '/impulse/dirac 3 1 1 0'
+wrong w.conf "w.conf, line 2: unknown command '/impulse/hilbert'" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
+wrong w.conf "there is no route from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
+wrong w.conf "/convolver/new is allowed once only" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
+# A zero byte is named with its line, wherever it stands; nothing behind it is dropped.
 zero() { # zero TEXT PRINTF-FORMAT
     for name in w.txt w.conf; do
         # shellcheck disable=SC2059 # the format is the file
@@ -107,7 +107,7 @@ gives marked.txt 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
 printf '\357\273\277' | cat - two.conf >marked.conf
 gives marked.conf 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
 printf '\357\273\277' >w.txt
-refuses 1 "w.txt: holds no route" in.wav w.txt out.wav
+refuses 1 "w.txt: contains no route" in.wav w.txt out.wav
 printf '# first\n\357\273\2771 1 a.wav\n' >w.txt
 refuses 1 "w.txt, line 2: inputs and outputs" in.wav w.txt out.wav
 
@@ -120,7 +120,7 @@ gives ends.txt 2  1 0  0.25 0  0 0.5  0 -1
     echo '/convolver/new 2 2 64 100'
     awk 'BEGIN { for (i = 0; i < 100000; i++) print "/cd ." }'
 } >w.conf
-refuses 1 "/cd makes a folder's path longer than 4095 bytes" in.wav w.conf out.wav
+refuses 1 "/cd makes the folder's path longer than 4095 bytes" in.wav w.conf out.wav
 {
     echo '/convolver/new 2 2 64 100'
     awk -v here="$(pwd)" 'BEGIN { for (i = 0; i < 20000; i++) print "/cd " here }'
@@ -129,9 +129,9 @@ refuses 1 "/cd makes a folder's path longer than 4095 bytes" in.wav w.conf out.w
 } >absolute.conf
 gives absolute.conf 2  1 0  0.25 0  0 0.5  0 -1
 
-# A response that lies entirely beyond the declared length is refused; one that is truncated is reported.
-wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond the 100 frames of /convolver/new" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 100'
-wrong w.conf "w.conf, line 2: a delay of 100 frames lies beyond" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 100 0 0 1 a.wav'
+# What lies beyond the declared length is refused where nothing of it is left, and told where a part is cut off.
+wrong w.conf "w.conf, line 2: a delay of 100 frames lies behind the 100 frames of /convolver/new" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 100'
+wrong w.conf "w.conf, line 2: a delay of 100 frames lies behind" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 100 0 0 1 a.wav'
 wrong w.conf "w.conf, line 2: a delay of 4000000000 frames" '/convolver/new 2 2 64 10000000000' '/impulse/dirac 1 1 1 4e9'
 wrong w.conf "w.conf, line 2: a delay of 4000000000 frames" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 4e9'
 wrong w.txt "w.txt, line 1: a delay of 48000000000 frames is more than" '1 1 dirac 1 0 1000000'
@@ -141,11 +141,11 @@ runs -b cpu in.wav short.conf out.wav
 one_line "2 routes, up to 2 frames beyond the 2 declared left out"
 
 # Numbers are decimal and finite.
-wrong w.txt "w.txt, line 1: 'nan' is no gain" '1 1 a.wav 1 nan'
-wrong w.txt "w.txt, line 1: '0x1' is no gain" '1 1 a.wav 1 0x1'
-wrong w.txt "w.txt, line 1: '1e400' is no time" '1 1 a.wav 1 0 1e400'
-wrong w.txt "w.txt, line 1: 'inf' is no time" '1 1 a.wav 1 0 inf'
+wrong w.txt "w.txt, line 1: 'nan' is not a gain" '1 1 a.wav 1 nan'
+wrong w.txt "w.txt, line 1: '0x1' is not a gain" '1 1 a.wav 1 0x1'
+wrong w.txt "w.txt, line 1: '1e400' is not a time" '1 1 a.wav 1 0 1e400'
+wrong w.txt "w.txt, line 1: 'inf' is not a time" '1 1 a.wav 1 0 inf'
 wrong w.txt "inputs and outputs are numbers" '1 "" a.wav'
 
-wrong w.conf "/impulse/read wants" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
+wrong w.conf "/impulse/read needs" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
 exit 0

@@ -118,7 +118,7 @@ refuses 2 "--trim" --trim 6 one.wav ir.wav out.wav
 refuses 2 "--stretch" --stretch 0 one.wav ir.wav out.wav
 refuses 2 "--fade" --fade -1 one.wav ir.wav out.wav
 refuses 2 "--dry" --dry 201 one.wav ir.wav out.wav
-refuses 1 "none from 5 s on" --ir-start 5 one.wav ir.wav out.wav
+refuses 1 "the part begins at 5 s" --ir-start 5 one.wav ir.wav out.wav
 refuses 1 "nothere.wav" --then nothere.wav one.wav ir.wav out.wav
 refuses 1 "cannot be in series" --then three.wav one.wav ir.wav out.wav
 make_audio taps nothing.wav 1 48000 0 0 0

@@ -1,5 +1,5 @@
-/* A tail that is convolved far away, as on a GPU: the same samples, a short stall unheard, and the CPU in its place
- * when it stays away. The bank is the test's own, so that it runs without a GPU. */
+/* A tail on a GPU gives the same samples as the engine, a short stall stays inaudible, and the CPU takes over after a
+ * failure. The filter bank is a CPU stand-in, so the test runs without a GPU. */
 #include "check.h"
 #include "harness.h"
 
@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A bank as a GPU's is, on this thread: the taps that are not zero, one after the other. It can be told to stall once,
- * or to fail. */
+/* A filter bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
+ * next call sleep, `bank_fails` makes its calls fail. */
 struct gc_filter_bank {
     gc_filter_bank_config config;
     float *taps, *past, *out; /* channels x taps; x (taps + block) */
@@ -37,9 +37,9 @@ static gpuconv_status fake_open(const gc_filter_bank_config *c, gc_filter_bank *
 static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
     (void)error;
     int ms = atomic_exchange(&stall_ms, 0);
-    struct timespec moment = {ms / 1000, ms % 1000 * 1000000L};
+    struct timespec stall = {ms / 1000, ms % 1000 * 1000000L};
     if (ms)
-        nanosleep(&moment, NULL);
+        nanosleep(&stall, NULL);
     if (atomic_load(&bank_fails))
         return GPUCONV_ERROR_DEVICE;
     int block = b->config.block;
@@ -71,7 +71,7 @@ static void fake_unpin(gc_filter_bank *b, float *pinned) {
 
 static const char *fake_plan(const gc_filter_bank *b) {
     (void)b;
-    return "a bank of the test's";
+    return "a filter bank on the CPU";
 }
 
 static void fake_free(gc_filter_bank *b) {
@@ -83,7 +83,7 @@ static void fake_free(gc_filter_bank *b) {
 
 static const gc_filter_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
 
-static gpuconv_realtime *start_far(const gpuconv_ir *ir, bool freewheel) {
+static gpuconv_realtime *start_with_gpu_tail(const gpuconv_ir *ir, bool freewheel) {
     gpuconv_realtime_config config = {.rate = 48000, .block = 256, .freewheel = freewheel};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
@@ -91,7 +91,7 @@ static gpuconv_realtime *start_far(const gpuconv_ir *ir, bool freewheel) {
     return rt;
 }
 
-static void a_tail_far_away_gives_what_the_engine_gives_offline(void **state) {
+static void a_gpu_tail_gives_the_same_samples_as_the_engine(void **state) {
     (void)state;
     static const int blocks[] = {0, 64, 480};
     static const int64_t taps[] = {300, 4096, 4097, 5000, 9000};
@@ -103,13 +103,13 @@ static void a_tail_far_away_gives_what_the_engine_gives_offline(void **state) {
             gpuconv_ir *ir = harness_response(&random, shapes[s].channels, shapes[s].inputs, taps[t], &kept);
             guarded want = harness_offline(ir, &x);
             for (int b = 0; b < COUNT(blocks); b++) {
-                gpuconv_realtime *rt = start_far(ir, true);
+                gpuconv_realtime *rt = start_with_gpu_tail(ir, true);
                 assert_int_equal(gpuconv_realtime_backend(rt),
                                  taps[t] > 4096 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU);
                 guarded y = harness_play(rt, &x, gpuconv_ir_outputs(ir), blocks[b], NULL);
-                double off = harness_distance(&y, &want, x.frames);
-                CHECK(off <= -120, "%lld taps, calls of %d: %.1f dB", (long long)taps[t], blocks[b], off);
-                CHECK(gpuconv_realtime_late_blocks(rt) == 0, "missed");
+                double error_db = harness_distance(&y, &want, x.frames);
+                CHECK(error_db <= -120, "%lld taps, calls of %d: %.1f dB", (long long)taps[t], blocks[b], error_db);
+                CHECK(gpuconv_realtime_late_blocks(rt) == 0, "late blocks while freewheeling");
                 gpuconv_realtime_free(rt);
                 guarded_free(&y);
             }
@@ -120,7 +120,7 @@ static void a_tail_far_away_gives_what_the_engine_gives_offline(void **state) {
         }
 }
 
-/* Half at once, a quarter from frame 6000 on. */
+/* Returns a response with a tap of 0.5 at frame 0 and a tap of 0.25 at frame 6000, in the tail. */
 static gpuconv_ir *two_taps(void) {
     guarded taps = guarded_new(1, 6001);
     memset(taps.channel[0], 0, 6001 * sizeof(float));
@@ -131,7 +131,7 @@ static gpuconv_ir *two_taps(void) {
     return ir;
 }
 
-/* By the clock, ones in. The last sample that came out, and the largest and smallest of all. */
+/* Plays ones in real time. Returns the last output sample, and stores the smallest and largest one. */
 static float play_ones(gpuconv_realtime *rt, double seconds, float *least, float *most) {
     float ones[256], out[256];
     const float *in[] = {ones};
@@ -156,41 +156,41 @@ static float play_ones(gpuconv_realtime *rt, double seconds, float *least, float
     return out[255];
 }
 
-static void a_short_stall_is_covered_by_what_lies_ahead(void **state) {
+static void a_short_stall_of_the_filter_bank_is_inaudible(void **state) {
     (void)state;
     gpuconv_ir *ir = two_taps();
-    gpuconv_realtime *rt = start_far(ir, false);
+    gpuconv_realtime *rt = start_with_gpu_tail(ir, false);
     float least, most;
     assert_true(play_ones(rt, 0.5, &least, &most) == 0.75f);
     int64_t before = gpuconv_realtime_late_blocks(rt);
     atomic_store(&stall_ms, 25);
     (void)play_ones(rt, 0.5, &least, &most);
-    /* On a machine that is busy with something else the test itself may be late; then this says nothing. */
+    /* On a busy machine the test itself may be late; the samples then prove nothing. */
     if (gpuconv_realtime_late_blocks(rt) == before)
-        CHECK(least == 0.75f && most == 0.75f, "heard: %g to %g", (double)least, (double)most);
+        CHECK(least == 0.75f && most == 0.75f, "samples from %g to %g", (double)least, (double)most);
     assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CUDA);
     gpuconv_realtime_free(rt);
     gpuconv_ir_free(ir);
 }
 
-static void a_bank_that_stays_away_is_counted_and_the_cpu_takes_over(void **state) {
+static void a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu(void **state) {
     (void)state;
-    for (int how = 0; how < 2; how++) {
+    for (int fails = 0; fails < 2; fails++) { /* 0: stalls for 0.9 s; 1: returns an error */
         gpuconv_ir *ir = two_taps();
-        gpuconv_realtime *rt = start_far(ir, false);
+        gpuconv_realtime *rt = start_with_gpu_tail(ir, false);
         float least, most;
         assert_true(play_ones(rt, 0.5, &least, &most) == 0.75f);
-        if (how == 0)
+        if (!fails)
             atomic_store(&stall_ms, 900);
         else
             atomic_store(&bank_fails, true);
         (void)play_ones(rt, 1.5, &least, &most);
-        CHECK(gpuconv_realtime_backend(rt) == GPUCONV_BACKEND_CPU, "the GPU is still waited for");
-        CHECK(how == 1 || gpuconv_realtime_late_blocks(rt) > 0, "nothing was counted");
+        CHECK(gpuconv_realtime_backend(rt) == GPUCONV_BACKEND_CPU, "the tail is still on the GPU");
+        CHECK(fails || gpuconv_realtime_late_blocks(rt) > 0, "no late block was counted");
         float last = play_ones(rt, 0.5, &least, &most);
         CHECK(fabsf(last - 0.75f) < 1e-5f && fabsf(least - 0.75f) < 1e-5f && fabsf(most - 0.75f) < 1e-5f,
-              "afterwards: %g to %g", (double)least, (double)most);
-        /* An exchange after that stays on the CPU. */
+              "after the fallback: samples from %g to %g", (double)least, (double)most);
+        /* A later exchange stays on the CPU. */
         gpuconv_error error = {0};
         CHECK(gpuconv_realtime_swap(rt, ir, 0.01, &error) == GPUCONV_OK, "%s", error.message);
         (void)play_ones(rt, 0.5, &least, &most);
@@ -203,9 +203,9 @@ static void a_bank_that_stays_away_is_counted_and_the_cpu_takes_over(void **stat
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tail_far_away_gives_what_the_engine_gives_offline),
-        cmocka_unit_test(a_short_stall_is_covered_by_what_lies_ahead),
-        cmocka_unit_test(a_bank_that_stays_away_is_counted_and_the_cpu_takes_over),
+        cmocka_unit_test(a_gpu_tail_gives_the_same_samples_as_the_engine),
+        cmocka_unit_test(a_short_stall_of_the_filter_bank_is_inaudible),
+        cmocka_unit_test(a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

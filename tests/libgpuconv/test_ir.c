@@ -1,5 +1,5 @@
-/* Impulse responses: what cannot be used is refused, every topology is wired as documented, gain and resampling keep
- * the level that they promise. */
+/* Creation, routing, gain and resampling of impulse responses: unusable responses are refused, every topology has the
+ * documented routes, and gain and resampling keep the documented levels. */
 #include "check.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static gpuconv_ir *made(const guarded *taps, double rate) {
+static gpuconv_ir *make_response(const guarded *taps, double rate) {
     gpuconv_ir *ir;
     gpuconv_error error = {0};
     gpuconv_status status =
@@ -16,11 +16,11 @@ static gpuconv_ir *made(const guarded *taps, double rate) {
     return ir;
 }
 
-/* Refused with this status, with a message, and with no object. */
-static void refused(gpuconv_status got, gpuconv_status want, gpuconv_ir *const *ir, const gpuconv_error *error,
-                    const char *what) {
+/* Checks that a call returned this status, a message and no object. */
+static void check_refused(gpuconv_status got, gpuconv_status want, gpuconv_ir *const *ir, const gpuconv_error *error,
+                          const char *what) {
     CHECK(got == want, "%s: %s", what, gpuconv_status_text(got));
-    CHECK(*ir == NULL, "%s: gave an object", what);
+    CHECK(*ir == NULL, "%s: an object was returned", what);
     CHECK(error->status == want && strlen(error->message) > 5, "%s: no message", what);
     CHECK(error->message[strlen(error->message) - 1] != '.', "%s: '%s' ends in a full stop", what, error->message);
 }
@@ -52,7 +52,7 @@ static void unusable_responses_are_refused(void **state) {
         gpuconv_error error = {0};
         gpuconv_status status =
             gpuconv_ir_new(channels, cases[i].channels, cases[i].frames, cases[i].rate, &ir, &error);
-        refused(status, GPUCONV_ERROR_ARGUMENT, &ir, &error, cases[i].what);
+        check_refused(status, GPUCONV_ERROR_ARGUMENT, &ir, &error, cases[i].what);
         assert_int_equal(gpuconv_ir_new(channels, cases[i].channels, cases[i].frames, cases[i].rate, &ir, NULL),
                          status);
     }
@@ -73,7 +73,7 @@ static void taps_that_are_not_finite_are_refused(void **state) {
             gpuconv_ir *ir;
             gpuconv_error error = {0};
             gpuconv_status status = gpuconv_ir_new(channels, 2, 3, 48000, &ir, &error);
-            refused(status, GPUCONV_ERROR_FORMAT, &ir, &error, "not finite");
+            check_refused(status, GPUCONV_ERROR_FORMAT, &ir, &error, "not finite");
             char frame[32];
             snprintf(frame, sizeof frame, "frame %d of channel %d", at % 3, at / 3 + 1);
             CHECK(strstr(error.message, frame), "'%s' does not say %s", error.message, frame);
@@ -81,7 +81,7 @@ static void taps_that_are_not_finite_are_refused(void **state) {
     }
 }
 
-static void routes_connect_what_the_topology_says(void **state) {
+static void routes_are_those_of_the_topology(void **state) {
     (void)state;
     static const struct {
         int channels, inputs, outputs, routes;
@@ -90,7 +90,7 @@ static void routes_connect_what_the_topology_says(void **state) {
     oracle_random random = {.state = 61};
     for (int i = 0; i < COUNT(cases); i++) {
         guarded taps = guarded_random(&random, cases[i].channels, 5);
-        gpuconv_ir *ir = made(&taps, 44100), *routed;
+        gpuconv_ir *ir = make_response(&taps, 44100), *routed;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error) == GPUCONV_OK, "%s", error.message);
         gpuconv_ir_free(ir);
@@ -124,7 +124,7 @@ static void routes_connect_what_the_topology_says(void **state) {
     }
 }
 
-static void counts_that_fit_no_topology_are_refused_with_those_that_would(void **state) {
+static void unfit_channel_counts_are_refused_and_fitting_ones_named(void **state) {
     (void)state;
     static const struct {
         int channels, inputs;
@@ -136,10 +136,10 @@ static void counts_that_fit_no_topology_are_refused_with_those_that_would(void *
     oracle_random random = {.state = 62};
     for (int i = 0; i < COUNT(cases); i++) {
         guarded taps = guarded_random(&random, cases[i].channels, 5);
-        gpuconv_ir *ir = made(&taps, 44100), *routed;
+        gpuconv_ir *ir = make_response(&taps, 44100), *routed;
         gpuconv_error error = {0};
-        refused(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error), GPUCONV_ERROR_TOPOLOGY, &routed, &error,
-                "counts");
+        check_refused(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error), GPUCONV_ERROR_TOPOLOGY, &routed, &error,
+                      "counts");
         for (int s = 0; s < COUNT(cases[i].says); s++)
             CHECK(strstr(error.message, cases[i].says[s]), "'%s' does not say '%s'", error.message, cases[i].says[s]);
         gpuconv_ir_free(ir);
@@ -147,19 +147,19 @@ static void counts_that_fit_no_topology_are_refused_with_those_that_would(void *
     }
 }
 
-static void impossible_inputs_and_other_inputs_than_routed_for_are_refused(void **state) {
+static void input_counts_out_of_range_or_other_than_routed_are_refused(void **state) {
     (void)state;
     oracle_random random = {.state = 63};
     guarded taps = guarded_random(&random, 2, 5);
-    gpuconv_ir *ir = made(&taps, 44100), *routed, *again;
+    gpuconv_ir *ir = make_response(&taps, 44100), *routed, *again;
     static const int bad[] = {0, -1, 1025};
     for (int i = 0; i < COUNT(bad); i++) {
         gpuconv_error error = {0};
-        refused(gpuconv_ir_route(ir, bad[i], &routed, &error), GPUCONV_ERROR_ARGUMENT, &routed, &error, "inputs");
+        check_refused(gpuconv_ir_route(ir, bad[i], &routed, &error), GPUCONV_ERROR_ARGUMENT, &routed, &error, "inputs");
     }
     assert_int_equal(gpuconv_ir_route(ir, 2, &routed, NULL), GPUCONV_OK);
     gpuconv_error error = {0};
-    refused(gpuconv_ir_route(routed, 1, &again, &error), GPUCONV_ERROR_TOPOLOGY, &again, &error, "other inputs");
+    check_refused(gpuconv_ir_route(routed, 1, &again, &error), GPUCONV_ERROR_TOPOLOGY, &again, &error, "other inputs");
     assert_int_equal(gpuconv_ir_route(routed, 2, &again, NULL), GPUCONV_OK);
     assert_int_equal(gpuconv_ir_routes(again), 2);
     gpuconv_ir_free(again);
@@ -172,7 +172,7 @@ static void gain_is_exact_and_leaves_the_original(void **state) {
     (void)state;
     oracle_random random = {.state = 64};
     guarded taps = guarded_random(&random, 2, 100);
-    gpuconv_ir *ir = made(&taps, 44100), *louder;
+    gpuconv_ir *ir = make_response(&taps, 44100), *louder;
     static const double levels[] = {0, 20, -20, 6.0205999132796239, -200, 200, 3.7};
     for (int i = 0; i < COUNT(levels); i++) {
         assert_int_equal(gpuconv_ir_gain(ir, levels[i], &louder, NULL), GPUCONV_OK);
@@ -188,7 +188,7 @@ static void gain_is_exact_and_leaves_the_original(void **state) {
     static const double bad[] = {-200.01, 200.01, (double)NAN, (double)INFINITY, -(double)INFINITY};
     for (int i = 0; i < COUNT(bad); i++) {
         gpuconv_error error = {0};
-        refused(gpuconv_ir_gain(ir, bad[i], &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "gain");
+        check_refused(gpuconv_ir_gain(ir, bad[i], &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "gain");
     }
     gpuconv_ir_free(ir);
     guarded_free(&taps);
@@ -199,9 +199,9 @@ static void a_gain_that_overflows_is_refused(void **state) {
     guarded taps = guarded_new(1, 2);
     taps.channel[0][0] = 1;
     taps.channel[0][1] = 1e30f;
-    gpuconv_ir *ir = made(&taps, 44100), *louder;
+    gpuconv_ir *ir = make_response(&taps, 44100), *louder;
     gpuconv_error error = {0};
-    refused(gpuconv_ir_gain(ir, 200, &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "overflow");
+    check_refused(gpuconv_ir_gain(ir, 200, &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "overflow");
     gpuconv_ir_free(ir);
     guarded_free(&taps);
 }
@@ -210,7 +210,7 @@ static void a_gain_that_overflows_is_refused(void **state) {
 
 static const double pi = 3.14159265358979323846;
 
-/* The frequency response at `hertz`. */
+/* Computes the frequency response at `hertz`. */
 static void response_at(const float *taps, int64_t n, double rate, double hertz, double *re, double *im) {
     *re = *im = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -229,12 +229,13 @@ static void resampling_keeps_the_frequency_response(void **state) {
         double from = rates[r][0], to = rates[r][1];
         int64_t n = (int64_t)(from / 5);
         guarded taps = guarded_new(2, n);
-        for (int64_t i = 0; i < n; i++) { /* fades in and out, so that nothing is cut off; bandlimited bursts */
+        for (int64_t i = 0; i < n;
+             i++) { /* bandlimited bursts that fade in and out, so that resampling cuts nothing off */
             double t = (double)i / from, fade = 0.5 - 0.5 * cos(2 * pi * (double)i / (double)(n - 1));
             taps.channel[0][i] = (float)(fade * fade * (sin(2 * pi * 440 * t) + 0.3 * cos(2 * pi * 3000 * t) + 0.1));
             taps.channel[1][i] = (float)(fade * fade * cos(2 * pi * 997 * t));
         }
-        gpuconv_ir *ir = made(&taps, from), *other;
+        gpuconv_ir *ir = make_response(&taps, from), *other;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_resample(ir, to, &other, &error) == GPUCONV_OK, "%s", error.message);
         assert_true(gpuconv_ir_rate(other) == to);
@@ -265,35 +266,36 @@ static void resampling_refuses_impossible_rates(void **state) {
     (void)state;
     oracle_random random = {.state = 65};
     guarded taps = guarded_random(&random, 1, 50);
-    gpuconv_ir *ir = made(&taps, 44100), *other;
-    /* Beyond the range of rates, and beyond a thousandth and a thousand times the response's own. */
+    gpuconv_ir *ir = make_response(&taps, 44100), *other;
+    /* Out of the range of rates, and more than a factor of 1000 from the response's rate. */
     static const double bad[] = {0,    -1,    1e-6,  0.999,       44.0999,          44100001,
                                  1e10, 1e300, -1e-6, (double)NAN, (double)INFINITY, -(double)INFINITY};
     for (int i = 0; i < COUNT(bad); i++) {
         gpuconv_error error = {0};
-        refused(gpuconv_ir_resample(ir, bad[i], &other, &error), GPUCONV_ERROR_ARGUMENT, &other, &error, "rate");
+        check_refused(gpuconv_ir_resample(ir, bad[i], &other, &error), GPUCONV_ERROR_ARGUMENT, &other, &error, "rate");
     }
     gpuconv_ir_free(ir);
     guarded_free(&taps);
 }
 
-/* A response of a thousand minutes at 10 MHz: refused before any memory is taken. */
-static void what_does_not_fit_into_memory_is_refused_with_the_numbers(void **state) {
+/* Resampling to a response of a thousand minutes at 10 MHz is refused before memory is allocated. */
+static void a_response_larger_than_memory_is_refused_with_the_sizes(void **state) {
     (void)state;
     enum { FRAMES = 1 << 20 };
     guarded taps = guarded_new(1, FRAMES);
     for (int64_t i = 0; i < FRAMES; i++)
         taps.channel[0][i] = i % 7 == 0;
-    gpuconv_ir *ir = made(&taps, 10000), *other;
+    gpuconv_ir *ir = make_response(&taps, 10000), *other;
     gpuconv_error error = {0};
     const int64_t most = gc_memory_available() / (int64_t)sizeof(float);
-    refused(gpuconv_ir_delay(ir, most, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a delay");
-    CHECK(strstr(error.message, "GB are free"), "no numbers: %s", error.message);
-    refused(gpuconv_ir_delay(ir, INT64_MAX / 4, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error,
-            "an endless delay");
+    check_refused(gpuconv_ir_delay(ir, most, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a delay");
+    CHECK(strstr(error.message, "GB are free"), "the message has no sizes: %s", error.message);
+    check_refused(gpuconv_ir_delay(ir, INT64_MAX / 4, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error,
+                  "an endless delay");
     if (most < (INT64_C(1) << 40) / 4 && (double)FRAMES * 1000 > (double)most) {
-        refused(gpuconv_ir_resample(ir, 10000000, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a rate");
-        CHECK(strstr(error.message, "GB are free"), "no numbers: %s", error.message);
+        check_refused(gpuconv_ir_resample(ir, 10000000, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error,
+                      "a rate");
+        CHECK(strstr(error.message, "GB are free"), "the message has no sizes: %s", error.message);
     }
     gpuconv_ir_free(ir);
     guarded_free(&taps);
@@ -305,7 +307,7 @@ static void a_response_of_one_frame_can_be_resampled(void **state) {
     taps.channel[0][0] = 0.5f;
     static const double rates[] = {8000, 44100, 48001, 192000};
     for (int i = 0; i < COUNT(rates); i++) {
-        gpuconv_ir *ir = made(&taps, 48000), *other;
+        gpuconv_ir *ir = make_response(&taps, 48000), *other;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_resample(ir, rates[i], &other, &error) == GPUCONV_OK, "%s", error.message);
         assert_true(gpuconv_ir_frames(other) >= 1);
@@ -321,14 +323,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unusable_responses_are_refused),
         cmocka_unit_test(taps_that_are_not_finite_are_refused),
-        cmocka_unit_test(routes_connect_what_the_topology_says),
-        cmocka_unit_test(counts_that_fit_no_topology_are_refused_with_those_that_would),
-        cmocka_unit_test(impossible_inputs_and_other_inputs_than_routed_for_are_refused),
+        cmocka_unit_test(routes_are_those_of_the_topology),
+        cmocka_unit_test(unfit_channel_counts_are_refused_and_fitting_ones_named),
+        cmocka_unit_test(input_counts_out_of_range_or_other_than_routed_are_refused),
         cmocka_unit_test(gain_is_exact_and_leaves_the_original),
         cmocka_unit_test(a_gain_that_overflows_is_refused),
         cmocka_unit_test(resampling_keeps_the_frequency_response),
         cmocka_unit_test(resampling_refuses_impossible_rates),
-        cmocka_unit_test(what_does_not_fit_into_memory_is_refused_with_the_numbers),
+        cmocka_unit_test(a_response_larger_than_memory_is_refused_with_the_sizes),
         cmocka_unit_test(a_response_of_one_frame_can_be_resampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Playing through a response gives, frame by frame and without latency, what the engine gives offline; the callback
- * allocates nothing, locks nothing and calls nothing of the system; an exchange clicks nowhere and leaks nothing. */
+/* Real-time convolution gives the engine's samples without latency; the callback allocates nothing, takes no lock and
+ * makes no system call; an exchange of the response causes no click and no leak. */
 #include "check.h"
 #include "harness.h"
 
@@ -19,8 +19,7 @@
 #include <linux/seccomp.h>
 #endif
 
-/* ---- The allocator and the locks, watched -------------------------------------------------------------------------
- */
+/* ---- Wrappers that count calls of the allocator, locks and sleep inside the callback ---------------------------- */
 
 static _Thread_local bool in_callback;
 static _Atomic int calls;
@@ -44,8 +43,7 @@ WATCH(int, pthread_mutex_lock, (pthread_mutex_t * m), (m))
 WATCH(int, pthread_cond_signal, (pthread_cond_t * c), (c))
 WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left))
 
-/* ---- Helpers ------------------------------------------------------------------------------------------------------
- */
+/* ---- Helpers ----------------------------------------------------------------------------------------------------- */
 
 static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool freewheel) {
     gpuconv_realtime_config config = {.rate = 48000, .block = block, .freewheel = freewheel};
@@ -55,10 +53,9 @@ static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool freewheel) 
     return rt;
 }
 
-/* ---- Tests ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Tests ------------------------------------------------------------------------------------------------------- */
 
-static void calls_of_any_size_give_what_the_engine_gives_offline(void **state) {
+static void calls_of_any_size_give_the_same_samples_as_the_engine(void **state) {
     (void)state;
     static const int blocks[] = {0, 1, 7, 32, 64, 127, 480, 1024};
     static const int64_t taps[] = {1, 300, 511, 513, 5000, 90000};
@@ -75,10 +72,11 @@ static void calls_of_any_size_give_what_the_engine_gives_offline(void **state) {
                     continue;
                 gpuconv_realtime *rt = start(ir, blocks[b] ? blocks[b] : 64, true);
                 guarded y = harness_play(rt, &x, gpuconv_ir_outputs(ir), blocks[b], &in_callback);
-                double e = harness_distance(&y, &want, x.frames);
-                CHECK(guarded_intact(&y), "written beside");
-                CHECK(e <= -120, "%lld taps, shape %d, blocks of %d: %.1f dB", (long long)taps[t], s, blocks[b], e);
-                CHECK(gpuconv_realtime_late_blocks(rt) == 0, "a freewheel one missed something");
+                double error_db = harness_distance(&y, &want, x.frames);
+                CHECK(guarded_intact(&y), "the output's guard bands were overwritten");
+                CHECK(error_db <= -120, "%lld taps, shape %d, blocks of %d: %.1f dB", (long long)taps[t], s, blocks[b],
+                      error_db);
+                CHECK(gpuconv_realtime_late_blocks(rt) == 0, "late blocks while freewheeling");
                 guarded_free(&y);
                 gpuconv_realtime_free(rt);
             }
@@ -89,17 +87,17 @@ static void calls_of_any_size_give_what_the_engine_gives_offline(void **state) {
         }
 }
 
-static void a_single_tap_at_every_partition_edge_delays_by_just_so_much(void **state) {
+static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
     (void)state;
     enum { TAPS = 90000, FRAMES = 100000 };
     oracle_random random = {6};
     guarded h = guarded_new(1, TAPS), x = guarded_random(&random, 1, FRAMES);
     memset(h.channel[0], 0, TAPS * sizeof(float));
-    h.channel[0][TAPS - 1] = h.channel[0][0] = 1e-30f; /* the length stays, and nothing is silence */
+    h.channel[0][TAPS - 1] = h.channel[0][0] = 1e-30f; /* keeps the length, and leaves no zeros to skip */
     gpuconv_ir *shape = harness_route(&h, 1);
     gc_rt_schedule schedule;
     gc_rt_schedule_make(shape, 64, 48000, &schedule);
-    CHECK(schedule.stages >= 2, "%d stages are no test of edges", schedule.stages);
+    CHECK(schedule.stages >= 2, "%d stages are too few to test partition edges", schedule.stages);
     int64_t edges[200];
     int count = 0;
     edges[count++] = schedule.head;
@@ -144,7 +142,7 @@ static void the_output_may_be_the_input(void **state) {
         float *both[2] = {x.channel[0] + at, x.channel[1] + at};
         gpuconv_realtime_process(b, (const float *const *)both, both, 100);
     }
-    CHECK(oracle_identical("in place", &x, x.frames, &want, x.frames), "in place is another result");
+    CHECK(oracle_identical("in place", &x, x.frames, &want, x.frames), "the result in place differs");
     gpuconv_realtime_free(a);
     gpuconv_realtime_free(b);
     guarded_free(&want);
@@ -153,14 +151,14 @@ static void the_output_may_be_the_input(void **state) {
     gpuconv_ir_free(ir);
 }
 
-static void the_callback_allocates_nothing_and_locks_nothing(void **state) {
+static void the_callback_does_not_allocate_or_lock(void **state) {
     (void)state;
     oracle_random random = {8};
     guarded h = guarded_random(&random, 2, 100000), x = guarded_random(&random, 2, 300000);
     gpuconv_ir *ir = harness_route(&h, 2);
     gpuconv_realtime *rt = start(ir, 64, false);
     atomic_store(&calls, 0);
-    guarded y = harness_play(rt, &x, 2, 64, &in_callback); /* play itself allocates before it calls */
+    guarded y = harness_play(rt, &x, 2, 64, &in_callback); /* harness_play allocates outside the callback */
     CHECK(atomic_load(&calls) == 0, "%d calls of the allocator, locks or sleep", atomic_load(&calls));
     gpuconv_realtime_free(rt);
     guarded_free(&y);
@@ -169,11 +167,12 @@ static void the_callback_allocates_nothing_and_locks_nothing(void **state) {
     gpuconv_ir_free(ir);
 }
 
-/* In a process of its own, whose thread may do nothing but write and end: the kernel kills it for any other call. */
-static void the_callback_calls_nothing_of_the_system(void **state) {
+/* Runs the callback in a child process under strict seccomp: the kernel kills it at any system call but read, write and
+ * exit. */
+static void the_callback_makes_no_system_call(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__linux__)
-    print_message("a sanitizer calls the system by itself: not tested here\n");
+    print_message("skipped: sanitizers make system calls themselves\n");
 #else
     oracle_random random = {9};
     guarded h = guarded_random(&random, 2, 100000), x = guarded_random(&random, 2, 4096);
@@ -181,9 +180,9 @@ static void the_callback_calls_nothing_of_the_system(void **state) {
     guarded y = guarded_new(2, 4096);
     int ends[2];
     char word[4] = "";
-    CHECK(pipe(ends) == 0, "no pipe");
+    CHECK(pipe(ends) == 0, "cannot make a pipe");
     pid_t child = fork();
-    CHECK(child >= 0, "no process");
+    CHECK(child >= 0, "cannot fork");
     if (child == 0) {
         gpuconv_realtime *rt = start(ir, 64, false);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) {
@@ -199,14 +198,14 @@ static void the_callback_calls_nothing_of_the_system(void **state) {
         syscall(SYS_exit, 0);
     }
     close(ends[1]);
-    CHECK(read(ends[0], word, 3) >= 0, "the pipe broke");
+    CHECK(read(ends[0], word, 3) >= 0, "cannot read from the pipe");
     close(ends[0]);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     if (strcmp(word, "no") == 0)
-        print_message("seccomp is not to be had here: not tested\n");
+        print_message("skipped: seccomp is not available\n");
     else
-        CHECK(strcmp(word, "yes") == 0, "the callback called the system, and was killed for it");
+        CHECK(strcmp(word, "yes") == 0, "the callback made a system call and was killed");
     guarded_free(&y);
     guarded_free(&x);
     guarded_free(&h);
@@ -219,10 +218,10 @@ typedef struct exchanges {
     gpuconv_ir *ir[2];
     int count;
     _Atomic int done;
-    _Atomic int64_t frame; /* that the callback has reached */
+    _Atomic int64_t frame; /* number of the last frame that the callback processed */
 } exchanges;
 
-static void *exchange(void *argument) {
+static void *swap_repeatedly(void *argument) {
     exchanges *e = argument;
     gpuconv_error error = {0};
     for (int i = 0; i < e->count; i++) {
@@ -231,15 +230,15 @@ static void *exchange(void *argument) {
             break;
         atomic_fetch_add(&e->done, 1);
         while (atomic_load(&e->frame) < begun + 1000 &&
-               i < e->count - 1) { /* two fades: it is taken up, not replaced */
-            struct timespec moment = {0, 50000};
-            nanosleep(&moment, NULL);
+               i < e->count - 1) { /* two fades: the callback takes it before the next one */
+            struct timespec interval = {0, 50000};
+            nanosleep(&interval, NULL);
         }
     }
     return NULL;
 }
 
-static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
+static void a_thousand_exchanges_cause_no_click(void **state) {
     (void)state;
     enum { BLOCK = 64, TAPS = 2000 };
     guarded h[2] = {guarded_new(1, TAPS), guarded_new(1, TAPS)};
@@ -251,7 +250,7 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
     }
     e.rt = start(e.ir[1], BLOCK, true);
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, exchange, &e) == 0, "no thread");
+    CHECK(pthread_create(&thread, NULL, swap_repeatedly, &e) == 0, "cannot start a thread");
     double before = 0, earlier = 0, worst = 0;
     int64_t frame = 0;
     for (int64_t after = 0; after < 100; after += atomic_load(&e.done) == e.count) {
@@ -263,19 +262,19 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
         atomic_store(&e.frame, frame);
         for (int i = 0; i < BLOCK; i++) {
             double now = (double)y[i], second = fabs(now - 2 * before + earlier);
-            if (frame > 4 * TAPS) /* the sine's own beginning, and each echo's, is over */
+            if (frame > 4 * TAPS) /* past the beginning of the sine and of its echoes */
                 worst = second > worst ? second : worst;
             CHECK(isfinite(now), "not finite");
             earlier = before;
             before = now;
         }
-        CHECK(frame < INT64_C(400000000), "the exchanges do not come through: %d", atomic_load(&e.done));
+        CHECK(frame < INT64_C(400000000), "only %d exchanges were made", atomic_load(&e.done));
     }
     pthread_join(thread, NULL);
-    CHECK(atomic_load(&e.done) == e.count, "%d exchanges of %d", atomic_load(&e.done), e.count);
-    /* The sine's own is 0.0008 times a gain of 3; a jump from one response to the other would be 0.5. */
+    CHECK(atomic_load(&e.done) == e.count, "%d of %d exchanges", atomic_load(&e.done), e.count);
+    /* The sine's own second difference is 0.0008, times a gain of 3; a jump between the responses would be 0.5. */
     CHECK(worst < 0.02, "a second difference of %g: a click", worst);
-    CHECK(gpuconv_realtime_late_blocks(e.rt) == 0, "missed");
+    CHECK(gpuconv_realtime_late_blocks(e.rt) == 0, "late blocks while freewheeling");
     gpuconv_realtime_free(e.rt);
     for (int i = 0; i < 2; i++) {
         gpuconv_ir_free(e.ir[i]);
@@ -283,7 +282,7 @@ static void a_thousand_exchanges_under_load_click_nowhere(void **state) {
     }
 }
 
-static void without_calls_an_exchange_waits_for_nothing_and_the_newest_counts(void **state) {
+static void without_callbacks_an_exchange_returns_and_the_newest_one_is_used(void **state) {
     (void)state;
     gpuconv_ir *ir[8];
     gpuconv_error error = {0};
@@ -303,7 +302,8 @@ static void without_calls_an_exchange_waits_for_nothing_and_the_newest_counts(vo
         x[i] = 1;
     for (int b = 0; b < 4; b++)
         gpuconv_realtime_process(rt, &in, &out, COUNT(x));
-    CHECK(fabsf(y[63] - (float)COUNT(ir)) < 1e-5f, "%g through the newest response of %d", (double)y[63], COUNT(ir));
+    CHECK(fabsf(y[63] - (float)COUNT(ir)) < 1e-5f, "output %g instead of the newest response's %d", (double)y[63],
+          COUNT(ir));
     gpuconv_realtime_free(rt);
     for (int i = 0; i < COUNT(ir); i++)
         gpuconv_ir_free(ir[i]);
@@ -320,7 +320,7 @@ static void an_exchange_ends_with_the_new_response_alone(void **state) {
     CHECK(gpuconv_realtime_swap(rt, ir[1], 0.1, &error) == GPUCONV_OK, "%s", error.message);
     guarded y = harness_play(rt, &x, 1, 128, &in_callback);
     double wrong = 0, power = 0;
-    for (int64_t n = 20000; n < x.frames; n++) { /* fade and the old response are over, and what was faded in is past */
+    for (int64_t n = 20000; n < x.frames; n++) { /* the fade, the old response and the faded input are over */
         double d = (double)y.channel[0][n] - (double)want.channel[0][n];
         wrong += d * d;
         power += (double)want.channel[0][n] * (double)want.channel[0][n];
@@ -328,8 +328,9 @@ static void an_exchange_ends_with_the_new_response_alone(void **state) {
     CHECK(10 * log10(wrong / power) <= -120, "%.1f dB", 10 * log10(wrong / power));
     guarded two = guarded_random(&random, 2, 100);
     gpuconv_ir *other = harness_route(&two, 2);
-    CHECK(gpuconv_realtime_swap(rt, other, 0, &error) == GPUCONV_ERROR_TOPOLOGY, "another shape was taken");
-    CHECK(gpuconv_realtime_swap(rt, ir[0], -1, &error) == GPUCONV_ERROR_ARGUMENT, "a negative fade was taken");
+    CHECK(gpuconv_realtime_swap(rt, other, 0, &error) == GPUCONV_ERROR_TOPOLOGY,
+          "a response of other channels was accepted");
+    CHECK(gpuconv_realtime_swap(rt, ir[0], -1, &error) == GPUCONV_ERROR_ARGUMENT, "a negative fade was accepted");
     gpuconv_realtime_free(rt);
     gpuconv_ir_free(other);
     guarded_free(&two);
@@ -342,7 +343,7 @@ static void an_exchange_ends_with_the_new_response_alone(void **state) {
     }
 }
 
-static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
+static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
     (void)state;
     static const int64_t latencies[] = {1, 63, 256, 1000, 5000};
     oracle_random random = {16};
@@ -361,21 +362,21 @@ static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
             from[c] = y.channel[c] + latencies[l];
             to[c] = want.channel[c];
             for (int64_t i = 0; i < latencies[l]; i++)
-                CHECK(fabsf(y.channel[c][i]) < 1e-4f, "something came before its time");
+                CHECK(fabsf(y.channel[c][i]) < 1e-4f, "output before the latency has passed");
         }
         late.channel = from;
         early.channel = to;
-        double off = harness_distance(&late, &early, x.frames - latencies[l]);
-        CHECK(off <= -120, "latency %lld: %.1f dB", (long long)latencies[l], off);
+        double error_db = harness_distance(&late, &early, x.frames - latencies[l]);
+        CHECK(error_db <= -120, "latency %lld: %.1f dB", (long long)latencies[l], error_db);
         gpuconv_realtime_free(rt);
         guarded_free(&y);
     }
-    gc_rt_schedule now, then;
+    gc_rt_schedule undelayed, delayed;
     gpuconv_ir *later;
     assert_int_equal(gpuconv_ir_delay(ir, 1024, &later, NULL), GPUCONV_OK);
-    gc_rt_schedule_make(ir, 64, 48000, &now);
-    gc_rt_schedule_make(later, 64, 48000, &then);
-    CHECK(then.load < now.load, "a load of %g instead of %g", then.load, now.load);
+    gc_rt_schedule_make(ir, 64, 48000, &undelayed);
+    gc_rt_schedule_make(later, 64, 48000, &delayed);
+    CHECK(delayed.load < undelayed.load, "a load of %g instead of %g", delayed.load, undelayed.load);
     gpuconv_ir_free(later);
     gpuconv_realtime_config config = {.latency = -1};
     gpuconv_realtime *rt;
@@ -386,22 +387,22 @@ static void latency_that_is_granted_is_exact_and_saves_work(void **state) {
     gpuconv_ir_free(ir);
 }
 
-/* Subnormal numbers, which a tail that dies away is full of, cost nothing: the processor is told to take them for zero,
- * and told otherwise again before anyone else computes. */
-static void subnormal_numbers_are_zeros_inside_and_whole_outside(void **state) {
+/* Inside the callback subnormal numbers are flushed to zero, because a decaying tail is full of them and they are slow.
+ * Afterwards the processor's mode is restored. */
+static void subnormal_numbers_are_flushed_inside_the_callback_only(void **state) {
     (void)state;
     guarded taps = guarded_new(1, 2000), x = guarded_new(1, 4000);
     for (int i = 0; i < 2000; i++)
         taps.channel[0][i] = i % 2 ? 1e-30f : -1e-30f;
     for (int i = 0; i < 4000; i++)
-        x.channel[0][i] = i % 2 ? 1e-12f : -1e-12f; /* products of 1e-42, which only subnormals hold */
+        x.channel[0][i] = i % 2 ? 1e-12f : -1e-12f; /* products of 1e-42 are subnormal */
     gpuconv_ir *ir = harness_route(&taps, 1);
     gpuconv_realtime *rt = start(ir, 64, true);
     guarded y = harness_play(rt, &x, 1, 64, &in_callback);
     for (int i = 0; i < 4000; i++)
         CHECK(y.channel[0][i] == 0 || fabsf(y.channel[0][i]) >= 1.17549435e-38f, "a subnormal number came out");
     volatile float small = 1e-40f;
-    CHECK(small * 0.5f > 0, "numbers are flushed outside the call as well");
+    CHECK(small * 0.5f > 0, "subnormal numbers are flushed outside the callback too");
     gpuconv_realtime_free(rt);
     gpuconv_ir_free(ir);
     guarded_free(&taps);
@@ -411,16 +412,16 @@ static void subnormal_numbers_are_zeros_inside_and_whole_outside(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_of_any_size_give_what_the_engine_gives_offline),
-        cmocka_unit_test(a_single_tap_at_every_partition_edge_delays_by_just_so_much),
+        cmocka_unit_test(calls_of_any_size_give_the_same_samples_as_the_engine),
+        cmocka_unit_test(a_single_tap_at_every_partition_edge_delays_exactly),
         cmocka_unit_test(the_output_may_be_the_input),
-        cmocka_unit_test(the_callback_allocates_nothing_and_locks_nothing),
-        cmocka_unit_test(the_callback_calls_nothing_of_the_system),
-        cmocka_unit_test(a_thousand_exchanges_under_load_click_nowhere),
-        cmocka_unit_test(without_calls_an_exchange_waits_for_nothing_and_the_newest_counts),
+        cmocka_unit_test(the_callback_does_not_allocate_or_lock),
+        cmocka_unit_test(the_callback_makes_no_system_call),
+        cmocka_unit_test(a_thousand_exchanges_cause_no_click),
+        cmocka_unit_test(without_callbacks_an_exchange_returns_and_the_newest_one_is_used),
         cmocka_unit_test(an_exchange_ends_with_the_new_response_alone),
-        cmocka_unit_test(latency_that_is_granted_is_exact_and_saves_work),
-        cmocka_unit_test(subnormal_numbers_are_zeros_inside_and_whole_outside),
+        cmocka_unit_test(a_configured_latency_is_exact_and_reduces_the_load),
+        cmocka_unit_test(subnormal_numbers_are_flushed_inside_the_callback_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-static gpuconv_ir *mono, *stereo, *loose, *other_rate; /* routed for one and for two inputs; not routed; at 44100 Hz */
+static gpuconv_ir *mono, *stereo, *unrouted,
+    *other_rate; /* routed for one and for two inputs; not routed; at 44100 Hz */
 static const char *ir_path, *in_path, *matrix_path;
 
 typedef struct made {
@@ -15,15 +16,15 @@ typedef struct made {
     gpuconv_realtime *realtime;
 } made;
 
-/* One argument of one function; `bad` is the value that it gets. */
+/* One argument of one function, and the values of it that are refused; `call` passes one of them. */
 typedef struct refusal {
     const char *what;
     gpuconv_status (*call)(double bad, made *m, gpuconv_error *error);
     gpuconv_status want;
-    bool floating; /* the argument is a double: NaN and infinities too */
+    bool floating; /* the argument is a double: NaN and infinities are refused too */
     double bad[8];
     int count;
-    bool infinite; /* -INFINITY is a value of its own */
+    bool infinite; /* -INFINITY is allowed */
 } refusal;
 
 #define CALL(name) static gpuconv_status name(double bad, made *m, gpuconv_error *error)
@@ -46,13 +47,13 @@ CALL(new_tap) {
     return gpuconv_ir_new(plane, 1, 1, 48000, &m->ir, error);
 }
 CALL(route_inputs) {
-    return gpuconv_ir_route(loose, (int)bad, &m->ir, error);
+    return gpuconv_ir_route(unrouted, (int)bad, &m->ir, error);
 }
 CALL(route_as_inputs) {
-    return gpuconv_ir_route_as(loose, (int)bad, GPUCONV_LAYOUT_AUTO, &m->ir, error);
+    return gpuconv_ir_route_as(unrouted, (int)bad, GPUCONV_LAYOUT_AUTO, &m->ir, error);
 }
 CALL(route_as_layout) {
-    return gpuconv_ir_route_as(loose, 1, (gpuconv_layout)(int)bad, &m->ir, error);
+    return gpuconv_ir_route_as(unrouted, 1, (gpuconv_layout)(int)bad, &m->ir, error);
 }
 CALL(route_topology) {
     return gpuconv_ir_route(stereo, (int)bad, &m->ir, error);
@@ -108,7 +109,7 @@ CALL(mix_dry) {
 }
 CALL(mix_loose) {
     (void)bad;
-    return gpuconv_ir_mix(loose, 0, 0, &m->ir, error);
+    return gpuconv_ir_mix(unrouted, 0, 0, &m->ir, error);
 }
 
 static gpuconv_status prepare(const gpuconv_preparation *p, int inputs, double rate, made *m, gpuconv_error *error) {
@@ -172,7 +173,7 @@ REALTIME(realtime_latency, latency = (int64_t)bad)
 CALL(realtime_loose) {
     (void)bad;
     gpuconv_realtime_config c = {0};
-    return gpuconv_realtime_new(loose, &c, &m->realtime, error);
+    return gpuconv_realtime_new(unrouted, &c, &m->realtime, error);
 }
 
 static gpuconv_status swap(const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
@@ -190,7 +191,7 @@ CALL(swap_seconds) {
 }
 CALL(swap_loose) {
     (void)m, (void)bad;
-    return swap(loose, 0, error);
+    return swap(unrouted, 0, error);
 }
 CALL(swap_topology) {
     (void)m, (void)bad;
@@ -301,7 +302,7 @@ static const refusal refusals[] = {
     {"job output", job_output, ARGUMENT, false, NUMBERS(0), false},
 };
 
-static void refuse(const refusal *r, double bad) {
+static void check_refused(const refusal *r, double bad) {
     made m = {(gpuconv_ir *)&m, (gpuconv_plan *)&m, (gpuconv_realtime *)&m};
     const made untouched = m;
     gpuconv_error error = {0};
@@ -311,48 +312,49 @@ static void refuse(const refusal *r, double bad) {
     CHECK(error.status == status && strlen(error.message) > 8, "%s %g: no message", r->what, bad);
     CHECK((m.ir == untouched.ir || !m.ir) && (m.plan == untouched.plan || !m.plan) &&
               (m.realtime == untouched.realtime || !m.realtime),
-          "%s %g: gives an object", r->what, bad);
-    CHECK(r->call(bad, &m, &(gpuconv_error){0}) == status, "%s %g: another answer the second time", r->what, bad);
+          "%s %g: an object was returned", r->what, bad);
+    CHECK(r->call(bad, &m, &(gpuconv_error){0}) == status, "%s %g: another status at the second call", r->what, bad);
 }
 
-static void what_is_documented_as_refused_is_refused(void **state) {
+static void documented_refusals_are_made(void **state) {
     (void)state;
     for (int i = 0; i < COUNT(refusals); i++) {
         const refusal *r = &refusals[i];
         for (int k = 0; k < r->count; k++)
-            refuse(r, r->bad[k]);
+            check_refused(r, r->bad[k]);
         if (r->floating) {
-            refuse(r, (double)NAN);
-            refuse(r, -(double)NAN);
-            refuse(r, (double)INFINITY);
+            check_refused(r, (double)NAN);
+            check_refused(r, -(double)NAN);
+            check_refused(r, (double)INFINITY);
         }
         if (r->floating && !r->infinite)
-            refuse(r, -(double)INFINITY);
+            check_refused(r, -(double)INFINITY);
     }
     FILE *f = fopen(files_path("out.wav"), "rb");
     CHECK(!f, "a refused job left an output");
 }
 
-/* What lies on the edge of a range is taken. */
-static void the_ends_of_ranges_are_taken(void **state) {
+/* The first and last values of ranges are accepted. */
+static void the_ends_of_ranges_are_accepted(void **state) {
     (void)state;
     static const struct {
         gpuconv_status (*call)(double bad, made *m, gpuconv_error *error);
         double value;
-    } taken[] = {{new_rate, 1},          {new_rate, 10000000}, {resample_rate, 48}, {trim_level, -300},
-                 {stretch_factor, 0.01}, {gain_level, -200},   {gain_level, 200},   {mix_wet, -(double)INFINITY},
-                 {mix_dry, -200},        {prepare_trim, 0},    {prepare_stretch, 0}};
-    for (int i = 0; i < COUNT(taken); i++) {
+    } accepted[] = {{new_rate, 1},          {new_rate, 10000000}, {resample_rate, 48}, {trim_level, -300},
+                    {stretch_factor, 0.01}, {gain_level, -200},   {gain_level, 200},   {mix_wet, -(double)INFINITY},
+                    {mix_dry, -200},        {prepare_trim, 0},    {prepare_stretch, 0}};
+    for (int i = 0; i < COUNT(accepted); i++) {
         made m = {0};
         gpuconv_error error = {0};
-        CHECK(taken[i].call(taken[i].value, &m, &error) == GPUCONV_OK, "%d, %g: %s", i, taken[i].value, error.message);
+        CHECK(accepted[i].call(accepted[i].value, &m, &error) == GPUCONV_OK, "%d, %g: %s", i, accepted[i].value,
+              error.message);
         gpuconv_ir_free(m.ir);
     }
     assert_int_equal(gpuconv_ir_onset(mono, (double)NAN), gpuconv_ir_onset(mono, 0));
     assert_int_equal(gpuconv_ir_onset(mono, 40), gpuconv_ir_onset(mono, 0));
 }
 
-static void calls_of_an_engine_are_refused(void **state) {
+static void engine_calls_with_bad_arguments_or_out_of_order_are_refused(void **state) {
     (void)state;
     gpuconv_plan *plan = harness_plan(mono, GPUCONV_ALGORITHM_AUTO, -1, 1);
     gpuconv_engine *engine;
@@ -383,7 +385,7 @@ static int begin(void **state) {
     files_write(in_path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &one);
     FILE *f = fopen(matrix_path, "w");
     failed |= !f || fputs("1 1 dirac\n", f) < 0 || fclose(f) != 0;
-    failed |= gpuconv_ir_load(ir_path, &loose, NULL) != GPUCONV_OK;
+    failed |= gpuconv_ir_load(ir_path, &unrouted, NULL) != GPUCONV_OK;
     failed |= gpuconv_ir_resample(mono, 44100, &other_rate, NULL) != GPUCONV_OK;
     guarded_free(&one);
     guarded_free(&two);
@@ -393,7 +395,7 @@ static int begin(void **state) {
 static int end(void **state) {
     gpuconv_ir_free(mono);
     gpuconv_ir_free(stereo);
-    gpuconv_ir_free(loose);
+    gpuconv_ir_free(unrouted);
     gpuconv_ir_free(other_rate);
     free((void *)ir_path);
     free((void *)in_path);
@@ -403,9 +405,9 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_documented_as_refused_is_refused),
-        cmocka_unit_test(the_ends_of_ranges_are_taken),
-        cmocka_unit_test(calls_of_an_engine_are_refused),
+        cmocka_unit_test(documented_refusals_are_made),
+        cmocka_unit_test(the_ends_of_ranges_are_accepted),
+        cmocka_unit_test(engine_calls_with_bad_arguments_or_out_of_order_are_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,5 +1,5 @@
-/* What is done to a response before it is used: every step does what it says, to all channels alike, tells of it, and
- * leaves the response that it was given as it was. */
+/* Edits of impulse responses: each does what is documented to all channels, appends to the history, and leaves the
+ * original unchanged. */
 #include "check.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
@@ -75,18 +75,18 @@ static void the_quiet_end_is_trimmed_by_the_loudest_channel(void **state) {
     memset(taps.channel[0], 0, 400 * sizeof(float));
     memset(taps.channel[1], 0, 400 * sizeof(float));
     ir = made(&taps, 1000);
-    assert_int_equal(gpuconv_ir_trim(ir, -60, &trimmed, NULL), GPUCONV_OK); /* silence: one frame is left of it */
+    assert_int_equal(gpuconv_ir_trim(ir, -60, &trimmed, NULL), GPUCONV_OK); /* a silent response keeps one frame */
     assert_int_equal(gpuconv_ir_frames(trimmed), 1);
     gpuconv_ir_free(trimmed);
     gpuconv_ir_free(ir);
     guarded_free(&taps);
 }
 
-static void silence_before_it_is_found_and_cut_or_made_a_lead(void **state) {
+static void leading_silence_is_found_and_cut_or_becomes_a_lead(void **state) {
     (void)state;
     guarded taps = guarded_new(1, 300);
     memset(taps.channel[0], 0, 300 * sizeof(float));
-    taps.channel[0][50] = 0.0005f; /* under -60 dB */
+    taps.channel[0][50] = 0.0005f; /* below -60 dB */
     taps.channel[0][80] = 0.01f;
     taps.channel[0][120] = -1;
     taps.channel[0][200] = 0.5f;
@@ -110,7 +110,7 @@ static void silence_before_it_is_found_and_cut_or_made_a_lead(void **state) {
     guarded_free(&taps);
 }
 
-static void fades_begin_and_end_at_nothing(void **state) {
+static void fades_begin_and_end_at_zero(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(3, 500, &taps), *faded;
@@ -131,7 +131,7 @@ static void fades_begin_and_end_at_nothing(void **state) {
     guarded_free(&taps);
 }
 
-static void reversed_and_delayed(void **state) {
+static void a_response_is_reversed_and_delayed(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(2, 77, &taps), *other, *back;
@@ -187,7 +187,7 @@ static void stretching_lowers_the_spectrum_at_the_same_gain(void **state) {
     guarded_free(&taps);
 }
 
-/* A response that begins at full level keeps all of it: what interpolation puts before time zero is its lead. */
+/* A response that begins at full level keeps its energy: the pre-ringing of the resampler becomes its lead. */
 static void an_abrupt_beginning_survives_resampling(void **state) {
     (void)state;
     static const double rates[] = {44100, 96000, 16000, 192000};
@@ -202,7 +202,7 @@ static void an_abrupt_beginning_survives_resampling(void **state) {
         says(other, "before time zero");
         double hertz[] = {100, 1000, 6000};
         for (int f = 0; f < COUNT(hertz); f++) {
-            double re = 0, im = 0; /* about time zero: an impulse there has no phase at all */
+            double re = 0, im = 0; /* relative to time zero, where an impulse has phase 0 */
             for (int64_t i = 0; i < n; i++) {
                 re += (double)gpuconv_ir_taps(other, 0, 0)[i] * cos(2 * pi * hertz[f] * (double)(i - lead) / rates[r]);
                 im -= (double)gpuconv_ir_taps(other, 0, 0)[i] * sin(2 * pi * hertz[f] * (double)(i - lead) / rates[r]);
@@ -215,12 +215,12 @@ static void an_abrupt_beginning_survives_resampling(void **state) {
     guarded_free(&taps);
 }
 
-static void minimum_phase_keeps_the_magnitude_and_comes_first(void **state) {
+static void minimum_phase_keeps_the_magnitude_and_moves_energy_forward(void **state) {
     (void)state;
     oracle_random random = {.state = 92};
     guarded taps = guarded_new(2, 3000);
     for (int c = 0; c < 2; c++)
-        for (int i = 0; i < 3000; i++) /* a burst in the middle, so that most of it can move forwards */
+        for (int i = 0; i < 3000; i++) /* a burst in the middle, which minimum phase moves to the beginning */
             taps.channel[c][i] = i < 1500 ? 0 : oracle_uniform(&random) * (float)exp(-(i - 1500) / 60.0);
     gpuconv_ir *ir = made(&taps, 48000), *minimal;
     assert_int_equal(gpuconv_ir_minimum_phase(ir, &minimal, NULL), GPUCONV_OK);
@@ -244,7 +244,7 @@ static void minimum_phase_keeps_the_magnitude_and_comes_first(void **state) {
     guarded_free(&taps);
 }
 
-static void two_in_series_are_their_convolution(void **state) {
+static void two_responses_in_series_are_their_convolution(void **state) {
     (void)state;
     static const struct { int a, b; } cases[] = {{1, 1}, {2, 1}, {1, 3}, {2, 2}};
     oracle_random random = {.state = 93};
@@ -281,7 +281,7 @@ static void two_in_series_are_their_convolution(void **state) {
     guarded_free(&y);
 }
 
-static void layouts_lay_channels_on_their_routes(void **state) {
+static void layouts_assign_channels_to_routes(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(4, 60, &taps), *routed;
@@ -319,7 +319,7 @@ static gpuconv_ir *normalized(const gpuconv_ir *ir, gpuconv_normalize how, doubl
     return done;
 }
 
-static void normalising_reaches_what_its_formula_says(void **state) {
+static void normalisation_reaches_its_target(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(4, 900, &taps), *routed, *done;
@@ -338,9 +338,9 @@ static void normalising_reaches_what_its_formula_says(void **state) {
                 }
             most = fmax(most, sum);
         }
-        CHECK(fabs(most - 1) < 1e-5, "way %d: %g instead of 1", how, most);
+        CHECK(fabs(most - 1) < 1e-5, "target %d: %g instead of 1", how, most);
         double ratio = (double)gpuconv_ir_taps(done, 1, 0)[5] / (double)gpuconv_ir_taps(routed, 1, 0)[5];
-        CHECK(fabs(20 * log10(ratio) - decibels) < 1e-3, "way %d: says %g dB", how, decibels);
+        CHECK(fabs(20 * log10(ratio) - decibels) < 1e-3, "target %d: says %g dB", how, decibels);
         says(done, "normalised by");
         gpuconv_ir_free(done);
     }
@@ -353,7 +353,7 @@ static void normalising_reaches_what_its_formula_says(void **state) {
     guarded_free(&taps);
 }
 
-static void loudness_leaves_a_plain_gain_as_it_was_and_hears_bass_less(void **state) {
+static void loudness_undoes_a_plain_gain_and_weights_bass_less(void **state) {
     (void)state;
     guarded taps = guarded_new(1, 2);
     taps.channel[0][0] = 0.125f;
@@ -361,11 +361,12 @@ static void loudness_leaves_a_plain_gain_as_it_was_and_hears_bass_less(void **st
     gpuconv_ir *ir = made(&taps, 48000), *done;
     double decibels, low;
     done = normalized(ir, GPUCONV_NORMALIZE_LOUDNESS, &decibels);
-    CHECK(fabs(decibels - 20 * log10(8)) < 1e-3, "%g dB for an eighth", decibels);
+    CHECK(fabs(decibels - 20 * log10(8)) < 1e-3, "%g dB for a gain of 1/8", decibels);
     gpuconv_ir_free(done);
     gpuconv_ir_free(ir);
     guarded_free(&taps);
-    taps = guarded_new(1, 4800); /* a low pass of unit gain for noise: BS.1770 has a high pass in front */
+    taps =
+        guarded_new(1, 4800); /* a low-pass filter of unit energy, which the high-pass filter of BS.1770 attenuates */
     double energy = 0;
     for (int i = 0; i < 4800; i++) {
         taps.channel[0][i] = (float)exp(-i / 400.0);
@@ -383,7 +384,7 @@ static void loudness_leaves_a_plain_gain_as_it_was_and_hears_bass_less(void **st
     guarded_free(&taps);
 }
 
-static void silence_at_either_end_changes_no_level(void **state) {
+static void silence_at_either_end_does_not_change_the_normalisation(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(2, 700, &taps);
@@ -397,7 +398,7 @@ static void silence_at_either_end_changes_no_level(void **state) {
         double a, b;
         gpuconv_ir_free(normalized(ir, (gpuconv_normalize)how, &a));
         gpuconv_ir_free(normalized(longer, (gpuconv_normalize)how, &b));
-        CHECK(fabs(a - b) < 1e-9, "way %d: %.12g and %.12g dB", how, a, b);
+        CHECK(fabs(a - b) < 1e-9, "target %d: %.12g and %.12g dB", how, a, b);
     }
     gpuconv_ir_free(ir);
     gpuconv_ir_free(longer);
@@ -414,7 +415,7 @@ static void silence_at_either_end_changes_no_level(void **state) {
     guarded_free(&silent);
 }
 
-static void the_input_itself_goes_in_at_time_zero(void **state) {
+static void the_dry_input_is_added_at_time_zero(void **state) {
     (void)state;
     guarded taps;
     gpuconv_ir *ir = random_ir(1, 200, &taps), *aligned, *routed, *mixed;
@@ -436,7 +437,7 @@ static void the_input_itself_goes_in_at_time_zero(void **state) {
     guarded_free(&taps);
 }
 
-static void the_double_transform_is_the_sum_that_defines_it(void **state) {
+static void the_double_precision_fft_equals_the_defining_sum(void **state) {
     (void)state;
     enum { N = 64 };
     oracle_random random = {.state = 94};
@@ -464,19 +465,19 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_cut_out),
         cmocka_unit_test(the_quiet_end_is_trimmed_by_the_loudest_channel),
-        cmocka_unit_test(silence_before_it_is_found_and_cut_or_made_a_lead),
-        cmocka_unit_test(fades_begin_and_end_at_nothing),
-        cmocka_unit_test(reversed_and_delayed),
+        cmocka_unit_test(leading_silence_is_found_and_cut_or_becomes_a_lead),
+        cmocka_unit_test(fades_begin_and_end_at_zero),
+        cmocka_unit_test(a_response_is_reversed_and_delayed),
         cmocka_unit_test(stretching_lowers_the_spectrum_at_the_same_gain),
         cmocka_unit_test(an_abrupt_beginning_survives_resampling),
-        cmocka_unit_test(minimum_phase_keeps_the_magnitude_and_comes_first),
-        cmocka_unit_test(two_in_series_are_their_convolution),
-        cmocka_unit_test(layouts_lay_channels_on_their_routes),
-        cmocka_unit_test(normalising_reaches_what_its_formula_says),
-        cmocka_unit_test(loudness_leaves_a_plain_gain_as_it_was_and_hears_bass_less),
-        cmocka_unit_test(silence_at_either_end_changes_no_level),
-        cmocka_unit_test(the_input_itself_goes_in_at_time_zero),
-        cmocka_unit_test(the_double_transform_is_the_sum_that_defines_it),
+        cmocka_unit_test(minimum_phase_keeps_the_magnitude_and_moves_energy_forward),
+        cmocka_unit_test(two_responses_in_series_are_their_convolution),
+        cmocka_unit_test(layouts_assign_channels_to_routes),
+        cmocka_unit_test(normalisation_reaches_its_target),
+        cmocka_unit_test(loudness_undoes_a_plain_gain_and_weights_bass_less),
+        cmocka_unit_test(silence_at_either_end_does_not_change_the_normalisation),
+        cmocka_unit_test(the_dry_input_is_added_at_time_zero),
+        cmocka_unit_test(the_double_precision_fft_equals_the_defining_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Entries of a manifest: adds them, sets and checks their fields. */
 #include "manifest_entry.h"
 
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 #include "targets.h"
@@ -89,7 +90,7 @@ bool gc_entry_set(gc_entry *e, int column, const char *text) {
     if (!parse_number(text, &value))
         return gc_entry_refuse(e, "not a number:", text);
     bool level = column == GC_COLUMN_GAIN || column == GC_COLUMN_WET || column == GC_COLUMN_DRY;
-    if (level && !(value >= -200 && value <= 200))
+    if (level && !gc_is_gain(value))
         return gc_entry_refuse(e, "a level must be between -200 and 200 dB, not", text);
     if (!level && !(value >= (column == GC_COLUMN_LENGTH ? 1e-9 : 0) && value <= 1e9))
         return gc_entry_refuse(

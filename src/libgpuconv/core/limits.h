@@ -1,10 +1,29 @@
-/* Limits of audio files and impulse responses. */
+/* Ranges of values that the library, the command and their tests share. */
 #ifndef GC_CORE_LIMITS_H
 #define GC_CORE_LIMITS_H
 
+#include <math.h>
+#include <stdbool.h>
+
 enum {
-    GC_MAX_CHANNELS = 1024, /* channels of a file; inputs or outputs of an impulse response */
-    GC_MAX_RATE = 10000000  /* sampling rate in Hz of a file or an impulse response */
+    GC_MAX_CHANNELS = 1024, /* channels of a file; inputs or outputs of a response */
+    GC_MAX_RATE = 10000000, /* frames per second of a file or a response */
+    GC_MAX_DECIBELS = 200   /* gains, wet and dry levels are -200 to 200 dB */
 };
+
+/* Returns whether a rate is 1 to GC_MAX_RATE Hz; false for NaN. */
+static inline bool gc_is_rate(double rate) {
+    return rate >= 1 && rate <= GC_MAX_RATE;
+}
+
+/* Returns whether a gain is within the range of gains; false for NaN. */
+static inline bool gc_is_gain(double decibels) {
+    return decibels >= -GC_MAX_DECIBELS && decibels <= GC_MAX_DECIBELS;
+}
+
+/* Returns whether a wet or dry level is within the range of gains, or -INFINITY (silence). */
+static inline bool gc_is_mix_level(double decibels) {
+    return gc_is_gain(decibels) || decibels <= -HUGE_VAL;
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/ir/prepare.h"
@@ -61,7 +62,7 @@ static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats
     const char *plural = count == 1 ? "" : "s";
     if (peak <= full)
         note(job, "%s: %lld sample%s not a number (NaN), written as silence", job->output, count, plural);
-    else if (gain >= -200)
+    else if (gc_is_gain(gain))
         note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
     else
         note(job, "%s: %lld sample%s clipped", job->output, count, plural);
@@ -96,34 +97,19 @@ static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const
         note(job, "%s: %s", job->output, gc_writer_note(writer));
 }
 
-/* Loads and shapes the response, and applies its gain, the wet/dry mix and the gain of the output to a second one. */
+/* Prepares the response. *shaped gets it without gain and mix, *ir with them and with the gain of the job. Returns the
+ * errors of gpuconv_ir_prepare. */
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
-    gpuconv_preparation p = job->preparation;
-    gpuconv_status status = gc_preparation_check(&p, error);
-    if (status)
-        return status;
-    double gain = p.gain, wet = p.wet, dry = p.dry;
-    p.gain = p.wet = 0;
-    p.dry = -HUGE_VAL;
-    status = gc_ir_prepare(job->response, &p, in->channels, in->rate, job->cancel, shaped, error);
+    const gpuconv_preparation *p = &job->preparation;
+    gpuconv_status status = gc_ir_prepare_shape(job->response, p, in->channels, in->rate, job->cancel, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
     gpuconv_error inner = {0};
-    if (!(job->gain >= -200 && job->gain <= 200 && gain >= -200 && gain <= 200))
-        status = gc_fail(&inner, GPUCONV_ERROR_ARGUMENT, "a gain is out of range; use -200 to 200 dB");
-    else if (gain != 0)
-        status = gpuconv_ir_gain(*shaped, gain, &mixed, &inner);
-    if (!status && (wet != 0 || dry > -HUGE_VAL)) {
-        const gpuconv_ir *from = mixed ? mixed : *shaped;
-        gpuconv_ir *both = NULL;
-        status = gpuconv_ir_mix(from, wet, dry, &both, &inner);
-        gpuconv_ir_free(mixed);
-        mixed = both;
-    }
+    status = gc_ir_apply_levels(*shaped, p, &mixed, &inner);
     if (!status)
-        status = gpuconv_ir_gain(mixed ? mixed : *shaped, job->gain, ir, &inner);
+        status = gpuconv_ir_gain(mixed, job->gain, ir, &inner);
     gpuconv_ir_free(mixed);
     return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
 }

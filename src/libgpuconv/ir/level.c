@@ -1,4 +1,4 @@
-/* Levels of responses: gain, mix with the input, and normalising by one gain for all routes. */
+/* Levels of responses: gain, mix with the input, and normalisation by one gain for all routes. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gpuconv_status too_loud(gpuconv_ir *made, double decibels, gpuconv_error *error) {
+/* Frees a response that a gain took beyond the range of floats. Returns ARGUMENT. */
+static gpuconv_status fail_overflow(gpuconv_ir *made, double decibels, gpuconv_error *error) {
     gpuconv_ir_free(made);
-    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond what floats hold",
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain of %g dB takes the response beyond the range of floats",
                    decibels);
 }
 
+/* Multiplies every tap by a gain; adds nothing to the history. Returns ARGUMENT, MEMORY. */
 static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     if (!made)
@@ -27,15 +29,16 @@ static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **
         finite &= isfinite(made->taps[i]) != 0;
     }
     if (!finite)
-        return too_loud(made, decibels, error);
+        return fail_overflow(made, decibels, error);
     *scaled = made;
     return GPUCONV_OK;
 }
 
 gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
     *scaled = NULL;
-    if (!(decibels >= -200 && decibels <= 200))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain lies within -200 and 200 dB, not %g", decibels);
+    if (!gc_is_gain(decibels))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain is -%d to %d dB, not %g", GC_MAX_DECIBELS,
+                       GC_MAX_DECIBELS, decibels);
     gpuconv_ir *made;
     gpuconv_status status = scale(ir, decibels, &made, error);
     return status ? status : gc_ir_finish(made, scaled, error, "gain %+g dB", decibels);
@@ -43,44 +46,46 @@ gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir
 
 /* ---- Mix --------------------------------------------------------------------------------------------------------- */
 
-static double factor_of(double decibels) {
+/* Converts decibels to a factor; -INFINITY to 0. */
+static double to_factor(double decibels) {
     return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
 }
 
-/* Whether the input itself belongs into what this route leads to. */
-static bool straight_on(const gpuconv_ir *ir, int input, int output) {
+/* Returns whether the dry input is added to this route: to the output of its number, or to all if it is the only
+ * input. */
+static bool takes_dry_input(const gpuconv_ir *ir, int input, int output) {
     return input == output || ir->inputs == 1;
 }
 
-/* The routes of the response, and, where the input is wanted, those that it lacks for it; planes are numbered anew, the
- * missing ones -1 - (...). Gives their number. */
+/* Lists the routes of the mix in order of output and input: those of the response with their planes, and those that it
+ * lacks for the dry input with plane -1. Returns their number. */
 static int mix_routes(const gpuconv_ir *ir, bool dry, gc_route *route) {
     int count = 0, r = 0;
     for (int o = 0; o < ir->outputs; o++) {
         for (int i = 0; i < ir->inputs; i++) {
-            bool there = r < ir->routes && ir->route[r].input == i && ir->route[r].output == o;
-            if (there || (dry && straight_on(ir, i, o)))
-                route[count++] = (gc_route){i, o, there ? ir->route[r].plane : -1};
-            r += there;
+            bool exists = r < ir->routes && ir->route[r].input == i && ir->route[r].output == o;
+            if (exists || (dry && takes_dry_input(ir, i, o)))
+                route[count++] = (gc_route){i, o, exists ? ir->route[r].plane : -1};
+            r += exists;
         }
     }
     return count;
 }
 
-/* A plane a route: where a route's output also takes the input itself, its taps are no longer anyone else's. */
+/* Every route of the mix gets its own plane, because the dry input changes the taps of some routes only. */
 gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
     *mixed = NULL;
     if (!ir->routed)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is mixed with its input");
-    if (!(wet <= 200 && (wet >= -200 || wet <= -HUGE_VAL)) || !(dry <= 200 && (dry >= -200 || dry <= -HUGE_VAL)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", wet,
-                       dry);
+    if (!gc_is_mix_level(wet) || !gc_is_mix_level(dry))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry are -%d to %d dB, or -inf, not %g and %g",
+                       GC_MAX_DECIBELS, GC_MAX_DECIBELS, wet, dry);
     gc_route *route = gc_calloc((int64_t)ir->inputs * ir->outputs, sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");
-    double much = factor_of(wet), straight = factor_of(dry);
-    int routes = mix_routes(ir, straight > 0, route);
-    gpuconv_status fits = gc_ir_fits(routes, (double)ir->frames, 0, error);
+    double wet_factor = to_factor(wet), dry_factor = to_factor(dry);
+    int routes = mix_routes(ir, dry_factor > 0, route);
+    gpuconv_status fits = gc_ir_check_memory(routes, (double)ir->frames, 0, error);
     if (fits) {
         free(route);
         return fits;
@@ -90,20 +95,20 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
     for (int r = 0; made && r < routes; r++) {
         const float *from = route[r].plane >= 0 ? gc_ir_plane(ir, route[r].plane) : NULL;
         float *to = made->taps + (int64_t)r * ir->frames;
-        bool same = straight_on(ir, route[r].input, route[r].output);
+        bool takes_dry = takes_dry_input(ir, route[r].input, route[r].output);
         for (int64_t i = 0; i < ir->frames; i++) {
-            to[i] = (float)((from ? much * (double)from[i] : 0) + (same && i == ir->lead ? straight : 0));
+            to[i] = (float)((from ? wet_factor * (double)from[i] : 0) + (takes_dry && i == ir->lead ? dry_factor : 0));
             finite &= isfinite(to[i]) != 0;
         }
         made->route[r] = (gc_route){route[r].input, route[r].output, r};
     }
     free(route);
     if (!finite)
-        return too_loud(made, wet, error);
+        return fail_overflow(made, wet, error);
     if (made) {
         made->lead = ir->lead;
         made->routed = ir->routed;
-        if (ir->history && !gc_ir_record(made, "%s", ir->history)) {
+        if (ir->history && !gc_ir_append_history(made, "%s", ir->history)) {
             gpuconv_ir_free(made);
             made = NULL;
         }
@@ -111,9 +116,9 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
     return gc_ir_finish(made, mixed, error, "wet %g dB, dry %g dB", wet, dry);
 }
 
-/* ---- Normalising ------------------------------------------------------------------------------------------------- */
+/* ---- Normalisation ----------------------------------------------------------------------------------------------- */
 
-/* Over all outputs the largest sum, over its routes, of taps to this power (1 or 2). */
+/* Sums, for each output, the magnitudes of the taps of its routes to this power (1 or 2). Returns the largest sum. */
 static double largest_sum(const gpuconv_ir *ir, int power) {
     double largest = 0, sum = 0;
     for (int r = 0; r < ir->routes; r++) {
@@ -129,7 +134,7 @@ static double largest_sum(const gpuconv_ir *ir, int power) {
     return largest;
 }
 
-/* Pink noise: white noise through Kellet's filter of three poles, 3 dB an octave within 0.3 dB. */
+/* Fills n samples with pink noise: white noise through Kellet's three-pole filter, -3 dB per octave within 0.3 dB. */
 static void fill_pink(double *to, int64_t n, uint64_t seed) {
     double b0 = 0, b1 = 0, b2 = 0;
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -142,20 +147,22 @@ static void fill_pink(double *to, int64_t n, uint64_t seed) {
     }
 }
 
-/* The power that BS.1770 hears in n frames; false: the library has no memory, or the rate is beyond it. */
-static bool heard(const double *samples, int64_t n, double rate, double *power) {
+/* Measures the loudness of n samples by BS.1770, as a power. Returns false if libebur128 has no memory or does not
+ * support the rate. */
+static bool measure_loudness(const double *samples, int64_t n, double rate, double *power) {
     ebur128_state *state = ebur128_init(1, (unsigned long)rate, EBUR128_MODE_I);
     double loudness = -HUGE_VAL;
-    bool good = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
-                ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
+    bool ok = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
+              ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
     if (state)
         ebur128_destroy(&state);
     *power = loudness > -HUGE_VAL ? pow(10, loudness / 10) : 0;
-    return good;
+    return ok;
 }
 
-/* The frames between the silence at either end: from *first on. The response is not silent. */
-static int64_t used_frames(const gpuconv_ir *ir, int64_t *first) {
+/* Returns the number of frames between the silence at both ends, and stores the first of them in *first. The response
+ * must not be silent. */
+static int64_t count_used_frames(const gpuconv_ir *ir, int64_t *first) {
     int64_t end = 0;
     *first = ir->frames;
     for (int p = 0; p < ir->planes; p++) {
@@ -171,34 +178,34 @@ static int64_t used_frames(const gpuconv_ir *ir, int64_t *first) {
 }
 
 /*
- * The gain at which pink noise is as loud behind the response as before it: mean power of the outputs against mean
- * power of the inputs, each its own noise, while all of the response sounds. The response is first brought to unit
- * energy, as loudness has a gate for what is too quiet.
+ * Computes the gain that keeps the loudness of pink noise: the mean power of the outputs equals that of the inputs.
+ * Each input has its own noise, and only the time in which the whole response sounds is measured. The response is first
+ * scaled to unit energy, because BS.1770 ignores signals below a gate.
  */
 static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuconv_error *error) {
-    if (!(ir->rate >= 16 && ir->rate <= 2822400)) /* what libebur128 takes */
+    if (!(ir->rate >= 16 && ir->rate <= 2822400)) /* the rates that libebur128 supports */
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "loudness is measured at 16 to 2822400 Hz, not at %g", ir->rate);
-    int64_t first, m = used_frames(ir, &first), steady = (int64_t)(3 * ir->rate) + 1, n = m - 1 + steady;
-    double level = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
+    int64_t first, m = count_used_frames(ir, &first), steady = (int64_t)(3 * ir->rate) + 1, n = m - 1 + steady;
+    double unit_gain = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
     double *noise = gc_calloc(n, (int64_t)sizeof *noise), *taps = gc_calloc(m, (int64_t)sizeof *taps);
     double *out = gc_calloc(n + m - 1, (int64_t)sizeof *out), *sum = gc_calloc(steady, (int64_t)sizeof *sum);
-    bool good = noise && taps && out && sum;
-    for (int i = 0; good && i < ir->inputs; i++) {
+    bool ok = noise && taps && out && sum;
+    for (int i = 0; ok && i < ir->inputs; i++) {
         fill_pink(noise, n, (uint64_t)i + 1);
-        good = heard(noise + m - 1, steady, ir->rate, &power);
+        ok = measure_loudness(noise + m - 1, steady, ir->rate, &power);
         before += power / ir->inputs;
     }
-    for (int r = 0; good && r < ir->routes; r++) {
+    for (int r = 0; ok && r < ir->routes; r++) {
         const float *from = gc_ir_plane(ir, ir->route[r].plane);
         for (int64_t i = 0; i < m; i++)
-            taps[i] = level * (double)from[first + i];
+            taps[i] = unit_gain * (double)from[first + i];
         fill_pink(noise, n, (uint64_t)ir->route[r].input + 1);
-        good = gc_fourier_convolve(noise, n, taps, m, out);
+        ok = gc_fourier_convolve(noise, n, taps, m, out);
         for (int64_t i = 0; i < steady; i++)
             sum[i] += out[m - 1 + i];
         bool last = r + 1 == ir->routes || ir->route[r + 1].output != ir->route[r].output;
-        if (good && last) {
-            good = heard(sum, steady, ir->rate, &power);
+        if (ok && last) {
+            ok = measure_loudness(sum, steady, ir->rate, &power);
             after += power / ir->outputs;
             memset(sum, 0, (size_t)steady * sizeof *sum);
         }
@@ -207,9 +214,9 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     free(taps);
     free(out);
     free(sum);
-    if (!good)
+    if (!ok)
         return gc_fail_memory(error, "the response's loudness");
-    *decibels = 10 * log10(before / after) + 20 * log10(level);
+    *decibels = 10 * log10(before / after) + 20 * log10(unit_gain);
     return GPUCONV_OK;
 }
 
@@ -237,7 +244,7 @@ gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how,
     if (status)
         return status;
     if (!(fabs(gain) <= 400))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is too far from any level to be normalised");
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "normalising the response needs a gain of more than 400 dB");
     gpuconv_ir *made;
     status = scale(ir, gain, &made, error);
     if (status)

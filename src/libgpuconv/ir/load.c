@@ -1,4 +1,4 @@
-/* Impulse responses from files, and into them. */
+/* Reading and writing of impulse responses as audio files. */
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more piece in each plane. */
-static bool grow(float **planes, int channels, int64_t frames, int64_t room) {
+/* Reallocates each plane to `capacity` frames. Returns false without memory; the planes stay valid. */
+static bool grow_planes(float **planes, int channels, int64_t frames, int64_t capacity) {
     for (int c = 0; c < channels; c++) {
-        float *larger = gc_calloc(room, sizeof *larger);
+        float *larger = gc_calloc(capacity, sizeof *larger);
         if (!larger)
             return false;
         memcpy(larger, planes[c], (size_t)frames * sizeof *larger);
@@ -22,32 +22,33 @@ static bool grow(float **planes, int channels, int64_t frames, int64_t room) {
     return true;
 }
 
-/* Reads all of a file into planar floats, piece by piece: a header may promise any length, or none. */
+/* Reads a file into planar floats, piece by piece, because the length in a header may be wrong or missing. *planes may
+ * be allocated on failure too. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
     const int channels = gc_reader_info(reader)->channels;
-    const int64_t promised = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
-    const int64_t piece = promised > 0 ? gc_min(promised, most) : most;
-    int64_t room = gc_max(piece, gc_min(4 * piece, promised)), want = piece, got = piece;
-    float *mixed = channels > 1 ? gc_calloc(piece * channels, sizeof *mixed) : NULL;
+    const int64_t announced = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
+    const int64_t piece = announced > 0 ? gc_min(announced, most) : most;
+    int64_t capacity = gc_max(piece, gc_min(4 * piece, announced)), want = piece, got = piece;
+    float *interleaved = channels > 1 ? gc_calloc(piece * channels, sizeof *interleaved) : NULL;
     float **p = gc_calloc(channels, sizeof *p);
-    gpuconv_status status = p && (mixed || channels == 1) ? GPUCONV_OK : gc_fail_memory(error, "the response");
+    gpuconv_status status = p && (interleaved || channels == 1) ? GPUCONV_OK : gc_fail_memory(error, "the response");
     for (int c = 0; !status && c < channels; c++)
-        if (!(p[c] = gc_calloc(room, sizeof **p)))
+        if (!(p[c] = gc_calloc(capacity, sizeof **p)))
             status = gc_fail_memory(error, "the response");
-    for (*frames = 0; !status && got == want && *frames != promised; *frames += got) {
-        want = promised > 0 ? gc_min(piece, promised - *frames) : piece;
-        if (*frames + want > room && !grow(p, channels, *frames, room *= 2))
+    for (*frames = 0; !status && got == want && *frames != announced; *frames += got) {
+        want = announced > 0 ? gc_min(piece, announced - *frames) : piece;
+        if (*frames + want > capacity && !grow_planes(p, channels, *frames, capacity *= 2))
             status = gc_fail_memory(error, "the response");
         got = 0;
         if (!status && gc_cancelled())
             status = gc_fail_cancelled(error, "the response");
         if (!status)
-            status = gc_reader_read_floats(reader, mixed ? mixed : p[0] + *frames, want, &got, error);
-        for (int c = 0; mixed && c < channels; c++)
+            status = gc_reader_read_floats(reader, interleaved ? interleaved : p[0] + *frames, want, &got, error);
+        for (int c = 0; interleaved && c < channels; c++)
             for (int64_t i = 0; i < got; i++)
-                p[c][*frames + i] = mixed[i * channels + c];
+                p[c][*frames + i] = interleaved[i * channels + c];
     }
-    free(mixed);
+    free(interleaved);
     *planes = p;
     return status;
 }

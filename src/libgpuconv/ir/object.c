@@ -1,4 +1,4 @@
-/* The response object: making it, asking it, laying it on routes. Every step returns a new object. */
+/* The response object: creation, queries and routing. A response is immutable: each step makes a new one. */
 #include "object.h"
 
 #include "libgpuconv/core/error.h"
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without taps. */
-static gpuconv_ir *new_shape(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+/* Makes a response without taps. Returns NULL without memory. */
+static gpuconv_ir *new_without_taps(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
     gpuconv_ir *ir = gc_calloc(1, sizeof *ir);
     if (!ir)
         return NULL;
@@ -33,7 +33,7 @@ static gpuconv_ir *new_shape(int inputs, int outputs, int planes, int routes, in
 }
 
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
-    gpuconv_ir *ir = new_shape(inputs, outputs, planes, routes, frames, rate);
+    gpuconv_ir *ir = new_without_taps(inputs, outputs, planes, routes, frames, rate);
     int64_t taps;
     if (ir && !__builtin_mul_overflow((int64_t)planes, frames, &taps))
         ir->taps = gc_calloc(taps, sizeof *ir->taps);
@@ -44,9 +44,9 @@ gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t
     return ir;
 }
 
-gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error) {
+gpuconv_status gc_ir_check_memory(int64_t planes, double frames, double work, gpuconv_error *error) {
     const double bytes = (double)planes * frames * (double)sizeof(float) + work;
-    if (bytes <= 0x1p26) /* asking the system costs more than so much memory */
+    if (bytes <= 0x1p26) /* up to 64 MiB are allocated without asking the system, which takes time */
         return GPUCONV_OK;
     const double left = (double)gc_memory_available();
     if (bytes <= left && frames < 0x1p53)
@@ -58,7 +58,7 @@ gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_er
 }
 
 gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir) {
-    gpuconv_ir *held = (gpuconv_ir *)ir; /* the count is the one part that changes */
+    gpuconv_ir *held = (gpuconv_ir *)ir; /* only the reference count changes */
     atomic_fetch_add(&held->references, 1);
     return held;
 }
@@ -66,8 +66,8 @@ gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir) {
 void gpuconv_ir_free(gpuconv_ir *ir) {
     if (!ir || atomic_fetch_sub(&ir->references, 1) != 1)
         return;
-    if (ir->lender)
-        gpuconv_ir_free(ir->lender);
+    if (ir->taps_owner)
+        gpuconv_ir_free(ir->taps_owner);
     else
         free(ir->taps);
     free(ir->route);
@@ -89,9 +89,9 @@ gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
     return made;
 }
 
-static bool record(gpuconv_ir *ir, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static bool append_history(gpuconv_ir *ir, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
-static bool record(gpuconv_ir *ir, const char *format, va_list args) {
+static bool append_history(gpuconv_ir *ir, const char *format, va_list args) {
     char text[256];
     size_t before = ir->history ? strlen(ir->history) : 0;
     int n = vsnprintf(text, sizeof text, format, args);
@@ -106,20 +106,20 @@ static bool record(gpuconv_ir *ir, const char *format, va_list args) {
     return true;
 }
 
-bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) {
+bool gc_ir_append_history(gpuconv_ir *ir, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    bool good = record(ir, format, args);
+    bool ok = append_history(ir, format, args);
     va_end(args);
-    return good;
+    return ok;
 }
 
 gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    bool good = made && record(made, format, args);
+    bool ok = made && append_history(made, format, args);
     va_end(args);
-    if (!good) {
+    if (!ok) {
         gpuconv_ir_free(made);
         return gc_fail_memory(error, "the response");
     }
@@ -127,12 +127,13 @@ gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error
     return GPUCONV_OK;
 }
 
-/* How many frames from the first one on are numbers. All are looked at, without a branch, before one is looked for. */
-static int64_t finite_until(const float *x, int64_t frames) {
-    int wrong = 0;
+/* Returns the index of the first NaN or infinity; `frames` if there is none. The first loop has no branch, so that it
+ * is vectorised; the second one runs only if it found something. */
+static int64_t find_not_finite(const float *x, int64_t frames) {
+    int not_finite = 0;
     for (int64_t i = 0; i < frames; i++)
-        wrong |= !(fabsf(x[i]) <= FLT_MAX);
-    int64_t n = wrong ? 0 : frames;
+        not_finite |= !(fabsf(x[i]) <= FLT_MAX);
+    int64_t n = not_finite ? 0 : frames;
     while (n < frames && isfinite(x[n]))
         n++;
     return n;
@@ -146,16 +147,17 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
                        channels);
     if (frames < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
-    if (!gc_ir_rate_fits(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
-    gpuconv_status fits = gc_ir_fits(channels, (double)frames, 0, error);
+    if (!gc_is_rate(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE,
+                       rate);
+    gpuconv_status fits = gc_ir_check_memory(channels, (double)frames, 0, error);
     if (fits)
         return fits;
     for (int c = 0; c < channels; c++) {
-        int64_t finite = finite_until(taps[c], frames);
-        if (finite < frames)
+        int64_t first = find_not_finite(taps[c], frames);
+        if (first < frames)
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
-                           (long long)finite, c + 1);
+                           (long long)first, c + 1);
     }
     gpuconv_ir *made = gc_ir_blank(1, channels, channels, channels, frames, rate);
     if (!made)
@@ -168,11 +170,11 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     return GPUCONV_OK;
 }
 
-/* Where a route's plane begins in the response that was read, and the frames that a plane has. */
-typedef struct wiring {
+/* The shape of a routed response; `frames` is less than that of the response if its planes are packed. */
+typedef struct routing {
     int inputs, outputs;
     int64_t frames;
-} wiring;
+} routing;
 
 static int compare_routes(const void *a, const void *b) {
     const gc_route *x = a, *y = b;
@@ -180,15 +182,16 @@ static int compare_routes(const void *a, const void *b) {
                                   : (x->input > y->input) - (x->input < y->input);
 }
 
-/* A response of that wiring, with the taps of the source, whose planes are cut into sections where it is packed. */
-static gpuconv_status wire(const gpuconv_ir *ir, wiring w, const gc_route *route, int routes, const char *words,
-                           gpuconv_ir **routed, gpuconv_error *error) {
+/* Makes a response with these routes that shares the taps of `ir`. Packed planes are divided into sections, each of
+ * which becomes a plane. Returns MEMORY. */
+static gpuconv_status make_routed(const gpuconv_ir *ir, routing w, const gc_route *route, int routes, const char *note,
+                                  gpuconv_ir **routed, gpuconv_error *error) {
     int sections = (int)(ir->frames / w.frames);
-    gpuconv_ir *made = new_shape(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
+    gpuconv_ir *made = new_without_taps(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
     if (!made)
         return gc_fail_memory(error, "the response");
-    /* planes in time order are sections in memory order: plane p of section s lies at p x frames + s x w.frames */
-    made->lender = gc_ir_hold(ir);
+    /* section s of plane p lies at p x frames + s x w.frames: plane p x sections + s of the new response */
+    made->taps_owner = gc_ir_hold(ir);
     made->taps = ir->taps;
     memcpy(made->route, route, (size_t)routes * sizeof *route);
     qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
@@ -198,11 +201,11 @@ static gpuconv_status wire(const gpuconv_ir *ir, wiring w, const gc_route *route
         gpuconv_ir_free(made);
         return gc_fail_memory(error, "the response");
     }
-    return gc_ir_finish(made, routed, error, "%s", words);
+    return gc_ir_finish(made, routed, error, "%s", note);
 }
 
-/* The topology that fits without anybody saying; 0 routes: none does. */
-static int wire_auto(int channels, int inputs, gc_route *route, wiring *w) {
+/* Fills in the routes of gpuconv_ir_route. Returns their number; 0: the channels do not fit. */
+static int fill_auto_routes(int channels, int inputs, gc_route *route, routing *w) {
     int c = channels;
     if (inputs == 1) {
         w->outputs = c;
@@ -228,15 +231,15 @@ static int wire_auto(int channels, int inputs, gc_route *route, wiring *w) {
 static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
                                  gpuconv_error *error) {
     int c = ir->planes;
-    wiring w = {inputs, 0, ir->frames};
-    int routes = wire_auto(c, inputs, route, &w);
+    routing w = {inputs, 0, ir->frames};
+    int routes = fill_auto_routes(c, inputs, route, &w);
     if (!routes)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "%d channels of response do not fit %d of input; 1 or %d%s would, and any number fits a mono "
                        "input%s",
                        c, inputs, inputs, inputs == 2 ? " or 4 (true stereo)" : "",
                        c % inputs == 0 ? "; as a full matrix it fits with its layout given: source or output" : "");
-    return wire(
+    return make_routed(
         ir, w, route, routes,
         inputs == 2 && c == 4 ? "channels read as left-left, left-right, right-left, right-right (layout source)" : "",
         routed, error);
@@ -245,7 +248,7 @@ static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *rou
 static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gc_route *route,
                                    gpuconv_ir **routed, gpuconv_error *error) {
     int c = ir->planes, outputs = c / inputs;
-    char words[200];
+    char note[200];
     if (c % inputs != 0)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "%d channels of response are no full matrix for %d of input; a multiple of %d would be", c,
@@ -254,20 +257,20 @@ static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_lay
         route[i] = layout == GPUCONV_LAYOUT_SOURCE ? (gc_route){i / outputs, i % outputs, i}
                                                    : (gc_route){i % inputs, i / inputs, i};
     if (inputs == 2 && outputs == 2)
-        (void)snprintf(words, sizeof words, "channels read as left-left, %s, right-right (layout %s)",
+        (void)snprintf(note, sizeof note, "channels read as left-left, %s, right-right (layout %s)",
                        layout == GPUCONV_LAYOUT_SOURCE ? "left-right, right-left" : "right-left, left-right",
                        layout == GPUCONV_LAYOUT_SOURCE ? "source" : "output");
     else
-        (void)snprintf(words, sizeof words, "channels read as %d inputs x %d outputs, %s", inputs, outputs,
+        (void)snprintf(note, sizeof note, "channels read as %d inputs x %d outputs, %s", inputs, outputs,
                        layout == GPUCONV_LAYOUT_SOURCE ? "every output of the first input first"
                                                        : "every input of the first output first");
-    return wire(ir, (wiring){inputs, outputs, ir->frames}, route, c, words, routed, error);
+    return make_routed(ir, (routing){inputs, outputs, ir->frames}, route, c, note, routed, error);
 }
 
 static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
                                    gpuconv_error *error) {
     int c = ir->planes;
-    char words[200];
+    char note[200];
     if (ir->frames % inputs != 0)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "%lld frames of response do not part into one equal piece for each of %d inputs",
@@ -275,9 +278,9 @@ static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *r
     for (int o = 0; o < c; o++)
         for (int i = 0; i < inputs; i++)
             route[o * inputs + i] = (gc_route){i, o, o * inputs + i};
-    (void)snprintf(words, sizeof words, "unpacked into %d inputs x %d outputs of %lld frames", inputs, c,
+    (void)snprintf(note, sizeof note, "unpacked into %d inputs x %d outputs of %lld frames", inputs, c,
                    (long long)(ir->frames / inputs));
-    return wire(ir, (wiring){inputs, c, ir->frames / inputs}, route, c * inputs, words, routed, error);
+    return make_routed(ir, (routing){inputs, c, ir->frames / inputs}, route, c * inputs, note, routed, error);
 }
 
 gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
@@ -286,7 +289,7 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
     if (inputs < 1 || inputs > GC_MAX_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_MAX_CHANNELS, inputs);
     if ((unsigned)layout > GPUCONV_LAYOUT_PACKED)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such layout: %d", (int)layout);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown layout %d", (int)layout);
     if (ir->routed) {
         if (inputs != ir->inputs)
             return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
@@ -349,8 +352,8 @@ const char *gpuconv_ir_history(const gpuconv_ir *ir) {
     return ir->history ? ir->history : "";
 }
 
-/* The first frame in which any channel reaches the level; `frames` if none does. */
-static int64_t first_at(const gpuconv_ir *ir, double level) {
+/* Returns the first frame in which any channel reaches the level; `frames` if there is none. */
+static int64_t find_level(const gpuconv_ir *ir, double level) {
     int64_t first = ir->frames;
     for (int p = 0; p < ir->planes; p++) {
         const float *taps = gc_ir_plane(ir, p);
@@ -362,17 +365,17 @@ static int64_t first_at(const gpuconv_ir *ir, double level) {
 }
 
 int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
-    float most = 0;
+    float peak = 0;
     for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
-        most = fmaxf(most, fabsf(ir->taps[i]));
+        peak = fmaxf(peak, fabsf(ir->taps[i]));
     if (magnitude)
-        *magnitude = (double)most;
-    return first_at(ir, (double)most);
+        *magnitude = (double)peak;
+    return find_level(ir, (double)peak);
 }
 
 int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
-    double most;
+    double peak;
     decibels = decibels < 0 ? decibels : 0;
-    gpuconv_ir_peak(ir, &most);
-    return most > 0 ? first_at(ir, most * pow(10, decibels / 20)) : 0;
+    gpuconv_ir_peak(ir, &peak);
+    return peak > 0 ? find_level(ir, peak * pow(10, decibels / 20)) : 0;
 }

@@ -1,4 +1,4 @@
-/* The inside of an impulse response: planes of taps, and routes that point at them, so that routes may share one. */
+/* The structure of an impulse response: planes of taps, and routes that refer to them. Routes may share a plane. */
 #ifndef GC_IR_OBJECT_H
 #define GC_IR_OBJECT_H
 
@@ -15,49 +15,47 @@ struct gpuconv_ir {
     int64_t frames, lead; /* see gpuconv_ir_lead */
     int inputs, outputs;
     int planes;
-    float *taps;        /* planes x frames; */
-    gpuconv_ir *lender; /* whose they are: held; NULL: its own */
+    float *taps;            /* planes x frames */
+    gpuconv_ir *taps_owner; /* a reference to the response that owns the taps; NULL: this one owns them */
     int routes;
-    gc_route *route; /* sorted by output, then input */
-    bool routed;     /* fits an input as it is */
+    gc_route *route; /* sorted by output, then by input */
+    bool routed;     /* has its routes for an input; it is not routed again */
     char *history;   /* NULL: none */
 };
 
-/* Whether a response may have this rate: 1 to GC_MAX_RATE Hz, not NaN. */
-static inline bool gc_ir_rate_fits(double rate) {
-    return rate >= 1 && rate <= GC_MAX_RATE;
-}
-
-/* Checks, before memory is taken, that planes of `frames` (a whole number, maybe beyond 64 bits) and `work` more bytes
- * fit into what is free. MEMORY with the numbers. */
-gpuconv_status gc_ir_fits(int64_t planes, double frames, double work, gpuconv_error *error);
+/* Checks that `planes` planes of `frames` frames (a whole number, possibly beyond 64 bits) and `work` bytes more fit
+ * into the free memory. Returns MEMORY with the sizes. */
+gpuconv_status gc_ir_check_memory(int64_t planes, double frames, double work, gpuconv_error *error);
 
 static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
     return ir->taps + (int64_t)plane * ir->frames;
 }
 
-/* Every output has just one route, which is then the output's own in the list. */
+/* Returns whether every output has exactly one route; route[o] is then the one of output o. */
 static inline bool gc_ir_one_route_each(const gpuconv_ir *ir) {
-    bool so = ir->routes == ir->outputs;
-    for (int r = 0; r < ir->routes && so; r++)
-        so = ir->route[r].output == r;
-    return so;
+    bool one_each = ir->routes == ir->outputs;
+    for (int r = 0; r < ir->routes && one_each; r++)
+        one_each = ir->route[r].output == r;
+    return one_each;
 }
 
-/* A response of the given shape with zeroed taps and routes, to be filled by its maker. NULL: no memory. */
+/* Makes a response of the given shape with zeroed taps and routes, which the caller fills. Returns NULL without memory.
+ */
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
 
-/* One of another length and another rate with the same routes, lead and history as `ir`; its taps zero. */
+/* Makes a response with the routes, lead and history of `ir`, another length and rate, and zeroed taps. Returns NULL
+ * without memory. */
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
 
-/* Adds to what was done to it. False: no memory. */
-bool gc_ir_record(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends to the history; an empty text appends nothing. Returns false without memory. */
+bool gc_ir_append_history(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Hands a new response that had these words added to its history on to *result, or frees it and fails: MEMORY. */
+/* Appends to the history of a new response and stores it in *result. On failure, or if `made` is NULL, it frees the
+ * response and returns MEMORY. */
 gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* One more holder; give it back with gpuconv_ir_free. */
+/* Adds a reference, which gpuconv_ir_free drops. */
 gpuconv_ir *gc_ir_hold(const gpuconv_ir *ir);
 
 #endif

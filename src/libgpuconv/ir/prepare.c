@@ -1,4 +1,4 @@
-/* From a response file to what a plan takes: every step that was wished for, in the order of gpuconv_preparation. */
+/* The steps from a response file to a routed response, in the order of gpuconv_preparation. */
 #include "prepare.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
@@ -18,9 +18,9 @@ bool gc_is_matrix(const char *path) {
     return dot && (strcasecmp(dot, ".conf") == 0 || strcasecmp(dot, ".txt") == 0 || strcasecmp(dot, ".matrix") == 0);
 }
 
-/* At the rate that is wanted. */
-static gpuconv_status load(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
-                           gpuconv_error *error) {
+/* Reads a response or a matrix and resamples it to `rate`. */
+static gpuconv_status load_at_rate(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
+                                   gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
         gc_is_matrix(path) ? gc_ir_load_matrix(path, rate, cancel, ir, error) : gc_ir_load(path, cancel, ir, error);
@@ -32,46 +32,42 @@ static gpuconv_status load(const char *path, double rate, const volatile int *ca
     return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }
 
-/* Frames of so many seconds; -1: no such number. */
-static int64_t frames_of(double seconds, double rate) {
+/* Converts seconds to frames; -1 if the result is negative, NaN or 2^40 frames and more. */
+static int64_t to_frames(double seconds, double rate) {
     double frames = seconds * rate;
     return frames >= 0 && frames < 0x1p40 ? (int64_t)llrint(frames) : -1;
 }
 
-static bool in_range(double decibels) {
-    return decibels >= -200 && decibels <= 200;
-}
-
-/* The steps; each is one call of the library, or none. */
+/* Each step is at most one call of the library. */
 typedef enum step {
-    CUT,
-    TRIM,
-    ALIGN,
-    REVERSE,
-    STRETCH,
-    MINIMUM_PHASE,
-    FADE,
-    THEN,
-    PREDELAY,
-    ROUTE,
-    NORMALIZE,
-    GAIN,
-    MIX,
-    STEPS
+    STEP_CUT,
+    STEP_TRIM,
+    STEP_ALIGN,
+    STEP_REVERSE,
+    STEP_STRETCH,
+    STEP_MINIMUM_PHASE,
+    STEP_FADE,
+    STEP_SERIES, /* repeated for every response in the series */
+    STEP_PREDELAY,
+    STEP_ROUTE,
+    STEP_NORMALIZE,
+    STEP_COUNT
 } step;
 
-typedef struct wish {
+typedef struct preparation_state {
     const gpuconv_preparation *p;
-    int inputs, then; /* which one of p->series is next */
+    int inputs;
+    int series_index; /* next response of p->series */
     double rate;
     const volatile int *cancel;
-} wish;
+} preparation_state;
 
-static gpuconv_status in_series(const gpuconv_ir *ir, const wish *w, gpuconv_ir **next, gpuconv_error *error) {
-    const char *path = w->p->series[w->then];
+static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state *state, gpuconv_ir **next,
+                                   gpuconv_error *error) {
+    const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
-    gpuconv_status status = load(path, w->rate, w->cancel, &other, error);
+    gpuconv_status status = load_at_rate(path, state->rate, state->cancel, &other, error);
     if (status)
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
@@ -79,39 +75,37 @@ static gpuconv_status in_series(const gpuconv_ir *ir, const wish *w, gpuconv_ir 
     return status ? gc_fail(error, status, "with %s: %s", path, inner.message) : GPUCONV_OK;
 }
 
-/* Leaves *next at NULL when the step is not wanted. */
-static gpuconv_status take(step s, const gpuconv_ir *ir, const wish *w, gpuconv_ir **next, gpuconv_error *error) {
-    const gpuconv_preparation *p = w->p;
+/* Applies one step. *next stays NULL if the step changes nothing. */
+static gpuconv_status apply_step(step s, const gpuconv_ir *ir, const preparation_state *state, gpuconv_ir **next,
+                                 gpuconv_error *error) {
+    const gpuconv_preparation *p = state->p;
+    const double rate = state->rate;
     switch (s) {
-    case CUT:
+    case STEP_CUT:
         return p->start > 0 || p->length > 0
-                   ? gpuconv_ir_cut(ir, frames_of(p->start, w->rate),
-                                    p->length > 0 ? gc_max(1, frames_of(p->length, w->rate)) : -1, next, error)
+                   ? gpuconv_ir_cut(ir, to_frames(p->start, rate),
+                                    p->length > 0 ? gc_max(1, to_frames(p->length, rate)) : -1, next, error)
                    : GPUCONV_OK;
-    case TRIM:
+    case STEP_TRIM:
         return p->trim != 0 ? gpuconv_ir_trim(ir, p->trim, next, error) : GPUCONV_OK;
-    case ALIGN:
+    case STEP_ALIGN:
         return p->align ? gpuconv_ir_align(ir, p->align, next, error) : GPUCONV_OK;
-    case REVERSE:
+    case STEP_REVERSE:
         return p->reverse ? gpuconv_ir_reverse(ir, next, error) : GPUCONV_OK;
-    case STRETCH:
+    case STEP_STRETCH:
         return p->stretch != 0 && p->stretch != 1 ? gpuconv_ir_stretch(ir, p->stretch, next, error) : GPUCONV_OK;
-    case MINIMUM_PHASE:
+    case STEP_MINIMUM_PHASE:
         return p->minimum_phase ? gpuconv_ir_minimum_phase(ir, next, error) : GPUCONV_OK;
-    case FADE:
-        return p->fade > 0 ? gpuconv_ir_fade(ir, 0, frames_of(p->fade, w->rate), next, error) : GPUCONV_OK;
-    case THEN:
-        return w->then < p->series_count ? in_series(ir, w, next, error) : GPUCONV_OK;
-    case PREDELAY:
-        return p->predelay > 0 ? gpuconv_ir_delay(ir, frames_of(p->predelay, w->rate), next, error) : GPUCONV_OK;
-    case ROUTE:
-        return gpuconv_ir_route_as(ir, w->inputs, p->layout, next, error);
-    case NORMALIZE:
-        return p->normalize ? gpuconv_ir_normalize(ir, p->normalize, NULL, next, error) : GPUCONV_OK;
-    case GAIN:
-        return p->gain != 0 ? gpuconv_ir_gain(ir, p->gain, next, error) : GPUCONV_OK;
+    case STEP_FADE:
+        return p->fade > 0 ? gpuconv_ir_fade(ir, 0, to_frames(p->fade, rate), next, error) : GPUCONV_OK;
+    case STEP_SERIES:
+        return state->series_index < p->series_count ? apply_series(ir, state, next, error) : GPUCONV_OK;
+    case STEP_PREDELAY:
+        return p->predelay > 0 ? gpuconv_ir_delay(ir, to_frames(p->predelay, rate), next, error) : GPUCONV_OK;
+    case STEP_ROUTE:
+        return gpuconv_ir_route_as(ir, state->inputs, p->layout, next, error);
     default:
-        return p->wet != 0 || p->dry > -HUGE_VAL ? gpuconv_ir_mix(ir, p->wet, p->dry, next, error) : GPUCONV_OK;
+        return p->normalize ? gpuconv_ir_normalize(ir, p->normalize, NULL, next, error) : GPUCONV_OK;
     }
 }
 
@@ -120,59 +114,91 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
           p->fade <= 1e6 && p->predelay <= 1e6))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "start, length, fade and predelay of a response are 0 to 1000000 seconds");
-    if (!in_range(p->gain))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain lies within -200 and 200 dB, not %g", p->gain);
+    if (!gc_is_gain(p->gain))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain is -%d to %d dB, not %g", GC_MAX_DECIBELS,
+                       GC_MAX_DECIBELS, p->gain);
     if (!(p->trim == 0 || (p->trim < 0 && p->trim >= -300)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "trimming begins between -300 and 0 dB, not at %g", p->trim);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the level of trimming is -300 to 0 dB, not %g", p->trim);
     if (!(p->stretch == 0 || (p->stretch >= 0.01 && p->stretch <= 100)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is stretched to 0.01 to 100 times its length, not %g",
                        p->stretch);
-    if (!(in_range(p->wet) || p->wet <= -HUGE_VAL) || !(in_range(p->dry) || p->dry <= -HUGE_VAL))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry lie within -200 and 200 dB, not %g and %g", p->wet,
-                       p->dry);
+    if (!gc_is_mix_level(p->wet) || !gc_is_mix_level(p->dry))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry are -%d to %d dB, or -inf, not %g and %g",
+                       GC_MAX_DECIBELS, GC_MAX_DECIBELS, p->wet, p->dry);
     if (p->series_count < 0)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a number of responses in series is 0 or more, not %d",
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the number of responses in series is 0 or more, not %d",
                        p->series_count);
     if (p->series_count > 0 && !p->series)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no responses in series where %d were announced",
-                       p->series_count);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the list of %d responses in series is NULL", p->series_count);
     return GPUCONV_OK;
 }
 
-gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                  gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_prepare(path, p, inputs, rate, NULL, ir, error);
+gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *p, int inputs, double rate,
+                                   const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_error inner = {0};
+    gpuconv_ir *current = NULL, *next;
+    *ir = NULL;
+    gpuconv_status status = gc_preparation_check(p, error);
+    if (!status && !gc_is_rate(rate))
+        status =
+            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+    if (!status)
+        status = load_at_rate(path, rate, cancel, &current, error);
+    preparation_state state = {p, inputs, 0, rate, cancel};
+    for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
+        next = NULL;
+        status = apply_step((step)s, current, &state, &next, &inner);
+        if (status)
+            gc_fail(error, status, "%s: %s", path, inner.message);
+        if (next) {
+            gpuconv_ir_free(current);
+            current = next;
+        }
+        if (s == STEP_SERIES && state.series_index < p->series_count)
+            state.series_index++;
+        else
+            s++;
+    }
+    if (status)
+        gpuconv_ir_free(current);
+    else
+        *ir = current;
+    return status;
+}
+
+gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparation *p, gpuconv_ir **result,
+                                  gpuconv_error *error) {
+    gpuconv_ir *scaled = gc_ir_hold(ir);
+    *result = NULL;
+    if (p->gain != 0) {
+        gpuconv_ir_free(scaled);
+        gpuconv_status status = gpuconv_ir_gain(ir, p->gain, &scaled, error);
+        if (status)
+            return status;
+    }
+    if (p->wet == 0 && !(p->dry > -HUGE_VAL)) {
+        *result = scaled;
+        return GPUCONV_OK;
+    }
+    gpuconv_status status = gpuconv_ir_mix(scaled, p->wet, p->dry, result, error);
+    gpuconv_ir_free(scaled);
+    return status;
 }
 
 gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
                              const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
-    gpuconv_ir *now = NULL, *next;
+    gpuconv_ir *shaped;
     *ir = NULL;
-    gpuconv_status status = gc_preparation_check(p, error);
-    if (!status && !gc_ir_rate_fits(rate))
-        status =
-            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
-    if (!status)
-        status = load(path, rate, cancel, &now, error);
-    wish w = {p, inputs, 0, rate, cancel};
-    for (int s = CUT; s < STEPS && !status;) {
-        next = NULL;
-        status = take((step)s, now, &w, &next, &inner);
-        if (status)
-            gc_fail(error, status, "%s: %s", path, inner.message);
-        if (next) {
-            gpuconv_ir_free(now);
-            now = next;
-        }
-        if (s == THEN && w.then < p->series_count)
-            w.then++; /* and again */
-        else
-            s++;
-    }
+    gpuconv_status status = gc_ir_prepare_shape(path, p, inputs, rate, cancel, &shaped, error);
     if (status)
-        gpuconv_ir_free(now);
-    else
-        *ir = now;
-    return status;
+        return status;
+    status = gc_ir_apply_levels(shaped, p, ir, &inner);
+    gpuconv_ir_free(shaped);
+    return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
+                                  gpuconv_ir **ir, gpuconv_error *error) {
+    return gc_ir_prepare(path, p, inputs, rate, NULL, ir, error);
 }

@@ -1,4 +1,4 @@
-/* What can be done to a response before it is used, in time: cutting, fading, turning round, delaying, resampling. */
+/* Edits of responses in time: cutting, trimming, fading, reversing, delaying, aligning, resampling, stretching. */
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -11,16 +11,17 @@
 
 static const double pi = 3.14159265358979323846;
 
-static gpuconv_status no_memory(gpuconv_error *error) {
+static gpuconv_status fail_memory(gpuconv_error *error) {
     return gc_fail_memory(error, "the response");
 }
 
-static double seconds(const gpuconv_ir *ir, int64_t frames) {
+static double to_seconds(const gpuconv_ir *ir, int64_t frames) {
     return (double)frames / ir->rate;
 }
 
-/* Frames from .. from + frames of it, of which those outside are zeros; time zero stays where it was in time. */
-static gpuconv_ir *window_of(const gpuconv_ir *ir, int64_t from, int64_t frames) {
+/* Copies frames from .. from + frames - 1 into a new response; frames outside of the old one are zeros. The lead is
+ * that of the old one. Returns NULL without memory. */
+static gpuconv_ir *copy_window(const gpuconv_ir *ir, int64_t from, int64_t frames) {
     gpuconv_ir *made = gc_ir_like(ir, frames, ir->rate);
     int64_t begin = gc_max(from, 0), end = gc_min(from + frames, ir->frames);
     for (int p = 0; made && p < ir->planes && begin < end; p++)
@@ -33,26 +34,26 @@ gpuconv_status gpuconv_ir_cut(const gpuconv_ir *ir, int64_t start, int64_t frame
                               gpuconv_error *error) {
     *cut = NULL;
     if (start < 0 || frames == 0 || frames < -1)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a part begins at 0 or later and has at least one frame");
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a part begins at frame 0 or later and has at least one frame");
     if (start >= ir->frames)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the response has %lld frames, %g s, and none from %g s on",
-                       (long long)ir->frames, seconds(ir, ir->frames), seconds(ir, start));
-    int64_t most = ir->frames - start;
-    frames = frames < 0 ? most : gc_min(frames, most);
-    gpuconv_ir *made = window_of(ir, start, frames);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the response has %lld frames (%g s); the part begins at %g s",
+                       (long long)ir->frames, to_seconds(ir, ir->frames), to_seconds(ir, start));
+    int64_t available = ir->frames - start;
+    frames = frames < 0 ? available : gc_min(frames, available);
+    gpuconv_ir *made = copy_window(ir, start, frames);
     if (!made)
-        return no_memory(error);
+        return fail_memory(error);
     made->lead = gc_max(0, ir->lead - start);
-    return gc_ir_finish(made, cut, error, "cut to %g s from %g s on", seconds(ir, frames), seconds(ir, start));
+    return gc_ir_finish(made, cut, error, "cut to %g s from %g s on", to_seconds(ir, frames), to_seconds(ir, start));
 }
 
 gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir **trimmed, gpuconv_error *error) {
     *trimmed = NULL;
     if (!(decibels < 0 && decibels >= -300))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "trimming begins between -300 and 0 dB, not at %g", decibels);
-    double most;
-    gpuconv_ir_peak(ir, &most);
-    double level = most * pow(10, decibels / 20);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the level of trimming is -300 to 0 dB, not %g", decibels);
+    double peak;
+    gpuconv_ir_peak(ir, &peak);
+    double level = peak * pow(10, decibels / 20);
     int64_t end = 1;
     for (int p = 0; p < ir->planes; p++) {
         const float *taps = gc_ir_plane(ir, p);
@@ -61,11 +62,11 @@ gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir
                 end = i + 1;
     }
     end = gc_max(end, gc_min(ir->lead + 1, ir->frames));
-    gpuconv_ir *made = window_of(ir, 0, end);
+    gpuconv_ir *made = copy_window(ir, 0, end);
     if (!made)
-        return no_memory(error);
+        return fail_memory(error);
     return gc_ir_finish(made, trimmed, error, "trimmed from %g to %g s, where it stays under %g dB",
-                        seconds(ir, ir->frames), seconds(ir, end), decibels);
+                        to_seconds(ir, ir->frames), to_seconds(ir, end), decibels);
 }
 
 gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gpuconv_ir **faded,
@@ -73,9 +74,9 @@ gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gp
     *faded = NULL;
     if (in < 0 || out < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a fade has 0 frames or more");
-    gpuconv_ir *made = window_of(ir, 0, ir->frames);
+    gpuconv_ir *made = copy_window(ir, 0, ir->frames);
     if (!made)
-        return no_memory(error);
+        return fail_memory(error);
     in = gc_min(in, ir->frames);
     out = gc_min(out, ir->frames);
     for (int p = 0; p < ir->planes; p++) {
@@ -85,14 +86,15 @@ gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gp
         for (int64_t i = 0; i < out; i++)
             taps[ir->frames - 1 - i] *= (float)(0.5 - 0.5 * cos(pi * (double)i / (double)out));
     }
-    return gc_ir_finish(made, faded, error, "faded in over %g s and out over %g s", seconds(ir, in), seconds(ir, out));
+    return gc_ir_finish(made, faded, error, "faded in over %g s and out over %g s", to_seconds(ir, in),
+                        to_seconds(ir, out));
 }
 
 gpuconv_status gpuconv_ir_reverse(const gpuconv_ir *ir, gpuconv_ir **reversed, gpuconv_error *error) {
     *reversed = NULL;
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     if (!made)
-        return no_memory(error);
+        return fail_memory(error);
     made->lead = 0;
     for (int p = 0; p < ir->planes; p++)
         for (int64_t i = 0; i < ir->frames; i++)
@@ -104,141 +106,143 @@ gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir
     *delayed = NULL;
     if (frames < 0 || frames > INT64_MAX / 2 - ir->frames)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a delay has 0 frames or more");
-    gpuconv_status fits = gc_ir_fits(ir->planes, (double)ir->frames + (double)frames, 0, error);
+    gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames + (double)frames, 0, error);
     if (fits)
         return fits;
-    gpuconv_ir *made = window_of(ir, -frames, ir->frames + frames);
+    gpuconv_ir *made = copy_window(ir, -frames, ir->frames + frames);
     if (!made)
-        return no_memory(error);
-    return gc_ir_finish(made, delayed, error, "delayed by %g s", seconds(ir, frames));
+        return fail_memory(error);
+    return gc_ir_finish(made, delayed, error, "delayed by %g s", to_seconds(ir, frames));
 }
 
 gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv_ir **aligned, gpuconv_error *error) {
     *aligned = NULL;
     if ((unsigned)how > GPUCONV_ALIGN_PEAK)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such alignment: %d", (int)how);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown alignment %d", (int)how);
     int64_t onset = how == GPUCONV_ALIGN_ONSET ? gpuconv_ir_onset(ir, -60) : 0;
-    gpuconv_ir *made = window_of(ir, onset, ir->frames - onset);
+    gpuconv_ir *made = copy_window(ir, onset, ir->frames - onset);
     if (!made)
-        return no_memory(error);
+        return fail_memory(error);
     if (how == GPUCONV_ALIGN_PEAK) {
         made->lead = gpuconv_ir_peak(ir, NULL);
-        return gc_ir_finish(made, aligned, error, "its peak, at %g s, taken for time zero", seconds(ir, made->lead));
+        return gc_ir_finish(made, aligned, error, "its peak, at %g s, taken for time zero", to_seconds(ir, made->lead));
     }
     made->lead = gc_max(0, ir->lead - onset);
     if (onset == 0)
         return gc_ir_finish(made, aligned, error, "%s", "");
-    return gc_ir_finish(made, aligned, error, "%g s of silence before it cut off", seconds(ir, onset));
+    return gc_ir_finish(made, aligned, error, "%g s of silence before it cut off", to_seconds(ir, onset));
 }
 
-/* ---- At another rate --------------------------------------------------------------------------------------------- */
+/* ---- Resampling --------------------------------------------------------------------------------------------- */
 
-/* Frames, as recorded, that the interpolation is given room for before the first one. */
-enum { LEAD_ROOM = 2048 };
+/* Frames of silence that precede the response on its way through the resampler, so that its pre-ringing is not lost. */
+enum { PRE_ROLL = 2048 };
 
-/* Between rates that differ by more, the converter's filters alone take seconds. */
-static const double ratio_most = 1000;
+/* For larger ratios of rates, designing the resampler's filters alone takes seconds. */
+static const double max_ratio = 1000;
 
-/* How much of a plane's energy may be lost for the sake of beginning at time zero: -60 dB is under any noise floor. */
-static const double lost_most = 1e-6, lead_least = 1e-12;
+/* Share of a plane's energy before time zero below which it is dropped and the response gets no lead (-60 dB is below
+ * any noise floor), and share that a lead may leave out. */
+static const double droppable_energy = 1e-6, lead_truncation = 1e-12;
 
-/* Frames that the converter gets or gives in one call, between two looks at the flag. */
+/* Most frames that the resampler takes or gives between two checks of the cancel flag. */
 enum { PIECE = 1 << 16 };
 
-/* Feeds `frames` of `from` and takes `n` frames to `to`, zeros where the converter gives no more. NULL, or what went
- * wrong; ends early once cancelled. */
-static soxr_error_t pass(soxr_t converter, const float *from, int64_t frames, float *to, int64_t n) {
+/* Feeds `frames` frames and takes `n`; output that the resampler does not give stays unchanged. Ends early once
+ * cancelled. Returns NULL, or the resampler's error. */
+static soxr_error_t run_resampler(soxr_t converter, const float *from, int64_t frames, float *to, int64_t n) {
     int64_t fed = 0, taken = 0;
-    bool dry = false; /* the end of the input is told, and nothing comes any more */
-    while (taken < n && !dry && !gc_cancelled()) {
+    bool drained = false; /* the input has ended and the resampler gives no more output */
+    while (taken < n && !drained && !gc_cancelled()) {
         size_t used, done;
         const bool more = fed < frames;
-        soxr_error_t failure =
+        soxr_error_t err =
             soxr_process(converter, more ? from + fed : NULL, more ? (size_t)gc_min(PIECE, frames - fed) : 0, &used,
                          to + taken, (size_t)gc_min(PIECE, n - taken), &done);
-        if (failure)
-            return failure;
+        if (err)
+            return err;
         fed += more ? (int64_t)used : 0;
         taken += (int64_t)done;
-        dry = !more && done == 0;
+        drained = !more && done == 0;
     }
     return NULL;
 }
 
-/* One plane of `room` + frames, through the converter. */
-static gpuconv_status convert(const float *taps, int64_t frames, int64_t room, double ratio, float *to, int64_t n,
-                              gpuconv_error *error) {
-    /* A response is a density over time: its sum, not its height, must survive. */
+/* Resamples one plane, with `pre_roll` zeros before it, into n frames. Returns MEMORY, CANCELLED. */
+static gpuconv_status resample_plane(const float *taps, int64_t frames, int64_t pre_roll, double ratio, float *to,
+                                     int64_t n, gpuconv_error *error) {
+    /* A response is a density over time: its sum must be preserved, not its height. */
     soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
     io.scale = 1 / ratio;
     soxr_quality_spec_t quality = soxr_quality_spec(SOXR_VHQ, 0);
     soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
-    float *padded = gc_calloc(room + frames, sizeof *padded);
+    float *padded = gc_calloc(pre_roll + frames, sizeof *padded);
     if (!padded)
-        return no_memory(error);
-    memcpy(padded + room, taps, (size_t)frames * sizeof *padded);
-    soxr_error_t failure = NULL;
-    soxr_t converter = soxr_create(1, ratio, 1, &failure, &io, &quality, &runtime);
-    if (!failure)
-        failure = pass(converter, padded, room + frames, to, n);
+        return fail_memory(error);
+    memcpy(padded + pre_roll, taps, (size_t)frames * sizeof *padded);
+    soxr_error_t err = NULL;
+    soxr_t converter = soxr_create(1, ratio, 1, &err, &io, &quality, &runtime);
+    if (!err)
+        err = run_resampler(converter, padded, pre_roll + frames, to, n);
     soxr_delete(converter);
     free(padded);
     if (gc_cancelled())
         return gc_fail_cancelled(error, "the resampled response");
-    return failure ? gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", failure) : GPUCONV_OK;
+    return err ? gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", err) : GPUCONV_OK;
 }
 
-/* The least lead among `room` frames that leaves no more than its share of the energy before it; 0 where the loss of
- * all of it is nothing. */
-static int64_t find_lead(const float *taps, int64_t room, int64_t n) {
+/* Returns the shortest lead within the `pre_roll` frames that leaves out at most lead_truncation of the energy; 0 if at
+ * most droppable_energy lies before time zero. */
+static int64_t find_lead(const float *taps, int64_t pre_roll, int64_t n) {
     double total = 0, before = 0;
     for (int64_t i = 0; i < n; i++)
         total += (double)taps[i] * (double)taps[i];
-    for (int64_t i = 0; i < room; i++)
+    for (int64_t i = 0; i < pre_roll; i++)
         before += (double)taps[i] * (double)taps[i];
-    if (!(before > lost_most * total))
+    if (!(before > droppable_energy * total))
         return 0;
-    double left = 0;
+    double left_out = 0;
     int64_t i = 0;
-    while (i < room && left + (double)taps[i] * (double)taps[i] <= lead_least * total) {
-        left += (double)taps[i] * (double)taps[i];
+    while (i < pre_roll && left_out + (double)taps[i] * (double)taps[i] <= lead_truncation * total) {
+        left_out += (double)taps[i] * (double)taps[i];
         i++;
     }
-    return room - i;
+    return pre_roll - i;
 }
 
-/* `ratio` times as many frames for the same stretch of time, which is then called `rate`. */
+/* Resamples all planes to `ratio` times as many frames and sets the rate of the result. Returns MEMORY, CANCELLED. */
 static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rate, gpuconv_ir **made,
                                   gpuconv_error *error) {
     double length = ceil((double)ir->frames * ratio);
-    /* All planes twice, with the room before them, and one as it was recorded. */
-    gpuconv_status fits =
-        gc_ir_fits(ir->planes, length, 4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
+    /* All planes twice, each with its pre-roll, and one plane at the old rate. */
+    gpuconv_status fits = gc_ir_check_memory(ir->planes, length,
+                                             4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
     if (fits)
         return fits;
     int64_t frames = gc_max(1, (int64_t)length), before = 0;
-    /* Whole numbers of frames on both sides keep time zero on a frame: ratios of rates are those of integers here. */
-    int64_t least = gc_max(64, gc_min(LEAD_ROOM, (int64_t)(65536 / ratio)));
-    int64_t old_room = least, room = llrint((double)least * ratio);
-    for (int64_t k = least; k < 2 * least; k++)
+    /* The pre-roll is chosen so that it is (nearly) a whole number of frames at both rates: time zero stays on a frame.
+     */
+    int64_t shortest = gc_max(64, gc_min(PRE_ROLL, (int64_t)(65536 / ratio)));
+    int64_t old_pre_roll = shortest, pre_roll = llrint((double)shortest * ratio);
+    for (int64_t k = shortest; k < 2 * shortest; k++)
         if (fabs((double)k * ratio - nearbyint((double)k * ratio)) <
-            fabs((double)old_room * ratio - (double)room) - 1e-9) {
-            old_room = k;
-            room = llrint((double)k * ratio);
+            fabs((double)old_pre_roll * ratio - (double)pre_roll) - 1e-9) {
+            old_pre_roll = k;
+            pre_roll = llrint((double)k * ratio);
         }
-    int64_t all = room + frames;
+    int64_t all = pre_roll + frames;
     float *plane = gc_calloc((int64_t)ir->planes * all, sizeof *plane);
     gpuconv_status status = plane ? GPUCONV_OK : gc_fail_memory(error, "the resampled response");
     for (int p = 0; !status && p < ir->planes; p++) {
-        status = convert(gc_ir_plane(ir, p), ir->frames, old_room, ratio, plane + p * all, all, error);
-        before = status ? 0 : gc_max(before, find_lead(plane + p * all, room, all));
+        status = resample_plane(gc_ir_plane(ir, p), ir->frames, old_pre_roll, ratio, plane + p * all, all, error);
+        before = status ? 0 : gc_max(before, find_lead(plane + p * all, pre_roll, all));
     }
     int64_t lead = (int64_t)llrint((double)ir->lead * ratio);
     gpuconv_ir *done = status ? NULL : gc_ir_like(ir, before + frames, rate);
     if (!status && !done)
         status = gc_fail_memory(error, "the resampled response");
     for (int p = 0; !status && p < ir->planes; p++)
-        memcpy(done->taps + p * (before + frames), plane + p * all + room - before,
+        memcpy(done->taps + p * (before + frames), plane + p * all + pre_roll - before,
                (size_t)(before + frames) * sizeof *plane);
     if (!status)
         done->lead = before + lead;
@@ -250,12 +254,10 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
 gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
     *resampled = NULL;
     const double ratio = rate / ir->rate;
-    if (!gc_ir_rate_fits(rate) || !(ratio >= 1 / ratio_most && ratio <= ratio_most))
-        return gc_fail(
-            error, GPUCONV_ERROR_ARGUMENT,
-            "a response of %g Hz is resampled to 1 to %d Hz, and to %g times its rate or a part of that at the "
-            "most, not to %g Hz",
-            ir->rate, GC_MAX_RATE, ratio_most, rate);
+    if (!gc_is_rate(rate) || !(ratio >= 1 / max_ratio && ratio <= max_ratio))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a response of %g Hz can be resampled to 1 to %d Hz and by a factor of at most %g, not to %g Hz",
+                       ir->rate, GC_MAX_RATE, max_ratio, rate);
     gpuconv_ir *made;
     gpuconv_status status = interpolate(ir, ratio, rate, &made, error);
     if (status)

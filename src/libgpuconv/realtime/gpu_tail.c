@@ -1,4 +1,4 @@
-/* Periods to the bank and back, and the numbers between the thread and the callback. */
+/* The tail thread: input periods to the filter bank, their output back, and the counters shared with the callback. */
 #include "gpu_tail.h"
 
 #include "libgpuconv/core/error.h"
@@ -11,157 +11,166 @@
 #include <string.h>
 #include <time.h>
 
-enum { PERIOD = GC_GPU_TAIL_PERIOD, OUT_RING = 4 * GC_RT_LEAD };
+enum { PERIOD = GC_GPU_TAIL_PERIOD, OUTPUT_RING = 4 * GC_GPU_TAIL_OFFSET };
 
-static const double patience = 0.2; /* seconds */
+static const double late_limit_seconds = 0.2;
 
 struct gc_gpu_tail {
     const gc_filter_bank_backend *backend;
     gc_filter_bank *bank;
     gpuconv_ir *ir;
-    gc_rt_input input;
+    gc_input_ring input;
     float *in;  /* routes x PERIOD, pinned */
-    float *out; /* outputs x OUT_RING */
-    struct timespec pause;
-    int64_t late_most; /* frames */
+    float *out; /* outputs x OUTPUT_RING */
+    struct timespec poll_interval;
+    int64_t late_limit; /* frames */
     pthread_t thread;
-    bool running;
-    _Atomic int64_t published, done; /* frames of input; periods that are ready */
-    _Atomic bool quit, lost;
-    int64_t late; /* the callback's: frames on end that it went without */
+    bool thread_started;
+    _Atomic int64_t published; /* frames of input in the ring */
+    _Atomic int64_t done;      /* periods whose output is ready */
+    _Atomic bool quit, failed;
+    int64_t late_frames; /* consecutive frames without output; written by the callback only */
 };
 
-static void response(void *context, int channel, float *taps) {
+/* Writes the taps of one route behind GC_GPU_TAIL_OFFSET; the filter bank calls it once for each channel. */
+static void copy_taps(void *context, int channel, float *taps) {
     const gpuconv_ir *ir = context;
-    memcpy(taps, gc_ir_plane(ir, ir->route[channel].plane) + GC_RT_LEAD,
-           (size_t)(ir->frames - GC_RT_LEAD) * sizeof *taps);
+    memcpy(taps, gc_ir_plane(ir, ir->route[channel].plane) + GC_GPU_TAIL_OFFSET,
+           (size_t)(ir->frames - GC_GPU_TAIL_OFFSET) * sizeof *taps);
 }
 
-static void gather(gc_gpu_tail *r, int64_t period) {
-    int64_t from = period * PERIOD & (r->input.length - 1); /* a period never reaches across the ring's end */
-    for (int k = 0; k < r->ir->routes; k++)
-        memcpy(r->in + (int64_t)k * PERIOD, r->input.ring + r->ir->route[k].input * r->input.stride + from,
-               PERIOD * sizeof(float));
+/* Copies one period of every route's input into the pinned buffer. */
+static void copy_input(gc_gpu_tail *tail, int64_t period) {
+    /* The ring's length is a multiple of PERIOD: a period never wraps round. */
+    int64_t from = period * PERIOD & (tail->input.length - 1);
+    for (int r = 0; r < tail->ir->routes; r++)
+        memcpy(tail->in + (int64_t)r * PERIOD,
+               tail->input.samples + tail->ir->route[r].input * tail->input.stride + from, PERIOD * sizeof(float));
 }
 
-/* Routes into their outputs, at the frames that they belong to. */
-static void spread(gc_gpu_tail *r, int64_t period, const float *from) {
-    int64_t at = (period * PERIOD + GC_RT_LEAD) & (OUT_RING - 1);
-    for (int o = 0; o < r->ir->outputs; o++)
-        memset(r->out + (int64_t)o * OUT_RING + at, 0, PERIOD * sizeof(float));
-    for (int k = 0; k < r->ir->routes; k++) {
-        float *to = r->out + (int64_t)r->ir->route[k].output * OUT_RING + at;
+/* Sums the routes of each output into the output ring, at the frames that the period's output belongs to. */
+static void sum_routes(gc_gpu_tail *tail, int64_t period, const float *from) {
+    int64_t at = (period * PERIOD + GC_GPU_TAIL_OFFSET) & (OUTPUT_RING - 1);
+    for (int o = 0; o < tail->ir->outputs; o++)
+        memset(tail->out + (int64_t)o * OUTPUT_RING + at, 0, PERIOD * sizeof(float));
+    for (int r = 0; r < tail->ir->routes; r++) {
+        float *to = tail->out + (int64_t)tail->ir->route[r].output * OUTPUT_RING + at;
         for (int i = 0; i < PERIOD; i++)
-            to[i] += from[(int64_t)k * PERIOD + i];
+            to[i] += from[(int64_t)r * PERIOD + i];
     }
 }
 
-static void *work(void *argument) {
-    gc_gpu_tail *r = argument;
+/* Convolves one period. Returns false if the filter bank failed, or if the callback has overwritten the period's input
+ * in the ring before it was copied. */
+static bool process_period(gc_gpu_tail *tail, int64_t period) {
+    const float *out;
+    gpuconv_error error;
+    if (atomic_load(&tail->published) - period * PERIOD > tail->input.length - 2 * PERIOD)
+        return false;
+    copy_input(tail, period);
+    if (atomic_load(&tail->published) - period * PERIOD > tail->input.length - PERIOD)
+        return false;
+    if (tail->backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
+        return false;
+    sum_routes(tail, period, out);
+    return true;
+}
+
+static void *run_tail(void *argument) {
+    gc_gpu_tail *tail = argument;
     gc_flush_subnormals();
-    while (!atomic_load(&r->quit) && !atomic_load(&r->lost)) {
-        int64_t period = atomic_load(&r->done), there = atomic_load(&r->published);
-        const float *out;
-        gpuconv_error error;
-        if (there < (period + 1) * PERIOD) {
-            nanosleep(&r->pause, NULL);
-            continue;
-        }
-        /* What was overwritten before it was read cannot be made good. */
-        bool good = there - period * PERIOD <= r->input.length - 2 * PERIOD;
-        if (good) {
-            gather(r, period);
-            good = atomic_load(&r->published) - period * PERIOD <= r->input.length - PERIOD &&
-                   r->backend->process(r->bank, r->in, &out, &error) == GPUCONV_OK;
-        }
-        if (good) {
-            spread(r, period, out);
-            atomic_store(&r->done, period + 1);
-        } else {
-            atomic_store(&r->lost, true);
-        }
+    while (!atomic_load(&tail->quit) && !atomic_load(&tail->failed)) {
+        int64_t period = atomic_load(&tail->done);
+        if (atomic_load(&tail->published) < (period + 1) * PERIOD)
+            nanosleep(&tail->poll_interval, NULL);
+        else if (process_period(tail, period))
+            atomic_store(&tail->done, period + 1);
+        else
+            atomic_store(&tail->failed, true);
     }
     return NULL;
 }
 
-void gc_gpu_tail_free(gc_gpu_tail *r) {
-    if (!r)
+void gc_gpu_tail_free(gc_gpu_tail *tail) {
+    if (!tail)
         return;
-    atomic_store(&r->quit, true);
-    if (r->running)
-        pthread_join(r->thread, NULL);
-    if (r->bank) {
-        r->backend->unpin(r->bank, r->in);
-        r->backend->free(r->bank);
+    atomic_store(&tail->quit, true);
+    if (tail->thread_started)
+        pthread_join(tail->thread, NULL);
+    if (tail->bank) {
+        tail->backend->unpin(tail->bank, tail->in);
+        tail->backend->free(tail->bank);
     }
-    gpuconv_ir_free(r->ir);
-    free(r->out);
-    free(r);
+    gpuconv_ir_free(tail->ir);
+    free(tail->out);
+    free(tail);
 }
 
 gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
-                               const gc_rt_input *input, gc_gpu_tail **remote, gpuconv_error *error) {
-    *remote = NULL;
-    gc_gpu_tail *r = gc_calloc(1, sizeof *r);
-    if (!r)
+                               const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error) {
+    *tail = NULL;
+    gc_gpu_tail *made = gc_calloc(1, sizeof *made);
+    if (!made)
         return gc_fail_memory(error, "the tail on the GPU");
-    r->backend = backend;
-    r->ir = gc_ir_hold(ir);
-    r->input = *input;
-    r->pause.tv_nsec = (long)(1e9 * PERIOD / rate / 4);
-    r->late_most = (int64_t)(patience * rate);
+    made->backend = backend;
+    made->ir = gc_ir_hold(ir);
+    made->input = *input;
+    made->poll_interval.tv_nsec = (long)(1e9 * PERIOD / rate / 4);
+    made->late_limit = (int64_t)(late_limit_seconds * rate);
     gc_filter_bank_config config = {.channels = ir->routes,
                                     .block = PERIOD,
-                                    .taps = ir->frames - GC_RT_LEAD,
+                                    .taps = ir->frames - GC_GPU_TAIL_OFFSET,
                                     .device = device,
-                                    .response = response,
-                                    .context = r->ir};
-    gpuconv_status status = backend->open(&config, &r->bank, error);
+                                    .response = copy_taps,
+                                    .context = made->ir};
+    gpuconv_status status = backend->open(&config, &made->bank, error);
     if (!status) {
-        r->in = backend->pin(r->bank, (int64_t)ir->routes * PERIOD);
-        r->out = gc_calloc((int64_t)ir->outputs * OUT_RING, sizeof *r->out);
-        if (!r->in || !r->out)
+        made->in = backend->pin(made->bank, (int64_t)ir->routes * PERIOD);
+        made->out = gc_calloc((int64_t)ir->outputs * OUTPUT_RING, sizeof *made->out);
+        if (!made->in || !made->out)
             status = gc_fail_memory(error, "the tail on the GPU");
     }
-    if (!status && pthread_create(&r->thread, NULL, work, r) != 0)
-        status = gc_fail(error, GPUCONV_ERROR_MEMORY, "no thread to be had for the tail on the GPU");
-    r->running = !status;
+    int code = status ? 0 : pthread_create(&made->thread, NULL, run_tail, made);
+    if (code)
+        status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the GPU tail thread: %s", strerror(code));
+    made->thread_started = !status;
     if (status)
-        gc_gpu_tail_free(r);
+        gc_gpu_tail_free(made);
     else
-        *remote = r;
+        *tail = made;
     return status;
 }
 
-void gc_gpu_tail_publish(gc_gpu_tail *r, int64_t frames) {
-    atomic_store_explicit(&r->published, frames, memory_order_release);
+void gc_gpu_tail_publish(gc_gpu_tail *tail, int64_t frames) {
+    atomic_store_explicit(&tail->published, frames, memory_order_release);
 }
 
-bool gc_gpu_tail_lost(const gc_gpu_tail *r) {
-    return atomic_load_explicit(&r->lost, memory_order_relaxed);
+bool gc_gpu_tail_has_failed(const gc_gpu_tail *tail) {
+    return atomic_load_explicit(&tail->failed, memory_order_relaxed);
 }
 
-int64_t gc_gpu_tail_add(gc_gpu_tail *r, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel) {
-    int64_t first = now - GC_RT_LEAD;
-    if (first + n <= 0 || gc_gpu_tail_lost(r)) /* nothing yet; or somebody else is on the way */
+int64_t gc_gpu_tail_add(gc_gpu_tail *tail, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel) {
+    int64_t first = now - GC_GPU_TAIL_OFFSET;
+    if (first + n <= 0 || gc_gpu_tail_has_failed(tail)) /* no output yet, or the CPU is about to replace the tail */
         return 0;
-    int64_t skip = first < 0 ? -first : 0, wanted = (first + n - 1) / PERIOD + 1;
-    while (freewheel && atomic_load_explicit(&r->done, memory_order_acquire) < wanted && !gc_gpu_tail_lost(r)) {
-        struct timespec moment = {0, 20000};
-        nanosleep(&moment, NULL);
+    int64_t skip = first < 0 ? -first : 0, needed = (first + n - 1) / PERIOD + 1;
+    while (freewheel && atomic_load_explicit(&tail->done, memory_order_acquire) < needed &&
+           !gc_gpu_tail_has_failed(tail)) {
+        struct timespec interval = {0, 20000};
+        nanosleep(&interval, NULL);
     }
-    if (atomic_load_explicit(&r->done, memory_order_acquire) < wanted) {
-        r->late += n;
-        if (r->late > r->late_most)
-            atomic_store_explicit(&r->lost, true, memory_order_relaxed);
+    if (atomic_load_explicit(&tail->done, memory_order_acquire) < needed) {
+        tail->late_frames += n;
+        if (tail->late_frames > tail->late_limit)
+            atomic_store_explicit(&tail->failed, true, memory_order_relaxed);
         return 1;
     }
-    r->late = 0;
-    for (int o = 0; o < r->ir->outputs; o++) {
-        const float *from = r->out + (int64_t)o * OUT_RING;
+    tail->late_frames = 0;
+    for (int o = 0; o < tail->ir->outputs; o++) {
+        const float *from = tail->out + (int64_t)o * OUTPUT_RING;
         float *to = out[o] + at;
         for (int64_t i = skip; i < n; i++)
-            to[i] += from[(now + i) & (OUT_RING - 1)];
+            to[i] += from[(now + i) & (OUTPUT_RING - 1)];
     }
     return 0;
 }

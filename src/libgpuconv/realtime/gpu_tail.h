@@ -1,11 +1,12 @@
 /*
- * The tail of a response on a bank, that is, on a GPU: far enough from the beginning that a period's way there and
- * back, and a driver that stalls for a while, fit in between.
+ * The tail of a response, convolved on a GPU through a filter bank.
  *
- *      callback      tells how much input there is, and adds what the tail has ready, or goes without
- *      a thread      hands the bank one period after another; nobody waits for it
+ *      audio callback   publishes the number of input frames, and adds the tail's output where it is ready
+ *      tail thread      passes one period of input after another to the filter bank
  *
- * Both know frames by their number: what comes too late is never heard at another place.
+ * The tail begins GC_GPU_TAIL_OFFSET taps into the response. That leaves time for a period's way to the GPU and back,
+ * and for a short stall of the driver. The callback never waits for the tail thread (unless freewheeling). Both sides
+ * address frames by their absolute number, so output that comes too late is dropped and never played at another place.
  */
 #ifndef GC_REALTIME_GPU_TAIL_H
 #define GC_REALTIME_GPU_TAIL_H
@@ -13,33 +14,38 @@
 #include "libgpuconv/engine/filter_bank.h"
 #include "libgpuconv/ir/object.h"
 
-/* Taps before the tail: the time that a period may be late, at 48 kHz 75 ms. */
-enum { GC_RT_LEAD = 4096, GC_GPU_TAIL_PERIOD = 512 };
+enum {
+    GC_GPU_TAIL_OFFSET = 4096,      /* taps before the tail; a period may be this late, less its own length: 75 ms at
+                                       48 kHz */
+    GC_GPU_TAIL_PERIOD = 512,       /* frames that the filter bank gets at a time */
+    GC_GPU_TAIL_INPUT_MIN = 1 << 16 /* frames that the input ring must hold at least */
+};
 
 typedef struct gc_gpu_tail gc_gpu_tail;
 
-/* Where the input lies: a ring of frames for each input, `stride` floats apart, its length a power of two, at least
- * GC_GPU_TAIL_RING. */
-enum { GC_GPU_TAIL_RING = 1 << 16 };
+/* Ring buffers with the input, one for each input channel; the caller owns them and keeps them until the tail is
+ * freed. */
+typedef struct gc_input_ring {
+    const float *samples;
+    int64_t stride; /* floats from one channel's ring to the next */
+    int64_t length; /* frames; a power of two, at least GC_GPU_TAIL_INPUT_MIN */
+} gc_input_ring;
 
-typedef struct gc_rt_input {
-    const float *ring;
-    int64_t stride, length;
-} gc_rt_input;
-
-/* For the taps of `ir`, which has more, from GC_RT_LEAD on. DEVICE, MEMORY, as the bank says. */
+/* Starts the tail of `ir`, which has more than GC_GPU_TAIL_OFFSET taps. Returns DEVICE, MEMORY, or the filter bank's
+ * error. */
 gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
-                               const gc_rt_input *input, gc_gpu_tail **remote, gpuconv_error *error);
-void gc_gpu_tail_free(gc_gpu_tail *remote);
+                               const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error);
+void gc_gpu_tail_free(gc_gpu_tail *tail);
 
-/* The callback: `frames` of input are in the ring. */
-void gc_gpu_tail_publish(gc_gpu_tail *remote, int64_t frames);
+/* Publishes that the ring holds the input up to frame `frames`. For the callback. */
+void gc_gpu_tail_publish(gc_gpu_tail *tail, int64_t frames);
 
-/* The callback: adds the tail's part of frames now .. now + n to out[output] + at. Gives 1 where it is not ready; a
- * freewheel caller waits for it. */
-int64_t gc_gpu_tail_add(gc_gpu_tail *remote, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel);
+/* Adds the tail's output frames now .. now + n - 1 to out[output] + at. Returns 1 if they are not ready and were left
+ * out, else 0; with `freewheel` it waits until they are ready. For the callback. */
+int64_t gc_gpu_tail_add(gc_gpu_tail *tail, float *const *out, int64_t at, int64_t n, int64_t now, bool freewheel);
 
-/* It failed, or was late for a fifth of a second on end: somebody else must do its work. From any thread. */
-bool gc_gpu_tail_lost(const gc_gpu_tail *remote);
+/* Returns whether the filter bank failed, or was late for 0.2 s without a break. The tail then stays silent, and the
+ * CPU has to replace it. For any thread. */
+bool gc_gpu_tail_has_failed(const gc_gpu_tail *tail);
 
 #endif

@@ -1,10 +1,10 @@
-/* What plays, with a bank of one's own choice for the tail: a GPU's, or a test's. */
+/* Creation of a real-time convolution with a given filter bank for the tail: the CUDA backend's, or a test's. */
 #ifndef GC_REALTIME_REALTIME_H
 #define GC_REALTIME_REALTIME_H
 
 #include "libgpuconv/engine/filter_bank.h"
 
-/* As gpuconv_realtime_new; backend NULL: everything on the CPU. */
+/* Does what gpuconv_realtime_new does, with the tail on `backend`; NULL: everything on the CPU. */
 gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
                                const gc_filter_bank_backend *backend, gpuconv_realtime **realtime,
                                gpuconv_error *error);

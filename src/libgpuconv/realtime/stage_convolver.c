@@ -1,4 +1,4 @@
-/* Head and stages, and the counters between the callback and the workers. */
+/* The head, the stages and the tail of one response, and the counters that the callback and the workers share. */
 #include "stage_convolver.h"
 
 #include "gpu_tail.h"
@@ -11,38 +11,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames that a call is cut into at most; how many of the longest partitions of input are kept. */
-enum { SEGMENT = 4096, SLACK = 8 };
+enum {
+    SEGMENT = 4096,  /* most frames processed at a time */
+    HISTORY_HOPS = 8 /* length of the input ring in hops of the longest stage */
+};
 
 typedef struct stage {
     gc_rt_stage_plan plan;
     gc_fft *fft;
     int64_t stride;     /* floats of a spectrum */
     float *spectra;     /* planes x partitions, scaled by 1 / hop */
-    float *delay;       /* inputs x partitions */
-    float *out;         /* outputs x 2 x hop: of the last block done and of the one before */
-    float *work;        /* a spectrum */
-    const float **list; /* two of routes x partitions */
-    _Atomic int64_t published, claimed, done;
+    float *delay_line;  /* inputs x partitions: spectra of the last input blocks */
+    float *out;         /* outputs x 2 x hop: the last two blocks of output, at index block % 2 */
+    float *work;        /* one spectrum */
+    const float **list; /* 2 x routes x partitions: pairs of spectra to multiply, input and response */
+    _Atomic int64_t published, claimed, done; /* counts of blocks: see stage_convolver.h */
 } stage;
 
 struct gc_rt_convolver {
-    gpuconv_ir *whole, *ir; /* the response; what of it is done here */
-    gc_gpu_tail *remote;    /* the rest of it, or NULL */
-    int64_t zeros;          /* at its beginning */
+    gpuconv_ir *response; /* the whole response */
+    gpuconv_ir *ir;       /* the part of it that the CPU convolves */
+    gc_gpu_tail *tail;    /* the rest, on a GPU; NULL: none */
+    int64_t zeros;        /* frames of silence at its beginning */
     const gc_simd *simd;
     gc_rt_schedule schedule;
-    stage stage[GC_RT_STAGES];
-    int64_t now;          /* frames so far */
-    int64_t ring, mirror; /* of an input's buffer: its length, and how much of its beginning stands behind it again */
-    float *input;         /* inputs x (ring + mirror) */
-    float *silence;
+    stage stage[GC_RT_MAX_STAGES];
+    int64_t now;    /* frames processed so far */
+    int64_t ring;   /* frames of the input ring, a power of two */
+    int64_t mirror; /* frames of the ring's beginning that are repeated behind its end, so that reads need not wrap */
+    float *input;   /* inputs x (ring + mirror) */
+    float *silence; /* SEGMENT zeros */
 };
 
 static void free_stage(stage *s) {
     gc_fft_free(s->fft);
     free(s->spectra);
-    free(s->delay);
+    free(s->delay_line);
     free(s->out);
     free(s->work);
     free(s->list);
@@ -51,16 +55,17 @@ static void free_stage(stage *s) {
 void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
-    gc_gpu_tail_free(c->remote); /* which reads the input */
+    gc_gpu_tail_free(c->tail); /* first: its thread reads the input ring */
     for (int i = 0; i < c->schedule.stages; i++)
         free_stage(&c->stage[i]);
     gpuconv_ir_free(c->ir);
-    gpuconv_ir_free(c->whole);
+    gpuconv_ir_free(c->response);
     free(c->input);
     free(c->silence);
     free(c);
 }
 
+/* Allocates a stage and transforms its partitions of the response. Returns false without memory or once cancelled. */
 static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage *s) {
     s->plan = *plan;
     s->fft = gc_fft_new(gc_simd_best(), 2 * plan->hop);
@@ -69,12 +74,12 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     s->stride = gc_fft_floats(s->fft);
     int64_t bytes = s->stride * (int64_t)sizeof(float);
     s->spectra = gc_calloc(ir->planes * plan->partitions, bytes);
-    s->delay = gc_calloc(ir->inputs * plan->partitions, bytes);
+    s->delay_line = gc_calloc(ir->inputs * plan->partitions, bytes);
     s->out = gc_calloc(ir->outputs * 2 * plan->hop, sizeof(float));
     s->work = gc_calloc(1, bytes);
     s->list = gc_calloc(2 * ir->routes * plan->partitions, sizeof *s->list);
     float *block = gc_calloc(2 * plan->hop, sizeof *block);
-    bool made = s->spectra && s->delay && s->out && s->work && s->list && block;
+    bool made = s->spectra && s->delay_line && s->out && s->work && s->list && block;
     for (int p = 0; made && p < ir->planes; p++)
         for (int64_t k = 0; k < plan->partitions && !gc_cancelled(); k++) {
             int64_t from = plan->offset + k * plan->hop, n = gc_min(plan->hop, ir->frames - from);
@@ -87,42 +92,43 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     return made && !gc_cancelled();
 }
 
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *whole, int64_t block, double rate, const gc_rt_far *far,
+/* Makes the stages and the input rings of the CPU's part. Returns MEMORY. */
+static gpuconv_status make_cpu_part(gc_rt_convolver *c, int64_t block, double rate, gpuconv_error *error) {
+    const gc_rt_schedule *schedule = &c->schedule;
+    c->zeros = gc_rt_leading_zeros(c->ir);
+    c->simd = gc_simd_best();
+    gc_rt_schedule_make(c->ir, block, rate, &c->schedule);
+    int64_t longest = schedule->stages ? schedule->stage[schedule->stages - 1].hop : 0;
+    bool made = true;
+    for (int i = 0; i < schedule->stages; i++)
+        made = made && make_stage(c->ir, &schedule->stage[i], &c->stage[i]);
+    c->ring = gc_power_of_two(gc_max(HISTORY_HOPS * longest, schedule->head + SEGMENT));
+    if (c->ir != c->response)
+        c->ring = gc_max(c->ring, GC_GPU_TAIL_INPUT_MIN);
+    c->mirror = gc_max(longest, schedule->head + SEGMENT);
+    c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
+    c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
+    return made && c->input && c->silence ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
+}
+
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_gpu_target *gpu,
                                    gc_rt_convolver **convolver, gpuconv_error *error) {
     *convolver = NULL;
     gc_rt_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
-        return gc_fail_memory(error, "a response that plays");
-    bool remote = far->backend && whole->frames > GC_RT_LEAD;
-    gpuconv_status status = remote ? gpuconv_ir_cut(whole, 0, GC_RT_LEAD, &c->ir, error) : GPUCONV_OK;
-    if (status) {
-        free(c);
-        return status;
-    }
-    c->ir = remote ? c->ir : gc_ir_hold(whole);
-    c->whole = gc_ir_hold(whole);
-    const gpuconv_ir *ir = c->ir;
-    c->zeros = gc_rt_zeros(ir);
-    c->simd = gc_simd_best();
-    gc_rt_schedule_make(ir, block, rate, &c->schedule);
-    const gc_rt_schedule *plan = &c->schedule;
-    int64_t longest = plan->stages ? plan->stage[plan->stages - 1].hop : 0;
-    bool made = true;
-    for (int i = 0; i < plan->stages; i++)
-        made = made && make_stage(ir, &plan->stage[i], &c->stage[i]);
-    c->ring = gc_power_of_two(gc_max(SLACK * longest, plan->head + SEGMENT));
-    if (remote)
-        c->ring = gc_max(c->ring, GC_GPU_TAIL_RING);
-    c->mirror = gc_max(longest, plan->head + SEGMENT);
-    c->input = gc_calloc(ir->inputs * (c->ring + c->mirror), sizeof *c->input);
-    c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
-    if (!made || !c->input || !c->silence) {
-        gc_rt_convolver_free(c);
-        return gc_fail_memory(error, "a response that plays");
-    }
-    gc_rt_input input = {c->input, c->ring + c->mirror, c->ring};
-    if (remote)
-        status = gc_gpu_tail_new(whole, rate, far->backend, far->device, &input, &c->remote, error);
+        return gc_fail_memory(error, "a real-time convolver");
+    bool has_tail = gpu->backend && ir->frames > GC_GPU_TAIL_OFFSET;
+    c->response = gc_ir_hold(ir);
+    gpuconv_status status = GPUCONV_OK;
+    if (has_tail)
+        status = gpuconv_ir_cut(ir, 0, GC_GPU_TAIL_OFFSET, &c->ir, error);
+    else
+        c->ir = gc_ir_hold(ir);
+    if (!status)
+        status = make_cpu_part(c, block, rate, error);
+    gc_input_ring input = {c->input, c->ring + c->mirror, c->ring};
+    if (!status && has_tail)
+        status = gc_gpu_tail_new(ir, rate, gpu->backend, gpu->device, &input, &c->tail, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -136,43 +142,46 @@ const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *c) {
 }
 
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *c) {
-    return c->whole;
+    return c->response;
 }
 
-bool gc_rt_convolver_far(const gc_rt_convolver *c) {
-    return c->remote != NULL;
+bool gc_rt_convolver_has_gpu_tail(const gc_rt_convolver *c) {
+    return c->tail != NULL;
 }
 
-bool gc_rt_convolver_lost(const gc_rt_convolver *c) {
-    return c->remote && gc_gpu_tail_lost(c->remote);
+bool gc_rt_convolver_gpu_tail_failed(const gc_rt_convolver *c) {
+    return c->tail && gc_gpu_tail_has_failed(c->tail);
 }
 
-static float *input_of(const gc_rt_convolver *c, int input) {
+/* Returns the input ring of one channel. */
+static float *input_ring(const gc_rt_convolver *c, int input) {
     return c->input + input * (c->ring + c->mirror);
 }
 
 /* ---- A stage's block --------------------------------------------------------------------------------------------- */
 
-/* Block t of the input, and what it and those before it give: the output from frame t hop + offset on. */
-static void compute(gc_rt_convolver *c, stage *s, int64_t t) {
+/* Convolves input block `t` with all partitions of the stage and writes the output frames from t * hop + offset on
+ * (uniformly partitioned overlap-save). */
+static void compute_block(gc_rt_convolver *c, stage *s, int64_t t) {
     const gpuconv_ir *ir = c->ir;
     const gc_rt_stage_plan *p = &s->plan;
     for (int i = 0; i < ir->inputs; i++) {
-        /* The block and the one before; before the first one there is the zeroed end of the ring. */
+        /* Overlap-save takes the block and the one before it; before block 0 lies the end of the ring, still zero. */
         int64_t from = ((t - 1) * p->hop + c->ring) & (c->ring - 1);
-        gc_fft_forward(s->fft, input_of(c, i) + from, s->delay + (i * p->partitions + t % p->partitions) * s->stride);
+        gc_fft_forward(s->fft, input_ring(c, i) + from,
+                       s->delay_line + (i * p->partitions + t % p->partitions) * s->stride);
     }
     const float **x = s->list, **h = x + ir->routes * p->partitions;
-    int64_t reach = gc_min(p->partitions, t + 1);
+    int64_t available = gc_min(p->partitions, t + 1);
     for (int o = 0; o < ir->outputs; o++) {
         int64_t count = 0;
         for (int r = 0; r < ir->routes; r++) {
             if (ir->route[r].output != o)
                 continue;
-            for (int64_t k = 0; k < reach; k++) {
+            for (int64_t k = 0; k < available; k++) {
                 if (p->offset + (k + 1) * p->hop <= c->zeros)
-                    continue; /* a partition of nothing */
-                x[count] = s->delay + (ir->route[r].input * p->partitions + (t - k) % p->partitions) * s->stride;
+                    continue; /* this partition is silent */
+                x[count] = s->delay_line + (ir->route[r].input * p->partitions + (t - k) % p->partitions) * s->stride;
                 h[count++] = s->spectra + (ir->route[r].plane * p->partitions + k) * s->stride;
             }
         }
@@ -184,8 +193,9 @@ static void compute(gc_rt_convolver *c, stage *s, int64_t t) {
     }
 }
 
-/* Takes the next block if it is there and nobody has it. */
-static bool claim(stage *s, int64_t *t) {
+/* Claims the next block of the stage and stores its number in *t. Returns false if its input is not complete or another
+ * thread has claimed it. */
+static bool claim_block(stage *s, int64_t *t) {
     int64_t done = atomic_load_explicit(&s->done, memory_order_acquire);
     if (atomic_load_explicit(&s->published, memory_order_acquire) <= done)
         return false;
@@ -194,16 +204,16 @@ static bool claim(stage *s, int64_t *t) {
                                                    memory_order_relaxed);
 }
 
-static void run(gc_rt_convolver *c, stage *s, int64_t t) {
-    compute(c, s, t);
+static void run_block(gc_rt_convolver *c, stage *s, int64_t t) {
+    compute_block(c, s, t);
     atomic_store_explicit(&s->done, t + 1, memory_order_release);
 }
 
 bool gc_rt_convolver_work(gc_rt_convolver *c) {
-    for (int i = 0; i < c->schedule.stages; i++) { /* the shortest has the least time left */
+    for (int i = 0; i < c->schedule.stages; i++) { /* sorted by hop: the shortest is the most urgent */
         int64_t t;
-        if (!c->stage[i].plan.here && claim(&c->stage[i], &t)) {
-            run(c, &c->stage[i], t);
+        if (!c->stage[i].plan.in_callback && claim_block(&c->stage[i], &t)) {
+            run_block(c, &c->stage[i], t);
             return true;
         }
     }
@@ -212,36 +222,38 @@ bool gc_rt_convolver_work(gc_rt_convolver *c) {
 
 /* ---- The callback ------------------------------------------------------------------------------------------------ */
 
-/* Whether block t of a stage is there to be heard. */
-static bool ready(gc_rt_convolver *c, stage *s, int64_t t, bool freewheel) {
+/* Returns whether the output of block t is ready. Computes it first where the callback has to. */
+static bool is_block_ready(gc_rt_convolver *c, stage *s, int64_t t, bool freewheel) {
     for (;;) {
-        int64_t mine;
+        int64_t claimed;
         if (atomic_load_explicit(&s->done, memory_order_acquire) > t)
             return true;
-        if ((freewheel || s->plan.here) && claim(s, &mine))
-            run(c, s, mine);
+        if ((freewheel || s->plan.in_callback) && claim_block(s, &claimed))
+            run_block(c, s, claimed);
         else if (!freewheel)
             return false;
     }
 }
 
+/* Writes n frames of input (NULL: silence) into the rings and their mirrors. */
 static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, int64_t n) {
-    int64_t place = c->now & (c->ring - 1);
+    int64_t position = c->now & (c->ring - 1);
     for (int i = 0; i < c->ir->inputs; i++) {
-        float *to = input_of(c, i);
+        float *to = input_ring(c, i);
         const float *from = in ? in[i] + at : c->silence;
-        memcpy(to + place, from, (size_t)n * sizeof *to);
-        if (place < c->mirror)
-            memcpy(to + c->ring + place, from, (size_t)gc_min(n, c->mirror - place) * sizeof *to);
+        memcpy(to + position, from, (size_t)n * sizeof *to);
+        if (position < c->mirror)
+            memcpy(to + c->ring + position, from, (size_t)gc_min(n, c->mirror - position) * sizeof *to);
     }
 }
 
+/* Adds the output of a stage to n frames. Returns 1 if it is not ready, else 0. */
 static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_t at, int64_t n, bool freewheel) {
     int64_t frame = c->now - s->plan.offset, hop = s->plan.hop;
     if (frame < 0)
         return 0;
     int64_t t = frame / hop, from = frame % hop;
-    if (!ready(c, s, t, freewheel))
+    if (!is_block_ready(c, s, t, freewheel))
         return 1;
     for (int o = 0; o < c->ir->outputs; o++) {
         const float *add = s->out + (o * 2 + (t & 1)) * hop + from;
@@ -252,32 +264,33 @@ static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_
     return 0;
 }
 
+/* Adds the direct convolution with the head to n frames. */
 static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
-    int64_t place = c->now & (c->ring - 1);
+    int64_t position = c->now & (c->ring - 1);
     if (c->zeros >= c->schedule.head)
         return;
-    if (place < c->schedule.head) /* its history lies at the ring's end, before the mirror */
-        place += c->ring;
+    if (position < c->schedule.head) /* read from the mirror: the history lies before it, at the end of the ring */
+        position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(input_of(c, route->input) + place - c->zeros, gc_ir_plane(c->ir, route->plane) + c->zeros,
+        c->simd->direct(input_ring(c, route->input) + position - c->zeros, gc_ir_plane(c->ir, route->plane) + c->zeros,
                         c->schedule.head - c->zeros, out[route->output] + at, n, 1);
     }
 }
 
 int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel) {
-    int64_t shortest = c->schedule.stages ? c->stage[0].plan.hop : SEGMENT, missed = 0;
+    int64_t shortest = c->schedule.stages ? c->stage[0].plan.hop : SEGMENT, late = 0;
     for (int64_t at = 0; at < frames;) {
-        /* Up to the next block's end, which is also where the ring ends. */
+        /* Up to the end of the shortest stage's block; the ring ends on such a boundary too. */
         int64_t n = gc_min(gc_min(frames - at, SEGMENT), shortest - c->now % shortest);
         write_input(c, in, at, n);
         add_head(c, out, at, n);
         for (int i = 0; i < c->schedule.stages; i++)
-            missed += add_stage(c, &c->stage[i], out, at, n, freewheel);
-        if (c->remote) {
-            gc_gpu_tail_publish(c->remote, c->now + n);
-            missed += gc_gpu_tail_add(c->remote, out, at, n, c->now, freewheel);
+            late += add_stage(c, &c->stage[i], out, at, n, freewheel);
+        if (c->tail) {
+            gc_gpu_tail_publish(c->tail, c->now + n);
+            late += gc_gpu_tail_add(c->tail, out, at, n, c->now, freewheel);
         }
         c->now += n;
         at += n;
@@ -287,5 +300,5 @@ int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, floa
                 atomic_store_explicit(&s->published, c->now / s->plan.hop, memory_order_release);
         }
     }
-    return missed;
+    return late;
 }

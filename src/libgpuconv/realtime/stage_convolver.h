@@ -1,12 +1,14 @@
 /*
- * One response that plays: output frames come with the input frames that they belong to, no later.
+ * The real-time convolution of one impulse response, without added latency.
  *
- *      callback      writes the input, convolves the head directly, adds what the stages have ready, and publishes
- *                    every block of input that became complete
- *      workers       take published blocks of the stages and compute what is heard a hop later
+ *      audio callback   writes the input into rings, convolves the head directly, adds the output of the stages that is
+ *                       ready, and publishes every block of input that is complete
+ *      worker threads   claim published blocks and compute the output that the callback needs one hop later
  *
- * The two meet in counters: published and done count blocks of a stage, and whoever raises claimed from done does the
- * next one. No lock, no allocation, no call of the system on the callback's side.
+ * Callback and workers share three counters of blocks per stage: `published` (input complete), `claimed` (a thread
+ * computes it) and `done` (output ready). A thread claims block `done` by raising `claimed` from `done` to `done` + 1,
+ * so the blocks of a stage are computed one at a time and in order. The callback takes no lock, allocates nothing and
+ * makes no system call.
  */
 #ifndef GC_REALTIME_STAGE_CONVOLVER_H
 #define GC_REALTIME_STAGE_CONVOLVER_H
@@ -16,31 +18,33 @@
 
 typedef struct gc_rt_convolver gc_rt_convolver;
 
-/* What a tail on a GPU takes; backend NULL: none, everything on the CPU. */
-typedef struct gc_rt_far {
-    const gc_filter_bank_backend *backend;
-    int device;
-} gc_rt_far;
+/* The GPU that computes tails. */
+typedef struct gc_gpu_target {
+    const gc_filter_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
+    int device;                            /* -1: the one with the most multiprocessors */
+} gc_gpu_target;
 
-/* For calls of up to `block` frames in time, at `rate`. DEVICE, MEMORY. */
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_rt_far *far,
+/* Prepares a convolver for calls of up to `block` frames at `rate` frames a second. Returns DEVICE, MEMORY. */
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_gpu_target *gpu,
                                    gc_rt_convolver **convolver, gpuconv_error *error);
 void gc_rt_convolver_free(gc_rt_convolver *convolver);
 
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
 
-/* `frames` frames in, as many out, added to what stands there. in NULL: silence. What a worker's stage does not have
- * ready is left out and counted, unless `freewheel`: then it is done here, or waited for. Gives how often. */
+/* Convolves `frames` frames and adds the result to `out`. `in` NULL stands for silence. A block of a worker's stage
+ * that is not ready is left out and counted; with `freewheel` it is computed or waited for here. Returns the count. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel);
 
-/* Whether its tail is on a GPU, and whether that was given up: from then on the tail is silent. From any thread. */
-bool gc_rt_convolver_far(const gc_rt_convolver *convolver);
-bool gc_rt_convolver_lost(const gc_rt_convolver *convolver);
+/* Returns whether a GPU computes the tail. For any thread. */
+bool gc_rt_convolver_has_gpu_tail(const gc_rt_convolver *convolver);
 
-/* From any thread but the callback's: does one block of one stage of the workers', the most urgent. False: nothing to
- * do. */
+/* Returns whether the tail on the GPU failed and is silent. For any thread. */
+bool gc_rt_convolver_gpu_tail_failed(const gc_rt_convolver *convolver);
+
+/* Computes one published block of the stage with the shortest hop that has one. Returns false if no block waits. For
+ * worker threads. */
 bool gc_rt_convolver_work(gc_rt_convolver *convolver);
 
 #endif

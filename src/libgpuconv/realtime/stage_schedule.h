@@ -1,32 +1,36 @@
-/* How a response is cut up for playing: a head that is convolved directly, and stages of growing partitions behind it.
+/*
+ * The partition of a response for real-time convolution: a head that is convolved directly, followed by stages of
+ * uniform partitions whose length grows from stage to stage (non-uniform partitioning).
  */
 #ifndef GC_REALTIME_STAGE_SCHEDULE_H
 #define GC_REALTIME_STAGE_SCHEDULE_H
 
 #include "libgpuconv/ir/object.h"
 
-enum { GC_RT_STAGES = 10, GC_RT_HOP_LEAST = 256, GC_RT_HOP_MOST = 1 << 16 };
+enum { GC_RT_MAX_STAGES = 10, GC_RT_MIN_HOP = 256, GC_RT_MAX_HOP = 1 << 16 };
 
 typedef struct gc_rt_stage_plan {
-    int64_t hop;        /* frames of a partition, a power of two */
-    int64_t offset;     /* taps before it: twice its hop, so that a worker has a hop's time; its hop if done `here` */
-    int64_t partitions; /* up to the next stage, or the response's end */
-    double seconds;     /* of one block of it, predicted */
-    bool here;          /* so little that the callback does it itself when a block is complete, and no worker wakes */
+    int64_t hop;        /* frames of a partition; a power of two */
+    int64_t offset;     /* taps before the stage: 2 * hop if a worker computes it, which gives it one hop of time; hop
+                           or 2 * hop if the callback does */
+    int64_t partitions; /* up to the next stage, or to the end of the response */
+    double seconds;     /* predicted time of one block */
+    bool in_callback;   /* a block takes so little time that the callback computes it, and no worker has to wake up */
 } gc_rt_stage_plan;
 
 typedef struct gc_rt_schedule {
-    int64_t head; /* taps done directly, for every frame at once */
+    int64_t head; /* taps that are convolved directly */
     int stages;
-    gc_rt_stage_plan stage[GC_RT_STAGES];
-    double load; /* seconds of one core a frame, predicted */
+    gc_rt_stage_plan stage[GC_RT_MAX_STAGES];
+    double load; /* predicted seconds of one core per frame */
 } gc_rt_schedule;
 
-/* Frames of silence that it begins with, which cost nothing. */
-int64_t gc_rt_zeros(const gpuconv_ir *ir);
+/* Returns the number of frames of silence at the beginning of the response; the direct convolution skips them. */
+int64_t gc_rt_leading_zeros(const gpuconv_ir *ir);
 
-/* The cheapest by the costs measured on this machine (or built in) whose smallest partition is no shorter than `block`
- * frames, the longest call that is to be served in time at `rate` frames a second. */
+/* Finds the schedule with the least predicted load, from the costs measured on this machine (or the built-in ones).
+ * `block` is the length of the longest call that has to be served in time, at `rate` frames a second; no partition is
+ * shorter. */
 void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule);
 
 #endif

@@ -1,0 +1,232 @@
+/*
+ * The two text formats of a matrix of responses: the own one, and the part of jconvolver's configuration that describes
+ * the routes.
+ */
+#include "matrix.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LINE = 4096, MAX_WORDS = 12 };
+
+/* Splits a line into words in place; "..." is one word, # begins a comment. Returns their number; -1: too many words,
+ * or a quotation mark without its pair. */
+static int split_words(char *line, char **word) {
+    int count = 0;
+    for (char *at = line;;) {
+        at += strspn(at, " \t\r\n");
+        if (!*at || *at == '#')
+            return count;
+        if (count == MAX_WORDS)
+            return -1;
+        if (*at == '"') {
+            word[count++] = ++at;
+            at = strchr(at, '"');
+            if (!at)
+                return -1;
+        } else {
+            word[count++] = at;
+            at += strcspn(at, " \t\r\n");
+            if (!*at)
+                return count;
+        }
+        *at++ = '\0';
+    }
+}
+
+/* Parses a channel number 1..1024 and stores it from 0 on. */
+static bool parse_channel(const char *word, int *channel) {
+    double value;
+    if (!gc_number_parse(word, &value) || !(value >= 1 && value <= GC_MAX_CHANNELS) || value != floor(value))
+        return false;
+    *channel = (int)value - 1;
+    return true;
+}
+
+/* Parses a time from 0 to 1e12, in seconds or frames. */
+static bool parse_time(const char *word, double *value) {
+    return gc_number_parse(word, value) && *value >= 0 && *value <= 1e12;
+}
+
+/* Reads a line of the own format: INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]] */
+static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry e = {.file = -1, .factor = 1, .in_seconds = true};
+    double gain = 0;
+    if (words < 3 || words > 8)
+        return gc_matrix_fail(m, error, "a line is INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]");
+    if (!parse_channel(word[0], &e.input) || !parse_channel(word[1], &e.output))
+        return gc_matrix_fail(m, error, "inputs and outputs are numbers from 1 to %d", GC_MAX_CHANNELS);
+    if (words > 3 && !parse_channel(word[3], &e.channel))
+        return gc_matrix_fail(m, error, "'%s' is not a channel; channels are numbered from 1", word[3]);
+    if (words > 4 && !(gc_number_parse(word[4], &gain) && gc_is_gain(gain)))
+        return gc_matrix_fail(m, error, "'%s' is not a gain of -%d to %d dB", word[4], GC_MAX_DECIBELS,
+                              GC_MAX_DECIBELS);
+    double *const times[] = {&e.delay, &e.offset, &e.length};
+    for (int i = 5; i < words; i++)
+        if (!parse_time(word[i], times[i - 5]))
+            return gc_matrix_fail(m, error, "'%s' is not a time in seconds", word[i]);
+    e.factor = pow(10, gain / 20);
+    m->inputs = e.input >= m->inputs ? e.input + 1 : m->inputs;
+    m->outputs = e.output >= m->outputs ? e.output + 1 : m->outputs;
+    gpuconv_status status =
+        strcmp(word[2], "dirac") == 0 ? GPUCONV_OK : gc_matrix_find_file(m, word[2], &e.file, error);
+    return status ? status : gc_matrix_add(m, &e, error);
+}
+
+/* ---- jconvolver -------------------------------------------------------------------------------------------------- */
+
+/* Parses input and output of a route that /convolver/new declares. */
+static gpuconv_status parse_route(const gc_matrix *m, char **word, gc_matrix_entry *e, gpuconv_error *error) {
+    if (!m->inputs)
+        return gc_matrix_fail(m, error, "/convolver/new must come first");
+    if (!parse_channel(word[0], &e->input) || !parse_channel(word[1], &e->output) || e->input >= m->inputs ||
+        e->output >= m->outputs)
+        return gc_matrix_fail(m, error, "%s to %s is not a route of %d inputs and %d outputs", word[0], word[1],
+                              m->inputs, m->outputs);
+    return GPUCONV_OK;
+}
+
+/* /convolver/new INPUTS OUTPUTS PARTITION LENGTH [DENSITY] */
+static gpuconv_status conf_new(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    int inputs, outputs;
+    double partition, max_frames;
+    if (words < 4 || words > 5 || !parse_channel(word[0], &inputs) || !parse_channel(word[1], &outputs) ||
+        !gc_number_parse(word[2], &partition) || !gc_number_parse(word[3], &max_frames) ||
+        !(max_frames >= 1 && max_frames <= 1e10))
+        return gc_matrix_fail(m, error,
+                              "/convolver/new needs inputs, outputs, a partition and the longest response's frames");
+    if (m->inputs)
+        return gc_matrix_fail(m, error, "/convolver/new is allowed once only");
+    m->inputs = inputs + 1;
+    m->outputs = outputs + 1;
+    m->max_frames = (int64_t)max_frames;
+    return GPUCONV_OK;
+}
+
+/* /impulse/read INPUT OUTPUT GAIN DELAY OFFSET LENGTH CHANNEL FILE */
+static gpuconv_status conf_read(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry e = {.file = -1};
+    if (words != 8 || !gc_number_parse(word[2], &e.factor) || !parse_time(word[3], &e.delay) ||
+        !parse_time(word[4], &e.offset) || !parse_time(word[5], &e.length) || !parse_channel(word[6], &e.channel))
+        return gc_matrix_fail(m, error,
+                              "/impulse/read needs input, output, gain, delay, offset, length, channel and file");
+    gpuconv_status status = parse_route(m, word, &e, error);
+    if (!status)
+        status = gc_matrix_find_file(m, word[7], &e.file, error);
+    return status ? status : gc_matrix_add(m, &e, error);
+}
+
+/* /impulse/dirac INPUT OUTPUT GAIN DELAY */
+static gpuconv_status conf_dirac(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry e = {.file = -1};
+    if (words != 4 || !gc_number_parse(word[2], &e.factor) || !parse_time(word[3], &e.delay))
+        return gc_matrix_fail(m, error, "/impulse/dirac needs input, output, gain and delay");
+    gpuconv_status status = parse_route(m, word, &e, error);
+    return status ? status : gc_matrix_add(m, &e, error);
+}
+
+/* /impulse/copy INPUT OUTPUT FROM-INPUT FROM-OUTPUT */
+static gpuconv_status conf_copy(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry to, from;
+    if (words != 4)
+        return gc_matrix_fail(m, error,
+                              "/impulse/copy needs input and output, and input and output of the route to copy");
+    gpuconv_status status = parse_route(m, word, &to, error);
+    if (!status)
+        status = parse_route(m, word + 2, &from, error);
+    bool found = false;
+    for (int64_t i = 0, n = m->entries; i < n && !status; i++)
+        if (m->entry[i].input == from.input && m->entry[i].output == from.output) {
+            gc_matrix_entry copy = m->entry[i];
+            copy.input = to.input;
+            copy.output = to.output;
+            found = true;
+            status = gc_matrix_add(m, &copy, error);
+        }
+    if (!status && !found)
+        status = gc_matrix_fail(m, error, "there is no route from %s to %s to copy", word[2], word[3]);
+    return status;
+}
+
+/* /cd FOLDER */
+static gpuconv_status conf_folder(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    if (words != 1)
+        return gc_matrix_fail(m, error, "/cd needs a folder");
+    if ((*word[0] == '/' ? 0 : strlen(m->folder)) + strlen(word[0]) + 2 > GC_MATRIX_MAX_FOLDER)
+        return gc_matrix_fail(m, error, "/cd makes the folder's path longer than %d bytes; use an absolute path",
+                              GC_MATRIX_MAX_FOLDER - 1);
+    char *folder = gc_matrix_join_path(m->folder, word[0], "/");
+    if (!folder)
+        return gc_fail_memory(error, m->path);
+    free(m->folder);
+    m->folder = folder;
+    return GPUCONV_OK;
+}
+
+/* Reads a line of a jconvolver configuration. */
+static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    static const struct {
+        const char *name;
+        gpuconv_status (*read)(gc_matrix *m, char **word, int words, gpuconv_error *error);
+    } known[] = {{"/convolver/new", conf_new},
+                 {"/impulse/read", conf_read},
+                 {"/impulse/dirac", conf_dirac},
+                 {"/impulse/copy", conf_copy},
+                 {"/cd", conf_folder}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(word[0], known[i].name) == 0)
+            return known[i].read(m, word + 1, words - 1, error);
+    if (strcmp(word[0], "/input/name") == 0 || strcmp(word[0], "/output/name") == 0)
+        return GPUCONV_OK; /* names of JACK ports, which are not used */
+    return gc_matrix_fail(
+        m, error,
+        "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy",
+        word[0]);
+}
+
+/* Reads a line without its line break. *more becomes false at the end of the file. */
+static gpuconv_status next_line(gc_matrix *m, FILE *f, char line[MAX_LINE], bool *more, gpuconv_error *error) {
+    size_t length = 0;
+    int c;
+    *more = false;
+    while ((c = getc_unlocked(f)) != EOF && c != '\n') {
+        if (!*more)
+            m->line++;
+        *more = true;
+        if (c == '\0')
+            return gc_matrix_fail(m, error, "a zero byte: not plain text; save it as UTF-8");
+        if (length == MAX_LINE - 1)
+            return gc_matrix_fail(m, error, "longer than %d bytes", MAX_LINE - 1);
+        line[length++] = (char)c;
+    }
+    if (c == '\n' && !*more)
+        m->line++;
+    *more |= c == '\n';
+    line[length] = '\0';
+    return ferror(f) ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", m->path, strerror(errno)) : GPUCONV_OK;
+}
+
+gpuconv_status gc_matrix_read_text(gc_matrix *m, FILE *f, bool jconvolver, gpuconv_error *error) {
+    static const char byte_order_mark[] =
+        "\xEF\xBB\xBF"; /* byte order byte_order_mark, which some editors write first */
+    char line[MAX_LINE], *word[MAX_WORDS];
+    bool more;
+    gpuconv_status status = next_line(m, f, line, &more, error);
+    while (!status && more) {
+        bool marked = m->line == 1 && strncmp(line, byte_order_mark, sizeof byte_order_mark - 1) == 0;
+        int words = split_words(marked ? line + sizeof byte_order_mark - 1 : line, word);
+        if (words < 0)
+            return gc_matrix_fail(m, error, "more than %d words, or a quotation mark without its pair", MAX_WORDS);
+        if (words > 0)
+            status = jconvolver ? read_jconvolver_line(m, word, words, error) : read_own_line(m, word, words, error);
+        if (!status)
+            status = next_line(m, f, line, &more, error);
+    }
+    return status;
+}
