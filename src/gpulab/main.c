@@ -382,18 +382,20 @@ static int call_command(const char **arguments, int count) {
 }
 
 static const gc_command lab = {
-    "gpulab", "COMMAND [ARGUMENT...]",
-    "The kernels of CUDA courses, measured on this machine.\n\n"
-    "  list                 the modules\n"
-    "  show MODULE...       the idea, the ladder, the source's place\n"
-    "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
-    "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
-    "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
-    "  device               what the GPU has, and the occupancy of a launch\n"
-    "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
-    "  amdahl               what the measured share of vector-add promises at the most\n"
-    "  report               a run as tables, or with --html as a page",
-    table, call_command};
+    .name = "gpulab",
+    .arguments = "COMMAND [ARGUMENT...]",
+    .about = "The kernels of CUDA courses, measured on this machine.\n\n"
+             "  list                 the modules\n"
+             "  show MODULE...       the idea, the ladder, the source's place\n"
+             "  ptx MODULE...        its kernels as PTX, their loads and multiply-adds counted\n"
+             "  run [MODULE...]      every variant, timed against this machine's ceilings\n"
+             "  check [MODULE...]    every variant against its reference, every effect against the numbers\n"
+             "  device               what the GPU has, and the occupancy of a launch\n"
+             "  sweep MODULE AXIS    convolution threads, convolution blocks, matmul size\n"
+             "  amdahl               what the measured share of vector-add promises at the most\n"
+             "  report               a run as tables, or with --html as a page",
+    .options = table,
+    .run = call_command};
 
 int main(int argc, const char **argv) {
     gc_begin("gpulab");

@@ -9,6 +9,13 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     runs $command --help
     page=$pages/gpuconv$([ -z "$command" ] || echo "-$command" | tr ' ' '-').1
     [ -s "$page" ] || fail "no page for '$command'"
+    # Every sentence of the help stands in the page; blanks and line ends differ.
+    [ -z "$(sed '/^Subcommands/,/^$/d; s/^Usage: .*//; s/^  *-.*  //; s/^[A-Z].*:$//' "$work/log/out" | tr -s ' \n' '\n\n' | grep '^[A-Za-z]*$' | sort -u |
+        while read -r word; do grep -qw -- "$word" "$page" || echo "$word"; done)" ] || fail "the page of '$command' lacks words of --help"
+    for example in 1 2; do
+        line=$(sed '1,/^Examples:$/d' "$work/log/out" | sed -n 's/^  gpuconv /gpuconv /p' | sed -n ${example}p | sed 's/-/\\-/g')
+        grep -qF -- "$line" "$page" || fail "the page of '$command' lacks the example $line"
+    done
     options=$(sed -n 's/^  [ -].*--\([a-z0-9-]*\).*/\1/p' "$work/log/out")
     [ "$(echo "$options" | wc -l)" -ge 2 ] || fail "--help of '$command' has no options: $(cat "$work/log/out")"
     for option in $options; do
@@ -43,6 +50,8 @@ if command -v bash >"$work/log/which"; then
     touch voice.wav "two words.wav"
     completes "gpuconv ba" batch
     completes "gpuconv ir sy" synth ""
+    completes "gpuconv help ba" batch ""
+    completes "gpuconv he" help
     completes "gpuconv ir synth pl" plate ""
     completes "gpuconv ir synth plate vo" voice.wav
     completes "gpuconv --norm" --normalize= "-o nospace" # as a file name it would become --normalize\=

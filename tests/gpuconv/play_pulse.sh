@@ -68,7 +68,7 @@ quietly pactl set-default-source null.monitor
 quietly pactl set-default-sink second
 make_audio noise sound.wav wav-float 2 48000 40000 0.2
 # A sink that nothing plays into stands still, and what listens to it with it: the first moments are for both to wake up.
-runs -q -b cpu sound.wav late.wav song.wav --then late.wav
+runs -q -b cpu sound.wav late.wav song.wav --series late.wav
 runs -q -b cpu song.wav ir.wav offline-live.wav
 live() {
     "$GPUCONV" live ir.wav --channels 2 --rate 48000 --block 2048 --seconds 6 --record take.wav >"$work/log/out" 2>"$work/log/err" &

@@ -165,6 +165,57 @@ static void a_flag_takes_no_value_and_an_unknown_option_is_named(void **state) {
     }
 }
 
+/* The letters that options may have, with the same meaning in every subcommand. */
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {{'a', "algorithm"}, {'b', "backend"},   {'e', "encoding"}, {'f', "format"}, {'g', "gain"},
+               {'h', "help"},      {'n', "normalize"}, {'o', "out"},      {'q', "quiet"},  {'r', "report"},
+               {'t', "threads"},   {'V', "version"},   {'w', "wet"},      {'y', "dry"}};
+
+static void a_letter_means_the_same_in_every_subcommand(void **state) {
+    (void)state;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            char expected = '\0';
+            for (int j = 0; j < COUNT(letters); j++)
+                if (strcmp(letters[j].name, o->longName) == 0)
+                    expected = letters[j].letter;
+            CHECK(o->shortName == expected, "%s --%s has the letter '%c'", gc_commands[i]->name, o->longName,
+                  o->shortName ? o->shortName : ' ');
+        }
+}
+
+static bool has_letter(const gc_command *c, char letter) {
+    bool found = false;
+    for (const struct poptOption *o = c->options; o->longName; o++)
+        found |= o->shortName == letter;
+    return found;
+}
+
+static void a_renamed_option_is_refused_with_its_new_name(void **state) {
+    (void)state;
+    int renamed = 0, reused = 0;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const gc_renamed_option *r = gc_commands[i]->renamed; r && r->before; r++, renamed++) {
+            const char *now = strstr(r->now, "--");
+            CHECK(now, "%s %s has no new name", gc_commands[i]->name, r->before);
+            bool found = false;
+            for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++)
+                found |= strncmp(o->longName, now + 2, strlen(o->longName)) == 0;
+            CHECK(found, "%s has no option %s", gc_commands[i]->name, now);
+            reused += r->before[1] != '-' && has_letter(gc_commands[i], r->before[1]);
+            assert_int_equal(call(gc_commands[i], r->before, "11"), GC_EXIT_USAGE);
+            CHECK(!ran && strstr(said, r->before) && strstr(said, r->now), "%s %s says: %s", gc_commands[i]->name,
+                  r->before, said);
+            CHECK(strchr(said, '\n') == said + strlen(said) - 1, "not one line: %s", said);
+        }
+    assert_int_equal(call(&gc_command_bench, "-r", "json"), GC_EXIT_DONE);
+    assert_int_equal(call(&gc_command_bench_rt, "-rtext", NULL), GC_EXIT_DONE);
+    print_message("%d renamed options, %d letters with another meaning now\n", renamed, reused);
+    CHECK(renamed >= 70 && reused == 2, "renamed options are missing");
+}
+
 static char *text;
 static char **list;
 static int twice_ran;
@@ -185,7 +236,7 @@ static void of_a_text_that_comes_twice_the_last_counts_and_lists_grow(void **sta
     struct poptOption table[] = {{"text", 't', POPT_ARG_STRING, &text, 0, "text", "TEXT"},
                                  {"list", 'l', POPT_ARG_ARGV, &list, 0, "texts", "TEXT"},
                                  GC_OPTIONS_END};
-    const gc_command c = {"gpuconv twice", "", "", table, look};
+    const gc_command c = {.name = "gpuconv twice", .arguments = "", .about = "", .options = table, .run = look};
     const char *line[] = {c.name, "--text=first", "-l", "one", "file", "--list", "two", "-t", "second", NULL};
     assert_int_equal(gc_command_run(&c, COUNT(line) - 1, line), GC_EXIT_DONE);
     assert_int_equal(twice_ran, 1);
@@ -197,6 +248,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_of_every_option_is_checked),
         cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
+        cmocka_unit_test(a_letter_means_the_same_in_every_subcommand),
+        cmocka_unit_test(a_renamed_option_is_refused_with_its_new_name),
         cmocka_unit_test(of_a_text_that_comes_twice_the_last_counts_and_lists_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

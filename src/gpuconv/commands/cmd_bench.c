@@ -1,4 +1,4 @@
-/* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
+/* gpuconv bench: measures convolutions and compares them with the peak rates of this machine. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/bench.h"
@@ -144,36 +144,61 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"case", 'C', POPT_ARG_STRING, &given.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
-    {"list", 'l', POPT_ARG_NONE, &given.list, 0, "tell the cases", NULL},
-    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
+    {"case", '\0', POPT_ARG_STRING, &given.wanted, 0,
+     "measure a case of --list, or all (default: the size that the options below give)", "NAME"},
+    {"list", '\0', POPT_ARG_NONE, &given.list, 0, "list the cases", NULL},
+    {"sweep", '\0', POPT_ARG_STRING, &given.sweep, 0, "measure time against the length of the response or the input",
+     "taps|frames"},
+    {"stream", '\0', POPT_ARG_NONE, &given.stream, 0, "measure an engine that is fed chunks from memory", NULL},
+    {"signals", '\0', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
+     "measure COUNT signals, each with its own response, on all CUDA devices together", "COUNT"},
+    {"processes", '\0', POPT_ARG_NONE, &given.processes, 0,
+     "measure whole processes from file to file: gpuconv, and ffmpeg, SoX, fconvolver and SciPy if installed", NULL},
+    {"frames", '\0', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
      "COUNT"},
-    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_BENCH_CHANNELS,
-     "channels, each with its response (default: 1)", "COUNT"},
-    {"sweep", 's', POPT_ARG_STRING, &given.sweep, 0, "time against length", "taps|frames"},
-    {"most", 'M', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "where the sweep ends (default: 1048576)",
+    {"taps", '\0', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},
+    {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_BENCH_CHANNELS,
+     "channels, each with its own response (default: 1)", "COUNT"},
+    {"most", '\0', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "last length of --sweep (default: 1048576)",
      "LENGTH"},
-    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
-    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: everywhere)", GC_WORDS_BACKEND},
-    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: in all ways)", GC_WORDS_ALGORITHM},
-    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
-     "many signals, each with its own response, on every CUDA device at once", "COUNT"},
-    {"runs", 'r', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each (default: 11)", "COUNT"},
-    {"stream", 'S', POPT_ARG_NONE, &given.stream, 0, "through an engine, memory to memory, in chunks", NULL},
-    {"peers", 'P', POPT_ARG_NONE, &given.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
-    {"processes", 'w', POPT_ARG_NONE, &given.processes, 0,
-     "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
-    {"roofline", 'o', POPT_ARG_STRING, &given.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
-     "FILE"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
-    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
-     "NUMBER"},
-    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
-    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    {"runs", '\0', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each measurement (default: 11)",
+     "COUNT"},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: on every backend)",
+     GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: every one)",
+     GC_WORDS_ALGORITHM},
+    {"peers", '\0', POPT_ARG_NONE, &given.peers, 0, "also measure FFTW and cuFFT, if installed", NULL},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
+     "number of the CUDA device (default: the largest GPU)", "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
+     GC_WORDS_REPORT},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the --sweep, as .svg or .png (needs gnuplot)", "FILE"},
+    {"roofline", '\0', POPT_ARG_STRING, &given.roofline, 0,
+     "draw the cases below the machine's peak rates, as .svg or .png (needs gnuplot)", "FILE"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
-const gc_command gc_command_bench = {"gpuconv bench", "",
-                                     "Measures convolutions on this machine, with every output checked.\n"
-                                     "Also: gpuconv bench rt, in real time.",
-                                     table, command};
+static const gc_option_group groups[] = {
+    {"case", "What to measure"}, {"frames", "Size"}, {"backend", "Computation"}, {"report", "Results"}, {NULL, NULL}};
+
+static const gc_renamed_option renamed[] = {{"-C", "--case"},      {"-l", "--list"},
+                                            {"-n", "--frames"},    {"-m", "--taps"},
+                                            {"-c", "--channels"},  {"-s", "--sweep"},
+                                            {"-M", "--most"},      {"-p", "--plot"},
+                                            {"-N", "--signals"},   {"-r", "--runs (-r is --report)"},
+                                            {"-S", "--stream"},    {"-P", "--peers"},
+                                            {"-w", "--processes"}, {"-o", "--roofline"},
+                                            {"-d", "--device"},    {"-R", "-r, --report"},
+                                            {NULL, NULL}};
+
+const gc_command gc_command_bench = {
+    .name = "gpuconv bench",
+    .arguments = "",
+    .about = "Measures convolutions on this machine and checks every output.",
+    .options = table,
+    .run = command,
+    .groups = groups,
+    .renamed = renamed,
+    .examples = {{"gpuconv bench --frames 1e6 --taps 48000 --backend cpu", "times one size on the CPU"},
+                 {"gpuconv bench --sweep taps --most 65536 --report json", "times responses of up to 65536 taps"}}};
