@@ -1,6 +1,6 @@
 #!/bin/sh
-# Manual pages and completions are made from the tables that --help reads: every option of every subcommand stands in all of
-# them, pages have no fault, and bash completes words, options and values.
+# Checks manual pages and completions, which are made from the tables that --help prints: each of them has every option of
+# every subcommand, mandoc accepts the pages, and bash completes words, options and values.
 . "$(dirname "$0")/lib.sh"
 pages=$(dirname "$GPUCONV")/manual
 
@@ -31,8 +31,8 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     fi
 done
 
-# offers WORDS: what bash offers with these words typed, the last one half, into log/offer; what it asks of readline into
-# log/readline
+# offers WORDS: writes what bash offers for these words, of which the last is incomplete, to log/offer, and the options that
+# it passes to compopt to log/readline
 offers() {
     bash -c '. "$1"; read -ra COMP_WORDS <<<"$2"; [[ $2 == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { echo "$*" >&3; }; _gpuconv; printf "%s\n" "${COMPREPLY[@]}"' \
@@ -40,7 +40,7 @@ offers() {
         fail "bash: $(cat "$work/log/err")"
     [ -s "$work/log/err" ] && fail "'$1': $(cat "$work/log/err")"
 }
-# completes "WORD..." TEXT [READLINE]: this is among what is offered, and readline is asked for exactly this
+# completes "WORD..." TEXT [READLINE]: checks that TEXT is offered and that compopt gets exactly READLINE
 completes() {
     offers "$1"
     grep -qx -- "$2" "$work/log/offer" || fail "'$1' offers no $2 but: $(cat "$work/log/offer")"
@@ -54,7 +54,7 @@ if command -v bash >"$work/log/which"; then
     completes "gpuconv he" help
     completes "gpuconv ir synth pl" plate ""
     completes "gpuconv ir synth plate vo" voice.wav
-    completes "gpuconv --norm" --normalize= "-o nospace" # as a file name it would become --normalize\=
+    completes "gpuconv --norm" --normalize= "-o nospace" # with -o filenames it would become --normalize\=
     completes "gpuconv --norm" --normalize=
     completes "gpuconv --normalize =" loudness ""
     completes "gpuconv --normalize = lo" loudness ""
@@ -71,7 +71,7 @@ if command -v bash >"$work/log/which"; then
     bash -c '. "$1"; complete -p gpuconv' bash "$pages/gpuconv.bash" >"$work/log/offer"
     grep -q filenames "$work/log/offer" && fail "every word is quoted as a file name: $(cat "$work/log/offer")"
 
-    # Every word of every option that takes one of several is offered, in each way to write it.
+    # Every word of every option that takes one of several words is offered, in each spelling of the option.
     for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
         # shellcheck disable=SC2086 # the words are meant to part
         runs $command --help

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Help and version work alone; a wrong command line is exit 2 with one line that says what is wrong.
+# Checks help and version, and that a wrong command line gives exit status 2 and a message of one line.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 1000 0.1
@@ -10,7 +10,7 @@ grep -q 'IN IR OUT' "$work/log/out" || fail "--help does not say IN IR OUT"
 for option in backend algorithm device threads gain report compare quiet version help; do
     grep -q -- "--$option" "$work/log/out" || fail "--help does not name --$option"
 done
-[ -s "$work/log/err" ] && fail "--help speaks on standard error"
+[ -s "$work/log/err" ] && fail "--help writes to standard error"
 runs --version
 grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "--version says: $(cat "$work/log/out")"
 
@@ -56,7 +56,7 @@ done
 refuses 2 "--backend" in.wav ir.wav out.wav --backend
 refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 
-# Words that are missing, too many or unknown.
+# Missing, superfluous and unknown words.
 refuses 2 "info, measure or synth" ir
 refuses 2 "'inf': must be info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
@@ -69,7 +69,7 @@ refuses 2 "KIND IR, not 1" ir synth room
 refuses 2 "KIND IR, not 3" ir synth room a b
 refuses 2 "room, plate" ir synth barn out.wav
 refuses 2 "--out" batch
-refuses 2 "one manifest at a time, not 2" batch --out o a.csv b.csv
+refuses 2 "one manifest is needed, not 2" batch --out o a.csv b.csv
 refuses 2 "either a manifest, or --inputs and --irs" batch --out o
 refuses 2 "'rtx'" bench rtx
 refuses 2 "'x'" bench rt x
@@ -108,7 +108,6 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     # shellcheck disable=SC2086
     runs $command -V
     grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "$command -V says: $(cat "$work/log/out")"
-    # The examples' options are understood: a file that is not there is the only thing that is wrong.
     sed '1,/^Examples:$/d' "$work/log/want" | sed -n 's/^  gpuconv //p' >>"$work/log/examples"
 done
 [ "$(wc -l <"$work/log/examples")" -eq 20 ] || fail "not twenty examples"
@@ -156,7 +155,10 @@ rm wet.wav
 runs song.wav hall.wav wet.wav --no-clobber
 about wet.wav "49999 1 44100 wav 16"
 runs clip.wav song.wav clip.wav # in place, shorter than IR
-rm song.wav hall.wav clip.wav short.wav wet.wav kept.wav pipe.wav
+make_audio taps unit.wav 1 44100 1
+runs unit.wav hall.wav wet.wav # as long as IR
+runs unit.wav hall.wav wet.wav
+rm unit.wav song.wav hall.wav clip.wav short.wav wet.wav kept.wav pipe.wav
 
 # Spellings of earlier releases are refused with the new one.
 refuses 2 "-R: this option of gpuconv is now --input-raw" -R 1,2,s16 in.wav ir.wav out.wav
@@ -167,7 +169,7 @@ refuses 2 "-r: this option of gpuconv bench is now --runs" bench -r 11
 refuses 2 "-r: this option of gpuconv bench rt is now --rate" bench rt -r44100
 refuses 2 "-d: this option of gpuconv play is now -y, --dry" play -d -6 in.wav ir.wav
 
-# The lab's options are read in the same way.
+# gpulab reads its options with the same functions.
 GPUCONV_ALONE=$GPUCONV
 GPUCONV=$(dirname "$GPUCONV")/gpulab
 lab_refuses() { # lab_refuses TEXT ARGUMENT...: exit 2 and one line that begins with the program's name and has the text
@@ -195,7 +197,7 @@ lab_refuses "'sing': no such command" sing
 lab_refuses "unknown option" --nonsense list
 GPUCONV=$GPUCONV_ALONE
 
-# What is right is accepted wherever it stands, long, short or joined.
+# Valid options are accepted before and after the files, in the long, short and joined form.
 for line in "-b cpu -a direct -t 1 -g -3 -q" "--backend=cpu --algorithm=overlap-save --threads=2 --gain=-3.5" \
     "-bcpu -apartitioned" "--gain 0 --device 0 -b cpu"; do
     # shellcheck disable=SC2086 # the words are meant to part

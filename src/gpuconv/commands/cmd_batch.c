@@ -101,7 +101,7 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
     gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
-    if (!o->quiet && first && p->total > 0) { /* else it has not begun */
+    if (!o->quiet && first && p->total > 0) { /* otherwise nothing was started */
         char text[2048];
         gc_status_line line = progress_line(p);
         gc_status_write(&line, 0, text, sizeof text);
@@ -110,12 +110,11 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
             fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
             fprintf(stderr, "; %lld samples clipped", (long long)p->clipped);
-        fprintf(stderr, "; %s/results.jsonl has each\n", gc_visible(folder, sizeof folder, o->out));
+        fprintf(stderr, "; %s/results.jsonl lists each file\n", gc_visible(folder, sizeof folder, o->out));
     }
     return status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED
-           : status || (first && p->failed)
-               ? GC_EXIT_FAILED /* another rank that failed would have mpirun kill the first */
-               : GC_EXIT_DONE;
+           : status || (first && p->failed)  ? GC_EXIT_FAILED /* if another rank failed, mpirun would kill the first */
+                                             : GC_EXIT_DONE;
 }
 
 static int run(options *o, const char *path) {
@@ -140,8 +139,8 @@ static int run(options *o, const char *path) {
     if (status)
         return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     gc_batch_progress p;
-    /* The memory of one file serves the next: given back to the system, it would be cleared and mapped anew each time.
-     */
+    /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
+     * each file. */
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
     o->meter = gc_meter_begin(o->quiet);
@@ -170,7 +169,7 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest at a time, not %d; try --help", count);
+        return gc_exit(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 

@@ -23,7 +23,7 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
-static bool known(const char *wanted) {
+static bool is_case(const char *wanted) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     bool found = !wanted || strcmp(wanted, "all") == 0;
@@ -39,14 +39,14 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     if (algorithm < 0)
         return GC_EXIT_USAGE;
     if (o->peers && (o->stream || o->processes || o->sweep))
-        return gc_exit(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--peers cannot be combined with --stream, --processes or --sweep; try --help");
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
-        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
+        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline cannot be combined; try "
                                       "--help");
     if (o->plot && !o->sweep)
-        return gc_exit(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
-    if (!known(o->wanted))
-        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no case of that name; NAME is all, or one that --list prints",
+        return gc_exit(GC_EXIT_USAGE, "--plot needs --sweep; try --help");
+    if (!is_case(o->wanted))
+        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no such case; NAME is all, or a name that --list prints",
                        o->wanted);
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
@@ -70,22 +70,23 @@ static int list_cases(void) {
     return GC_EXIT_DONE;
 }
 
-static gpuconv_status processes(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
+static gpuconv_status measure_processes(const gc_bench *b, const gc_bench_case *test_case, gpuconv_error *error) {
     char program[4096 + 16];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    snprintf(program + (length > 0 ? length : 0), 16, "%s", length > 0 ? "" : "gpuconv"); /* else as the path has it */
-    return gc_bench_processes(b, what, program, error);
+    snprintf(program + (length > 0 ? length : 0), 16, "%s",
+             length > 0 ? "" : "gpuconv"); /* otherwise found through PATH */
+    return gc_bench_processes(b, test_case, program, error);
 }
 
-/* The named case, all of them, or the one that the numbers make. */
-static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_error *error) {
+/* Measures the named case, all cases, or the case that --frames, --taps and --channels describe. */
+static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
     gpuconv_status status = GPUCONV_OK;
     gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
                                                                                           : o->processes
-                                                                                              ? processes
+                                                                                              ? measure_processes
                                                                                               : gc_bench_convolve;
     if (!o->wanted)
         return measure(b, &own, error);
@@ -100,9 +101,9 @@ static int run(const options *o) {
     gc_roofline roofline = {0};
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
     gpuconv_error error = {0};
-    int refused = configure(o, &b, &format);
-    if (refused)
-        return refused;
+    int usage = configure(o, &b, &format);
+    if (usage)
+        return usage;
     if (o->list)
         return list_cases();
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -126,7 +127,7 @@ static int run(const options *o) {
         gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1};
         status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
     } else if (!status) {
-        status = convolve(o, &b, &error);
+        status = measure_cases(o, &b, &error);
     }
     if (!status && o->roofline)
         status = gc_bench_draw_roofline(&b, o->roofline, &error);

@@ -28,25 +28,26 @@ static int run(const options *o) {
         return gc_exit(GC_EXIT_USAGE, "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
                        o->channels);
     if (o->length * o->rate < 1)
-        return gc_exit(GC_EXIT_USAGE, "--length %g: less than one frame at %.10g Hz; try --help", o->length, o->rate);
+        return gc_exit(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
+                       o->rate);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
-    gc_bench_realtime_case what = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
-                                   .device = o->device,
-                                   .channels = o->channels,
-                                   .taps = (int64_t)(o->length * o->rate),
-                                   .block = o->block,
-                                   .rate = o->rate,
-                                   .seconds = o->seconds,
-                                   .threads = o->threads,
-                                   .search = o->search,
-                                   .plot = o->plot};
+    gc_bench_realtime_case test_case = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
+                                        .device = o->device,
+                                        .channels = o->channels,
+                                        .taps = (int64_t)(o->length * o->rate),
+                                        .block = o->block,
+                                        .rate = o->rate,
+                                        .seconds = o->seconds,
+                                        .threads = o->threads,
+                                        .search = o->search,
+                                        .plot = o->plot};
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status)
-        status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
+        status = backend == 2 ? gc_bench_crossover(&b, &test_case, &error) : gc_bench_realtime(&b, &test_case, &error);
     bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
     return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
 }

@@ -29,9 +29,9 @@ static struct poptOption table[] = {
 const gc_command gc_command_calibrate = {
     .name = "gpuconv calibrate",
     .arguments = "",
-    .about = "Measures in a few seconds what operations cost on this machine, for the choice of algorithms.",
+    .about = "Measures the costs of operations on this machine, which the choice of algorithms then uses.",
     .details =
-        "The figures are written to gpuconv/costs in the cache folder ($XDG_CACHE_HOME or ~/.cache). Later runs read "
+        "Takes a few seconds. The figures are written to gpuconv/costs in the cache folder ($XDG_CACHE_HOME or ~/.cache). Later runs read "
         "them there; without the file they use built-in figures.",
     .options = table,
     .run = command,

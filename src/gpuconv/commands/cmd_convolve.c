@@ -109,7 +109,7 @@ static int fill_job(options *o, gpuconv_job *job) {
             "--tail '%.60s': seconds, auto, or auto:DB; seconds are 0 to 1000000, DB is under 0, down to -300; try --help",
             o->tail);
     if (o->tail && mode)
-        return gc_exit(GC_EXIT_USAGE, "--tail goes with --mode full; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
     job->mode = (gpuconv_mode)mode;
     job->dither = dither == 1;
     job->gain = o->gain;
@@ -242,9 +242,9 @@ const gc_command gc_command_convolve = {
         "IN and OUT may be -, for a pipe. IR has 1 channel, as many as IN, or 4 for a stereo IN (true stereo), or it is a "
         "matrix: a text file .txt or .matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or "
         "a .conf file of jconvolver.\n\n"
-        "An existing OUT is replaced, unless it may be an impulse response: OUT is shorter than both IN and IR, or IR is "
-        "as long as the convolution of IN with OUT. gpuconv then fails and changes nothing, because IR and OUT have "
-        "probably changed places; --force replaces OUT. OUT may also be the same file as IN or IR.",
+        "An existing OUT is replaced, unless it may be an impulse response: OUT is shorter than IR, and it is also shorter "
+        "than IN (a pipe counts as longer) or IR is as long as the convolution of IN with OUT. gpuconv then fails and changes nothing, because IR "
+        "and OUT have probably changed places; --force replaces OUT. OUT may also be the same file as IN or IR.",
     .options = table,
     .run = command,
     .groups = groups,

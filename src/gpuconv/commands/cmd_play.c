@@ -22,7 +22,7 @@ typedef struct options {
     char *output, *source, *record;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend;
-    int block, channels, threads, loop, list, quiet, device, latency, chosen;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index;
 } options;
 
 static int list_devices(void) {
@@ -38,26 +38,26 @@ static int list_devices(void) {
 
 /* ---- On a terminal ----------------------------------------------------------------------------------------------- */
 
-static struct termios before;
-static bool raw;
+static struct termios saved_terminal;
+static bool is_raw;
 
 static void leave_raw(void) {
-    if (raw)
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    raw = false;
+    if (is_raw)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
+    is_raw = false;
 }
 
 /* Makes the terminal deliver keys at once, without echo. */
 static void enter_raw(void) {
     struct termios now;
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before) != 0)
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &saved_terminal) != 0)
         return;
-    now = before;
+    now = saved_terminal;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
-    raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
-    if (raw)
+    is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+    if (is_raw)
         (void)atexit(leave_raw);
 }
 
@@ -152,7 +152,7 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
         if (shown)
             print_view(&v, names[v.response]);
         unsigned char key;
-        while (go && raw && read(STDIN_FILENO, &key, 1) == 1)
+        while (go && is_raw && read(STDIN_FILENO, &key, 1) == 1)
             go = handle_key(p, &v, key, count);
         if (v.finished || (o->seconds > 0 && played >= o->seconds))
             break;
@@ -190,7 +190,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .block = o->block,
                                .channels = o->channels,
                                .threads = o->threads,
-                               .backend = (gpuconv_backend)(o->chosen + GPUCONV_BACKEND_CPU),
+                               .backend = (gpuconv_backend)(o->backend_index + GPUCONV_BACKEND_CPU),
                                .device = o->device,
                                .latency = o->latency,
                                .loop = o->loop,
@@ -222,8 +222,8 @@ static int play(const options *o, const char *input, const char *const *response
 static int run(options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices();
-    o->chosen = gc_choose("--backend", o->backend, words_backend);
-    if (o->chosen < 0)
+    o->backend_index = gc_choose("--backend", o->backend, words_backend);
+    if (o->backend_index < 0)
         return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
         return gc_exit(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"

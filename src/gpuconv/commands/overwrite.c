@@ -40,12 +40,12 @@ int gc_check_overwrite(const gc_overwrite *o) {
         return GC_EXIT_DONE;
     /* A pipe, or samples without a header, counts as longer than OUT. */
     double in = o->input_raw || strcmp(o->input, "-") == 0 ? -1 : find_duration(o->input, &ignored);
-    bool is_shorter = out < response && (in < 0 || out < in);
-    bool is_swapped = in >= 0 && fabs(in + out - 1 / rate - response) < 0.5 / rate;
-    if (!is_shorter && !is_swapped)
+    bool is_as_convolved = in >= 0 && fabs(in + out - 1 / rate - response) < 0.5 / rate;
+    if (out > response - 0.5 / rate || !(in < 0 || out < in || is_as_convolved))
         return GC_EXIT_DONE;
-    return gc_exit(GC_EXIT_FAILED,
-                   "%s: exists and may be an impulse response (%.3g s; IR has %.3g s), so it is not replaced; the order is "
-                   "IN IR OUT; --force replaces it",
-                   o->output, out, response);
+    return gc_exit(
+        GC_EXIT_FAILED,
+        "%s: exists and may be an impulse response (%.3g s; IR has %.3g s), so it is not replaced; the order is "
+        "IN IR OUT; --force replaces it",
+        o->output, out, response);
 }

@@ -1,6 +1,6 @@
 /* Options that prepare an impulse response before the convolution. */
-#ifndef GPUCONV_CLI_RESPONSE_OPTIONS_H
-#define GPUCONV_CLI_RESPONSE_OPTIONS_H
+#ifndef GPUCONV_COMMANDS_RESPONSE_OPTIONS_H
+#define GPUCONV_COMMANDS_RESPONSE_OPTIONS_H
 
 #include "cli/cli.h"
 
