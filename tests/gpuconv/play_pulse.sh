@@ -34,7 +34,7 @@ attempt() { # attempt BLOCK
     kill -INT $recorder
     wait $recorder
     "$TOOLS/look_audio" null server.wav offline.wav -85 160000 &&
-        "$TOOLS/look_audio" null heard.wav offline.wav -110 169000 && grep -q ' 0 parts of the tail missed' "$work/log/err"
+        "$TOOLS/look_audio" null heard.wav offline.wav -110 169000 && grep -q ' 0 late parts of the tail' "$work/log/err"
 }
 for block in 64 480; do
     attempt $block || attempt $block || attempt $block || fail "blocks of $block: something else is heard: $(cat "$work/log/err")"
