@@ -90,7 +90,7 @@ refuses 1 "missing.wav" play in.wav missing.wav
 refuses 2 "IN IR" play in.wav
 refuses 2 "--block" play in.wav ir.wav --block -1
 
-# The server goes away under way: an end with a line, and what was recorded is kept.
+# The server goes away under way: an end with a line, and the recording is kept.
 "$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!
 sleep 1
