@@ -102,5 +102,5 @@ while kill -0 $job 2>"$work/log/kill"; do
     sleep 0.1
 done
 wait $job && fail "exit 0 although the device went away"
-grep -q 'gone' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
+grep -q 'has failed or was removed' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
 [ -s kept.wav ] || fail "the recording was lost"
