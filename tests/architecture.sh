@@ -55,7 +55,7 @@ allow src/gpuconv/batch "$L/*"
 allow src/gpuconv/bench "$L/*"
 allow src/gpuconv/play "$L/*"
 allow src/gpuconv/room "$L/*"
-allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/audio/names.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
 allow kernels/course gpulab/lab.h 'kernels/device/*'

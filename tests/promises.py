@@ -415,7 +415,7 @@ def batches(job):
             f.writelines(f"{f'{folder}/t{i}.wav' if place else 'in.wav'},ir.wav,t{i}.wav\n" for i in range(count))
     done("batch", "whole.csv", "--out", "whole", "-q", "-b", "cpu")
     for _ in range(job.rng.randint(1, 3)):
-        process = start("batch", "cut.csv", "--out", "cut", "-q", "-b", "cpu", "--resume", "-w", str(job.rng.randint(1, 4)))
+        process = start("batch", "cut.csv", "--out", "cut", "-q", "-b", "cpu", "--resume", "--workers", str(job.rng.randint(1, 4)))
         time.sleep(job.rng.uniform(0, 0.04 * SLOW))
         process.send_signal(job.rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
         process.communicate(timeout=LIMIT)

@@ -1,5 +1,5 @@
-/* What the command lines of gpuconv and gpulab share: a command is a table of options, from which --help, the manual
- * page and the completions of shells are made, and a function that runs once the table's variables are set. */
+/* The command line of gpuconv and gpulab. A subcommand is a gc_command: a table of options, texts, and a function that
+ * runs after the options have been read. --help, the manual pages and the completions are all made from gc_command. */
 #ifndef GC_CLI_CLI_H
 #define GC_CLI_CLI_H
 
@@ -11,72 +11,109 @@
 
 enum { GC_EXIT_DONE = 0, GC_EXIT_FAILED = 1, GC_EXIT_USAGE = 2, GC_EXIT_INTERRUPTED = 130 };
 
+/* A heading in the list of options. */
+typedef struct gc_option_group {
+    const char *first; /* long name of the option that the heading precedes */
+    const char *title;
+} gc_option_group;
+
+/* An option spelling of an earlier release. It is refused with a message that names the new spelling. If the letter now
+ * belongs to another option, that option takes one of several words, and only other values are refused. */
+typedef struct gc_renamed_option {
+    const char *before; /* "-p" or "--then" */
+    const char *now;    /* "--pick" */
+} gc_renamed_option;
+
+typedef struct gc_example {
+    const char *line;    /* a command line that works as it stands */
+    const char *purpose; /* what it does */
+} gc_example;
+
+enum { GC_EXAMPLES = 2 };
+
 typedef struct gc_command {
     const char *name;      /* the words that call it: "gpuconv batch" */
     const char *arguments; /* "[MANIFEST] --out FOLDER" */
-    const char *about;     /* what it does, lines that are wrapped already */
-    /* Where a value is one of several words, its description is those words with | between them; where it is a number,
-     * `val` is its gc_range. Strings and lists of strings that were set are freed afterwards. */
+    const char *about;     /* one sentence */
+    /* If the value is one of several words, argDescrip lists these words with | between them. If it is a number, `val`
+     * is its gc_range. Strings and lists of strings are freed after the run. */
     struct poptOption *options;
     int (*run)(const char **arguments, int count);
+    /* The fields below may be NULL. */
+    const char *details;                         /* paragraphs, each one line, with a blank line between them */
+    const gc_option_group *groups;               /* ends with a NULL name */
+    const gc_renamed_option *renamed;            /* ends with a NULL name */
+    gc_example examples[GC_EXAMPLES];            /* the end of the help */
+    const struct gc_command *const *subcommands; /* listed in the help, from the second on; ends with NULL */
 } gc_command;
 
-/* The last lines of a table. */
-extern int gc_help_wanted;
-#define GC_OPTIONS_END {"help", '?', POPT_ARG_NONE, &gc_help_wanted, 0, "print this help", NULL}, POPT_TABLEEND
+/* Options of every subcommand, the last lines of a table. The line without a long name makes -? an alias of -h; it must
+ * be the last one because loops over the documented options end there. */
+extern int gc_help_wanted, gc_version_wanted;
+#define GC_OPTIONS_END                                                                                                 \
+    {"help", 'h', POPT_ARG_NONE, &gc_help_wanted, 0, "print this help", NULL},                                         \
+        {"version", 'V', POPT_ARG_NONE, &gc_version_wanted, 0, "print the version", NULL},                             \
+        {NULL, '?', POPT_ARG_NONE | POPT_ARGFLAG_DOC_HIDDEN, &gc_help_wanted, 0, NULL, NULL}, POPT_TABLEEND
 
-/* The help on standard output, as wide as the terminal. */
+/* Prints the help on standard output, as wide as the terminal. @return GC_EXIT_DONE */
 int gc_print_help(const gc_command *command);
 
-/* "-b, --backend=auto|cpu|cuda" */
+/* Returns the heading that precedes the option, or NULL. */
+const char *gc_group_title(const gc_command *command, const struct poptOption *option);
+
+/* Writes an option with its value: "-b, --backend=auto|cpu|cuda". */
 void gc_option_name(const struct poptOption *option, char *text, size_t size);
 
-/* Sets the options by the arguments, argv[0] being the command's name, and runs it. Gives the exit status. */
+/* Reads the options in argv (argv[0] is the command's name) and runs the command. @return the exit status */
 int gc_command_run(const gc_command *command, int argc, const char **argv);
 
-/* The name that messages begin with: "gpuconv" unless the program sets it. */
+/* The program's name at the beginning of each message; "gpuconv" by default. */
 extern const char *gc_program;
 
-/* Prints "PROGRAM: TEXT" on standard error as one line: control characters of file names become escapes, and a text of
- * more than 1023 bytes is shortened in the middle. @return `status` */
+/* Prints "PROGRAM: TEXT" on standard error as one line. Control characters in file names are escaped; a text of more
+ * than 1023 bytes is shortened in the middle. @return `status` */
 int gc_exit(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What an option's words are; the tables and gc_choose read the same text. */
+/* The words that an option accepts, for argDescrip and gc_choose. */
 #define GC_WORDS_BACKEND "auto|cpu|cuda"
 #define GC_WORDS_ALGORITHM "auto|direct|overlap-save|partitioned"
 #define GC_WORDS_REPORT "text|json"
 
-/* The place of a word in such a text, the first one's for NULL; -1, and a line about `option`: it is none of them. */
+/* Returns the index of a word in a text such as GC_WORDS_BACKEND; -1 if it is not there. NULL stands for the first
+ * word. */
+int gc_find_word(const char *word, const char *words);
+
+/* Does the same, and prints a message about `option` if the word is not there. */
 int gc_choose(const char *option, const char *word, const char *words);
 
-/* Makes descriptors 0 to 2 safe and sets the name of messages; the first call of every main. A descriptor that is
- * closed would otherwise be the next file that is opened, so that a message or a report lands in that file. Ends the
- * process where /dev/null cannot be opened. */
+/* Opens /dev/null for each of the descriptors 0 to 2 that is closed and sets gc_program; the first call of every main.
+ * Without it the next file that is opened would get a closed descriptor's number, and messages or a report would be
+ * written into that file. Ends the process if /dev/null cannot be opened. */
 void gc_begin(const char *program);
 
-/* Whether the descriptor 0, 1 or 2 was closed when the program began; reading and writing it fails. */
+/* Returns whether the descriptor 0, 1 or 2 was closed when the program began. Reading and writing it fails. */
 bool gc_was_closed(int descriptor);
 
 /* Closes standard output; the last call of every main.
- * @return `status`, or GC_EXIT_FAILED after a message where all was done but the output was not written. */
+ * @return `status`, or GC_EXIT_FAILED after a message if `status` is GC_EXIT_DONE but the output was not written */
 int gc_end(int status);
 
-/* From now on the first interrupt sets the flag that is returned, which cancels the calling thread's work too; the
- * second ends the process as usual. */
+/* Installs handlers for SIGINT, SIGTERM and SIGHUP. The first signal sets the flag that is returned, which also cancels
+ * library calls of the calling thread (gpuconv_cancel_set); the second signal ends the process. */
 const volatile int *gc_catch_signals(void);
 
-/* The exit status that stands for a status of the library. */
+/* Returns the exit status for a status of the library. */
 int gc_exit_of(gpuconv_status status);
 
-/* Checks before a job begins that standard output can take its report; else says so. @return GC_EXIT_DONE or
- * GC_EXIT_FAILED */
+/* Checks that standard output can take a report, before a job begins. @return GC_EXIT_DONE, or GC_EXIT_FAILED after a
+ * message */
 int gc_check_report(void);
 
-/* Writes the report, or says that it cannot, and frees it; a NULL report is none. */
+/* Writes the report to standard output and frees it. `report` may be NULL. @return GC_EXIT_DONE, or GC_EXIT_FAILED
+ * after a message */
 int gc_print_report(gpuconv_report *report, gpuconv_report_format format);
 
-/* Ends a benchmark: prints the error of a status that is not OK, and the report if it holds measurements; frees the
- * report.
+/* Ends a benchmark: prints the error if `status` is not OK, prints the report if it holds measurements, and frees it.
  * @return the exit status */
 int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
                     gpuconv_report_format format);

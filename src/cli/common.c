@@ -1,4 +1,4 @@
-/* What the subcommands share: reading options, words, complaints, and how they are interrupted. */
+/* Functions that all subcommands use: messages, exit statuses, reports, words of options, signals. */
 #include "cli.h"
 #include "libgpuconv/core/visible.h"
 #include "options.h"
@@ -58,24 +58,28 @@ int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool meas
     return printed ? printed : result;
 }
 
-int gc_choose(const char *option, const char *word, const char *words) {
-    if (!word)
-        return 0;
-    size_t length = strlen(word);
-    const char *at = words;
-    for (int i = 0; at; i++) {
-        size_t next = strcspn(at, "|");
-        if (length == next && strncmp(at, word, next) == 0)
+int gc_find_word(const char *word, const char *words) {
+    size_t length = word ? strlen(word) : 0;
+    for (int i = 0; word && words; i++) {
+        size_t next = strcspn(words, "|");
+        if (length == next && strncmp(words, word, next) == 0)
             return i;
-        at = at[next] ? at + next + 1 : NULL;
+        words = words[next] ? words + next + 1 : NULL;
     }
+    return word ? -1 : 0;
+}
+
+int gc_choose(const char *option, const char *word, const char *words) {
+    int index = gc_find_word(word, words);
+    if (index >= 0)
+        return index;
     char list[256];
     size_t n = 0;
-    for (at = words; *at && n < sizeof list - 8; at++) {
+    for (const char *at = words; *at && n < sizeof list - 8; at++) {
         const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
         n += (size_t)snprintf(list + n, sizeof list - n, "%s", put);
     }
-    return gc_exit(-1, "%s '%.60s': %s; try --help", option, word, list);
+    return gc_exit(-1, "%s '%.60s': must be %s; try --help", option, word, list);
 }
 
 static void interrupt(int signal_number) {
@@ -87,9 +91,9 @@ const volatile int *gc_catch_signals(void) {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup keeps its word */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup ignores it */
         sigaction(SIGHUP, &action, NULL);
-    /* A file size limit then shows as an error of the write, like a full disk. */
+    /* Makes a write over the file size limit fail with EFBIG instead of ending the process. */
     signal(SIGXFSZ, SIG_IGN);
     gpuconv_cancel_set(&interrupted);
     return &interrupted;
@@ -97,9 +101,14 @@ const volatile int *gc_catch_signals(void) {
 
 int gc_command_run(const gc_command *c, int argc, const char **argv) {
     gc_line line;
-    int status = gc_options_read(&line, c->name, c->options, argc, argv);
-    if (!status)
-        status = gc_help_wanted ? gc_print_help(c) : c->run(line.argument, line.count);
+    gc_help_wanted = gc_version_wanted = 0;
+    int status = gc_options_read(&line, c, argc, argv);
+    if (!status && gc_help_wanted)
+        status = gc_print_help(c);
+    else if (!status && gc_version_wanted)
+        status = printf("%s %s\n", gc_program, gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
+    else if (!status)
+        status = c->run(line.argument, line.count);
     gc_options_free(&line, c->options);
     return status;
 }

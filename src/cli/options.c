@@ -1,4 +1,4 @@
-/* Options and their values. */
+/* Reads options and converts their values. */
 #include "options.h"
 
 #include "cli.h"
@@ -37,10 +37,10 @@ static bool is_end(const struct poptOption *o) {
     return !o->longName && !o->shortName && !o->arg;
 }
 
-/* Whether a DOUBLE option counts things. */
-static bool counts(int named) {
-    return named == GC_RANGE_BENCH_FRAMES || named == GC_RANGE_BENCH_MOST || named == GC_RANGE_BENCH_SIGNALS ||
-           named == GC_RANGE_BENCH_TAPS;
+/* Returns whether a DOUBLE option with this range takes whole numbers only. */
+static bool is_count(int range_name) {
+    return range_name == GC_RANGE_BENCH_FRAMES || range_name == GC_RANGE_BENCH_MOST ||
+           range_name == GC_RANGE_BENCH_SIGNALS || range_name == GC_RANGE_BENCH_TAPS;
 }
 
 static int refuse_number(const struct poptOption *o, const char *value, bool whole) {
@@ -53,20 +53,20 @@ static int refuse_number(const struct poptOption *o, const char *value, bool who
                    o->argDescrip, what, r->least, r->most);
 }
 
-/* Stores a number in the option's variable. */
+/* Converts a number, checks its range and stores it in the option's variable. */
 static int set_number(const struct poptOption *o, const char *value) {
     const range *r = &ranges[o->val];
     int kind = kind_of(o);
-    bool whole = kind != POPT_ARG_DOUBLE || counts(o->val), good;
+    bool whole = kind != POPT_ARG_DOUBLE || is_count(o->val), valid;
     int64_t integer = 0;
     double number = 0;
     if (kind == POPT_ARG_DOUBLE) {
-        good = gc_number_parse(value, &number) && (!whole || number == floor(number));
+        valid = gc_number_parse(value, &number) && (!whole || number == floor(number));
     } else {
-        good = gc_integer_parse(value, &integer);
+        valid = gc_integer_parse(value, &integer);
         number = (double)integer;
     }
-    if (!good || !(number >= r->least && number <= r->most))
+    if (!valid || !(number >= r->least && number <= r->most))
         return refuse_number(o, value, whole);
     if (kind == POPT_ARG_DOUBLE)
         *(double *)o->arg = number;
@@ -77,7 +77,7 @@ static int set_number(const struct poptOption *o, const char *value) {
     return GC_EXIT_DONE;
 }
 
-/* Appends to a list of strings that ends with NULL; takes the value over. */
+/* Appends a value to a list of strings that ends with NULL. The list owns the value after success. */
 static bool append(char ***list, char *value) {
     size_t count = 0;
     while (*list && (*list)[count])
@@ -91,8 +91,8 @@ static bool append(char ***list, char *value) {
     return true;
 }
 
-/* Stores a value in the option's variable, or frees it. */
-static int set(const struct poptOption *o, char *value) {
+/* Stores a value in the option's variable, or frees it and prints why it is refused. */
+static int set_value(const struct poptOption *o, char *value) {
     int status = GC_EXIT_DONE;
     char name[64];
     if (!value)
@@ -118,31 +118,78 @@ static int set(const struct poptOption *o, char *value) {
     return status;
 }
 
-/* Copies a table so that popt hands every value out as text, with the line's number plus one. The caller frees it. */
-static struct poptOption *as_text(const struct poptOption *table) {
+static size_t count_options(const struct poptOption *table) {
     size_t count = 0;
     while (!is_end(&table[count]))
         count++;
-    struct poptOption *copy = calloc(count + 1, sizeof *copy); /* the end is all zeros */
+    return count;
+}
+
+/* Returns whether the table has an option with this spelling, "-x" or "--name". */
+static bool is_spelled(const struct poptOption *o, const char *spelling) {
+    return spelling[1] == '-' ? o->longName && strcmp(o->longName, spelling + 2) == 0 : o->shortName == spelling[1];
+}
+
+/* Returns the current option with this spelling, or NULL. */
+static const struct poptOption *find_option(const gc_command *c, const char *spelling) {
+    for (const struct poptOption *o = c->options; !is_end(o); o++)
+        if (is_spelled(o, spelling))
+            return o;
+    return NULL;
+}
+
+/* Makes the table that popt reads: every value is handed out as text, and `val` is the line's number plus one. A line
+ * for each renamed spelling follows; a letter that a current option has taken over moves there. The caller frees the
+ * table. */
+static struct poptOption *make_popt_table(const gc_command *c) {
+    size_t count = count_options(c->options), renamed = 0;
+    while (c->renamed && c->renamed[renamed].before)
+        renamed++;
+    struct poptOption *copy = calloc(count + renamed + 1, sizeof *copy); /* the end is all zeros */
     for (size_t i = 0; copy && i < count; i++) {
-        copy[i] = table[i];
-        if (!gc_option_takes_value(&table[i]))
+        copy[i] = c->options[i];
+        if (!gc_option_takes_value(&copy[i]))
             continue;
         copy[i].argInfo = POPT_ARG_STRING;
         copy[i].arg = NULL;
         copy[i].val = (int)i + 1;
     }
+    for (size_t i = 0; copy && i < renamed; i++) {
+        const char *spelling = c->renamed[i].before;
+        const struct poptOption *current = find_option(c, spelling);
+        bool is_long = spelling[1] == '-';
+        copy[count + i] = (struct poptOption){.longName = is_long ? spelling + 2 : NULL,
+                                              .shortName = (char)(is_long ? '\0' : spelling[1]),
+                                              .argInfo = POPT_ARG_STRING | (current ? 0 : POPT_ARGFLAG_OPTIONAL),
+                                              .val = (int)(count + i) + 1};
+        if (current)
+            copy[current - c->options].shortName = '\0';
+    }
     return copy;
 }
 
-int gc_options_read(gc_line *line, const char *name, const struct poptOption *table, int argc, const char **argv) {
-    *line = (gc_line){.table = as_text(table)};
-    line->context = line->table ? poptGetContext(name, argc, argv, line->table, 0) : NULL;
+/* Handles one option that popt found. `code` is the `val` of its line. */
+static int read_option(const gc_command *c, int code, char *value) {
+    size_t index = (size_t)code - 1, count = count_options(c->options);
+    if (index < count)
+        return set_value(&c->options[index], value);
+    const gc_renamed_option *renamed = &c->renamed[index - count];
+    const struct poptOption *current = find_option(c, renamed->before);
+    if (current && value && gc_find_word(value, current->argDescrip) >= 0)
+        return set_value(current, value);
+    free(value);
+    return gc_exit(GC_EXIT_USAGE, "%s: this option of %s is now %s; try --help", renamed->before, c->name,
+                   renamed->now);
+}
+
+int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
+    *line = (gc_line){.table = make_popt_table(c)};
+    line->context = line->table ? poptGetContext(c->name, argc, argv, line->table, 0) : NULL;
     if (!line->context)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     int status = GC_EXIT_DONE, code = 0;
     while (!status && (code = poptGetNextOpt(line->context)) > 0)
-        status = set(&table[code - 1], poptGetOptArg(line->context));
+        status = read_option(c, code, poptGetOptArg(line->context));
     if (!status && code < -1)
         return gc_exit(GC_EXIT_USAGE, "%.200s: %s; try --help", poptBadOption(line->context, 0), poptStrerror(code));
     line->argument = poptGetArgs(line->context);

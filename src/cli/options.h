@@ -1,5 +1,5 @@
-/* Reads a command line by a table of popt options. The tables describe the options for --help, the manual pages and the
- * completions; every value is read here, by one set of rules. */
+/* Reads a command line by a table of popt options. popt only splits the words; every value is converted and checked
+ * here, by the same rules for all options. */
 #ifndef GPUCONV_CLI_OPTIONS_H
 #define GPUCONV_CLI_OPTIONS_H
 
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ranges of numeric options: name, least, most. The last value of an option's table line (`val`) is GC_RANGE_NAME. An
- * INT or LONGLONG option takes whole numbers, and so does a DOUBLE option that counts frames, taps or signals. */
+/* Ranges of numeric options: name, least, most. `val` in an option's table line is GC_RANGE_NAME. INT and LONGLONG
+ * options take whole numbers, and so do DOUBLE options that count frames, taps or signals. */
 #define GC_RANGES(X)                                                                                                   \
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
     X(CROSSFADE, 0, 60)                                                                                                \
@@ -29,7 +29,7 @@
     X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
     X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \
     X(LAUNCH_THREADS, 1, 1024)                                                                                         \
-    X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                      \
+    X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                        \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
     X(RATE, 1000, 1e6)                                                                                                 \
@@ -50,28 +50,30 @@
 #define GC_RANGE_NAMED(name, least, most) GC_RANGE_##name,
 typedef enum gc_range { GC_RANGE_NONE, GC_RANGES(GC_RANGE_NAMED) GC_RANGE_COUNT } gc_range;
 
-/* Whether a value is given with the option. */
+/* Returns whether the option takes a value. */
 bool gc_option_takes_value(const struct poptOption *option);
 
-/* Whether the value is one of the words that the option's description lists, with | between them. */
+/* Returns whether the value is one of the words that argDescrip lists, with | between them. */
 bool gc_option_takes_words(const struct poptOption *option);
 
-/* Whether the value is a number. */
+/* Returns whether the value is a number. */
 bool gc_option_takes_number(const struct poptOption *option);
 
-/* A command line that was read. */
+struct gc_command;
+
+/* A command line after reading. */
 typedef struct gc_line {
     poptContext context;
     struct poptOption *table;
-    const char **argument; /* what is no option; NULL when there is none */
+    const char **argument; /* the words that are not options; NULL if there are none */
     int count;
 } gc_line;
 
-/* Reads the command line into the variables of the table and fills *line, which the caller frees in every case. A
- * string that is replaced by a later one is freed.
- * @return GC_EXIT_DONE; GC_EXIT_USAGE after a line that names the option, its value and what it takes;
- *         GC_EXIT_FAILED without memory. */
-int gc_options_read(gc_line *line, const char *name, const struct poptOption *table, int argc, const char **argv);
+/* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
+ * case. If an option comes twice, the last string counts.
+ * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values, or the
+ *         new spelling of a renamed option; GC_EXIT_FAILED if there is no memory */
+int gc_options_read(gc_line *line, const struct gc_command *command, int argc, const char **argv);
 
 /* Frees the line and the strings in the variables of the table, and sets them to NULL. */
 void gc_options_free(gc_line *line, const struct poptOption *table);

@@ -1,4 +1,4 @@
-/* The beginning and the end of a program: descriptors 0 to 2 and standard output. */
+/* Prepares the descriptors 0 to 2 at the start of a program and checks standard output at its end. */
 #include "cli.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 static bool closed[3];
 
 void gc_begin(const char *program) {
-    /* Standard input and output are opened the wrong way round: an attempt to use them fails instead of reading nothing
-     * or losing what was written. What cannot be told on a closed standard error is dropped. */
+    /* Standard input is opened for writing and standard output for reading, so that using them fails instead of reading
+     * an empty input or discarding output. Messages to a closed standard error are discarded. */
     static const int modes[3] = {O_WRONLY, O_RDONLY, O_WRONLY};
     gc_program = program;
     for (int fd = 0; fd < 3; fd++) {

@@ -1,4 +1,4 @@
-/* Widths on a terminal. */
+/* The width of text on a terminal, and status lines. */
 #include "terminal.h"
 
 #include "libgpuconv/core/number.h"
@@ -22,14 +22,14 @@ int gc_terminal_columns(int descriptor) {
     int64_t columns;
     if (ioctl(descriptor, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
         return window.ws_col;
-    const char *told = getenv("COLUMNS");
-    return told && gc_integer_parse(told, &columns) && columns > 0 && columns <= COLUMNS_MOST ? (int)columns
+    const char *text = getenv("COLUMNS");
+    return text && gc_integer_parse(text, &columns) && columns > 0 && columns <= COLUMNS_MOST ? (int)columns
                                                                                               : COLUMNS_USUAL;
 }
 
-/* Takes the character at `text`, which is not its end. Returns its bytes; *columns is its width, -1 when it cannot be
- * shown. UTF-8 is set for this thread by the callers. */
-static size_t next(const char *text, int *columns) {
+/* Decodes the character at `text`, which must not be empty. Returns its length in bytes; *columns is its width, or -1
+ * if it is not printable. The caller has set UTF-8 for this thread. */
+static size_t decode_character(const char *text, int *columns) {
     mbstate_t state = {0};
     wchar_t c;
     size_t bytes = mbrtowc(&c, text, strlen(text), &state);
@@ -41,10 +41,10 @@ static size_t next(const char *text, int *columns) {
     return bytes;
 }
 
-/* Sets UTF-8 for this thread, whatever the environment says. Both are given back to leave_utf8. */
+/* Sets UTF-8 for this thread, independently of the environment. leave_utf8 takes the result and *before. */
 static locale_t enter_utf8(locale_t *before) {
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    *before = uselocale(utf8); /* without it bytes beyond ASCII are shown as '?' */
+    *before = uselocale(utf8); /* if newlocale failed, bytes beyond ASCII are shown as '?' */
     return utf8;
 }
 
@@ -59,7 +59,7 @@ int gc_display_columns(const char *text) {
     int total = 0;
     while (*text) {
         int columns;
-        text += next(text, &columns);
+        text += decode_character(text, &columns);
         total += columns < 0 ? 1 : columns;
     }
     leave_utf8(utf8, before);
@@ -71,28 +71,28 @@ typedef struct copy {
     size_t used, room;
 } copy;
 
-static void put(copy *c, const char *bytes, size_t count) {
+static void append_bytes(copy *c, const char *bytes, size_t count) {
     if (c->used + count < c->room) {
         memcpy(c->to + c->used, bytes, count);
         c->used += count;
     }
 }
 
-/* Copies the characters that lie before column `end` and from column `begin` on. */
+/* Copies the characters in columns `begin` to `end`, `end` excluded. */
 static void copy_columns(copy *c, const char *text, int begin, int end) {
     for (int at = 0; *text;) {
         int columns;
-        size_t bytes = next(text, &columns);
+        size_t bytes = decode_character(text, &columns);
         int wide = columns < 0 ? 1 : columns;
         if (at >= begin && at + wide <= end)
-            put(c, columns < 0 ? "?" : text, columns < 0 ? 1 : bytes);
+            append_bytes(c, columns < 0 ? "?" : text, columns < 0 ? 1 : bytes);
         at += wide;
         text += bytes;
     }
 }
 
-void gc_shorten(const char *text, int columns, char *to, size_t room) {
-    copy c = {to, 0, room};
+void gc_shorten(const char *text, int columns, char *to, size_t size) {
+    copy c = {to, 0, size};
     int all = gc_display_columns(text);
     locale_t before, utf8 = enter_utf8(&before);
     if (columns < 0)
@@ -100,19 +100,18 @@ void gc_shorten(const char *text, int columns, char *to, size_t room) {
     if (all <= columns) {
         copy_columns(&c, text, 0, INT_MAX);
     } else if (columns <= 3) {
-        put(&c, "...", (size_t)columns);
+        append_bytes(&c, "...", (size_t)columns);
     } else {
-        int head = (columns - 3) / 2, tail = columns - 3 - head; /* the end of a name says more than its beginning */
+        int head = (columns - 3) / 2, tail = columns - 3 - head; /* the end is longer: it has the file name */
         copy_columns(&c, text, 0, head);
-        put(&c, "...", 3);
+        append_bytes(&c, "...", 3);
         copy_columns(&c, text, all - tail, INT_MAX);
     }
     to[c.used] = '\0';
     leave_utf8(utf8, before);
 }
 
-/* ---- Lines made of parts -------------------------------------------------------------------------------------------
- */
+/* ---- Status lines ------------------------------------------------------------------------------------------------ */
 
 void gc_status_part(gc_status_line *line, int rank, const char *format, ...) {
     if (line->count == GC_PARTS_MOST)
@@ -137,44 +136,44 @@ void gc_status_name(gc_status_line *line, const char *name) {
     line->name_at = line->count;
 }
 
-/* Chooses the parts that stay; returns the columns that they take. */
-static int choose_parts(const gc_status_line *line, int columns, bool *stays) {
+/* Chooses the parts that are shown. Returns the columns that they take. */
+static int choose_parts(const gc_status_line *line, int columns, bool *is_shown) {
     int total = 0, name = line->name ? gc_display_columns(line->name) : 0;
     int width[GC_PARTS_MOST];
     name = name < NAME_LEAST ? name : NAME_LEAST;
     for (int i = 0; i < line->count; i++) {
         width[i] = gc_display_columns(line->part[i].text);
-        stays[i] = true;
+        is_shown[i] = true;
         total += width[i];
     }
     while (total + name > columns) {
         int worst = -1;
         for (int i = 0; i < line->count; i++)
-            if (stays[i] && line->part[i].rank > 0 && (worst < 0 || line->part[i].rank >= line->part[worst].rank))
+            if (is_shown[i] && line->part[i].rank > 0 && (worst < 0 || line->part[i].rank >= line->part[worst].rank))
                 worst = i;
         if (worst < 0)
             break;
-        stays[worst] = false;
+        is_shown[worst] = false;
         total -= width[worst];
     }
     return total;
 }
 
-void gc_status_write(const gc_status_line *line, int columns, char *text, size_t room) {
-    bool stays[GC_PARTS_MOST];
+void gc_status_write(const gc_status_line *line, int columns, char *text, size_t size) {
+    bool is_shown[GC_PARTS_MOST];
     char all[GC_PARTS_MOST * GC_PART_BYTES + 1024], name[1024];
     copy c = {all, 0, sizeof all};
     if (columns <= 0)
         columns = INT_MAX / 2;
-    int left = columns - choose_parts(line, columns, stays);
+    int left = columns - choose_parts(line, columns, is_shown);
     for (int i = 0; i <= line->count; i++) {
         if (line->name && i == line->name_at) {
             gc_shorten(line->name, left, name, sizeof name);
-            put(&c, name, strlen(name));
+            append_bytes(&c, name, strlen(name));
         }
-        if (i < line->count && stays[i])
-            put(&c, line->part[i].text, strlen(line->part[i].text));
+        if (i < line->count && is_shown[i])
+            append_bytes(&c, line->part[i].text, strlen(line->part[i].text));
     }
     all[c.used] = '\0';
-    gc_shorten(all, columns, text, room);
+    gc_shorten(all, columns, text, size);
 }

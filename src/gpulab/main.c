@@ -343,18 +343,21 @@ static int call_command(const char **arguments, int count) {
                    count ? arguments[0] : "nothing", count ? "'" : "", words);
 }
 
-static const gc_command lab = {"gpulab", "COMMAND [ARGUMENT...]",
-                               "Runs and measures the kernels of CUDA courses on this machine.\n\n"
-                               "  list                 list the modules\n"
-                               "  show MODULE...       explain a module, its variants and its source files\n"
-                               "  ptx MODULE...        print the kernels' PTX with counts of loads and multiply-adds\n"
-                               "  run [MODULE...]      time every variant and compare it with the peak rates\n"
-                               "  check [MODULE...]    compare every variant with its reference; check every effect\n"
-                               "  device               print the GPU's properties and the occupancy of a launch\n"
-                               "  sweep MODULE AXIS    convolution threads, convolution blocks, or matmul size\n"
-                               "  amdahl               print the speedup that Amdahl's law allows for vector-add\n"
-                               "  report               print a run as tables, or write a page with --html",
-                               table, call_command};
+static const gc_command lab = {
+    .name = "gpulab",
+    .arguments = "COMMAND [ARGUMENT...]",
+    .about = "Runs and measures the kernels of CUDA courses on this machine.\n\n"
+             "  list                 list the modules\n"
+             "  show MODULE...       explain a module, its variants and its source files\n"
+             "  ptx MODULE...        print the kernels' PTX with counts of loads and multiply-adds\n"
+             "  run [MODULE...]      time every variant and compare it with the peak rates\n"
+             "  check [MODULE...]    compare every variant with its reference; check every effect\n"
+             "  device               print the GPU's properties and the occupancy of a launch\n"
+             "  sweep MODULE AXIS    convolution threads, convolution blocks, or matmul size\n"
+             "  amdahl               print the speedup that Amdahl's law allows for vector-add\n"
+             "  report               print a run as tables, or write a page with --html",
+    .options = table,
+    .run = call_command};
 
 int main(int argc, const char **argv) {
     gc_begin("gpulab");

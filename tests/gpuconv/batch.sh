@@ -48,7 +48,7 @@ for workers in 1 2 5; do
     same picked again$workers
 done
 sed -n '2,$s/"//gp' picked/manifest.csv | cut -d, -f1-3 | tr ',' ' ' | while read -r in ir out; do
-    runs -q -b cpu "$in" "$ir" alone.wav
+    runs -q -b cpu --force "$in" "$ir" alone.wav
     cmp -s alone.wav "picked/$out" || fail "$in through $ir: other bytes than from a single command"
 done || exit 1
 
@@ -100,7 +100,7 @@ for name in half part; do
     "$TOOLS/look_audio" near parts/$name.wav $name.wav 1e-6 || fail "$name"
 done
 about parts/there.wav "2 1 16000 wav float"
-batch 0 parts.jsonl --out parts2 -w 1
+batch 0 parts.jsonl --out parts2 --workers 1
 same parts parts2
 
 # Ten kinds of invalid entries among ninety valid ones.
@@ -142,7 +142,7 @@ says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such f
     'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "not a number: 'loud'" \
     "earlier entry has the output 'good0.wav'" 'no samples from 1000 s'
 says "$work/log/err" '12 failed'
-batch 1 mixed.csv --out fast --fail-fast -w 1
+batch 1 mixed.csv --out fast --fail-fast --workers 1
 [ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast did not stop: $(wc -l <fast/results.jsonl) results"
 
 # Killed while running: existing outputs are complete, --resume does the remaining entries, and no entry twice.
@@ -180,9 +180,9 @@ case $SANITIZE in
 *address* | *thread*) echo "memory: not measured under a sanitizer" ;;
 *)
     head -n 201 tiny.csv >few.csv
-    "$TOOLS/measure" "$work/log/few" "$GPUCONV" batch -b cpu -q -w 2 few.csv --out few || fail "few"
+    "$TOOLS/measure" "$work/log/few" "$GPUCONV" batch -b cpu -q --workers 2 few.csv --out few || fail "few"
     # shellcheck disable=SC3045 # every shell that this runs in has it
-    (ulimit -n 32 && "$TOOLS/measure" "$work/log/many" "$GPUCONV" batch -b cpu -q -w 2 tiny.csv --out many) || fail "many"
+    (ulimit -n 32 && "$TOOLS/measure" "$work/log/many" "$GPUCONV" batch -b cpu -q --workers 2 tiny.csv --out many) || fail "many"
     echo "memory: $(cat "$work/log/few") KiB for 200 files, $(cat "$work/log/many") KiB for $many"
     # The manifest stays in memory: up to 300 bytes per entry.
     [ $(($(cat "$work/log/many") - $(cat "$work/log/few"))) -lt $((6144 + many * 300 / 1024)) ] ||
@@ -195,7 +195,7 @@ refuses 2 "--out" batch tiny.csv
 refuses 2 "a manifest, or" batch --out o
 refuses 2 "a manifest, or" batch tiny.csv --inputs 'in/*' --irs 'ir/*' --out o
 refuses 2 "--pick" batch --inputs 'in/*' --irs 'ir/*' --pick best --out o
-refuses 2 "--devices" batch tiny.csv --out o --devices one
+refuses 2 "--device" batch tiny.csv --out o --device one
 refuses 1 "nowhere.csv" batch nowhere.csv --out o
 refuses 1 "no file matches" batch --inputs 'none/*' --irs 'ir/*' --out o
 echo "name,thing" >columns.csv

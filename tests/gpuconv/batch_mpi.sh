@@ -27,7 +27,7 @@ status=0
 quietly "$GPUCONV" batch -b cpu list.csv --out one || status=$?
 [ "$status" -eq 1 ] || fail "one process: $(cat "$work/log/err")"
 for ranks in 2 4 8; do
-    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu -w 1 list.csv --out r$ranks && fail "$ranks ranks: exit 0 although an entry failed"
+    quietly mpirun -n $ranks "$GPUCONV" batch -b cpu --workers 1 list.csv --out r$ranks && fail "$ranks ranks: exit 0 although an entry failed"
     diff -rq -x results.jsonl one r$ranks || fail "$ranks ranks: other bytes than from one process"
     [ "$(wc -l <r$ranks/results.jsonl)" -eq 601 ] || fail "$ranks ranks: $(wc -l <r$ranks/results.jsonl) results: $(cat "$work/log/err")"
     [ "$(sed 's/.*"output":"//; s/".*//' r$ranks/results.jsonl | sort -u | wc -l)" -eq 601 ] || fail "$ranks ranks: an entry has two results"
@@ -36,17 +36,17 @@ done
 
 # One of three ranks is killed.
 sed -i '$d' list.csv
-quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 list.csv --out killed &
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q --workers 1 list.csv --out killed &
 pid=$!
 while [ "$(find killed -name 't*.wav' 2>"$work/log/find" | wc -l)" -lt 30 ] && kill -0 $pid 2>"$work/log/kill"; do
     sleep 0.01
 done
-victim=$(pgrep -f "gpuconv batch -b cpu -q -w 1 list.csv --out killed" | tail -n 1)
+victim=$(pgrep -f "gpuconv batch -b cpu -q --workers 1 list.csv --out killed" | tail -n 1)
 kill -9 "$victim" 2>"$work/log/kill"
 wait $pid
 told_done killed >"$work/log/before"
 echo "$(wc -l <"$work/log/before") of 600 done when a rank was killed"
-quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 list.csv --out killed --resume || fail "--resume: $(cat "$work/log/err")"
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu --workers 1 list.csv --out killed --resume || fail "--resume: $(cat "$work/log/err")"
 rm -f one/results.jsonl
 diff -rq -x results.jsonl one killed || fail "--resume: other bytes"
 told_done killed >"$work/log/after"
@@ -74,14 +74,14 @@ cp -r dry c
 } >in_place.csv
 ln -s . c/link
 for pause in 0.3 0.35 0.4 0.5; do
-    quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q -w 1 in_place.csv --out c --resume &
+    quietly mpirun -n 3 "$GPUCONV" batch -b cpu -q --workers 1 in_place.csv --out c --resume &
     pid=$!
     sleep $pause
-    victim=$(pgrep -f "gpuconv batch -b cpu -q -w 1 in_place.csv --out c --resume" | tail -n 1)
+    victim=$(pgrep -f "gpuconv batch -b cpu -q --workers 1 in_place.csv --out c --resume" | tail -n 1)
     [ -z "$victim" ] || kill -9 "$victim" 2>"$work/log/kill"
     wait $pid
 done
-quietly mpirun -n 3 "$GPUCONV" batch -b cpu -w 1 in_place.csv --out c --resume && fail "two entries with one output: exit 0"
+quietly mpirun -n 3 "$GPUCONV" batch -b cpu --workers 1 in_place.csv --out c --resume && fail "two entries with one output: exit 0"
 grep -q 'same file as the output of line 5' c/results.jsonl || fail "not refused: $(tail -n 3 c/results.jsonl)"
 rm c/link
 diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' want c || fail "in place: other bytes"

@@ -115,7 +115,7 @@ while [ "$round" -lt "$rounds" ]; do
     round=$((round + 1))
     rm -rf c && cp -r dry c
     for delay in 0.002 0.011; do
-        "$GPUCONV" batch -b cpu -q --inputs 'c/*.wav' --irs ir.wav --out c --resume -w $((1 + round % 3)) 2>"$work/log/err" &
+        "$GPUCONV" batch -b cpu -q --inputs 'c/*.wav' --irs ir.wav --out c --resume --workers $((1 + round % 3)) 2>"$work/log/err" &
         pid=$!
         sleep "$(awk -v s=$round -v d=$delay 'BEGIN { srand(s); print d + rand() * 0.02 }')"
         kill -9 $pid 2>"$work/log/kill"

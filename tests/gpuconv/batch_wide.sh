@@ -11,9 +11,9 @@ while [ $n -le 1024 ]; do
     n=$((n + 1))
 done >all.txt
 printf 'input,response,output\nwide.wav,ends.txt,ends.wav\nwide.wav,all.txt,all.wav\n' >list.csv
-timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet -w 1 2>"$work/log/err" || fail "exit $?: $(cat "$work/log/err")"
+timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet --workers 1 2>"$work/log/err" || fail "exit $?: $(cat "$work/log/err")"
 for name in ends all; do
     runs -q -b cpu wide.wav $name.txt alone.wav
     cmp alone.wav wet/$name.wav || fail "$name: other bytes than from a single command"
 done
-timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet -w 1 --resume 2>"$work/log/err" || fail "--resume: exit $?"
+timeout -k 1 60 "$GPUCONV" batch -b cpu -q list.csv --out wet --workers 1 --resume 2>"$work/log/err" || fail "--resume: exit $?"

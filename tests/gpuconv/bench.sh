@@ -42,11 +42,11 @@ runs bench --help
 holds 'gpuconv bench'
 runs bench --list
 holds '2^23 x 512' '60 min stereo x 3 s'
-refuses 2 "no case of that name" bench --case nonsense
+refuses 2 "no such case" bench --case nonsense
 refuses 2 "--runs" bench --runs 2
 refuses 2 "--frames" bench --frames 0
 refuses 2 "--sweep" bench --sweep sideways
-refuses 2 "--plot draws a --sweep" bench --plot out.svg
+refuses 2 "--plot needs --sweep" bench --plot out.svg
 refuses 2 "--peers" bench --stream --peers
 refuses 2 "--stream" bench --stream --processes
 refuses 2 "--backend" bench --backend gpu

@@ -45,12 +45,12 @@ for signal in INT TERM; do
     stops "$signal" "interrupted" -q -b cpu -a direct -t 1 in.wav hall.wav out.wav
     stops "$signal" "interrupted" -q -b cpu --minimum-phase in.wav long.wav out.wav
     stops "$signal" "interrupted" -q -b cpu --normalize loudness in.wav long.wav out.wav
-    stops "$signal" "interrupted" -q -b cpu --then long.wav in.wav long.wav out.wav
+    stops "$signal" "interrupted" -q -b cpu --series long.wav in.wav long.wav out.wav
     stops "$signal" "interrupted" ir info long.wav
     stops "$signal" "interrupted" ir measure long.wav long.wav out.wav
     stops "$signal" "interrupted" ir synth room --size 60x50x30 --rt60 20 --channels 4 out.wav
-    stops "$signal" "interrupted" bench -q -b cpu -n 1e6 -m 2e6 -a direct -r 64
-    stops "$signal" "interrupted" bench -q -b cpu -n 1e9 -m 512 -r 64
+    stops "$signal" "interrupted" bench -q -b cpu --frames 1e6 --taps 2e6 -a direct --runs 64
+    stops "$signal" "interrupted" bench -q -b cpu --frames 1e9 --taps 512 --runs 64
     [ "$(state)" = "$before" ] || fail "changed the folder: $(ls -lA)"
 done
 

@@ -100,7 +100,7 @@ done
 one_line "standard input: is empty"
 "$GPUCONV" -b cpu - - out.wav 2>"$work/log/err" <in.wav && fail "two inputs from one pipe"
 one_line "cannot both be standard input"
-refuses 2 "no place beside a sound" in.wav ir.wav - --report json
+refuses 2 "cannot take both the sound (OUT is -) and a report" in.wav ir.wav - --report json
 
 # Raw samples, in and out.
 runs -b cpu in.wav ir.wav out.raw
@@ -133,7 +133,7 @@ part "0.01 0.03 0.06 0.06 0.06 0.06 0.05" --tail auto:-30 # 0.05 is -26 dB, 0.03
 part "0.01 0.03 0.06 0.06 0.06 0.06" --tail auto:-20
 part "0.01 0.03 0.06 0.06 0.06 0.06 0.05 0.03" --tail auto:-300 # nothing is ever held back
 refuses 1 "none are valid" --mode valid count.wav step.wav out.wav
-refuses 2 "--tail goes with --mode full" --mode same --tail 1 step.wav count.wav out.wav
+refuses 2 "--tail needs --mode full" --mode same --tail 1 step.wav count.wav out.wav
 refuses 2 "seconds, auto, or auto:DB" --tail long step.wav count.wav out.wav
 make_audio sparse quiet.wav 30000 1 44100 0 20000 # a gap in the tail that is quiet, and then something again
 make_audio taps blip.wav 1 44100 0.5
@@ -165,10 +165,10 @@ cmp plain.wav dithered.wav || fail "floats are dithered"
 # Title, artist, cue points and the broadcast chunk are copied.
 make_audio tagged tagged.wav
 "$TOOLS/look_audio" tags tagged.wav >want.tags || fail "no tags to begin with"
-runs -b cpu tagged.wav ir.wav out.wav
+runs -b cpu --force tagged.wav ir.wav out.wav
 "$TOOLS/look_audio" tags out.wav >got.tags
 diff want.tags got.tags || fail "a WAV loses what stood in it"
-runs -b cpu tagged.wav ir.wav out.flac
+runs -b cpu --force tagged.wav ir.wav out.flac
 "$TOOLS/look_audio" tags out.flac >got.tags
 grep -q '^title A title$' got.tags || fail "a FLAC loses the title: $(cat got.tags)"
 

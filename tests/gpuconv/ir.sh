@@ -105,8 +105,8 @@ runs ir synth plate short.wav --rt60 0.8
 got=$(figure short.wav)
 awk "BEGIN { off = $got / 0.8 - 1; exit !(off < 0.15 && off > -0.15) }" || fail "a plate of 0.8 s has $got s"
 
-refuses 2 "one response is needed" ir info
-refuses 2 "a sweep to make" ir measure sweep.wav recording.wav
+refuses 2 "one file is needed" ir info
+refuses 2 "one file is needed, SWEEP, or three" ir measure sweep.wav recording.wav
 refuses 2 "a kind and a file" ir synth room
 refuses 2 "room, plate, spring, cabinet or telephone" ir synth tube out.wav
 refuses 2 "metres such as" ir synth room out.wav --size big

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Manual pages and completions are generated from the tables that --help prints: all of them have every option of every
-# subcommand, the pages are valid, and bash completes words, options and values.
+# Checks manual pages and completions, which are made from the tables that --help prints: each of them has every option of
+# every subcommand, mandoc accepts the pages, and bash completes words, options and values.
 . "$(dirname "$0")/lib.sh"
 pages=$(dirname "$GPUCONV")/manual
 
@@ -9,6 +9,13 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     runs $command --help
     page=$pages/gpuconv$([ -z "$command" ] || echo "-$command" | tr ' ' '-').1
     [ -s "$page" ] || fail "no page for '$command'"
+    # Every sentence of the help stands in the page; blanks and line ends differ.
+    [ -z "$(sed '/^Subcommands/,/^$/d; s/^Usage: .*//; s/^  *-.*  //; s/^[A-Z].*:$//' "$work/log/out" | tr -s ' \n' '\n\n' | grep '^[A-Za-z]*$' | sort -u |
+        while read -r word; do grep -qw -- "$word" "$page" || echo "$word"; done)" ] || fail "the page of '$command' lacks words of --help"
+    for example in 1 2; do
+        line=$(sed '1,/^Examples:$/d' "$work/log/out" | sed -n 's/^  gpuconv /gpuconv /p' | sed -n ${example}p | sed 's/-/\\-/g')
+        grep -qF -- "$line" "$page" || fail "the page of '$command' lacks the example $line"
+    done
     options=$(sed -n 's/^  [ -].*--\([a-z0-9-]*\).*/\1/p' "$work/log/out")
     [ "$(echo "$options" | wc -l)" -ge 2 ] || fail "--help of '$command' has no options: $(cat "$work/log/out")"
     for option in $options; do
@@ -24,8 +31,8 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     fi
 done
 
-# offers WORDS: writes the completions of bash for these words, the last one incomplete, to log/offer and the options for
-# readline to log/readline
+# offers WORDS: writes what bash offers for these words, of which the last is incomplete, to log/offer, and the options that
+# it passes to compopt to log/readline
 offers() {
     bash -c '. "$1"; read -ra COMP_WORDS <<<"$2"; [[ $2 == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { echo "$*" >&3; }; _gpuconv; printf "%s\n" "${COMPREPLY[@]}"' \
@@ -33,7 +40,7 @@ offers() {
         fail "bash: $(cat "$work/log/err")"
     [ -s "$work/log/err" ] && fail "'$1': $(cat "$work/log/err")"
 }
-# completes "WORD..." TEXT [READLINE]: TEXT must be offered, and the options for readline must be READLINE
+# completes "WORD..." TEXT [READLINE]: checks that TEXT is offered and that compopt gets exactly READLINE
 completes() {
     offers "$1"
     grep -qx -- "$2" "$work/log/offer" || fail "'$1' offers no $2 but: $(cat "$work/log/offer")"
@@ -43,9 +50,11 @@ if command -v bash >"$work/log/which"; then
     touch voice.wav "two words.wav"
     completes "gpuconv ba" batch
     completes "gpuconv ir sy" synth ""
+    completes "gpuconv help ba" batch ""
+    completes "gpuconv he" help
     completes "gpuconv ir synth pl" plate ""
     completes "gpuconv ir synth plate vo" voice.wav
-    completes "gpuconv --norm" --normalize= "-o nospace" # as a file name it would become --normalize\=
+    completes "gpuconv --norm" --normalize= "-o nospace" # with -o filenames it would become --normalize\=
     completes "gpuconv --norm" --normalize=
     completes "gpuconv --normalize =" loudness ""
     completes "gpuconv --normalize = lo" loudness ""
@@ -62,7 +71,7 @@ if command -v bash >"$work/log/which"; then
     bash -c '. "$1"; complete -p gpuconv' bash "$pages/gpuconv.bash" >"$work/log/offer"
     grep -q filenames "$work/log/offer" && fail "every word is quoted as a file name: $(cat "$work/log/offer")"
 
-    # Every word of every option that takes one of several is offered, in each way to write it.
+    # Every word of every option that takes one of several words is offered, in each spelling of the option.
     for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
         # shellcheck disable=SC2086 # the words are meant to part
         runs $command --help

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Reports: JSON is valid and complete, text goes only to standard output, --quiet prints nothing.
+# Checks reports: JSON parses and is complete, text goes to standard output only, and --quiet prints nothing.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 2 44100 100000 0.1
@@ -24,23 +24,23 @@ runs --backend cpu --report text in.wav ir.flac out.wav
 for word in convolution files times algorithm 'copy-in' compute 'copy-out' wall 'times real time' why; do
     grep -q -- "$word" "$work/log/out" || fail "the text report does not say $word: $(cat "$work/log/out")"
 done
-grep -q comparison "$work/log/out" && fail "a comparison that was not requested"
+grep -q comparison "$work/log/out" && fail "a comparison without --compare"
 runs --backend cpu --compare in.wav ir.flac out.wav
 for word in comparison 'CPU direct, one core' 'CPU direct, all cores' residual excerpt; do
     grep -q "$word" "$work/log/out" || fail "--compare does not say $word: $(cat "$work/log/out")"
 done
 
-# No output without a report, and with --quiet also no notes (this job clips and resamples).
+# Prints nothing without a report, and with --quiet even if the output clips and the response is resampled.
 runs --backend cpu in.wav ir.flac out.wav
 [ -s "$work/log/out" ] || [ -s "$work/log/err" ] && fail "not silent: $(cat "$work/log/out" "$work/log/err")"
 make_audio noise other.flac flac-16 2 48000 2000 0.5
 runs --backend cpu --gain 40 --quiet in.wav other.flac out.wav
 [ -s "$work/log/out" ] || [ -s "$work/log/err" ] && fail "--quiet: $(cat "$work/log/out" "$work/log/err")"
 # shellcheck disable=SC2154
-quietly "$GPUCONV" --quiet missing.wav ir.flac out.wav && fail "missing, and no failure"
+quietly "$GPUCONV" --quiet missing.wav ir.flac out.wav && fail "a missing input is no failure"
 one_line "missing.wav"
 
-# A name that is not UTF-8 does not make the report invalid.
+# A file name with invalid UTF-8 does not break the report.
 odd=$(printf 'odd\377name.wav')
 cp in.wav "$odd"
 runs --backend cpu --report json "$odd" ir.flac out.wav

@@ -38,8 +38,8 @@ gives "0.2 0 0.1 0.2 0.05 0 0.0001 0" --dry 0 --wet -13.9794 --gain -13.9794 --i
 
 make_audio taps two.wav 1 48000 0 2
 make_audio taps half.wav 1 48000 0.5
-gives "0 0 0 1 2 0.5 0 0.001 0" --then two.wav
-gives "0 0 0 0.5 1 0.25 0 0.0005 0" --then two.wav --then half.wav
+gives "0 0 0 1 2 0.5 0 0.001 0" --series two.wav
+gives "0 0 0 0.5 1 0.25 0 0.0005 0" --series two.wav --series half.wav
 
 # Levels: the applied gain in dB is printed and reported.
 make_audio taps ir.wav 2 48000 0.5 0.25 -0.25 0 0.5 0.25
@@ -119,8 +119,8 @@ refuses 2 "--stretch" --stretch 0 one.wav ir.wav out.wav
 refuses 2 "--fade" --fade -1 one.wav ir.wav out.wav
 refuses 2 "--dry" --dry 201 one.wav ir.wav out.wav
 refuses 1 "the part begins at 5 s" --ir-start 5 one.wav ir.wav out.wav
-refuses 1 "nothere.wav" --then nothere.wav one.wav ir.wav out.wav
-refuses 1 "cannot be in series" --then three.wav one.wav ir.wav out.wav
+refuses 1 "nothere.wav" --series nothere.wav one.wav ir.wav out.wav
+refuses 1 "cannot be in series" --series three.wav one.wav ir.wav out.wav
 make_audio taps nothing.wav 1 48000 0 0 0
 refuses 1 "silent and cannot be normalised" --normalize energy one.wav nothing.wav out.wav
 exit 0

@@ -25,7 +25,7 @@ for change in 's/"cpu"/"abacus"/' 's/"unit": "s"/"unit": "h"/' 's/"threads": [0-
 done
 reports -q -b cpu in.wav ir.wav out.wav --report json --compare
 reports ir info ir.wav --report json
-reports bench -b cpu -n 20000 -m 100 -r 3 --report json
+reports bench -b cpu --frames 20000 --taps 100 --runs 3 --report json
 reports bench rt --length 0.1 --seconds 0.2 --report json
 XDG_CACHE_HOME=$work/cache reports calibrate --report json
 exit 0

@@ -1,6 +1,6 @@
-/* Every option of every subcommand: values that are no number, out of range, empty, or not one of the words are refused
- * with exit status 2 and one line that names the option, the value and what it takes; both ends of a range and every
- * word are accepted. */
+/* Tests every option of every subcommand. A value that is not a number, out of range, empty, or not one of the words is
+ * refused with exit status 2 and one line that names the option, the value and the accepted values. Both ends of a
+ * range and every word are accepted. A letter has one meaning, and renamed options are refused with the new name. */
 #include "check.h"
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
@@ -19,18 +19,18 @@ typedef struct limits {
 #define LIMITS(name, least, most) [GC_RANGE_##name] = {(double)(least), (double)(most)},
 static const limits range[GC_RANGE_COUNT] = {GC_RANGES(LIMITS)};
 
-static int ran;
-static char said[4096];
+static int runs;
+static char message[4096];
 
 static int run_nothing(const char **arguments, int count) {
     (void)arguments;
     (void)count;
-    ran++;
+    runs++;
     return GC_EXIT_DONE;
 }
 
-/* Runs the subcommand's table with these words after its name, up to NULL; `said` has what went to standard error. */
-static int call(const gc_command *c, const char *first, const char *second) {
+/* Reads a command line of the subcommand's name and up to two words; `message` receives standard error. */
+static int read_words(const gc_command *c, const char *first, const char *second) {
     gc_command tried = *c;
     const char *words[] = {c->name, first, second, NULL};
     tried.run = run_nothing;
@@ -39,40 +39,41 @@ static int call(const gc_command *c, const char *first, const char *second) {
     (void)fflush(stderr);
     int before = dup(STDERR_FILENO);
     CHECK(before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0, "standard error cannot be redirected");
-    ran = 0;
+    runs = 0;
     int status = gc_command_run(&tried, second ? 3 : 2, words);
     (void)fflush(stderr);
     CHECK(dup2(before, STDERR_FILENO) >= 0, "standard error is lost");
     close(before);
     rewind(file);
-    said[fread(said, 1, sizeof said - 1, file)] = '\0';
+    message[fread(message, 1, sizeof message - 1, file)] = '\0';
     (void)fclose(file);
     return status;
 }
 
-static void refused(const gc_command *c, const struct poptOption *o, const char *value, const char *says) {
+static void check_refused(const gc_command *c, const struct poptOption *o, const char *value, const char *expected) {
     char joined[512], name[64];
     (void)snprintf(joined, sizeof joined, "--%s=%s", o->longName, value);
     (void)snprintf(name, sizeof name, "--%s", o->longName);
     for (int apart = 0; apart < 2; apart++) {
-        int status = apart ? call(c, name, value) : call(c, joined, NULL);
-        CHECK(status == GC_EXIT_USAGE && !ran, "%s %s '%s': status %d", c->name, name, value, status);
-        size_t length = strlen(said);
-        CHECK(length && strchr(said, '\n') == said + length - 1, "%s %s '%s': not one line: '%s'", c->name, name, value,
-              said);
-        CHECK(strncmp(said, "gpuconv: ", 9) == 0 && strstr(said, name) && strstr(said, value) && strstr(said, says),
-              "%s %s '%s' says: %s", c->name, name, value, said);
+        int status = apart ? read_words(c, name, value) : read_words(c, joined, NULL);
+        CHECK(status == GC_EXIT_USAGE && !runs, "%s %s '%s': status %d", c->name, name, value, status);
+        size_t length = strlen(message);
+        CHECK(length && strchr(message, '\n') == message + length - 1, "%s %s '%s': not one line: '%s'", c->name, name,
+              value, message);
+        CHECK(strncmp(message, "gpuconv: ", 9) == 0 && strstr(message, name) && strstr(message, value) &&
+                  strstr(message, expected),
+              "%s %s '%s' says: %s", c->name, name, value, message);
     }
 }
 
-static void accepted(const gc_command *c, const struct poptOption *o, const char *value) {
+static void check_accepted(const gc_command *c, const struct poptOption *o, const char *value) {
     char joined[512];
     (void)snprintf(joined, sizeof joined, "--%s=%s", o->longName, value);
-    int status = call(c, joined, NULL);
-    CHECK(status == GC_EXIT_DONE && ran == 1, "%s %s: status %d: %s", c->name, joined, status, said);
+    int status = read_words(c, joined, NULL);
+    CHECK(status == GC_EXIT_DONE && runs == 1, "%s %s: status %d: %s", c->name, joined, status, message);
 }
 
-static void number(const gc_command *c, const struct poptOption *o) {
+static void check_number(const gc_command *c, const struct poptOption *o) {
     static const char *const wrong[] = {"",         " ",     " 1",     "1 ",   "1x",  "x",   "1,5",
                                         "--1",      "+-1",   "nan",    "-nan", "NAN", "inf", "-inf",
                                         "infinity", "1e400", "-1e400", "0x10", "1e",  "."};
@@ -81,44 +82,44 @@ static void number(const gc_command *c, const struct poptOption *o) {
     const limits *r = &range[o->val];
     bool integer = (o->argInfo & POPT_ARG_MASK) != POPT_ARG_DOUBLE;
     for (int i = 0; i < COUNT(wrong); i++)
-        refused(c, o, wrong[i], "number");
+        check_refused(c, o, wrong[i], "number");
     for (int i = 0; integer && i < COUNT(fractions); i++)
-        refused(c, o, fractions[i], "whole number");
-    refused(c, o, "-99999999999999999999999999", "number");
+        check_refused(c, o, fractions[i], "whole number");
+    check_refused(c, o, "-99999999999999999999999999", "number");
     if (o->val != GC_RANGE_ANY_COUNT || !integer)
-        refused(c, o, "9223372036854775807", "number");
-    refused(c, o, "9999999999999999999999999999", "number");
+        check_refused(c, o, "9223372036854775807", "number");
+    check_refused(c, o, "9999999999999999999999999999", "number");
     char text[64];
     (void)snprintf(text, sizeof text, "%.17g", r->least - (integer ? 1 : fabs(r->least) * 0.01 + 1e-9));
-    refused(c, o, text, "number");
+    check_refused(c, o, text, "number");
     (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g",
                    r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
-    refused(c, o, text, "number");
+    check_refused(c, o, text, "number");
     (void)snprintf(text, sizeof text, "%.17g", r->least);
-    accepted(c, o, text);
+    check_accepted(c, o, text);
     if (o->val == GC_RANGE_ANY_COUNT)
         (void)snprintf(text, sizeof text, "%" PRId64, INT64_MAX);
     else
         (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g", r->most);
-    accepted(c, o, text);
+    check_accepted(c, o, text);
     if (r->least <= 0 && r->most >= 0) {
-        accepted(c, o, "-0");
+        check_accepted(c, o, "-0");
         bool zero = integer || !signbit(*(double *)o->arg);
         CHECK(zero, "%s --%s=-0 is negative", c->name, o->longName);
     }
 }
 
-static void words(const gc_command *c, const struct poptOption *o) {
+static void check_words(const gc_command *c, const struct poptOption *o) {
     char word[64];
-    refused(c, o, "", " or ");
-    refused(c, o, "nonsense", " or ");
-    refused(c, o, o->argDescrip, " or ");
+    check_refused(c, o, "", " or ");
+    check_refused(c, o, "nonsense", " or ");
+    check_refused(c, o, o->argDescrip, " or ");
     for (const char *at = o->argDescrip; *at;) {
         size_t length = strcspn(at, "|");
         CHECK(length < sizeof word, "a long word");
         memcpy(word, at, length);
         word[length] = '\0';
-        accepted(c, o, word);
+        check_accepted(c, o, word);
         at += length + (at[length] == '|');
     }
 }
@@ -129,14 +130,14 @@ static void every_value_of_every_option_is_checked(void **state) {
     for (int i = 0; gc_commands[i]; i++)
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
             if (gc_option_takes_number(o)) {
-                number(gc_commands[i], o);
+                check_number(gc_commands[i], o);
                 numbers++;
             } else if (gc_option_takes_words(o)) {
-                words(gc_commands[i], o);
+                check_words(gc_commands[i], o);
                 lists++;
             } else if (gc_option_takes_value(o)) {
-                refused(gc_commands[i], o, "", "is needed");
-                accepted(gc_commands[i], o, "any text");
+                check_refused(gc_commands[i], o, "", "is needed");
+                check_accepted(gc_commands[i], o, "any text");
                 texts++;
             }
             if (!gc_option_takes_number(o))
@@ -150,27 +151,78 @@ static void every_value_of_every_option_is_checked(void **state) {
 static void a_flag_takes_no_value_and_an_unknown_option_is_named(void **state) {
     (void)state;
     for (int i = 0; gc_commands[i]; i++) {
-        assert_int_equal(call(gc_commands[i], "--nonsense", NULL), GC_EXIT_USAGE);
-        CHECK(strstr(said, "--nonsense"), "%s", said);
-        assert_int_equal(call(gc_commands[i], "--help=yes", NULL), GC_EXIT_USAGE);
-        CHECK(strstr(said, "--help"), "%s", said);
+        assert_int_equal(read_words(gc_commands[i], "--nonsense", NULL), GC_EXIT_USAGE);
+        CHECK(strstr(message, "--nonsense"), "%s", message);
+        assert_int_equal(read_words(gc_commands[i], "--help=yes", NULL), GC_EXIT_USAGE);
+        CHECK(strstr(message, "--help"), "%s", message);
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
             char name[64];
             (void)snprintf(name, sizeof name, "--%s", o->longName);
             if (!gc_option_takes_value(o))
                 continue;
-            assert_int_equal(call(gc_commands[i], name, NULL), GC_EXIT_USAGE);
-            CHECK(strstr(said, name), "%s", said);
+            assert_int_equal(read_words(gc_commands[i], name, NULL), GC_EXIT_USAGE);
+            CHECK(strstr(message, name), "%s", message);
         }
     }
 }
 
+/* The letters that options may have, with the same meaning in every subcommand. */
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {{'a', "algorithm"}, {'b', "backend"},   {'e', "encoding"}, {'f', "format"}, {'g', "gain"},
+               {'h', "help"},      {'n', "normalize"}, {'o', "out"},      {'q', "quiet"},  {'r', "report"},
+               {'t', "threads"},   {'V', "version"},   {'w', "wet"},      {'y', "dry"}};
+
+static void a_letter_means_the_same_in_every_subcommand(void **state) {
+    (void)state;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            char expected = '\0';
+            for (int j = 0; j < COUNT(letters); j++)
+                if (strcmp(letters[j].name, o->longName) == 0)
+                    expected = letters[j].letter;
+            CHECK(o->shortName == expected, "%s --%s has the letter '%c'", gc_commands[i]->name, o->longName,
+                  o->shortName ? o->shortName : ' ');
+        }
+}
+
+static bool has_letter(const gc_command *c, char letter) {
+    bool found = false;
+    for (const struct poptOption *o = c->options; o->longName; o++)
+        found |= o->shortName == letter;
+    return found;
+}
+
+static void a_renamed_option_is_refused_with_its_new_name(void **state) {
+    (void)state;
+    int renamed = 0, reused = 0;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const gc_renamed_option *r = gc_commands[i]->renamed; r && r->before; r++, renamed++) {
+            const char *now = strstr(r->now, "--");
+            CHECK(now, "%s %s has no new name", gc_commands[i]->name, r->before);
+            bool found = false;
+            for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++)
+                found |= strncmp(o->longName, now + 2, strlen(o->longName)) == 0;
+            CHECK(found, "%s has no option %s", gc_commands[i]->name, now);
+            reused += r->before[1] != '-' && has_letter(gc_commands[i], r->before[1]);
+            assert_int_equal(read_words(gc_commands[i], r->before, "11"), GC_EXIT_USAGE);
+            CHECK(!runs && strstr(message, r->before) && strstr(message, r->now), "%s %s says: %s",
+                  gc_commands[i]->name, r->before, message);
+            CHECK(strchr(message, '\n') == message + strlen(message) - 1, "not one line: %s", message);
+        }
+    assert_int_equal(read_words(&gc_command_bench, "-r", "json"), GC_EXIT_DONE);
+    assert_int_equal(read_words(&gc_command_bench_rt, "-rtext", NULL), GC_EXIT_DONE);
+    print_message("%d renamed options, %d letters with another meaning now\n", renamed, reused);
+    CHECK(renamed >= 70 && reused == 2, "renamed options are missing");
+}
+
 static char *text;
 static char **list;
-static int twice_ran;
+static int twice_runs;
 
-static int look(const char **arguments, int count) {
-    twice_ran++;
+static int check_arguments(const char **arguments, int count) {
+    twice_runs++;
     assert_int_equal(count, 1);
     assert_string_equal(arguments[0], "file");
     assert_string_equal(text, "second");
@@ -180,15 +232,16 @@ static int look(const char **arguments, int count) {
     return GC_EXIT_DONE;
 }
 
-static void of_a_text_that_comes_twice_the_last_counts_and_lists_grow(void **state) {
+static void the_last_of_two_texts_counts_and_lists_grow(void **state) {
     (void)state;
     struct poptOption table[] = {{"text", 't', POPT_ARG_STRING, &text, 0, "text", "TEXT"},
                                  {"list", 'l', POPT_ARG_ARGV, &list, 0, "texts", "TEXT"},
                                  GC_OPTIONS_END};
-    const gc_command c = {"gpuconv twice", "", "", table, look};
+    const gc_command c = {
+        .name = "gpuconv twice", .arguments = "", .about = "", .options = table, .run = check_arguments};
     const char *line[] = {c.name, "--text=first", "-l", "one", "file", "--list", "two", "-t", "second", NULL};
     assert_int_equal(gc_command_run(&c, COUNT(line) - 1, line), GC_EXIT_DONE);
-    assert_int_equal(twice_ran, 1);
+    assert_int_equal(twice_runs, 1);
     assert_null(text);
     assert_null((void *)list);
 }
@@ -197,7 +250,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_of_every_option_is_checked),
         cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
-        cmocka_unit_test(of_a_text_that_comes_twice_the_last_counts_and_lists_grow),
+        cmocka_unit_test(a_letter_means_the_same_in_every_subcommand),
+        cmocka_unit_test(a_renamed_option_is_refused_with_its_new_name),
+        cmocka_unit_test(the_last_of_two_texts_counts_and_lists_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

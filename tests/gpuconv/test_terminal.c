@@ -1,4 +1,5 @@
-/* Lines on a terminal: widths of UTF-8, names shortened in the middle, parts left out, and never a column too many. */
+/* Tests terminal.h: the width of UTF-8 text, names shortened in the middle, and status lines that never exceed the
+ * width. */
 #include "check.h"
 #include "cli/terminal.h"
 
@@ -7,17 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static void widths_are_those_of_the_characters(void **state) {
+static void text_has_the_width_of_its_characters(void **state) {
     (void)state;
     static const struct {
         const char *text;
         int columns;
     } cases[] = {{"", 0},
                  {"hall.wav", 8},
-                 {"K\xc3\xb6ln", 4},              /* o with two dots, one character */
-                 {"Ko\xcc\x88ln", 4},             /* the dots as a combining character */
+                 {"K\xc3\xb6ln", 4},              /* o with diaeresis, one character */
+                 {"Ko\xcc\x88ln", 4},             /* a combining diaeresis */
                  {"\xe6\xbc\xa2\xe5\xad\x97", 4}, /* two wide characters */
-                 {"\xf0\x9f\x8e\xb9", 2},         /* a wide character beyond 16 bits */
+                 {"\xf0\x9f\x8e\xb9", 2},         /* a wide character outside the BMP */
                  {"a\x1b[31mb", 7},
                  {"a\nb", 3},
                  {"\xff\xfe", 2},
@@ -27,7 +28,7 @@ static void widths_are_those_of_the_characters(void **state) {
               gc_display_columns(cases[i].text), cases[i].columns);
 }
 
-static void what_is_long_is_shortened_in_the_middle(void **state) {
+static void long_text_is_shortened_in_the_middle(void **state) {
     (void)state;
     char to[256];
     gc_shorten("a-long-name-of-a-response.wav", 13, to, sizeof to);
@@ -35,7 +36,7 @@ static void what_is_long_is_shortened_in_the_middle(void **state) {
     gc_shorten("short.wav", 13, to, sizeof to);
     assert_string_equal(to, "short.wav");
     gc_shorten("\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97", 9, to, sizeof to);
-    assert_string_equal(to, "\xe6\xbc\xa2...\xe5\xad\x97"); /* half a wide character is none */
+    assert_string_equal(to, "\xe6\xbc\xa2...\xe5\xad\x97"); /* half of a wide character is not shown */
     gc_shorten("a\x1b[2Jb\nc\xff", 80, to, sizeof to);
     assert_string_equal(to, "a?[2Jb?c?");
     gc_shorten("anything", 2, to, sizeof to);
@@ -46,7 +47,7 @@ static void what_is_long_is_shortened_in_the_middle(void **state) {
     assert_string_equal(to, "any");
 }
 
-static void a_line_leaves_out_what_matters_least_and_fits_any_width(void **state) {
+static void a_line_leaves_out_parts_by_rank_and_fits_any_width(void **state) {
     (void)state;
     static const char *const names[] = {"x", "hall.wav", "/a/rather/long/folder/with/a/response-in-it.wav",
                                         "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97/\xe5\xad\x97.wav",
@@ -67,7 +68,8 @@ static void a_line_leaves_out_what_matters_least_and_fits_any_width(void **state
                   text);
             if (columns >= 40)
                 CHECK(strncmp(text, "> 1:02:05 / 1:00 ", 17) == 0 && strstr(text, "(bypassed)"), "'%s'", text);
-            CHECK((strstr(text, "####") != NULL) <= (strstr(text, "load") != NULL), "rank 2 went before 3: '%s'", text);
+            CHECK((strstr(text, "####") != NULL) <= (strstr(text, "load") != NULL),
+                  "rank 2 was left out before rank 3: '%s'", text);
             if (columns >= 120)
                 CHECK(strstr(text, "####") && strstr(text, "load 12.5 %"), "'%s'", text);
         }
@@ -78,16 +80,16 @@ static void a_line_leaves_out_what_matters_least_and_fits_any_width(void **state
     assert_int_equal(strlen(text), 4 * GC_PARTS_MOST);
 }
 
-static void the_width_is_that_of_the_environment_where_no_terminal_tells(void **state) {
+static void without_a_terminal_the_width_comes_from_the_environment(void **state) {
     (void)state;
     static const struct {
-        const char *told;
+        const char *value;
         int columns;
     } cases[] = {{"132", 132}, {"", 80}, {"0", 80}, {"-5", 80}, {"wide", 80}, {"80x24", 80}, {"99999999999", 80}};
     int ends[2];
     CHECK(pipe(ends) == 0, "no pipe");
     for (int i = 0; i < COUNT(cases); i++) {
-        CHECK(setenv("COLUMNS", cases[i].told, 1) == 0, "no environment");
+        CHECK(setenv("COLUMNS", cases[i].value, 1) == 0, "no environment");
         assert_int_equal(gc_terminal_columns(ends[0]), cases[i].columns);
     }
     unsetenv("COLUMNS");
@@ -98,10 +100,10 @@ static void the_width_is_that_of_the_environment_where_no_terminal_tells(void **
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(widths_are_those_of_the_characters),
-        cmocka_unit_test(what_is_long_is_shortened_in_the_middle),
-        cmocka_unit_test(a_line_leaves_out_what_matters_least_and_fits_any_width),
-        cmocka_unit_test(the_width_is_that_of_the_environment_where_no_terminal_tells),
+        cmocka_unit_test(text_has_the_width_of_its_characters),
+        cmocka_unit_test(long_text_is_shortened_in_the_middle),
+        cmocka_unit_test(a_line_leaves_out_parts_by_rank_and_fits_any_width),
+        cmocka_unit_test(without_a_terminal_the_width_comes_from_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Help and version need no other argument; a wrong command line gives exit status 2 and one line with the reason.
+# Checks help and version, and that a wrong command line gives exit status 2 and a message of one line.
 . "$(dirname "$0")/lib.sh"
 
 make_audio noise in.wav wav-16 1 44100 1000 0.1
@@ -10,7 +10,7 @@ grep -q 'IN IR OUT' "$work/log/out" || fail "--help does not say IN IR OUT"
 for option in backend algorithm device threads gain report compare quiet version help; do
     grep -q -- "--$option" "$work/log/out" || fail "--help does not name --$option"
 done
-[ -s "$work/log/err" ] && fail "--help speaks on standard error"
+[ -s "$work/log/err" ] && fail "--help writes to standard error"
 runs --version
 grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "--version says: $(cat "$work/log/out")"
 
@@ -48,7 +48,7 @@ for name in zip " wav" wav1 -1 nan; do
     refuses 2 "--encoding '$name'" in.wav ir.wav out.wav "--encoding=$name"
 done
 for devices in "" "," "0," ",0" " 0" 0x1 1024 -1 "0,,1" 99999999999; do
-    refuses 2 "--devices '$devices'" batch --out o "--devices=$devices" m.csv
+    refuses 2 "--device '$devices'" batch --out o "--device=$devices" m.csv
 done
 for size in "" 8 8x 8xx6 8x6x3x2 nanx2 infx1 " 8x6x3" 1e400x2; do
     refuses 2 "--size '$size'" ir synth room out.wav "--size=$size"
@@ -56,9 +56,9 @@ done
 refuses 2 "--backend" in.wav ir.wav out.wav --backend
 refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 
-# Missing, surplus and unknown arguments.
+# Missing, superfluous and unknown words.
 refuses 2 "info, measure or synth" ir
-refuses 2 "'inf': info, measure or synth" ir inf in.wav
+refuses 2 "'inf': must be info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
 refuses 2 "IR, not 2" ir info ir.wav ir.wav
 refuses 2 "SWEEP" ir measure
@@ -69,8 +69,8 @@ refuses 2 "KIND IR, not 1" ir synth room
 refuses 2 "KIND IR, not 3" ir synth room a b
 refuses 2 "room, plate" ir synth barn out.wav
 refuses 2 "--out" batch
-refuses 2 "one manifest at a time, not 2" batch --out o a.csv b.csv
-refuses 2 "a manifest, or --inputs and --irs" batch --out o
+refuses 2 "one manifest is needed, not 2" batch --out o a.csv b.csv
+refuses 2 "either a manifest, or --inputs and --irs" batch --out o
 refuses 2 "'rtx'" bench rtx
 refuses 2 "'x'" bench rt x
 refuses 2 "'x'" calibrate x
@@ -78,10 +78,98 @@ refuses 2 "a file and a response are needed" play
 refuses 2 "a file and a response are needed" play in.wav
 refuses 2 "a response is needed" live
 refuses 2 "not 1, beginning with 'bacth'" bacth
+refuses 2 "batch, bench, calibrate, help, ir, live or play" bacth
+refuses 2 "help 'bacth': no such subcommand; there are batch" help bacth
+refuses 2 "help 'inf': no such subcommand" help bench inf
+refuses 2 "'inf': must be info, measure or synth" help ir inf
 runs ir --help
 grep -q 'info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
+mv "$work/log/out" "$work/log/want"
+for line in "ir -h" "ir -?" "help ir"; do
+    # shellcheck disable=SC2086 # the words are meant to part
+    runs $line
+    cmp -s "$work/log/out" "$work/log/want" || fail "$line says: $(cat "$work/log/out")"
+done
 
-# The lab parses its options in the same way.
+# -h, -?, --help and help SUBCOMMAND print the same: one usage line, one sentence, options, two examples. -V works everywhere.
+for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
+    # shellcheck disable=SC2086
+    runs $command --help
+    mv "$work/log/out" "$work/log/want"
+    for line in "$command -h" "$command -?" "help $command"; do
+        # shellcheck disable=SC2086
+        runs $line
+        cmp -s "$work/log/out" "$work/log/want" || fail "'$line' is not '$command --help': $(cat "$work/log/out")"
+    done
+    head -n 1 "$work/log/want" | grep -q "^Usage: gpuconv${command:+ $command} .*\[OPTION...\]$" || fail "'$command': $(head -n 1 "$work/log/want")"
+    sed -n 3p "$work/log/want" | grep -q '^[A-Z].*[.]$' || fail "'$command' does not begin with one sentence: $(sed -n 3p "$work/log/want")"
+    [ "$(sed '1,/^Examples:$/d' "$work/log/want" | grep -c '^  gpuconv ')" -eq 2 ] || fail "'$command' does not end with two examples"
+    [ "$(sed '1,/^Examples:$/d' "$work/log/want" | wc -l)" -eq 4 ] || fail "'$command' does not end with its examples"
+    # shellcheck disable=SC2086
+    runs $command -V
+    grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "$command -V says: $(cat "$work/log/out")"
+    sed '1,/^Examples:$/d' "$work/log/want" | sed -n 's/^  gpuconv //p' >>"$work/log/examples"
+done
+[ "$(wc -l <"$work/log/examples")" -eq 20 ] || fail "not twenty examples"
+
+# The examples work as they stand, at the top of the checkout.
+root=$(cd "$SOURCE" && pwd)
+ln -s "$root/samples" samples && ln -s "$root/impulses" impulses
+while read -r line; do
+    case $line in
+    play* | live* | bench* | calibrate*) continue ;; # a sound device, or minutes
+    *recording.wav*) runs -q samples/speech.flac impulses/studio.flac recording.wav && runs -q sweep.wav impulses/studio.flac recording.wav ;;
+    esac
+    eval "set -- $line"
+    runs "$@"
+done <"$work/log/examples"
+rm -rf samples impulses wet wet.wav wet.flac sweep.wav recording.wav room.wav plate.flac
+
+# An existing file that may be an impulse response is not replaced: it is shorter than IN and IR, or IR has the length of IN
+# convolved with it.
+make_audio noise song.wav wav-16 1 44100 30000 0.1
+make_audio noise hall.wav wav-16 1 44100 20000 0.1
+make_audio noise clip.wav wav-16 1 44100 500 0.1
+runs song.wav hall.wav wet.wav
+refuses 1 "hall.wav: exists and may be an impulse response" song.wav wet.wav hall.wav
+refuses 1 "--force replaces it" song.wav wet.wav hall.wav
+refuses 1 "hall.wav: exists" wet.wav song.wav hall.wav
+runs clip.wav hall.wav short.wav
+refuses 1 "hall.wav: exists" clip.wav short.wav hall.wav
+cat song.wav >pipe.wav
+before=$(state)
+cat song.wav | "$GPUCONV" - wet.wav hall.wav 2>"$work/log/err" && fail "a response was replaced from a pipe"
+one_line "hall.wav: exists"
+[ "$(state)" = "$before" ] || fail "the folder changed"
+runs song.wav hall.wav wet.wav
+runs clip.wav hall.wav short.wav
+runs song.wav clip.wav wet.wav
+cp hall.wav kept.wav
+runs song.wav wet.wav hall.wav --force
+cmp -s hall.wav kept.wav && fail "--force replaced nothing"
+cp kept.wav hall.wav
+refuses 1 "wet.wav: exists, and --no-clobber is given" song.wav hall.wav wet.wav --no-clobber
+refuses 1 "hall.wav: exists, and --no-clobber is given" song.wav hall.wav hall.wav --no-clobber
+refuses 2 "exclude each other" song.wav hall.wav wet.wav --no-clobber --force
+rm wet.wav
+runs song.wav hall.wav wet.wav --no-clobber
+about wet.wav "49999 1 44100 wav 16"
+runs clip.wav song.wav clip.wav # in place, shorter than IR
+make_audio taps unit.wav 1 44100 1
+runs unit.wav hall.wav wet.wav # as long as IR
+runs unit.wav hall.wav wet.wav
+rm unit.wav song.wav hall.wav clip.wav short.wav wet.wav kept.wav pipe.wav
+
+# Spellings of earlier releases are refused with the new one.
+refuses 2 "-R: this option of gpuconv is now --input-raw" -R 1,2,s16 in.wav ir.wav out.wav
+refuses 2 "--then: this option of gpuconv is now --series" --then=x in.wav ir.wav out.wav
+refuses 2 "-w: this option of gpuconv batch is now --workers" batch -w 1
+refuses 2 "-p: this option of gpuconv batch is now --pick" batch -qp all
+refuses 2 "-r: this option of gpuconv bench is now --runs" bench -r 11
+refuses 2 "-r: this option of gpuconv bench rt is now --rate" bench rt -r44100
+refuses 2 "-d: this option of gpuconv play is now -y, --dry" play -d -6 in.wav ir.wav
+
+# gpulab reads its options with the same functions.
 GPUCONV_ALONE=$GPUCONV
 GPUCONV=$(dirname "$GPUCONV")/gpulab
 lab_refuses() { # lab_refuses TEXT ARGUMENT...: exit 2 and one line that begins with the program's name and has the text
@@ -109,7 +197,7 @@ lab_refuses "'sing': no such command" sing
 lab_refuses "unknown option" --nonsense list
 GPUCONV=$GPUCONV_ALONE
 
-# Valid options are accepted in any position, long, short or combined.
+# Valid options are accepted before and after the files, in the long, short and joined form.
 for line in "-b cpu -a direct -t 1 -g -3 -q" "--backend=cpu --algorithm=overlap-save --threads=2 --gain=-3.5" \
     "-bcpu -apartitioned" "--gain 0 --device 0 -b cpu"; do
     # shellcheck disable=SC2086 # the words are meant to part

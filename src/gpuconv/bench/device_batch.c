@@ -3,8 +3,8 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/report/report.h"
 #include "libgpuconv/core/statistics.h"
+#include "libgpuconv/report/report.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* gpuconv batch: a whole corpus, by manifest or by patterns. */
+/* gpuconv batch: convolves many files, listed by a manifest or found by patterns. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/batch/batch.h"
@@ -101,7 +101,7 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
     gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
-    if (!o->quiet && first && p->total > 0) { /* else it has not begun */
+    if (!o->quiet && first && p->total > 0) { /* otherwise nothing was started */
         char text[2048];
         gc_status_line line = progress_line(p);
         gc_status_write(&line, 0, text, sizeof text);
@@ -110,25 +110,24 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
             fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
             fprintf(stderr, "; %lld samples clipped", (long long)p->clipped);
-        fprintf(stderr, "; %s/results.jsonl has each\n", gc_visible(folder, sizeof folder, o->out));
+        fprintf(stderr, "; %s/results.jsonl lists each file\n", gc_visible(folder, sizeof folder, o->out));
     }
     return status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED
-           : status || (first && p->failed)
-               ? GC_EXIT_FAILED /* another rank that failed would have mpirun kill the first */
-               : GC_EXIT_DONE;
+           : status || (first && p->failed)  ? GC_EXIT_FAILED /* if another rank failed, mpirun would kill the first */
+                                             : GC_EXIT_DONE;
 }
 
 static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
     int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
     if (!o->out || !*o->out)
-        return gc_exit(GC_EXIT_USAGE, "--out must name the folder for the results; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--out FOLDER is missing: it names the folder for the results; try --help");
     if (!path == (!o->inputs || !o->irs) || (path && (o->inputs || o->irs)))
-        return gc_exit(GC_EXIT_USAGE, "a manifest, or --inputs and --irs; try --help");
+        return gc_exit(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
     if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
     if (o->devices && !parse_devices(o->devices, device, &devices))
-        return gc_exit(GC_EXIT_USAGE, "--devices '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
+        return gc_exit(GC_EXIT_USAGE, "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
                        o->devices, DEVICES_MOST);
     gpuconv_error error = {0};
     gc_manifest m;
@@ -140,8 +139,8 @@ static int run(options *o, const char *path) {
     if (status)
         return gc_exit(GC_EXIT_FAILED, "%s", error.message);
     gc_batch_progress p;
-    /* The memory of one file serves the next: given back to the system, it would be cleared and mapped anew each time.
-     */
+    /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
+     * each file. */
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
     o->meter = gc_meter_begin(o->quiet);
@@ -170,34 +169,52 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest at a time, not %d; try --help", count);
+        return gc_exit(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 
 static struct poptOption table[] = {
-    {"out", 'o', POPT_ARG_STRING, &given.out, 0, "folder for the results, made if missing", "FOLDER"},
-    {"inputs", 'i', POPT_ARG_STRING, &given.inputs, 0, "instead of a manifest: inputs, such as 'corpus/*/*.flac'",
-     "PATTERN"},
-    {"irs", 'h', POPT_ARG_STRING, &given.irs, 0, "and responses; FOLDER/manifest.csv tells what came of them",
-     "PATTERN"},
-    {"pick", 'p', POPT_ARG_STRING, &given.pick, 0, "of the responses, for each input (default: random)", words_pick},
-    {"seed", 's', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "for random picks (default: 0)", "NUMBER"},
-    {"resume", 'R', POPT_ARG_NONE, &given.resume, 0,
+    {"out", 'o', POPT_ARG_STRING, &given.out, 0, "folder for the results, created if it does not exist", "FOLDER"},
+    {"resume", '\0', POPT_ARG_NONE, &given.resume, 0,
      "skip entries that FOLDER/results.jsonl records as done and whose files have not changed since", NULL},
-    {"fail-fast", 'f', POPT_ARG_NONE, &given.fail_fast, 0, "begin nothing more after the first failure", NULL},
+    {"fail-fast", '\0', POPT_ARG_NONE, &given.fail_fast, 0, "start no other file after the first failure", NULL},
+    {"inputs", '\0', POPT_ARG_STRING, &given.inputs, 0, "input files, such as 'corpus/*/*.flac'", "PATTERN"},
+    {"irs", '\0', POPT_ARG_STRING, &given.irs, 0, "responses; the pairs are written to FOLDER/manifest.csv", "PATTERN"},
+    {"pick", '\0', POPT_ARG_STRING, &given.pick, 0,
+     "responses for each input: one at random, all, or one in turn (default: random)", words_pick},
+    {"seed", '\0', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "seed of random picks (default: 0)", "NUMBER"},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
-     "where to compute (default: auto, GPUs from 1280 files a core on)", GC_WORDS_BACKEND},
-    {"devices", 'd', POPT_ARG_STRING, &given.devices, 0,
-     "CUDA devices, such as 0,2 (default: as many as pay, or all with --backend cuda)", "NUMBERS"},
-    {"workers", 'w', POPT_ARG_INT, &given.workers, GC_RANGE_THREADS, "files at a time (default: one a core)", "COUNT"},
-    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+     "where to compute (default: auto, which uses GPUs from 1280 files per core)", GC_WORDS_BACKEND},
+    {"device", '\0', POPT_ARG_STRING, &given.devices, 0,
+     "CUDA devices, such as 0,2 (default: as many as pay off, or all with --backend cuda)", "NUMBERS"},
+    {"workers", '\0', POPT_ARG_INT, &given.workers, GC_RANGE_THREADS,
+     "files that are convolved at the same time (default: one per core)", "COUNT"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
+static const gc_option_group groups[] = {{"out", "Results"},
+                                         {"inputs", "Patterns instead of a manifest"},
+                                         {"backend", "Computation"},
+                                         {"quiet", "Messages"},
+                                         {NULL, NULL}};
+
+static const gc_renamed_option renamed[] = {{"-i", "--inputs"},        {"-p", "--pick"},      {"-s", "--seed"},
+                                            {"-R", "--resume"},        {"-f", "--fail-fast"}, {"-d", "--device"},
+                                            {"--devices", "--device"}, {"-w", "--workers"},   {NULL, NULL}};
+
 const gc_command gc_command_batch = {
-    "gpuconv batch", "[MANIFEST] --out FOLDER",
-    "Convolves many files with many responses. MANIFEST is CSV with a first line that names its columns, or JSON\n"
-    "Lines (.jsonl): input, response, output (below FOLDER; default: the input's name as WAV), gain, wet and dry in\n"
-    "decibels (dry: none by default), offset and length of the input in seconds (offset may be 'random', drawn by\n"
-    "the column seed). FOLDER/results.jsonl gets a line for each file. Exit: 0 all done, 1 some failed.\n\n"
-    "Options:",
-    table, command};
+    .name = "gpuconv batch",
+    .arguments = "[MANIFEST] --out FOLDER",
+    .about = "Convolves many files with many impulse responses.",
+    .details =
+        "MANIFEST is CSV whose first line names the columns, or JSON Lines (.jsonl). Columns: input; response; output (below "
+        "FOLDER, default: the input's name as WAV); gain, wet and dry in decibels (default: dry is not added); offset and "
+        "length of the input in seconds; seed (offset may be 'random' and is then drawn from it).\n\n"
+        "FOLDER/results.jsonl gets a line for each file. The exit status is 1 if some files failed.",
+    .options = table,
+    .run = command,
+    .groups = groups,
+    .renamed = renamed,
+    .examples = {{"gpuconv batch --inputs 'samples/*.flac' --irs 'impulses/*.flac' --seed 1 --out wet",
+                  "convolves each sample with a response picked at random"},
+                 {"gpuconv batch wet/manifest.csv --out wet --resume", "completes a batch that was interrupted"}}};

@@ -1,4 +1,4 @@
-/* gpuconv bench: what this machine convolves how fast, against what it can do at most. */
+/* gpuconv bench: measures convolutions and compares them with the peak rates of this machine. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/bench.h"
@@ -23,7 +23,7 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
-static bool known(const char *wanted) {
+static bool is_case(const char *wanted) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     bool found = !wanted || strcmp(wanted, "all") == 0;
@@ -39,14 +39,14 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     if (algorithm < 0)
         return GC_EXIT_USAGE;
     if (o->peers && (o->stream || o->processes || o->sweep))
-        return gc_exit(GC_EXIT_USAGE, "--peers go with cases, not with --stream, --processes or --sweep; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--peers cannot be combined with --stream, --processes or --sweep; try --help");
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
-        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline each want a run of their own; try "
+        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline cannot be combined; try "
                                       "--help");
     if (o->plot && !o->sweep)
-        return gc_exit(GC_EXIT_USAGE, "--plot draws a --sweep; try --help");
-    if (!known(o->wanted))
-        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no case of that name; NAME is all, or one that --list prints",
+        return gc_exit(GC_EXIT_USAGE, "--plot needs --sweep; try --help");
+    if (!is_case(o->wanted))
+        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no such case; NAME is all, or a name that --list prints",
                        o->wanted);
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
@@ -70,22 +70,23 @@ static int list_cases(void) {
     return GC_EXIT_DONE;
 }
 
-static gpuconv_status processes(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
+static gpuconv_status measure_processes(const gc_bench *b, const gc_bench_case *test_case, gpuconv_error *error) {
     char program[4096 + 16];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    snprintf(program + (length > 0 ? length : 0), 16, "%s", length > 0 ? "" : "gpuconv"); /* else as the path has it */
-    return gc_bench_processes(b, what, program, error);
+    snprintf(program + (length > 0 ? length : 0), 16, "%s",
+             length > 0 ? "" : "gpuconv"); /* otherwise found through PATH */
+    return gc_bench_processes(b, test_case, program, error);
 }
 
-/* The named case, all of them, or the one that the numbers make. */
-static gpuconv_status convolve(const options *o, const gc_bench *b, gpuconv_error *error) {
+/* Measures the named case, all cases, or the case that --frames, --taps and --channels describe. */
+static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
     gpuconv_status status = GPUCONV_OK;
     gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
                                                                                           : o->processes
-                                                                                              ? processes
+                                                                                              ? measure_processes
                                                                                               : gc_bench_convolve;
     if (!o->wanted)
         return measure(b, &own, error);
@@ -100,9 +101,9 @@ static int run(const options *o) {
     gc_roofline roofline = {0};
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
     gpuconv_error error = {0};
-    int refused = configure(o, &b, &format);
-    if (refused)
-        return refused;
+    int usage = configure(o, &b, &format);
+    if (usage)
+        return usage;
     if (o->list)
         return list_cases();
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -126,7 +127,7 @@ static int run(const options *o) {
         gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1};
         status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
     } else if (!status) {
-        status = convolve(o, &b, &error);
+        status = measure_cases(o, &b, &error);
     }
     if (!status && o->roofline)
         status = gc_bench_draw_roofline(&b, o->roofline, &error);
@@ -144,36 +145,61 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"case", 'C', POPT_ARG_STRING, &given.wanted, 0, "a case by its name, or all (default: the numbers below)", "NAME"},
-    {"list", 'l', POPT_ARG_NONE, &given.list, 0, "tell the cases", NULL},
-    {"frames", 'n', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
+    {"case", '\0', POPT_ARG_STRING, &given.wanted, 0,
+     "measure a case of --list, or all (default: the size that the options below give)", "NAME"},
+    {"list", '\0', POPT_ARG_NONE, &given.list, 0, "list the cases", NULL},
+    {"sweep", '\0', POPT_ARG_STRING, &given.sweep, 0, "measure time against the length of the response or the input",
+     "taps|frames"},
+    {"stream", '\0', POPT_ARG_NONE, &given.stream, 0, "measure an engine that is fed chunks from memory", NULL},
+    {"signals", '\0', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
+     "measure COUNT signals, each with its own response, on all CUDA devices together", "COUNT"},
+    {"processes", '\0', POPT_ARG_NONE, &given.processes, 0,
+     "measure whole processes from file to file: gpuconv, and ffmpeg, SoX, fconvolver and SciPy if installed", NULL},
+    {"frames", '\0', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
      "COUNT"},
-    {"taps", 'm', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_BENCH_CHANNELS,
-     "channels, each with its response (default: 1)", "COUNT"},
-    {"sweep", 's', POPT_ARG_STRING, &given.sweep, 0, "time against length", "taps|frames"},
-    {"most", 'M', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "where the sweep ends (default: 1048576)",
+    {"taps", '\0', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},
+    {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_BENCH_CHANNELS,
+     "channels, each with its own response (default: 1)", "COUNT"},
+    {"most", '\0', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "last length of --sweep (default: 1048576)",
      "LENGTH"},
-    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw the sweep, as .svg or .png (needs gnuplot)", "FILE"},
-    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: everywhere)", GC_WORDS_BACKEND},
-    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: in all ways)", GC_WORDS_ALGORITHM},
-    {"signals", 'N', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
-     "many signals, each with its own response, on every CUDA device at once", "COUNT"},
-    {"runs", 'r', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each (default: 11)", "COUNT"},
-    {"stream", 'S', POPT_ARG_NONE, &given.stream, 0, "through an engine, memory to memory, in chunks", NULL},
-    {"peers", 'P', POPT_ARG_NONE, &given.peers, 0, "also by FFTW and cuFFT where they are installed", NULL},
-    {"processes", 'w', POPT_ARG_NONE, &given.processes, 0,
-     "whole processes, file to file: gpuconv, ffmpeg, SoX, fconvolver, SciPy, as installed", NULL},
-    {"roofline", 'o', POPT_ARG_STRING, &given.roofline, 0, "draw the cases under the ceilings, as .svg or .png",
-     "FILE"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
-    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
-     "NUMBER"},
-    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
-    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
+    {"runs", '\0', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each measurement (default: 11)",
+     "COUNT"},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: on every backend)",
+     GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: every one)",
+     GC_WORDS_ALGORITHM},
+    {"peers", '\0', POPT_ARG_NONE, &given.peers, 0, "also measure FFTW and cuFFT, if installed", NULL},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
+     "number of the CUDA device (default: the largest GPU)", "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
+     GC_WORDS_REPORT},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the --sweep, as .svg or .png (needs gnuplot)", "FILE"},
+    {"roofline", '\0', POPT_ARG_STRING, &given.roofline, 0,
+     "draw the cases below the machine's peak rates, as .svg or .png (needs gnuplot)", "FILE"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
-const gc_command gc_command_bench = {"gpuconv bench", "",
-                                     "Measures convolutions on this machine, with every output checked.\n"
-                                     "Also: gpuconv bench rt, in real time.",
-                                     table, command};
+static const gc_option_group groups[] = {
+    {"case", "What to measure"}, {"frames", "Size"}, {"backend", "Computation"}, {"report", "Results"}, {NULL, NULL}};
+
+static const gc_renamed_option renamed[] = {{"-C", "--case"},      {"-l", "--list"},
+                                            {"-n", "--frames"},    {"-m", "--taps"},
+                                            {"-c", "--channels"},  {"-s", "--sweep"},
+                                            {"-M", "--most"},      {"-p", "--plot"},
+                                            {"-N", "--signals"},   {"-r", "--runs (-r is --report)"},
+                                            {"-S", "--stream"},    {"-P", "--peers"},
+                                            {"-w", "--processes"}, {"-o", "--roofline"},
+                                            {"-d", "--device"},    {"-R", "-r, --report"},
+                                            {NULL, NULL}};
+
+const gc_command gc_command_bench = {
+    .name = "gpuconv bench",
+    .arguments = "",
+    .about = "Measures convolutions on this machine and checks every output.",
+    .options = table,
+    .run = command,
+    .groups = groups,
+    .renamed = renamed,
+    .examples = {{"gpuconv bench --frames 1e6 --taps 48000 --backend cpu", "times one size on the CPU"},
+                 {"gpuconv bench --sweep taps --most 65536 --report json", "times responses of up to 65536 taps"}}};

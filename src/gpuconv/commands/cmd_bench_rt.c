@@ -1,4 +1,4 @@
-/* gpuconv bench rt: what this machine plays through without a gap. */
+/* gpuconv bench rt: measures real-time convolution without a sound device. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/realtime.h"
@@ -28,25 +28,26 @@ static int run(const options *o) {
         return gc_exit(GC_EXIT_USAGE, "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
                        o->channels);
     if (o->length * o->rate < 1)
-        return gc_exit(GC_EXIT_USAGE, "--length %g: less than one frame at %.10g Hz; try --help", o->length, o->rate);
+        return gc_exit(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
+                       o->rate);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     b.cancel = gc_catch_signals();
-    gc_bench_realtime_case what = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
-                                   .device = o->device,
-                                   .channels = o->channels,
-                                   .taps = (int64_t)(o->length * o->rate),
-                                   .block = o->block,
-                                   .rate = o->rate,
-                                   .seconds = o->seconds,
-                                   .threads = o->threads,
-                                   .search = o->search,
-                                   .plot = o->plot};
+    gc_bench_realtime_case test_case = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
+                                        .device = o->device,
+                                        .channels = o->channels,
+                                        .taps = (int64_t)(o->length * o->rate),
+                                        .block = o->block,
+                                        .rate = o->rate,
+                                        .seconds = o->seconds,
+                                        .threads = o->threads,
+                                        .search = o->search,
+                                        .plot = o->plot};
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status)
-        status = backend == 2 ? gc_bench_crossover(&b, &what, &error) : gc_bench_realtime(&b, &what, &error);
+        status = backend == 2 ? gc_bench_crossover(&b, &test_case, &error) : gc_bench_realtime(&b, &test_case, &error);
     bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
     return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
 }
@@ -60,23 +61,44 @@ static int command(const char **arguments, int count) {
 
 static struct poptOption table[] = {
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
-     "where to compute (default: cpu); both: in turn, until the CPU no longer keeps up", words_backend},
-    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
-     "NUMBER"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_RT_CHANNELS,
-     "channels, each with its response (default: 2)", "COUNT"},
-    {"length", 'l', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH, "seconds of a response (default: 2)",
+     "where to compute the tail; both: CPU and GPU in turn, with more channels until the CPU is too slow (default: cpu)",
+     words_backend},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
+     "number of the CUDA device (default: the largest GPU)", "NUMBER"},
+    {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_RT_CHANNELS,
+     "channels, each with its own response (default: 2)", "COUNT"},
+    {"length", '\0', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH,
+     "length of the response in seconds (default: 2)", "SECONDS"},
+    {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames per block (default: 64)", "FRAMES"},
+    {"rate", '\0', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_RATE, "sampling rate (default: 48000)", "HZ"},
+    {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_BENCH_SECONDS, "duration of a run (default: 10)",
      "SECONDS"},
-    {"block", 'B', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames of a block (default: 64)", "FRAMES"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_RATE, "frames a second (default: 48000)", "HZ"},
-    {"seconds", 's', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_BENCH_SECONDS, "how long (default: 10)", "SECONDS"},
-    {"search", 'S', POPT_ARG_NONE, &given.search, 0, "double the channels as long as the machine keeps up", NULL},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "for the tail (default: 1)", "COUNT"},
-    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw how long blocks took, as .svg or .png (needs gnuplot)",
+    {"search", '\0', POPT_ARG_NONE, &given.search, 0, "double the channels until blocks miss their deadline", NULL},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)",
+     "COUNT"},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the times of the blocks, as .svg or .png (needs gnuplot)",
      "FILE"},
-    {"report", 'R', POPT_ARG_STRING, &given.report, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
+     GC_WORDS_REPORT},
     GC_OPTIONS_END};
 
-const gc_command gc_command_bench_rt = {"gpuconv bench rt", "",
-                                        "Plays noise through responses, paced by the clock, without a sound device.",
-                                        table, command};
+static const gc_renamed_option renamed[] = {{"-d", "--device"},
+                                            {"-c", "--channels"},
+                                            {"-l", "--length"},
+                                            {"-B", "--block"},
+                                            {"-r", "--rate (-r is --report)"},
+                                            {"-s", "--seconds"},
+                                            {"-S", "--search"},
+                                            {"-p", "--plot"},
+                                            {"-R", "-r, --report"},
+                                            {NULL, NULL}};
+
+const gc_command gc_command_bench_rt = {
+    .name = "gpuconv bench rt",
+    .arguments = "",
+    .about = "Convolves noise in real time, paced by the clock, without a sound device.",
+    .options = table,
+    .run = command,
+    .renamed = renamed,
+    .examples = {{"gpuconv bench rt --channels 8 --length 3 --seconds 5", "runs 8 channels with 3 s of response each"},
+                 {"gpuconv bench rt --search --seconds 2", "finds how many channels the machine can play"}}};

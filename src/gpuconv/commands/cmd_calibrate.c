@@ -1,4 +1,4 @@
-/* gpuconv calibrate: measures this machine, so that plans fit it. */
+/* gpuconv calibrate: measures the costs that plans of this machine are chosen by. */
 #include "cli/cli.h"
 #include "commands.h"
 
@@ -23,11 +23,17 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"report", 'r', POPT_ARG_STRING, &given, 0, "form of the figures (default: text)", GC_WORDS_REPORT},
+    {"report", 'r', POPT_ARG_STRING, &given, 0, "print the figures as text or JSON (default: text)", GC_WORDS_REPORT},
     GC_OPTIONS_END};
 
 const gc_command gc_command_calibrate = {
-    "gpuconv calibrate", "",
-    "Measures in a few seconds what operations cost here and keeps it in the cache folder, where plans\n"
-    "look for it ($XDG_CACHE_HOME or ~/.cache, gpuconv/costs; remove it to go back).",
-    table, command};
+    .name = "gpuconv calibrate",
+    .arguments = "",
+    .about = "Measures the costs of operations on this machine, which the choice of algorithms then uses.",
+    .details =
+        "Takes a few seconds. The figures are written to gpuconv/costs in the cache folder ($XDG_CACHE_HOME or ~/.cache). Later runs read "
+        "them there; without the file they use built-in figures.",
+    .options = table,
+    .run = command,
+    .examples = {{"gpuconv calibrate", "measures this machine and prints the figures"},
+                 {"gpuconv calibrate --report json", "does the same and prints JSON"}}};

@@ -1,9 +1,10 @@
-/* gpuconv IN IR OUT: one file through one response. */
+/* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/report/report.h"
+#include "overwrite.h"
 #include "progress.h"
 #include "response_options.h"
 
@@ -16,7 +17,7 @@ static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf"
 
 typedef struct options {
     char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *dither;
-    int device, threads, quiet, compare, version;
+    int device, threads, quiet, compare, no_clobber, force;
     double gain;
     gc_response_options response;
     gc_meter meter;
@@ -65,7 +66,7 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
     return GC_EXIT_DONE;
 }
 
-/* --tail: "2.5" seconds, "auto" down to -90 dBFS, "auto:-60" down to there. */
+/* Parses --tail: "2.5" is a number of seconds, "auto" a floor of -90 dBFS, "auto:-60" another floor. */
 static bool parse_tail(const char *text, gpuconv_job *job) {
     double value;
     if (strcmp(text, "auto") == 0) {
@@ -108,7 +109,7 @@ static int fill_job(options *o, gpuconv_job *job) {
             "--tail '%.60s': seconds, auto, or auto:DB; seconds are 0 to 1000000, DB is under 0, down to -300; try --help",
             o->tail);
     if (o->tail && mode)
-        return gc_exit(GC_EXIT_USAGE, "--tail goes with --mode full; try --help");
+        return gc_exit(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
     job->mode = (gpuconv_mode)mode;
     job->dither = dither == 1;
     job->gain = o->gain;
@@ -139,34 +140,48 @@ static int run(options *o, const char *in, const char *response, const char *out
     if (strcmp(in, "-") == 0 && gc_was_closed(STDIN_FILENO))
         return gc_exit(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
     if (piped && (o->report || o->compare))
-        return gc_exit(GC_EXIT_USAGE, "a report has no place beside a sound on standard output; try --help");
+        return gc_exit(GC_EXIT_USAGE,
+                       "standard output cannot take both the sound (OUT is -) and a report; name a file for "
+                       "OUT; try --help");
+    if (o->no_clobber && o->force)
+        return gc_exit(GC_EXIT_USAGE, "--no-clobber and --force exclude each other; try --help");
     if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
         return GC_EXIT_FAILED;
     if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
+    status = piped || o->force ? GC_EXIT_DONE
+                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->raw, o->no_clobber});
+    if (status) {
+        gpuconv_report_free(report);
+        return status;
+    }
     job.input = in;
     job.response = response;
     job.output = out;
     job.cancel = gc_catch_signals();
     o->meter = gc_meter_begin(o->quiet);
-    gpuconv_status failed = gpuconv_convolve_file(&job, &config, report, &error);
+    gpuconv_status err = gpuconv_convolve_file(&job, &config, report, &error);
     gc_meter_clear(&o->meter);
-    if (!failed)
+    if (!err)
         return gc_print_report(report, format);
-    /* The output is there and only what followed, such as the drawing, failed. */
-    if (failed != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
+    /* The output is complete; a later step, such as the drawing, failed. */
+    if (err != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
         (void)gc_print_report(report, format);
     else
         gpuconv_report_free(report);
-    return gc_exit(gc_exit_of(failed), "%s", error.message);
+    return gc_exit(gc_exit_of(err), "%s", error.message);
 }
 
 static options given = {.device = -1, .response = GC_RESPONSE_OPTIONS};
 
 static int command(const char **arguments, int count) {
-    if (given.version)
-        return printf("gpuconv %s\n", gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
+    if (count == 1)
+        return gc_exit(
+            GC_EXIT_USAGE,
+            "three files are needed, IN IR OUT, not 1, beginning with '%.60s', which is no subcommand either "
+            "(batch, bench, calibrate, help, ir, live or play); try --help",
+            arguments[0]);
     if (count != 3)
         return gc_exit(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
                        count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
@@ -174,37 +189,67 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
-    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "how (default: auto)", GC_WORDS_ALGORITHM},
-    {"device", 'd', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
-     "NUMBER"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one a core)", "COUNT"},
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "of the whole result, in decibels (default: 0)", "DB"},
-    GC_RESPONSE_TABLE(given.response){
-        "mode", 'm', POPT_ARG_STRING, &given.mode, 0,
-        "frames to keep: all, the input's count from the middle, or those that lack nothing at either end (default: full)",
-        words_mode},
-    {"tail", 'T', POPT_ARG_STRING, &given.tail, 0,
-     "of the tail keep SECONDS, or with auto down to -90 dBFS, with auto:DB down to DB (default: all)", "SECONDS|auto"},
-    {"format", 'f', POPT_ARG_STRING, &given.format, 0,
-     "container of OUT, such as wav, flac or raw (default: by its extension)", "NAME"},
+    {"mode", '\0', POPT_ARG_STRING, &given.mode, 0,
+     "full: keep all frames; same: the middle ones, as many as IN has; valid: those that are computed without zero "
+     "padding (default: full)",
+     words_mode},
+    {"tail", '\0', POPT_ARG_STRING, &given.tail, 0,
+     "how much to keep after the end of IN: SECONDS, auto (down to -90 dBFS) or auto:DB (default: all)",
+     "SECONDS|auto"},
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)",
+     "DB"},
+    GC_RESPONSE_TABLE(given.response){"format", 'f', POPT_ARG_STRING, &given.format, 0,
+                                      "container of OUT, such as wav, flac or raw (default: from its extension)",
+                                      "NAME"},
     {"encoding", 'e', POPT_ARG_STRING, &given.encoding, 0,
-     "of OUT's samples, such as s16, s24, float or vorbis (default: as IN's)", "NAME"},
-    {"dither", 'D', POPT_ARG_STRING, &given.dither, 0, "noise before rounding to integers (default: none)",
+     "sample format of OUT, such as s16, s24, float or vorbis (default: that of IN)", "NAME"},
+    {"dither", '\0', POPT_ARG_STRING, &given.dither, 0, "noise added before rounding to integers (default: none)",
      words_dither},
-    {"input-raw", 'R', POPT_ARG_STRING, &given.raw, 0, "IN has no header: such as 48000,2,s16",
+    {"input-raw", '\0', POPT_ARG_STRING, &given.raw, 0, "read IN as samples without a header, such as 48000,2,s16",
      "RATE,CHANNELS,ENCODING"},
-    {"plot", 'p', POPT_ARG_STRING, &given.plot, 0, "draw before and after, as .svg or .png (needs gnuplot)", "FILE"},
-    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print what ran and how long it took", GC_WORDS_REPORT},
-    {"compare", 'c', POPT_ARG_NONE, &given.compare, 0, "report also how much slower other ways are", NULL},
-    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
-    {"version", 'V', POPT_ARG_NONE, &given.version, 0, "print the version", NULL},
+    {"no-clobber", '\0', POPT_ARG_NONE, &given.no_clobber, 0, "fail if OUT exists", NULL},
+    {"force", '\0', POPT_ARG_NONE, &given.force, 0, "replace OUT even if it may be an impulse response", NULL},
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
+    {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: auto)",
+     GC_WORDS_ALGORITHM},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
+     "number of the CUDA device (default: the largest GPU)", "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the plan and its times as text or JSON", GC_WORDS_REPORT},
+    {"compare", '\0', POPT_ARG_NONE, &given.compare, 0, "also time other backends and algorithms, and report them",
+     NULL},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg or .png (needs gnuplot)", "FILE"},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
+static const gc_option_group groups[] = {{"mode", "Output"},
+                                         {"ir-layout", "Impulse response, in the order of application"},
+                                         {"wet", "Mix"},
+                                         {"format", "Files"},
+                                         {"backend", "Computation"},
+                                         {"report", "Messages"},
+                                         {NULL, NULL}};
+
+static const gc_renamed_option renamed[] = {{"-m", "--mode"},      {"-T", "--tail"},       {"-D", "--dither"},
+                                            {"-R", "--input-raw"}, {"-d", "--device"},     {"-p", "--plot"},
+                                            {"-c", "--compare"},   {"--then", "--series"}, {NULL, NULL}};
+
 const gc_command gc_command_convolve = {
-    "gpuconv", "IN IR OUT",
-    "Convolves the audio file IN with the impulse response IR into OUT; IN and OUT may be -, for a pipe.\n"
-    "IR is a file of 1 channel, as many as IN's, or 4 for stereo (true stereo), or any matrix: a text file .txt or\n"
-    ".matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or jconvolver's .conf.\n"
-    "Also: gpuconv play, live, batch, ir, bench, calibrate (--help tells more).",
-    table, command};
+    .name = "gpuconv",
+    .arguments = "IN IR OUT",
+    .about = "Convolves the audio file IN with the impulse response IR and writes OUT.",
+    .details =
+        "IN and OUT may be -, for a pipe. IR has 1 channel, as many as IN, or 4 for a stereo IN (true stereo), or it is a "
+        "matrix: a text file .txt or .matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or "
+        "a .conf file of jconvolver.\n\n"
+        "An existing OUT is replaced, unless it may be an impulse response: OUT is shorter than IR, and it is also shorter "
+        "than IN (a pipe counts as longer) or IR is as long as the convolution of IN with OUT. gpuconv then fails and changes nothing, because IR "
+        "and OUT have probably changed places; --force replaces OUT. OUT may also be the same file as IN or IR.",
+    .options = table,
+    .run = command,
+    .groups = groups,
+    .renamed = renamed,
+    .examples = {{"gpuconv samples/speech.flac impulses/hall.flac wet.wav", "puts speech into a hall"},
+                 {"gpuconv samples/drums.flac impulses/plate.flac wet.flac --gain -3 --dry 0",
+                  "adds a plate reverb to drums and lowers the result by 3 dB"}},
+    .subcommands = gc_commands};

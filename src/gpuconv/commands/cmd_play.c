@@ -1,4 +1,4 @@
-/* gpuconv play and gpuconv live: through a response, and heard at once. */
+/* gpuconv play and gpuconv live: real-time convolution on a sound device. */
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/play/device.h"
@@ -22,7 +22,7 @@ typedef struct options {
     char *output, *source, *record;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend;
-    int block, channels, threads, loop, list, quiet, device, latency, chosen;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index;
 } options;
 
 static int list_devices(void) {
@@ -31,33 +31,33 @@ static int list_devices(void) {
     char *text = gc_sound_load(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
     if (!text)
         return gc_exit(GC_EXIT_FAILED, "%s", error.message);
-    (void)fputs(text, stdout); /* gc_end tells of a failure */
+    (void)fputs(text, stdout); /* gc_end reports a failure */
     free(text);
     return GC_EXIT_DONE;
 }
 
 /* ---- On a terminal ----------------------------------------------------------------------------------------------- */
 
-static struct termios before;
-static bool raw;
+static struct termios saved_terminal;
+static bool is_raw;
 
 static void leave_raw(void) {
-    if (raw)
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    raw = false;
+    if (is_raw)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
+    is_raw = false;
 }
 
-/* Keys come one by one and are not shown. */
+/* Makes the terminal deliver keys at once, without echo. */
 static void enter_raw(void) {
     struct termios now;
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before) != 0)
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &saved_terminal) != 0)
         return;
-    now = before;
+    now = saved_terminal;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
-    raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
-    if (raw)
+    is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+    if (is_raw)
         (void)atexit(leave_raw);
 }
 
@@ -90,8 +90,8 @@ static void print_view(const gc_player_view *v, const char *name) {
     gc_meter_draw(&line);
 }
 
-/* What a key does; false: quit. */
-static bool obey(gc_player *p, const gc_player_view *v, int key, int responses) {
+/* Handles a key. Returns false for the key that quits. */
+static bool handle_key(gc_player *p, const gc_player_view *v, int key, int responses) {
     gpuconv_error error = {0};
     gpuconv_status status = GPUCONV_OK;
     switch (key) {
@@ -112,7 +112,7 @@ static bool obey(gc_player *p, const gc_player_view *v, int key, int responses) 
         gc_player_set_levels(p, v->gain, v->wet + (key == 'W' ? 1 : -1), v->dry);
         break;
     case 'd':
-    case 'D': /* from none at all upwards: where it can be heard */
+    case 'D': /* a dry level below -60 dB is inaudible: begin there */
         gc_player_set_levels(p, v->gain, v->wet, (v->dry < -60 ? -60 : v->dry) + (key == 'D' ? 1 : -1));
         break;
     case 'n':
@@ -131,10 +131,11 @@ static bool obey(gc_player *p, const gc_player_view *v, int key, int responses) 
     return true;
 }
 
-/* Until it is through, is told to end, or the device is gone. */
-static int follow(const options *o, gc_player *p, const char *const *names, int count, const volatile int *cancel) {
+/* Displays the state and handles keys until playing ends: at the end of IN, on a key, after --seconds, on a signal, or
+ * when the device fails. */
+static int run_player(const options *o, gc_player *p, const char *const *names, int count, const volatile int *cancel) {
     bool shown = isatty(STDERR_FILENO) && !o->quiet;
-    struct timespec turn = {0, 50000000};
+    struct timespec interval = {0, 50000000};
     gc_player_view v;
     int result = GC_EXIT_DONE;
     bool gpu = false;
@@ -142,17 +143,17 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
     if (shown)
         enter_raw();
     for (bool go = true; go; played += 0.05) {
-        nanosleep(&turn, NULL);
+        nanosleep(&interval, NULL);
         gc_player_get_view(p, &v);
         if (gpu && !v.gpu && v.device_active)
-            fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU has taken the tail over\n",
+            fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU now computes the tail\n",
                     shown ? "\r\033[K" : "");
         gpu = v.gpu;
         if (shown)
             print_view(&v, names[v.response]);
         unsigned char key;
-        while (go && raw && read(STDIN_FILENO, &key, 1) == 1)
-            go = obey(p, &v, key, count);
+        while (go && is_raw && read(STDIN_FILENO, &key, 1) == 1)
+            go = handle_key(p, &v, key, count);
         if (v.finished || (o->seconds > 0 && played >= o->seconds))
             break;
         if (*cancel) {
@@ -160,7 +161,7 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
             break;
         }
         if (!v.device_active) {
-            result = gc_exit(GC_EXIT_FAILED, "the sound device is gone; what was recorded is kept");
+            result = gc_exit(GC_EXIT_FAILED, "the sound device has failed or was removed; the recording is kept");
             break;
         }
     }
@@ -168,11 +169,12 @@ static int follow(const options *o, gc_player *p, const char *const *names, int 
     if (shown)
         fputs("\r\033[K", stderr);
     if (!o->quiet)
-        fprintf(stderr,
-                "gpuconv: load %.2f %% of the time there was, worst block %.1f %%; %lld parts of the tail missed, "
-                "%lld blocks late by the device's word, %lld times the file came too late\n",
-                100 * v.mean_load, 100 * v.worst_load, (long long)v.late_blocks, (long long)v.xruns,
-                (long long)v.underruns);
+        fprintf(
+            stderr,
+            "gpuconv: load %.2f %% of real time, worst block %.1f %%; %lld late parts of the tail, %lld blocks that the "
+            "device reports as late, %lld times the file was read too late\n",
+            100 * v.mean_load, 100 * v.worst_load, (long long)v.late_blocks, (long long)v.xruns,
+            (long long)v.underruns);
     return result;
 }
 
@@ -189,7 +191,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .block = o->block,
                                .channels = o->channels,
                                .threads = o->threads,
-                               .backend = (gpuconv_backend)(o->chosen + GPUCONV_BACKEND_CPU),
+                               .backend = (gpuconv_backend)(o->backend_index + GPUCONV_BACKEND_CPU),
                                .device = o->device,
                                .latency = o->latency,
                                .loop = o->loop,
@@ -209,7 +211,7 @@ static int play(const options *o, const char *input, const char *const *response
     int result = GC_EXIT_FAILED;
     status = gc_player_start(player, &error);
     if (!status)
-        result = follow(o, player, responses, count, config.cancel);
+        result = run_player(o, player, responses, count, config.cancel);
     if (!status)
         status = gc_player_stop(player, &error);
     if (status)
@@ -221,14 +223,14 @@ static int play(const options *o, const char *input, const char *const *response
 static int run(options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices();
-    o->chosen = gc_choose("--backend", o->backend, words_backend);
-    if (o->chosen < 0)
+    o->backend_index = gc_choose("--backend", o->backend, words_backend);
+    if (o->backend_index < 0)
         return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
-        return gc_exit(GC_EXIT_USAGE, live ? "a response is needed; try --help"
+        return gc_exit(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
                                            : "a file and a response are needed, IN IR; try --help");
     if (count > RESPONSES_MOST)
-        return gc_exit(GC_EXIT_USAGE, "%d files are too many; %d are taken; try --help", count, RESPONSES_MOST);
+        return gc_exit(GC_EXIT_USAGE, "%d files are too many; the limit is %d; try --help", count, RESPONSES_MOST);
     return play(o, live ? NULL : paths[0], paths + !live, count - !live);
 }
 
@@ -242,44 +244,88 @@ static int live_command(const char **arguments, int count) {
     return run(&given, true, arguments, count);
 }
 
-static struct poptOption table[] = {
-    {"list-devices", 'L', POPT_ARG_NONE, &given.list, 0, "tell the sound devices", NULL},
-    {"output", 'o', POPT_ARG_STRING, &given.output, 0, "device: its number, or part of its name", "DEVICE"},
-    {"input", 'i', POPT_ARG_STRING, &given.source, 0, "live: device to listen to", "DEVICE"},
-    {"channels", 'c', POPT_ARG_INT, &given.channels, GC_RANGE_PLAYED_CHANNELS,
-     "live: channels of the input (default: 1)", "COUNT"},
-    {"block", 'B', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames of a block (default: the device's choice)",
-     "FRAMES"},
-    {"rate", 'r', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
-     "frames a second of the device (default: the file's, live 48000)", "HZ"},
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "of everything, in decibels (default: 0)", "DB"},
-    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "of what was convolved (default: 0)", "DB"},
-    {"dry", 'd', POPT_ARG_DOUBLE, &given.dry, GC_RANGE_LEVEL, "of the input itself (default: none)", "DB"},
-    {"crossfade", 'x', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE,
-     "between responses, in seconds (default: 0.1)", "SECONDS"},
-    {"loop", 'l', POPT_ARG_NONE, &given.loop, 0, "play: again and again", NULL},
-    {"seek", 's', POPT_ARG_DOUBLE, &given.seek, GC_RANGE_TIME, "play: begin there", "SECONDS"},
-    {"seconds", 'S', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "end after so long", "SECONDS"},
-    {"record", 'R', POPT_ARG_STRING, &given.record, 0, "a file that gets what is heard, as floats", "FILE"},
-    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
-     "where the tail is computed (default: cpu); a GPU that is late for too long is given up", words_backend},
-    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "CUDA device number (default: the largest)",
-     "NUMBER"},
-    {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY,
-     "may be added, for less work in each block (default: 0)", "FRAMES"},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "for the tail (default: 1)", "COUNT"},
-    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "say nothing but errors", NULL},
-    GC_OPTIONS_END};
+// clang-format off
+#define COMMON_OPTIONS \
+    {"output", '\0', POPT_ARG_STRING, &given.output, 0, "sound device to play on: its number, or a part of its name", "DEVICE"}, \
+    {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames per block (default: the device's choice)", "FRAMES"}, \
+    {"list-devices", '\0', POPT_ARG_NONE, &given.list, 0, "list the sound devices", NULL}, \
+    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)", "DB"}, \
+    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \
+    {"dry", 'y', POPT_ARG_DOUBLE, &given.dry, GC_RANGE_LEVEL, \
+     "gain in decibels at which the input itself is added (default: not added)", "DB"}, \
+    {"crossfade", '\0', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE, \
+     "crossfade between responses (default: 0.1)", "SECONDS"}, \
+    {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
+    {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "stop after SECONDS", "SECONDS"}, \
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, \
+     "where to compute the tail; the CPU takes over if the GPU is late for too long (default: cpu)", words_backend}, \
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \
+    {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY, \
+     "latency that may be added to save work in each block (default: 0)", "FRAMES"}, \
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)", "COUNT"}, \
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL}, \
+    GC_OPTIONS_END
+// clang-format on
+
+static struct poptOption play_table[] = {
+    {"loop", '\0', POPT_ARG_NONE, &given.loop, 0, "start again at the end of IN", NULL},
+    {"seek", '\0', POPT_ARG_DOUBLE, &given.seek, GC_RANGE_TIME, "start SECONDS after the beginning of IN", "SECONDS"},
+    {"rate", '\0', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
+     "sampling rate of the sound device (default: that of IN)", "HZ"},
+    COMMON_OPTIONS};
+
+static struct poptOption live_table[] = {{"input", '\0', POPT_ARG_STRING, &given.source, 0,
+                                          "sound device to record from: its number, or a part of its name", "DEVICE"},
+                                         {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_PLAYED_CHANNELS,
+                                          "channels of the input (default: 1)", "COUNT"},
+                                         {"rate", '\0', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
+                                          "sampling rate of the sound device (default: 48000)", "HZ"},
+                                         COMMON_OPTIONS};
+
+static const gc_option_group play_groups[] = {{"loop", "Input"},
+                                              {"rate", "Sound device"},
+                                              {"gain", "Levels and output"},
+                                              {"backend", "Computation"},
+                                              {NULL, NULL}};
+
+static const gc_option_group live_groups[] = {
+    {"input", "Sound device"}, {"gain", "Levels and output"}, {"backend", "Computation"}, {NULL, NULL}};
+
+static const gc_renamed_option play_renamed[] = {{"-L", "--list-devices"}, {"-o", "--output"},  {"-B", "--block"},
+                                                 {"-r", "--rate"},         {"-d", "-y, --dry"}, {"-x", "--crossfade"},
+                                                 {"-S", "--seconds"},      {"-R", "--record"},  {"-l", "--loop"},
+                                                 {"-s", "--seek"},         {NULL, NULL}};
+
+static const gc_renamed_option live_renamed[] = {{"-L", "--list-devices"}, {"-o", "--output"},  {"-B", "--block"},
+                                                 {"-r", "--rate"},         {"-d", "-y, --dry"}, {"-x", "--crossfade"},
+                                                 {"-S", "--seconds"},      {"-R", "--record"},  {"-i", "--input"},
+                                                 {"-c", "--channels"},     {NULL, NULL}};
 
 const gc_command gc_command_play = {
-    "gpuconv play", "IN IR...",
-    "Plays a file through a response.\n"
-    "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response,\n"
-    ", . five seconds back and on, q quit.",
-    table, play_command};
+    .name = "gpuconv play",
+    .arguments = "IN IR...",
+    .about = "Plays an audio file through an impulse response.",
+    .details =
+        "Keys: space pauses, b bypasses, + and - change the gain, w and W wet, d and D dry, n and p choose the next or "
+        "previous IR, comma and full stop skip 5 seconds back or forward, q quits.",
+    .options = play_table,
+    .run = play_command,
+    .groups = play_groups,
+    .renamed = play_renamed,
+    .examples = {{"gpuconv play samples/speech.flac impulses/hall.flac", "plays speech in a hall"},
+                 {"gpuconv play samples/speech.flac impulses/hall.flac impulses/studio.flac --loop",
+                  "repeats it; n and p change the response"}}};
 
 const gc_command gc_command_live = {
-    "gpuconv live", "IR...",
-    "Plays the microphone or line through a response, without added latency.\n"
-    "Keys: space pause, b bypass, + - gain, w W wet, d D dry, n p next and previous response, q quit.",
-    table, live_command};
+    .name = "gpuconv live",
+    .arguments = "IR...",
+    .about = "Plays the microphone or line input through an impulse response, without added latency.",
+    .details =
+        "Keys: space pauses, b bypasses, + and - change the gain, w and W wet, d and D dry, n and p choose the next or "
+        "previous IR, q quits.",
+    .options = live_table,
+    .run = live_command,
+    .groups = live_groups,
+    .renamed = live_renamed,
+    .examples = {{"gpuconv live impulses/hall.flac --dry -6", "plays the default input in a hall"},
+                 {"gpuconv live --list-devices", "lists the sound devices for --input and --output"}}};

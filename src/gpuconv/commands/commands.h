@@ -4,7 +4,8 @@
 
 #include "cli/cli.h"
 
-/* Every subcommand. `gpuconv IN IR OUT` stands first, and a longer name before a shorter one that it begins with. */
+/* All subcommands. `gpuconv IN IR OUT` is the first; "bench rt" comes before "bench", because the first match is taken.
+ */
 extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rt, gc_command_bench,
     gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth, gc_command_live,
     gc_command_play;

@@ -1,5 +1,5 @@
-/* gpuconv-manual FOLDER: writes manual pages and the completions of three shells, from the tables that --help reads. It
- * is run by the build. */
+/* gpuconv-manual FOLDER: writes the manual pages and the completions for bash, zsh and fish, from the tables that
+ * --help prints. The build runs it. */
 #include "cli/cli.h"
 #include "commands.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file of the folder; the process ends where it cannot be made. */
+/* Creates a file in the folder; ends the process if that fails. */
 static FILE *open_file(const char *folder, const char *name) {
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -27,14 +27,14 @@ static void close_file(FILE *f) {
     }
 }
 
-/* The subcommand's words without the program's: "ir info"; "" for the plain command. */
+/* Returns the name without the program's: "ir info"; "" for gpuconv itself. */
 static const char *words_of(const gc_command *c) {
     const char *blank = strchr(c->name, ' ');
     return blank ? blank + 1 : "";
 }
 
-/* The name with another character for each blank. */
-static void joined(const gc_command *c, char with, char *name, size_t size) {
+/* Copies the name with another character in place of each blank. */
+static void join_name(const gc_command *c, char with, char *name, size_t size) {
     (void)snprintf(name, size, "%s", c->name);
     for (char *at = name; *at; at++)
         *at = *at == ' ' ? with : *at;
@@ -56,28 +56,43 @@ static void put_roff(FILE *f, const char *text) {
     }
 }
 
-static void write_page(const char *folder, const gc_command *c) {
-    char name[128], file[140], option[160];
-    joined(c, '-', name, sizeof name);
-    (void)snprintf(file, sizeof file, "%s.1", name);
-    FILE *f = open_file(folder, file);
+/* Writes lines of text: a line that begins with a blank as it is, an empty line as the end of a paragraph. */
+static void put_paragraphs(FILE *f, const char *text) {
+    char line[2048];
+    for (; *text; text += *text == '\n') {
+        size_t length = strcspn(text, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)length, text);
+        if (length)
+            put_roff(f, line);
+        fputs(length ? "\n" : ".PP\n", f);
+        text += length;
+    }
+}
+
+static void put_header(FILE *f, const gc_command *c, const char *name) {
     fputs(".TH ", f);
     for (const char *at = name; *at; at++)
         fputc(toupper((unsigned char)*at), f);
     fprintf(f, " 1 \"\" \"gpuconv %s\"\n.SH NAME\n", gpuconv_version());
     put_roff(f, name);
     fputs(" \\- ", f);
-    size_t sentence = strcspn(c->about, ".;:,\n");
+    size_t sentence = strlen(c->about) - 1; /* without the full stop */
     for (size_t i = 0; i < sentence; i++)
         fputc(i == 0 ? tolower((unsigned char)c->about[i]) : c->about[i], f);
     fputs("\n.SH SYNOPSIS\n.B ", f);
     put_roff(f, c->name);
     fputc('\n', f);
     put_roff(f, c->arguments);
-    fputs("\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n", f);
-    put_roff(f, c->about);
-    fputs("\n.SH OPTIONS\n", f);
+    fputs("\n[\\fIOPTION\\fR...]\n", f);
+}
+
+static void put_options(FILE *f, const gc_command *c) {
+    char option[160];
+    fputs(".SH OPTIONS\n", f);
     for (const struct poptOption *o = c->options; o->longName; o++) {
+        const char *title = gc_group_title(c, o);
+        if (title)
+            fprintf(f, ".SS %s\n", title);
         gc_option_name(o, option, sizeof option);
         fputs(".TP\n.B ", f);
         put_roff(f, option);
@@ -85,16 +100,44 @@ static void write_page(const char *folder, const gc_command *c) {
         put_roff(f, o->descrip);
         fputc('\n', f);
     }
-    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 usage, 130 interrupted.\n.SH SEE ALSO\n", f);
-    for (int i = 0, told = 0; gc_commands[i]; i++) {
+}
+
+static void put_see_also(FILE *f, const gc_command *c) {
+    char name[128];
+    fputs(".SH SEE ALSO\n", f);
+    for (int i = 0, count = 0; gc_commands[i]; i++) {
         if (gc_commands[i] == c)
             continue;
-        joined(gc_commands[i], '-', name, sizeof name);
-        fputs(told++ ? ",\n.BR " : ".BR ", f);
+        join_name(gc_commands[i], '-', name, sizeof name);
+        fputs(count++ ? ",\n.BR " : ".BR ", f);
         put_roff(f, name);
         fputs(" (1)", f);
     }
     fputc('\n', f);
+}
+
+static void write_page(const char *folder, const gc_command *c) {
+    char name[128], file[140];
+    join_name(c, '-', name, sizeof name);
+    (void)snprintf(file, sizeof file, "%s.1", name);
+    FILE *f = open_file(folder, file);
+    put_header(f, c, name);
+    fputs(".SH DESCRIPTION\n", f);
+    put_paragraphs(f, c->about);
+    if (c->details) {
+        fputs(".PP\n", f);
+        put_paragraphs(f, c->details);
+    }
+    put_options(f, c);
+    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong command line, 130 interrupted.\n", f);
+    for (int i = 0; i < GC_EXAMPLES && c->examples[i].line; i++) {
+        fputs(i ? ".TP\n.B " : ".SH EXAMPLES\n.TP\n.B ", f);
+        put_roff(f, c->examples[i].line);
+        fputc('\n', f);
+        put_roff(f, c->examples[i].purpose);
+        fputc('\n', f);
+    }
+    put_see_also(f, c);
     close_file(f);
 }
 
@@ -105,13 +148,13 @@ static bool is_file(const struct poptOption *o) {
                              strcmp(o->argDescrip, "PATTERN") == 0);
 }
 
-/* Whether some of the values are words: alternatives of the description that are written small. */
+/* Returns whether some of the values are words: alternatives of the description in lower case. */
 static bool has_words(const struct poptOption *o) {
     const char *bar = o->argDescrip ? strchr(o->argDescrip, '|') : NULL;
     return gc_option_takes_words(o) || (bar && islower((unsigned char)bar[1]));
 }
 
-/* Writes the words of "a|b|C" that are written small, with blanks between them. */
+/* Writes the lower-case words of "a|b|C" with blanks between them. */
 static void put_words(FILE *f, const char *words) {
     for (bool first = true; *words; words += *words == '|') {
         int length = (int)strcspn(words, "|");
@@ -123,7 +166,7 @@ static void put_words(FILE *f, const char *words) {
     }
 }
 
-/* Whether the first argument is one of several words: "room|plate IR". */
+/* Returns whether the first argument is one of several words: "room|plate IR". */
 static bool begins_with_words(const gc_command *c) {
     size_t first = strcspn(c->arguments, " ");
     return islower((unsigned char)*c->arguments) && memchr(c->arguments, '|', first);
@@ -135,7 +178,7 @@ static void put_first_argument(FILE *f, const gc_command *c) {
     put_words(f, words);
 }
 
-/* How many words the subcommand's name has, without the program's. */
+/* Returns how many words the name has, without the program's. */
 static int count_words(const gc_command *c) {
     int count = 0;
     for (const char *at = c->name; *at; at++)
@@ -173,40 +216,43 @@ static void bash_command(FILE *f, const gc_command *c) {
     fputs("' ;;\n", f);
 }
 
-/* The first words of subcommands, and the second ones of those that have two. */
-static void put_first_words(FILE *f, const char *behind) {
-    size_t room = strlen(behind);
+/* Writes the first words of all subcommands; or, if `group` is not empty, the second words of the subcommands whose
+ * first word is `group`. */
+static void put_first_words(FILE *f, const char *group) {
+    size_t room = strlen(group);
     for (int i = 1; gc_commands[i]; i++) {
         const char *words = words_of(gc_commands[i]);
-        bool below = room && strncmp(words, behind, room) == 0 && words[room] == ' ';
+        bool below = room && strncmp(words, group, room) == 0 && words[room] == ' ';
         if (room && below)
             fprintf(f, " %s", words + room + 1);
         else if (!room)
             fprintf(f, " %.*s", (int)strcspn(words, " "), words);
     }
+    if (!room)
+        fputs(" help", f);
 }
 
 static void write_bash(const char *folder) {
     FILE *f = open_file(folder, "gpuconv.bash");
     fputs(
         "# Completion of gpuconv for bash, made from its tables of options.\n"
-        "_gpuconv_words() { # offers those of the words in $1 that begin with $value\n"
+        "_gpuconv_words() { # offers the words of $1 that begin with $value\n"
         "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -W \"$1\" -- \"$value\")\n"
         "}\n"
-        "_gpuconv_files() { # offers files, whose names readline quotes where it must\n"
+        "_gpuconv_files() { # offers file names, which readline quotes if necessary\n"
         "    mapfile -t COMPREPLY < <(compgen -P \"$prefix\" -f -- \"$value\")\n"
         "    compopt -o filenames\n"
         "}\n"
         "_gpuconv() {\n"
         "    local value=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} command='' options=''\n"
         "    local prefix='' words='' taken=yes\n"
-        "    # --option=value: three words where = separates words, as it does by default, else one\n"
+        "    # --option=value is three words if = separates words, which is the default, else one word\n"
         "    if [[ $value == '=' ]]; then\n        value=''\n"
         "    elif [[ $option == '=' ]]; then\n        option=${COMP_WORDS[COMP_CWORD - 2]}\n"
         "    elif [[ $value == --*=* ]]; then\n        option=${value%%=*} prefix=$option= value=${value#*=}\n    fi\n"
         "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
         f);
-    for (int pass = 0; pass < 2; pass++) /* longer names first */
+    for (int pass = 0; pass < 2; pass++) /* names of two words first */
         for (int i = 1; gc_commands[i]; i++) {
             const char *words = words_of(gc_commands[i]);
             if ((strchr(words, ' ') != NULL) == (pass == 0))
@@ -222,6 +268,8 @@ static void write_bash(const char *folder) {
           "    ((COMP_CWORD == 1)) && words='",
           f);
     put_first_words(f, "");
+    fputs("'\n    ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == help ]] && words='", f);
+    put_first_words(f, "");
     fputs("'\n    ((COMP_CWORD == 2)) && [[ ${COMP_WORDS[1]} == ir ]] && words='", f);
     put_first_words(f, "ir");
     fputs("'\n    if [[ $words ]]; then\n"
@@ -235,7 +283,7 @@ static void write_bash(const char *folder) {
     close_file(f);
 }
 
-/* A text in single quotes, which neither shell has inside. */
+/* Writes text for use inside single quotes of a shell. */
 static void put_quoted(FILE *f, const char *text, const char *escaped) {
     for (; *text; text++) {
         if (*text == '\'')

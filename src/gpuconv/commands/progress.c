@@ -1,4 +1,4 @@
-/* Progress lines. */
+/* Progress on standard error. */
 #include "progress.h"
 
 #include <math.h>
@@ -12,15 +12,15 @@ gc_meter gc_meter_begin(bool quiet) {
 }
 
 bool gc_meter_due(gc_meter *m, double seconds) {
-    if (m->quiet || seconds < m->told + (m->terminal ? 0.2 : 10))
+    if (m->quiet || seconds < m->printed + (m->terminal ? 0.2 : 10))
         return false;
-    m->told = seconds;
+    m->printed = seconds;
     return true;
 }
 
 void gc_meter_draw(const gc_status_line *line) {
     char text[LINE];
-    int columns = gc_terminal_columns(STDERR_FILENO) - 1; /* in the last column some terminals begin a new line */
+    int columns = gc_terminal_columns(STDERR_FILENO) - 1; /* some terminals wrap after the last column */
     gc_status_write(line, columns > 0 ? columns : 1, text, sizeof text);
     fprintf(stderr, "\r\033[K%s", text);
 }

@@ -1,4 +1,4 @@
-/* Response options: the preparation that they describe. */
+/* Converts response options into a gpuconv_preparation. */
 #include "response_options.h"
 
 int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation *p) {
@@ -16,13 +16,13 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
                                .stretch = o->stretch,
                                .minimum_phase = o->minimum_phase,
                                .fade = o->fade,
-                               .series = (const char *const *)o->then,
+                               .series = (const char *const *)o->series,
                                .predelay = o->predelay,
                                .normalize = (gpuconv_normalize)normalize,
                                .gain = o->gain,
                                .wet = o->wet,
                                .dry = o->dry};
-    while (o->then && o->then[p->series_count])
+    while (o->series && o->series[p->series_count])
         p->series_count++;
     return GC_EXIT_DONE;
 }

@@ -1,6 +1,6 @@
-/* The options that say what becomes of a response, for every subcommand that takes one. */
-#ifndef GPUCONV_CLI_RESPONSE_OPTIONS_H
-#define GPUCONV_CLI_RESPONSE_OPTIONS_H
+/* Options that prepare an impulse response before the convolution. */
+#ifndef GPUCONV_COMMANDS_RESPONSE_OPTIONS_H
+#define GPUCONV_COMMANDS_RESPONSE_OPTIONS_H
 
 #include "cli/cli.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct gc_response_options {
     char *layout, *align, *normalize;
-    char **then;
+    char **series;
     double start, length, trim, stretch, fade, predelay, gain, wet, dry;
     int reverse, minimum_phase;
 } gc_response_options;
@@ -20,53 +20,39 @@ typedef struct gc_response_options {
 #define GC_WORDS_ALIGN "none|onset|peak"
 #define GC_WORDS_NORMALIZE "none|peak|l1|energy|loudness"
 
-/* Lines of a table for the variable `o`, in the order in which they are done. */
-#define GC_RESPONSE_TABLE(o)                                                                                            \
-    {"ir-layout",                                                                                                       \
-     '\0',                                                                                                              \
-     POPT_ARG_STRING,                                                                                                   \
-     &(o).layout,                                                                                                       \
-     0,                                                                                                                 \
-     "how IR's channels lie: every output of an input together, every input of an output, or inputs one behind the "    \
-     "other in time (default: auto)",                                                                                   \
-     GC_WORDS_LAYOUT},                                                                                                  \
-        {"ir-start", '\0', POPT_ARG_DOUBLE, &(o).start, GC_RANGE_TIME, "leave out the first SECONDS of IR", "SECONDS"}, \
-        {"ir-length", '\0', POPT_ARG_DOUBLE, &(o).length, GC_RANGE_TIME, "take so much of IR (default: all)",           \
-         "SECONDS"},                                                                                                    \
-        {"trim",    '\0',          POPT_ARG_DOUBLE,                                                                     \
-         &(o).trim, GC_RANGE_TRIM, "cut off IR's end where it stays so far under its peak, as -60",                     \
-         "DB"},                                                                                                         \
-        {"align",       '\0', POPT_ARG_STRING,                                                                          \
-         &(o).align,    0,    "cut off the silence before IR, or take its peak for time zero (default: none)",          \
-         GC_WORDS_ALIGN},                                                                                               \
-        {"reverse", '\0', POPT_ARG_NONE, &(o).reverse, 0, "IR backwards", NULL},                                        \
-        {"stretch", '\0', POPT_ARG_DOUBLE, &(o).stretch, GC_RANGE_STRETCH, "IR so many times as long, and lower",       \
-         "FACTOR"},                                                                                                     \
-        {"minimum-phase", '\0', POPT_ARG_NONE, &(o).minimum_phase, 0, "IR's spectrum with the least delay", NULL},      \
-        {"fade", '\0', POPT_ARG_DOUBLE, &(o).fade, GC_RANGE_TIME, "fade IR out over its last SECONDS", "SECONDS"},      \
-        {"then", '\0', POPT_ARG_ARGV, &(o).then, 0, "another response in series behind it; may come again", "FILE"},    \
-        {"predelay", '\0', POPT_ARG_DOUBLE, &(o).predelay, GC_RANGE_TIME, "silence before IR", "SECONDS"},              \
-        {"normalize",                                                                                                   \
-         'n',                                                                                                           \
-         POPT_ARG_STRING,                                                                                               \
-         &(o).normalize,                                                                                                \
-         0,                                                                                                             \
-         "one gain for all of IR: largest tap 1, nothing can clip, white noise or pink noise keeps its level "          \
-         "(default: none)",                                                                                             \
-         GC_WORDS_NORMALIZE},                                                                                           \
-        {"ir-gain", '\0', POPT_ARG_DOUBLE, &(o).gain, GC_RANGE_LEVEL, "of IR, in decibels (default: 0)", "DB"},         \
-        {"wet", 'w', POPT_ARG_DOUBLE, &(o).wet, GC_RANGE_LEVEL, "of what was convolved, in decibels (default: 0)",      \
-         "DB"},                                                                                                         \
-        {"dry",                                                                                                         \
-         'y',                                                                                                           \
-         POPT_ARG_DOUBLE,                                                                                               \
-         &(o).dry,                                                                                                      \
-         GC_RANGE_LEVEL,                                                                                                \
-         "of IN itself beside it, in decibels (default: none of it)",                                                   \
-         "DB"},
+/* Lines of an option table for the gc_response_options `o`, in the order in which they are applied. */
+// clang-format off
+#define GC_RESPONSE_TABLE(o) \
+    {"ir-layout", '\0', POPT_ARG_STRING, &(o).layout, 0, \
+     "order of IR's channels: all outputs of input 1, then of input 2; all inputs of output 1, then of output 2; or the " \
+     "inputs one after the other in time (default: auto)", \
+     GC_WORDS_LAYOUT}, \
+    {"ir-start", '\0', POPT_ARG_DOUBLE, &(o).start, GC_RANGE_TIME, "skip the first SECONDS of IR", "SECONDS"}, \
+    {"ir-length", '\0', POPT_ARG_DOUBLE, &(o).length, GC_RANGE_TIME, "use only SECONDS of IR (default: all)", "SECONDS"}, \
+    {"trim", '\0', POPT_ARG_DOUBLE, &(o).trim, GC_RANGE_TRIM, \
+     "cut off the end of IR that stays below DB relative to its peak, such as -60", "DB"}, \
+    {"align", '\0', POPT_ARG_STRING, &(o).align, 0, \
+     "onset: cut off the silence before IR; peak: make IR's peak time zero (default: none)", GC_WORDS_ALIGN}, \
+    {"reverse", '\0', POPT_ARG_NONE, &(o).reverse, 0, "reverse IR in time", NULL}, \
+    {"stretch", '\0', POPT_ARG_DOUBLE, &(o).stretch, GC_RANGE_STRETCH, \
+     "make IR longer by FACTOR, which lowers its pitch", "FACTOR"}, \
+    {"minimum-phase", '\0', POPT_ARG_NONE, &(o).minimum_phase, 0, "make IR minimum-phase, with the same spectrum", NULL}, \
+    {"fade", '\0', POPT_ARG_DOUBLE, &(o).fade, GC_RANGE_TIME, "fade IR out over its last SECONDS", "SECONDS"}, \
+    {"series", '\0', POPT_ARG_ARGV, &(o).series, 0, \
+     "convolve IR with another response FILE, in series; may be repeated", "FILE"}, \
+    {"predelay", '\0', POPT_ARG_DOUBLE, &(o).predelay, GC_RANGE_TIME, "insert silence before IR", "SECONDS"}, \
+    {"normalize", 'n', POPT_ARG_STRING, &(o).normalize, 0, \
+     "scale IR by one gain so that its largest tap is 1 (peak), no input can clip (l1), white noise (energy) or pink noise " \
+     "(loudness) keeps its level (default: none)", \
+     GC_WORDS_NORMALIZE}, \
+    {"ir-gain", '\0', POPT_ARG_DOUBLE, &(o).gain, GC_RANGE_LEVEL, "gain of IR in decibels (default: 0)", "DB"}, \
+    {"wet", 'w', POPT_ARG_DOUBLE, &(o).wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \
+    {"dry", 'y', POPT_ARG_DOUBLE, &(o).dry, GC_RANGE_LEVEL, \
+     "gain in decibels at which IN itself is added (default: not added)", "DB"},
+// clang-format on
 
-/* Checks them and fills in a preparation, which keeps pointing into the options. GC_EXIT_USAGE after a line that says
- * what is wrong. */
+/* Checks the options and fills in *preparation, which points into the options. @return GC_EXIT_DONE, or GC_EXIT_USAGE
+ * after a message */
 int gc_response_options_apply(const gc_response_options *options, gpuconv_preparation *preparation);
 
 #endif

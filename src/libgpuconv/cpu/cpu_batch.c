@@ -26,9 +26,9 @@ typedef struct transform {
 struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;                 /* of the current file, set by `suits` */
+    gc_schedule schedule;                /* of the current file, set by `suits` */
     transform size[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; created on first use */
-    float *padded;                        /* a signal with zeros before and after it */
+    float *padded;                       /* a signal with zeros before and after it */
     int64_t padded_size;
 };
 

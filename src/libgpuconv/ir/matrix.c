@@ -208,8 +208,7 @@ gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile i
                                  gpuconv_error *error) {
     *ir = NULL;
     if (!gc_is_rate(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE,
-                       rate);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     struct stat st;
     FILE *f = fopen(path, "re");
     if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {

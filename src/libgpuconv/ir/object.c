@@ -148,8 +148,7 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     if (frames < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame");
     if (!gc_is_rate(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE,
-                       rate);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     gpuconv_status fits = gc_ir_check_memory(channels, (double)frames, 0, error);
     if (fits)
         return fits;

@@ -61,8 +61,8 @@ struct gpuconv_realtime {
     int active;                     /* index of the active voice */
     int64_t fade_length, fade_done; /* frames of the current crossfade */
     float *scratch;                 /* (2 x inputs + outputs) x GC_RT_CHUNK */
-    float *input[GC_MAX_CHANNELS]; /* the current chunk */
-    float *faded[GC_MAX_CHANNELS]; /* the current chunk with a fade applied */
+    float *input[GC_MAX_CHANNELS];  /* the current chunk */
+    float *faded[GC_MAX_CHANNELS];  /* the current chunk with a fade applied */
 };
 
 /* Makes a convolver for an exchange: on the GPU if one was asked for and has not failed. Returns MEMORY, DEVICE. */
