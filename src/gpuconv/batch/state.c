@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,17 +92,45 @@ void gc_state_print(const gc_state *s, bool place, char text[GC_STATE_TEXT]) {
         (void)snprintf(text + n, GC_STATE_TEXT - (size_t)n, "#%016" PRIx64, s->digest);
 }
 
+/* Reads a decimal number behind the character `mark` and moves *at behind it. */
+static bool parse_signed(const char **at, char mark, int64_t *value) {
+    char *end;
+    if (mark && *(*at)++ != mark)
+        return false;
+    *value = strtoll(*at, &end, 10);
+    bool found = end != *at;
+    *at = end;
+    return found;
+}
+
+/* Reads an unsigned number behind the character `mark` and moves *at behind it. */
+static bool parse_unsigned(const char **at, char mark, int base, uint64_t *value) {
+    char *end;
+    if (*(*at)++ != mark)
+        return false;
+    *value = strtoull(*at, &end, base);
+    bool found = end != *at;
+    *at = end;
+    return found;
+}
+
 bool gc_state_parse(const char *text, gc_state *s) {
     char again[GC_STATE_TEXT];
+    const char *at = text;
     gc_state t = {.size = -1};
     *s = t;
-    if (sscanf(text, "%" SCNd64 "@%" SCNd64 ".%9" SCNd64, &t.size, &t.seconds, &t.nanoseconds) != 3 || t.size < 0)
+    if (!parse_signed(&at, 0, &t.size) || !parse_signed(&at, '@', &t.seconds) ||
+        !parse_signed(&at, '.', &t.nanoseconds))
         return false;
-    const char *place = strchr(text, '/'), *digest = strchr(text, '#');
-    if (place && sscanf(place, "/%" SCNu64 ":%" SCNu64, &t.device, &t.inode) != 2)
+    bool place = *at == '/';
+    if (place && (!parse_unsigned(&at, '/', 10, &t.device) || !parse_unsigned(&at, ':', 10, &t.inode)))
         return false;
-    t.digested = digest && sscanf(digest, "#%16" SCNx64, &t.digest) == 1;
-    gc_state_print(&t, place != NULL, again); /* refuses spellings that sscanf accepts */
+    t.digested = *at == '#';
+    if (t.digested && !parse_unsigned(&at, '#', 16, &t.digest))
+        return false;
+    if (t.size < 0)
+        return false;
+    gc_state_print(&t, place, again); /* refuses other spellings of the same numbers, and what follows them */
     if (strcmp(again, text) != 0)
         return false;
     *s = t;

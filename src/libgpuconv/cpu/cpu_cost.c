@@ -69,7 +69,8 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
 /* Returns the approximate bytes of a convolver and of its stream's chunks. */
 static double memory_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
-    double workers = fmin(threads, (double)(chunk / s->hop) * gc_min(ir->inputs, ir->outputs));
+    int64_t jobs = chunk / s->hop * gc_min(ir->inputs, ir->outputs);
+    double workers = fmin(threads, (double)jobs);
     double spectra = ir->planes * (double)s->partitions * block, chunks = (double)chunk * channels * 4;
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;

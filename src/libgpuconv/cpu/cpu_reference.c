@@ -175,6 +175,7 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
 }
 
 gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     /* Written through the request: NOLINTNEXTLINE(readability-non-const-parameter) */
                                      float *const *out, int runs, double *seconds, char name[64],
                                      gpuconv_error *error) {
     fftw f = {0};
