@@ -10,6 +10,7 @@ for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir sy
     page=$pages/gpuconv$([ -z "$command" ] || echo "-$command" | tr ' ' '-').1
     [ -s "$page" ] || fail "no page for '$command'"
     # Every sentence of the help stands in the page; blanks and line ends differ.
+    # shellcheck disable=SC2020 # blanks and full stops each become a newline
     [ -z "$(sed '/^Subcommands/,/^$/d; s/^Usage: .*//; s/^  *-.*  //; s/^[A-Z].*:$//' "$work/log/out" | tr -s ' \n' '\n\n' | grep '^[A-Za-z]*$' | sort -u |
         while read -r word; do grep -qw -- "$word" "$page" || echo "$word"; done)" ] || fail "the page of '$command' lacks words of --help"
     for example in 1 2; do
