@@ -1,6 +1,7 @@
 /* Real-time convolution gives the engine's samples without latency; the callback allocates nothing, takes no lock and
  * makes no system call; an exchange of the response causes no click and no leak. */
 #include "check.h"
+#include "count_calls.h"
 #include "harness.h"
 
 #include "libgpuconv/realtime/realtime.h"
@@ -20,28 +21,6 @@
 #endif
 
 /* ---- Wrappers that count calls of the allocator, locks and sleep inside the callback ---------------------------- */
-
-static _Thread_local bool in_callback;
-static _Atomic int calls;
-
-#define WATCH(result, name, parameters, arguments)                                                                     \
-    result __real_##name parameters;                                                                                   \
-    result __wrap_##name parameters;                                                                                   \
-    result __wrap_##name parameters {                                                                                  \
-        if (in_callback)                                                                                               \
-            atomic_fetch_add(&calls, 1);                                                                               \
-        return __real_##name arguments;                                                                                \
-    }
-
-WATCH(void *, malloc, (size_t n), (n))
-WATCH(void *, calloc, (size_t n, size_t m), (n, m))
-WATCH(void *, realloc, (void *p, size_t n), (p, n))
-WATCH(int, posix_memalign, (void **p, size_t a, size_t n), (p, a, n))
-WATCH(void *, aligned_alloc, (size_t a, size_t n), (a, n))
-WATCH(void, free, (void *p), (p))
-WATCH(int, pthread_mutex_lock, (pthread_mutex_t * m), (m))
-WATCH(int, pthread_cond_signal, (pthread_cond_t * c), (c))
-WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left))
 
 /* ---- Helpers ----------------------------------------------------------------------------------------------------- */
 

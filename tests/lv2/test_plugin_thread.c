@@ -1,6 +1,7 @@
 /* Tests that run and work_response neither allocate nor lock while the worker loads responses and another thread saves
  * the state. The plug-in is compiled into this test, and the linker wraps the allocator and the locks. */
 #include "check.h"
+#include "count_calls.h"
 #include "files.h"
 
 #include <lv2/atom/atom.h>
@@ -13,28 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
-
-static _Thread_local bool in_callback;
-static _Atomic int calls;
-
-#define WATCH(result, name, parameters, arguments)                                                                     \
-    result __real_##name parameters;                                                                                   \
-    result __wrap_##name parameters;                                                                                   \
-    result __wrap_##name parameters {                                                                                  \
-        if (in_callback)                                                                                               \
-            atomic_fetch_add(&calls, 1);                                                                               \
-        return __real_##name arguments;                                                                                \
-    }
-
-WATCH(void *, malloc, (size_t n), (n))
-WATCH(void *, calloc, (size_t n, size_t m), (n, m))
-WATCH(void *, realloc, (void *p, size_t n), (p, n))
-WATCH(int, posix_memalign, (void **p, size_t a, size_t n), (p, a, n))
-WATCH(void *, aligned_alloc, (size_t a, size_t n), (a, n))
-WATCH(void, free, (void *p), (p))
-WATCH(int, pthread_mutex_lock, (pthread_mutex_t * m), (m))
-WATCH(int, pthread_cond_signal, (pthread_cond_t * c), (c))
-WATCH(int, nanosleep, (const struct timespec *t, struct timespec *left), (t, left))
 
 enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
 enum { CONTROL, NOTIFY, WET, PREDELAY = 5, LATE_BLOCKS = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
