@@ -13,6 +13,7 @@
  * options take whole numbers, and so do DOUBLE options that count frames, taps or signals. */
 #define GC_RANGES(X)                                                                                                   \
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
+    X(CHANNEL, 0, 1024)                                                                                                \
     X(CROSSFADE, 0, 60)                                                                                                \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
     X(BENCH_FRAMES, 1, 1e10)                                                                                           \
@@ -38,6 +39,8 @@
     X(RT_CHANNELS, 1, 1048576)                                                                                         \
     X(RT_LENGTH, 1e-6, 600)                                                                                            \
     X(RT_THREADS, 0, 64)                                                                                               \
+    X(SMOOTHING, 0, 96)                                                                                                \
+    X(SOUND_LEVEL, -100, 200)                                                                                          \
     X(STRETCH, 0.01, 100)                                                                                              \
     X(SWEEP_LENGTH, 0, 600)                                                                                            \
     X(SWEEP_LEVEL, -100, 0)                                                                                            \

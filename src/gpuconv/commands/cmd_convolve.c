@@ -218,7 +218,7 @@ static struct poptOption table[] = {
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the plan and its times as text or JSON", GC_WORDS_REPORT},
     {"compare", '\0', POPT_ARG_NONE, &given.compare, 0, "also time other backends and algorithms, and report them",
      NULL},
-    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg or .png (needs gnuplot)", "FILE"},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 

@@ -27,12 +27,14 @@ static void set_text(FILE *to, const char *option, const char *text) {
 }
 
 /* Writes the settings of a drawing. */
-static void begin_script(FILE *to, bool svg, int width, int height) {
+static void begin_script(FILE *to, gc_plot_format format, int width, int height) {
     fputs("set encoding utf8\nset datafile missing 'nan'\nset key noenhanced\n", to);
-    if (svg)
+    if (format == GC_PLOT_SVG)
         fprintf(to, "set terminal svg size %d,%d dynamic enhanced background 'white' font 'sans,14'\n", width, height);
-    else
+    else if (format == GC_PLOT_PNG)
         fprintf(to, "set terminal pngcairo size %d,%d font 'sans,14'\n", width * 4 / 3, height * 4 / 3);
+    else
+        fprintf(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
 }
 
 /* Writes the plot command; the data of the series must follow in their order. */
@@ -45,8 +47,8 @@ static void plot_series(FILE *to, const char *const *label, int series, const bo
     fputc('\n', to);
 }
 
-void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
-    begin_script(to, svg, 900, 600);
+void gc_script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
+    begin_script(to, format, 900, 600);
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
     set_text(to, "ylabel", p->y_label);
@@ -89,6 +91,23 @@ static void panel_image(FILE *to, const gc_panel *p) {
     fputs("e\n", to);
 }
 
+/* Draws slices of a surface, the first one in the background. */
+static void panel_waterfall(FILE *to, const gc_panel *p) {
+    fputs(
+        "set zlabel 'dB' rotate\nset view 52,14,1.08,1.15\nset hidden3d\nset xyplane 0\nset lmargin 2\nset xtics offset 0,-0.4\n",
+        to);
+    set_text(to, "ylabel", p->y_label);
+    fprintf(
+        to,
+        "set yrange [%.9g:0]\nset zrange [%.9g:%.9g]\nsplot '-' using 1:2:3 with lines lw 0.6 lc rgb '#1764ab' notitle\n",
+        p->seconds, p->level_range[0], p->level_range[1]);
+    for (int c = 0; c < p->columns; c++, fputc('\n', to))
+        for (int r = 0; r < p->rows; r++)
+            fprintf(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
+                    fmax((double)p->image[c * p->rows + r], p->level_range[0]));
+    fputs("e\nunset hidden3d\nunset zlabel\nset xtics offset 0,0\n", to);
+}
+
 static void panel_lines(FILE *to, const gc_panel *p) {
     if (p->filled) {
         fputs("plot '-' using 1:2:3 with filledcurves lc rgb '#1764ab' notitle\n", to);
@@ -106,9 +125,9 @@ static void panel_lines(FILE *to, const gc_panel *p) {
     }
 }
 
-void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, FILE *to) {
+void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
     int rows = columns > 0 ? (count + columns - 1) / columns : 0;
-    begin_script(to, svg, 600 * columns, 300 * rows);
+    begin_script(to, format, 600 * columns, 300 * rows);
     fprintf(to,
             "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\n"
             "set key bmargin center horizontal Left reverse samplen 2 width 1\n"
@@ -117,7 +136,9 @@ void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, F
             rows, columns);
     for (int i = 0; i < count; i++) {
         panel_axes(to, &panel[i]);
-        if (panel[i].image)
+        if (panel[i].waterfall)
+            panel_waterfall(to, &panel[i]);
+        else if (panel[i].image)
             panel_image(to, &panel[i]);
         else
             panel_lines(to, &panel[i]);
