@@ -8,7 +8,7 @@ make_audio taps dirac.wav 1 48000 1
 names='small-room studio'
 [ -n "${ALL:-}" ] && names='bathroom cabinet cathedral hall hall-true-stereo plate small-room spring studio telephone'
 for name in $names; do
-    runs -q -b cpu dirac.wav "$SOURCE/impulses/$name.flac" $name.wav
+    runs -q -b cpu dirac.wav "$SOURCE/impulses/$name.flac" "$name.wav"
 done
 rm dirac.wav
 for bands in octave third-octave; do

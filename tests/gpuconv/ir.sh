@@ -46,8 +46,14 @@ refuses 1 "later than the end of a response of 0.2 s; use a larger --length" ir 
 make_audio taps left.wav 2 48000 1 0
 runs -q -b cpu sweep.wav left.wav half-dead.wav
 runs ir measure half-dead.wav sweep.wav test.wav
-grep -q "half-dead.wav: 1 of 2 channels do not hold the sweep, the first is channel 2" "$work/log/err" ||
+grep -q "half-dead.wav: channel 2 does not hold the sweep" "$work/log/err" ||
     fail "a channel without the sweep is not reported: $(cat "$work/log/err")"
+# Clipping and noise above the decay print warnings.
+runs -q -b cpu sweep.wav "$impulses/studio.flac" driven.wav --tail 0 --gain 40 --encoding s16
+runs ir measure driven.wav sweep.wav test.wav
+grep -q "driven.wav: channel 1 clips" "$work/log/err" || fail "clipping is not reported: $(cat "$work/log/err")"
+runs ir measure loud.wav long.wav test.wav --length 2.5
+grep -q "loud.wav: channel 1: the noise is only" "$work/log/err" || fail "noise is not reported: $(cat "$work/log/err")"
 
 figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"

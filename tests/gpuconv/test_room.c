@@ -67,7 +67,8 @@ static void near(const char *what, double got, double want, double part) {
 
 static void double_slopes_have_the_computed_times(void **state) {
     (void)state;
-    static const slopes all[] = {{{0, -15}, {0.5, 2.5}}, {{0, -25}, {0.4, 2}}, {{0, -18}, {0.3, 1.5}}, {{0, -20}, {0.4, 3}}};
+    static const slopes all[] = {
+        {{0, -15}, {0.5, 2.5}}, {{0, -25}, {0.4, 2}}, {{0, -18}, {0.3, 1.5}}, {{0, -20}, {0.4, 3}}};
     for (int k = 0; k < COUNT(all); k++) {
         int64_t frames;
         float *taps = make(&all[k], 4.5, &frames);
@@ -80,9 +81,10 @@ static void double_slopes_have_the_computed_times(void **state) {
         near("curvature", a.curvature, 100 * (t30.time / t20.time - 1), 0.02);
         near("non-linearity of T20", a.nonlinearity20, t20.nonlinearity, 0.02);
         near("non-linearity of T30", a.nonlinearity30, t30.nonlinearity, 0.02);
-        CHECK(fabs(a.edt / a.t20 - 1) > 0.05 && fabs(a.t30 / a.t20 - 1) > 0.03, "EDT %g, T20 %g and T30 %g are too alike",
-              a.edt, a.t20, a.t30);
-        CHECK(!(a.doubt & GC_DOUBT_CURVED) == (fabs(a.curvature) <= 10), "curvature %g is flagged wrongly", a.curvature);
+        CHECK(fabs(a.edt / a.t20 - 1) > 0.05 && fabs(a.t30 / a.t20 - 1) > 0.03,
+              "EDT %g, T20 %g and T30 %g are too alike", a.edt, a.t20, a.t30);
+        CHECK(!(a.doubt & GC_DOUBT_CURVED) == (fabs(a.curvature) <= 10), "curvature %g is flagged wrongly",
+              a.curvature);
         for (int c = 0; c < 2; c++) {
             double late = remaining_at(&all[k], c ? 0.08 : 0.05), early = remaining_at(&all[k], 0) - late;
             double got = c ? a.c80 : a.c50;
@@ -107,7 +109,8 @@ static void doubts_follow_noise_and_filter(void **state) {
         gc_acoustics a;
         assert_true(gc_acoustics_of(taps, frames, RATE, 0, &a, NULL));
         CHECK(fabs(a.inr + noise[k]) < 1, "INR is %g dB with noise at %g dB", a.inr, noise[k]);
-        CHECK((a.doubt & (GC_DOUBT_NOISE20 | GC_DOUBT_NOISE30)) == doubt[k], "noise at %g dB: doubt %u", noise[k], a.doubt);
+        CHECK((a.doubt & (GC_DOUBT_NOISE20 | GC_DOUBT_NOISE30)) == doubt[k], "noise at %g dB: doubt %u", noise[k],
+              a.doubt);
         CHECK(!(a.doubt & (GC_DOUBT_FILTER | GC_DOUBT_CURVED)), "doubt %u", a.doubt);
         free(taps);
     }
@@ -151,9 +154,10 @@ static void the_filter_does_not_lengthen_a_decay(void **state) {
  * a third-octave filter follow from equation 10. */
 static void the_filters_are_of_class_1(void **state) {
     (void)state;
-    static const struct { double x, least, most; } limit[] = {
-        {0, -0.4, 0.4},     {0.125, -0.4, 0.5}, {0.25, -0.4, 0.7}, {0.375, -0.4, 1.4}, {0.4999, -0.4, 5.3},
-        {0.5001, 1.6, 1e9}, {1, 16.6, 1e9},     {2, 40.5, 1e9},    {3, 60, 1e9},       {4, 70, 1e9}};
+    static const struct {
+        double x, least, most;
+    } limit[] = {{0, -0.4, 0.4},     {0.125, -0.4, 0.5}, {0.25, -0.4, 0.7}, {0.375, -0.4, 1.4}, {0.4999, -0.4, 5.3},
+                 {0.5001, 1.6, 1e9}, {1, 16.6, 1e9},     {2, 40.5, 1e9},    {3, 60, 1e9},       {4, 70, 1e9}};
     const double g = pow(10, 0.3);
     for (int per_octave = 1; per_octave <= 3; per_octave += 2) {
         gc_octave_band band[GC_OCTAVE_BANDS];

@@ -39,7 +39,7 @@ static void begin_script(FILE *to, gc_plot_format format, int width, int height)
 
 /* Writes the plot command; the data of the series must follow in their order. */
 static void plot_series(FILE *to, const char *const *label, int series, const bool *points, const char *lines) {
-    fputs("plot ", to);
+    fputs(series ? "plot " : "plot NaN notitle", to); /* an empty diagram keeps its axes */
     for (int s = 0; s < series; s++) {
         fprintf(to, "%s'-' using 1:2 with %s title ", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
         put_text(to, label[s], LABEL + 1);
