@@ -2,10 +2,10 @@
  *
  *      simulate_room RESPONSE.wav GAIN NOISE [silent]
  *
- * Reads mono 32-bit floats from standard input and writes four channels to standard output: the sound through the first two
- * channels of the response times GAIN, with noise of the amplitude NOISE, limited to full scale as a converter does; the
- * sound itself (loopback); silence. With "silent" the first two channels are noise only. Only taps that are not zero are
- * added up, so that a sparse response of any length is fast. */
+ * Reads mono 32-bit floats from standard input and writes four channels to standard output: the sound through the first
+ * two channels of the response times GAIN, with noise of the amplitude NOISE, limited to full scale as a converter
+ * does; the sound itself (loopback); silence. With "silent" the first two channels are noise only. Only taps that are
+ * not zero are added up, so that a sparse response of any length is fast. */
 #include <math.h>
 #include <sndfile.h>
 #include <stdint.h>

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double margin = 2;        /* seconds of latency at most */
+static const double margin = 2;           /* seconds of latency at most */
 static const double before_onset = 0.005; /* seconds before the direct sound without loopback */
 
 /* A stream that is played and its recording. */
 typedef struct stream {
     const gc_measurement_config *config;
-    gpuconv_ir *sweep; /* with its silence */
+    gpuconv_ir *sweep;             /* with its silence */
     int64_t noise, period, frames; /* frames of noise, of a sweep with its silence, of the recording */
     int repeat;
     float *recorded; /* inputs x frames */
@@ -127,8 +127,8 @@ static gpuconv_status check_levels(const gc_measurement_config *c, gpuconv_error
         char line[160];
         char peak[24], noise[24];
         (void)snprintf(line, sizeof line, "input %d: peak %s, background noise %s%s%s", i + 1,
-                       level_text(found[i].peak, peak, sizeof peak), level_text(found[i].noise, noise, sizeof noise), found[i].held ? "" : ", no sweep",
-                       found[i].clipped ? ", clips" : "");
+                       level_text(found[i].peak, peak, sizeof peak), level_text(found[i].noise, noise, sizeof noise),
+                       found[i].held ? "" : ", no sweep", found[i].clipped ? ", clips" : "");
         if (c->note)
             c->note(c->context, line);
         clipped = !clipped && found[i].clipped ? i + 1 : clipped;

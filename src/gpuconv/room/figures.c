@@ -1,6 +1,7 @@
 /* Computes the figures of a file band by band. */
 #include "figures.h"
 
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
@@ -175,21 +176,38 @@ static gpuconv_status compute(gc_figures *f, const gc_figures_options *o, gpucon
     return status;
 }
 
-gpuconv_status gc_figures_new(const char *path, const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
-    *f = (gc_figures){.path = path};
-    gpuconv_status status = gpuconv_ir_load(path, &f->ir, error);
-    if (status)
-        return status;
+/* Computes the figures of f->ir, and frees it after a failure. */
+static gpuconv_status finish(gc_figures *f, const gc_figures_options *o, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
     f->channels = f->ir->planes;
     if (o->lateral > f->channels || (o->lateral && f->channels < 2))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "%s: the figure-eight channel %d needs as many channels and at least 2, not %d", path,
+                         "%s: the figure-eight channel %d needs as many channels and at least 2, not %d", f->path,
                          o->lateral, f->channels);
     if (!status)
         status = compute(f, o, error);
     if (status)
         gc_figures_free(f);
     return status;
+}
+
+gpuconv_status gc_figures_new(const char *path, const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
+    *f = (gc_figures){.path = path};
+    gpuconv_status status = gpuconv_ir_load(path, &f->ir, error);
+    return status ? status : finish(f, o, error);
+}
+
+gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,
+                                   const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
+    gc_reader *reader;
+    *f = (gc_figures){.path = path};
+    gpuconv_status status = gc_reader_new(input, &reader, error);
+    if (status)
+        return status;
+    const gc_audio_info *info = gc_reader_info(reader);
+    status = gpuconv_ir_prepare(path, preparation, info->channels, info->rate, &f->ir, error);
+    gc_reader_free(reader);
+    return status ? status : finish(f, o, error);
 }
 
 void gc_figures_free(gc_figures *f) {

@@ -43,6 +43,11 @@ typedef struct gc_figures {
  * @return any status of gpuconv_ir_load; ARGUMENT (no such channel, a reference of another rate), MEMORY, CANCELLED */
 gpuconv_status gc_figures_new(const char *path, const gc_figures_options *options, gc_figures *figures,
                               gpuconv_error *error);
+
+/* Does the same for a response or a matrix as it is applied to the sound file `input`.
+ * @return any status of gc_reader_new and gpuconv_ir_prepare */
+gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,
+                                   const gc_figures_options *options, gc_figures *figures, gpuconv_error *error);
 void gc_figures_free(gc_figures *figures);
 
 static inline const gc_figure *gc_figure_at(const gc_figures *f, int channel, int band) {
