@@ -172,6 +172,10 @@ static void set_scales(gc_charts *c) {
             if (c->level[i][k] > top - 40 && c->group[i][k] > delay)
                 delay = c->group[i][k];
         }
+    for (int i = 0; i < c->channels; i++)
+        for (int k = 0; k < POINTS; k++)
+            if (!(c->level[i][k] > top - 50)) /* the delay of what is hardly there says nothing */
+                c->group[i][k] = (double)NAN;
     c->top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
     c->delay = fmax(1, delay * 1.1);
 }

@@ -37,11 +37,22 @@ static void begin_script(FILE *to, gc_plot_format format, int width, int height)
         fprintf(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
 }
 
+/* Writes the colour of one of many series, such as bands: from violet over green to red, all different. Few series have
+ * gnuplot's own colours. */
+static void put_colour(FILE *to, int series, int count) {
+    static const char *const colour[GC_PLOT_SERIES] = {"440154", "3b3b8f", "2a6a9e", "1f8f8c", "2fa25e", "77b843",
+                                                       "c0c22b", "e8a72c", "e5792e", "d1462f", "a3203a", "6b1035"};
+    if (count > 8)
+        fprintf(to, " lc rgb '#%s'", colour[series % GC_PLOT_SERIES]);
+}
+
 /* Writes the plot command; the data of the series must follow in their order. */
 static void plot_series(FILE *to, const char *const *label, int series, const bool *points, const char *lines) {
     fputs(series ? "plot " : "plot NaN notitle", to); /* an empty diagram keeps its axes */
     for (int s = 0; s < series; s++) {
-        fprintf(to, "%s'-' using 1:2 with %s title ", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
+        fprintf(to, "%s'-' using 1:2 with %s", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
+        put_colour(to, s, series);
+        fputs(" title ", to);
         put_text(to, label[s], LABEL + 1);
     }
     fputc('\n', to);
@@ -116,6 +127,9 @@ static void panel_lines(FILE *to, const gc_panel *p) {
         fputs("e\n", to);
         return;
     }
+    fputs(p->series > 8 ? "set key rmargin vertical Left reverse samplen 1.5 width 0\n"
+                        : "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
+          to);
     plot_series(to, p->label, p->series, NULL, "lines lw 2");
     for (int s = 0; s < p->series; s++) {
         for (int i = 0; i < p->steps; i++)
