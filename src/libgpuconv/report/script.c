@@ -105,7 +105,7 @@ static void panel_image(FILE *to, const gc_panel *p) {
 /* Draws slices of a surface, the first one in the background. */
 static void panel_waterfall(FILE *to, const gc_panel *p) {
     fputs(
-        "set zlabel 'dB' rotate\nset view 52,14,1.08,1.15\nset hidden3d\nset xyplane 0\nset lmargin 2\nset xtics offset 0,-0.4\n",
+        "set zlabel 'dB' rotate\nset view 52,14,1.08,1.15\nset hidden3d\nset xyplane 0\nset lmargin 2\nset rmargin 9\nset xtics offset 0,-0.4\n",
         to);
     set_text(to, "ylabel", p->y_label);
     fprintf(
@@ -116,7 +116,7 @@ static void panel_waterfall(FILE *to, const gc_panel *p) {
         for (int r = 0; r < p->rows; r++)
             fprintf(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
                     fmax((double)p->image[c * p->rows + r], p->level_range[0]));
-    fputs("e\nunset hidden3d\nunset zlabel\nset xtics offset 0,0\n", to);
+    fputs("e\nunset hidden3d\nunset zlabel\nset rmargin -1\nset xtics offset 0,0\n", to);
 }
 
 static void panel_lines(FILE *to, const gc_panel *p) {
