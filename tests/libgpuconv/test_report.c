@@ -69,8 +69,11 @@ static void a_missing_value_is_no_value(void **state) {
         const char *title;
         int row;
         const char *name;
-    } missing[] = {{"none", 0, "wall"}, {"times", 0, "none"},  {"times", 1, "wall"},
-                   {"times", -1, "wall"}, {"comparison", 2, "seconds"}};
+    } missing[] = {{"none", 0, "wall"},
+                   {"times", 0, "none"},
+                   {"times", 1, "wall"},
+                   {"times", -1, "wall"},
+                   {"comparison", 2, "seconds"}};
     gpuconv_report *r = make_report();
     for (int i = 0; i < COUNT(missing); i++) {
         const char *title = missing[i].title, *name = missing[i].name;
