@@ -45,17 +45,24 @@ static void put_roff(FILE *f, const char *text) {
     }
 }
 
-/* Writes lines of text: a line that begins with a blank as it is, an empty line as the end of a paragraph. */
+/* Writes lines of text: lines that begin with a blank as they are, an empty line as the end of a paragraph. */
 static void put_paragraphs(FILE *f, const char *text) {
     char line[2048];
+    bool filled = true;
     for (; *text; text += *text == '\n') {
         size_t length = strcspn(text, "\n");
+        if (filled == (*text == ' ')) {
+            fputs(filled ? ".nf\n" : ".fi\n", f);
+            filled = !filled;
+        }
         (void)snprintf(line, sizeof line, "%.*s", (int)length, text);
         if (length)
             put_roff(f, line);
         fputs(length ? "\n" : ".PP\n", f);
         text += length;
     }
+    if (!filled)
+        fputs(".fi\n", f);
 }
 
 static void put_header(FILE *f, const gc_command *c, const char *name) {
@@ -130,4 +137,3 @@ void gc_manual_page_write(const char *folder, const gc_command *c, const gc_comm
     put_see_also(f, c, all);
     gc_manual_close(f);
 }
-
