@@ -504,7 +504,8 @@ GPUCONV_API void gpuconv_plan_free(gpuconv_plan *plan);
 typedef struct gpuconv_engine gpuconv_engine;
 
 /**
- * Makes an engine. It takes all its memory and, on CUDA, the context; later calls allocate nothing.
+ * Makes an engine. It takes all its memory and, on CUDA, the context; gpuconv_engine_process and gpuconv_engine_drain
+ * allocate nothing.
  * @param plan         the plan; the engine keeps a reference to it
  * @param[out] engine  the engine
  * @param[out] error   the reason of a failure; may be NULL
@@ -540,8 +541,8 @@ GPUCONV_API gpuconv_status gpuconv_engine_drain(gpuconv_engine *engine, float *c
                                                 int64_t *produced);
 
 /**
- * Returns an engine to its state after gpuconv_engine_new, also after a failure.
- * @return DEVICE
+ * Returns an engine to its state after gpuconv_engine_new, also after a failure. Starts the thread that computes anew.
+ * @return DEVICE, MEMORY (no thread can be started; the engine can only be reset or freed)
  */
 GPUCONV_API gpuconv_status gpuconv_engine_reset(gpuconv_engine *engine);
 
