@@ -16,7 +16,8 @@ set(GPUCONV_PACKAGES)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_BINARY_DIR}/debian-files.cmake)
 
 # add_package(component name summary text [section]): the Debian package of a component. CPack takes the first line of a
-# description as its summary only while CPACK_PACKAGE_DESCRIPTION_SUMMARY is not set.
+# description as its summary only while CPACK_PACKAGE_DESCRIPTION_SUMMARY is CPack's default.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_NAME} built using CMake")
 function(add_package component name summary text)
     string(TOUPPER ${component} upper)
     set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name} PARENT_SCOPE)
