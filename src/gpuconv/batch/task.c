@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gpuconv_error *er
     if (e->random_offset) {
         uint64_t state = e->seed;
         int64_t spare = all < 0 ? 0 : all - want;
-        from = spare > 0 ? (int64_t)(gc_random(&state) % (uint64_t)(spare + 1)) : 0;
+        from = spare > 0 ? (int64_t)(gc_random_bits(&state) % (uint64_t)(spare + 1)) : 0;
     }
     if (want == 0 || (all >= 0 && from >= all && from > 0))
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no samples from %g s on for a length of %g s", e->input,

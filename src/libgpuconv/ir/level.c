@@ -137,7 +137,7 @@ static double largest_sum(const gpuconv_ir *ir, int power) {
 /* Fills n samples with pink noise: white noise through Kellet's three-pole filter, -3 dB per octave within 0.3 dB. */
 static void fill_pink(double *to, int64_t n, uint64_t seed) {
     double b0 = 0, b1 = 0, b2 = 0;
-    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    uint64_t state = seed * GC_SPLITMIX_STEP + 1;
     for (int64_t i = 0; i < n; i++) {
         double white = gc_random_uniform(&state);
         b0 = 0.99765 * b0 + white * 0.0990460;
