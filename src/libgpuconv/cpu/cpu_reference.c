@@ -6,6 +6,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -54,17 +55,13 @@ typedef struct convolution {
 } convolution;
 
 static bool open_library(fftw *f) {
-    static const char *const names[] = {"libfftw3f.so.3", "libfftw3f.so", "libfftw3f.3.dylib"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
-        f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!f->library)
-        return false;
-    *(void **)&f->forward = dlsym(f->library, "fftwf_plan_dft_r2c_1d");
-    *(void **)&f->backward = dlsym(f->library, "fftwf_plan_dft_c2r_1d");
-    *(void **)&f->run_forward = dlsym(f->library, "fftwf_execute_dft_r2c");
-    *(void **)&f->run_backward = dlsym(f->library, "fftwf_execute_dft_c2r");
-    *(void **)&f->destroy = dlsym(f->library, "fftwf_destroy_plan");
-    return f->forward && f->backward && f->run_forward && f->run_backward && f->destroy;
+    static const char *const names[] = {"libfftw3f.so.3", "libfftw3f.so", "libfftw3f.3.dylib", NULL};
+    f->library = gc_library_open(names, false);
+    return f->library && gc_library_find(f->library, "fftwf_plan_dft_r2c_1d", &f->forward) &&
+           gc_library_find(f->library, "fftwf_plan_dft_c2r_1d", &f->backward) &&
+           gc_library_find(f->library, "fftwf_execute_dft_r2c", &f->run_forward) &&
+           gc_library_find(f->library, "fftwf_execute_dft_c2r", &f->run_backward) &&
+           gc_library_find(f->library, "fftwf_destroy_plan", &f->destroy);
 }
 
 /* Convolves one block of one route. */

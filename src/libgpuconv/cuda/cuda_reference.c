@@ -4,6 +4,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -45,16 +46,12 @@ typedef struct measurement {
 
 /* Opens the library and looks up its functions. Returns false if it is not installed. */
 static bool open_library(cufft *f) {
-    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
-        f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!f->library)
-        return false;
-    *(void **)&f->plan = dlsym(f->library, "cufftPlan1d");
-    *(void **)&f->stream = dlsym(f->library, "cufftSetStream");
-    *(void **)&f->run = dlsym(f->library, "cufftExecC2C");
-    *(void **)&f->destroy = dlsym(f->library, "cufftDestroy");
-    return f->plan && f->stream && f->run && f->destroy;
+    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so", NULL};
+    f->library = gc_library_open(names, false);
+    return f->library && gc_library_find(f->library, "cufftPlan1d", &f->plan) &&
+           gc_library_find(f->library, "cufftSetStream", &f->stream) &&
+           gc_library_find(f->library, "cufftExecC2C", &f->run) &&
+           gc_library_find(f->library, "cufftDestroy", &f->destroy);
 }
 
 /* Returns the CUDA status for a status of cuFFT. */
