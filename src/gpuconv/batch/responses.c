@@ -116,7 +116,7 @@ static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpu
     p.gain = q->gain;
     p.wet = q->wet;
     p.dry = q->dry;
-    return gc_ir_prepare(q->path, &p, q->channels, q->rate, q->cancel, ir, error);
+    return gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);
 }
 
 /* Prepares a response outside the table. */

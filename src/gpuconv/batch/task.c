@@ -66,8 +66,7 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
     status = seek_part(e, t, error);
     if (status)
         return status;
-    gc_response_request request = {e->response,  e->gain,          e->wet,    e->dry,
-                                   t->info.rate, t->info.channels, e->shared, w->cancel};
+    gc_response_request request = {e->response, e->gain, e->wet, e->dry, t->info.rate, t->info.channels, e->shared};
     status = gc_responses_acquire(w->responses, &request, &t->response, &t->response_is_new, error);
     if (!status) {
         gc_state existing = gc_state_of_path(t->path);

@@ -1,6 +1,7 @@
 /* Times the cases of the documentation, or a single one, with every algorithm of every backend. */
 #include "bench.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
@@ -91,7 +92,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
             }
         }
         gpuconv_plan_free(plan);
-        if (!status && gc_bench_cancelled(b))
+        if (!status && gc_cancelled())
             status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     }
     return status;

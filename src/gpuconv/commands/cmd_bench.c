@@ -108,7 +108,7 @@ static int run(const options *o) {
         return list_cases();
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
-    b.cancel = gc_catch_signals();
+    (void)gc_catch_signals();
     b.roofline = &roofline;
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status && o->roofline)

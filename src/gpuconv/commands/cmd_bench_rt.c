@@ -34,7 +34,7 @@ static int run(const options *o) {
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
         return gc_exit(GC_EXIT_FAILED, "out of memory");
-    b.cancel = gc_catch_signals();
+    (void)gc_catch_signals();
     gc_bench_realtime_case test_case = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
                                         .device = o->device,
                                         .channels = o->channels,
