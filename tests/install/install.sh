@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../gpuconv/lib.sh"
 build=$1
 case $SANITIZE in
-?*) skip "what is built with sanitizers is not installed" ;;
+?*) skip "a build with sanitizers is not installed" ;;
 esac
 
 quietly cmake --install "$build" --prefix "$work/first" || fail "cmake --install: $(cat "$work/log/err")"
@@ -16,7 +16,7 @@ library=$(find "$prefix" -name 'libgpuconv.so')
 [ -e "${library%.so}.a" ] || fail "no static library"
 readelf -d "$library" | grep -q 'SONAME.*\[libgpuconv.so.0\]' || fail "another SONAME: $(readelf -d "$library" | grep SONAME)"
 
-# What is exported is what the header declares, all of it.
+# The library exports exactly the functions that the header declares.
 nm -D --defined-only "$library" | awk '$2 ~ /[TDBRVW]/ { sub("@.*", "", $3); print $3 }' | grep -v '^GPUCONV_' | sort -u >exported
 grep -o 'gpuconv_[a-z0-9_]*(' "$prefix/include/gpuconv.h" | tr -d '(' | sort -u >declared
 diff declared exported || fail "the library shows other names than the header declares"

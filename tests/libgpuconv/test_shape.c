@@ -1,4 +1,4 @@
-/* Edits of impulse responses: each does what is documented to all channels, appends to the history, and leaves the
+/* Edits of impulse responses: each edit changes all channels as documented, appends to the history, and leaves the
  * original unchanged. */
 #include "check.h"
 #include "libgpuconv/dsp/fourier.h"
