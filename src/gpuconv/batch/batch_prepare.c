@@ -107,7 +107,7 @@ static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdic
     return GPUCONV_OK;
 }
 
-/* Opens results.jsonl and lists the entries to do: all, or with --resume those that are not done. */
+/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
 static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuconv_error *error) {
     const gc_manifest *m = s->batch->manifest;
     gc_history *history = NULL;

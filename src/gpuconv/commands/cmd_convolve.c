@@ -193,7 +193,7 @@ static int command(const char **arguments, int count) {
 
 static struct poptOption table[] = {
     {"mode", '\0', POPT_ARG_STRING, &given.mode, 0,
-     "full: keep all frames; same: the middle ones, as many as IN has; valid: those that are computed without zero "
+     "full: keep all frames; same: the middle ones, as many as IN has; valid: the frames computed without zero "
      "padding (default: full)",
      words_mode},
     {"tail", '\0', POPT_ARG_STRING, &given.tail, 0,
