@@ -1,5 +1,5 @@
-/* Levels of impulse responses: normalisation reaches its target, silence does not change it, and the dry input is mixed in
- * at time zero. */
+/* Levels of impulse responses: normalisation reaches its target, silence does not change it, and the dry input is mixed
+ * in at time zero. */
 #include "harness.h"
 #include "libgpuconv/ir/object.h"
 

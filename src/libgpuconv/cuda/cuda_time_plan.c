@@ -175,9 +175,9 @@ static cudaError_t launch_convolution(void *context, cudaStream_t stream) {
                                  stream);
 }
 
-gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                                 int runs, double *seconds, gpuconv_error *error) {
+gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
+    const int64_t frames = timing->frames;
     const gc_schedule *s = &plan->schedule;
     int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT         ? 32
                    : s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->hop
@@ -192,13 +192,14 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *i
     float *samples = gc_cuda_timer_memory(&t, c.copies * c.in_floats * 4, 0);
     c.out = gc_cuda_timer_memory(&t, c.copies * c.out_floats * 4, 0xff); /* NaN */
     for (int i = 0; i < c.copies * ir->inputs && !t.resources.err; i++)
-        gc_cuda_timer_copy(&t, samples + i * stride + history, in[i % ir->inputs], frames * 4, cudaMemcpyHostToDevice);
+        gc_cuda_timer_copy(&t, samples + i * stride + history, timing->in[i % ir->inputs], frames * 4,
+                           cudaMemcpyHostToDevice);
     if (!t.resources.err) {
         c.in = samples + history;
         gc_cuda_convolver_init(&c.convolver, &one_chunk, stride, length, &t.resources, t.stream);
-        gc_cuda_timer_run(&t, launch_convolution, &c, runs, seconds);
+        gc_cuda_timer_run(&t, launch_convolution, &c, timing->runs, timing->seconds);
         for (int o = 0; o < ir->outputs; o++)
-            gc_cuda_timer_copy(&t, out[o], c.out + o * length, frames * 4, cudaMemcpyDeviceToHost);
+            gc_cuda_timer_copy(&t, timing->out[o], c.out + o * length, frames * 4, cudaMemcpyDeviceToHost);
     }
     gpuconv_status status = gc_cuda_timer_end(&t, error);
     gc_cuda_convolver_free(&c.convolver);

@@ -27,6 +27,16 @@ typedef struct gc_batch_item {
 
 typedef struct gc_batch_slot gc_batch_slot;
 
+/* A batch to time on several devices at once. */
+typedef struct gc_batch_timing {
+    const int *device;
+    int devices;
+    int64_t signals; /* per device */
+    int64_t frames, taps;
+    int runs;
+    double *seconds; /* receives the time of one batch in each run, as a share of several queued together */
+} gc_batch_timing;
+
 typedef struct gc_batch_backend {
     /* Longest response, in taps, for which samples are copied in the files' own formats. Longer responses, and all of
      * them if this is 0, use planar floats (step 1) for input and output. */
@@ -63,12 +73,10 @@ typedef struct gc_batch_backend {
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
 
-    /* Optional, for benchmarks; NULL on the CPU. Convolves, on all listed devices at once, `signals` signals of
-     * `frames` frames, each with its own response, from device memory to device memory. seconds[run] is the time of one
-     * such batch, as a share of several queued together. *off is the relative RMS error in dB over some hundred frames.
-     * Fails with DEVICE or MEMORY. */
-    gpuconv_status (*time_batch)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
-                                 int runs, double *seconds, double *off, gpuconv_error *error);
+    /* Optional, for benchmarks; NULL on the CPU. Convolves on all listed devices at once, each signal with its own
+     * response, from device memory to device memory. *error_db is the relative RMS error in dB over some hundred
+     * frames. Fails with DEVICE or MEMORY. */
+    gpuconv_status (*time_batch)(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
 
     /* Makes responses readable by a device, on a GPU by a copy, and returns them for gc_batch_item.taps. Returns NULL
      * if the device has too little memory. */
