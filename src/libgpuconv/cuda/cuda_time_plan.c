@@ -8,6 +8,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/statistics.h"
 
 #include <math.h>
 
@@ -90,16 +91,6 @@ static cudaError_t launch_empty(void *context, cudaStream_t stream) {
     return gck_peak_empty(stream);
 }
 
-static double median(double *t, int n) {
-    for (int i = 1; i < n; i++)
-        for (int k = i; k > 0 && t[k] < t[k - 1]; k--) {
-            double x = t[k];
-            t[k] = t[k - 1];
-            t[k - 1] = x;
-        }
-    return n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
-}
-
 /* Measures the bus with pinned memory: to the device, from the device, and both at once. */
 static void measure_bus(gc_cuda_timer *t, void *device_in, void *device_out, int64_t bytes, gc_peak_rates *rates) {
     gc_cuda_resources *r = &t->resources;
@@ -134,11 +125,11 @@ gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *r
     l.a = gc_cuda_timer_memory(&t, 4 * floats, 0);
     l.b = gc_cuda_timer_memory(&t, 4 * floats, 0);
     gc_cuda_timer_run(&t, launch_fma, &l, RUNS, seconds);
-    rates->arithmetic = (double)block_operations * l.blocks / median(seconds, RUNS);
+    rates->arithmetic = (double)block_operations * l.blocks / gc_median(seconds, RUNS, NULL);
     gc_cuda_timer_run(&t, launch_copy, &l, RUNS, seconds);
-    rates->copy = 8.0 * (double)floats / median(seconds, RUNS);
+    rates->copy = 8.0 * (double)floats / gc_median(seconds, RUNS, NULL);
     gc_cuda_timer_run(&t, launch_empty, &l, RUNS, seconds);
-    rates->launch = median(seconds, RUNS);
+    rates->launch = gc_median(seconds, RUNS, NULL);
     measure_bus(&t, l.a, l.b, INT64_C(1) << 28, rates);
     return gc_cuda_timer_end(&t, error);
 }
