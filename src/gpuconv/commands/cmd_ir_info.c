@@ -53,7 +53,7 @@ static int fill_options(gc_figures_options *o) {
     if (info.reference && !gc_number_parse(info.reference, &o->reference_level))
         o->reference = info.reference;
     if (info.noise && !parse_levels(info.noise, &o->levels))
-        return gc_exit(
+        return gc_print_error(
             GC_EXIT_USAGE,
             "--noise-levels '%.60s': seven levels in dB from -100 to 200 for the octaves from 125 Hz to 8 kHz "
             "are needed, such as 41,43,50,47,42,42,39, or one for all; try --help",
@@ -72,8 +72,8 @@ static int print_figures(gpuconv_report *report, int format) {
     int why = errno;
     gpuconv_report_free(report);
     if (status)
-        return gc_exit(GC_EXIT_FAILED, "standard output: the table cannot be written: %s",
-                       why ? strerror(why) : gpuconv_status_text(status));
+        return gc_print_error(GC_EXIT_FAILED, "standard output: the table cannot be written: %s",
+                              why ? strerror(why) : gpuconv_status_text(status));
     return GC_EXIT_DONE;
 }
 
@@ -93,7 +93,7 @@ static int write_drawings(const gc_figures *figures, int count, const gc_figures
                                .options = o};
         status = gc_page_write(&page, &error);
     }
-    return status ? gc_exit(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
 /* Computes the figures of every file. A file that fails is reported and left out. @return the first failure's status */
@@ -104,7 +104,7 @@ static int read_files(const char **paths, int count, const gc_figures_options *o
         gpuconv_error error = {0};
         gpuconv_status status = gc_figures_new(paths[i], o, &figures[*done], &error);
         if (status) {
-            int exit = gc_exit(gc_exit_of(status), "%s", error.message);
+            int exit = gc_print_error(gc_exit_of(status), "%s", error.message);
             result = result && exit != GC_EXIT_INTERRUPTED ? result : exit;
             continue;
         }
@@ -123,7 +123,7 @@ static int check_drawings(void) {
     gpuconv_status status = info.plot ? gc_plot_check(info.plot, &error) : GPUCONV_OK;
     if (!status && info.html)
         status = gc_page_check(info.html, &error);
-    return status ? gc_exit(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
 static int run_info(const char **arguments, int count) {
@@ -134,15 +134,15 @@ static int run_info(const char **arguments, int count) {
     if (status)
         return status;
     if (count < 1)
-        return gc_exit(GC_EXIT_USAGE, "at least one file is needed, IR, not 0; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "at least one file is needed, IR, not 0; try --help");
     if (info.csv && info.report)
-        return gc_exit(GC_EXIT_USAGE, "--csv and --report exclude each other; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--csv and --report exclude each other; try --help");
     if (info.sound && !info.html)
-        return gc_exit(GC_EXIT_USAGE, "--sound is played by the page of --html; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--sound is played by the page of --html; try --help");
     gc_figures *figures = calloc((size_t)count, sizeof *figures);
     if (!figures || gpuconv_report_new(&report) != GPUCONV_OK) {
         free(figures);
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     }
     (void)gc_catch_signals();
     status = check_drawings();

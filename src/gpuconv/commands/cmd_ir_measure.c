@@ -17,23 +17,23 @@ static struct {
 /* Warns of what makes the response of a channel doubtful. @param what "channel" or "input" */
 static void warn_of(const char *name, const char *what, int number, const gc_sweep_channel *c) {
     if (!c->held)
-        (void)gc_exit(GC_EXIT_DONE, "%s: %s %d does not hold the sweep", name, what, number);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d does not hold the sweep", name, what, number);
     if (c->clipped)
-        (void)gc_exit(GC_EXIT_DONE, "%s: %s %d clips; lower the gain and measure again", name, what, number);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d clips; lower the gain and measure again", name, what, number);
     if (c->held && c->inr < 35)
-        (void)gc_exit(GC_EXIT_DONE,
-                      "%s: %s %d: the noise is only %.0f dB below the decay; T20 needs 35 dB, T30 45 dB; use a "
-                      "longer or louder sweep, or average several",
-                      name, what, number, c->inr);
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: %s %d: the noise is only %.0f dB below the decay; T20 needs 35 dB, T30 45 dB; use a "
+                             "longer or louder sweep, or average several",
+                             name, what, number, c->inr);
     else if (c->held && c->inr < 45)
-        (void)gc_exit(GC_EXIT_DONE, "%s: %s %d: the noise is %.0f dB below the decay; T30 needs 45 dB", name, what,
-                      number, c->inr);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d: the noise is %.0f dB below the decay; T30 needs 45 dB", name,
+                             what, number, c->inr);
 }
 
 static void note(void *context, const char *text) {
     (void)context;
     if (!measure.quiet)
-        (void)gc_exit(GC_EXIT_DONE, "%s", text);
+        (void)gc_print_error(GC_EXIT_DONE, "%s", text);
 }
 
 /* Prints the devices. */
@@ -41,7 +41,7 @@ static int list_devices(void) {
     gpuconv_error error = {0};
     char *text = gc_sound_devices(&error);
     if (!text)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     int written = fputs(text, stdout);
     free(text);
     return written < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
@@ -62,22 +62,23 @@ static int run_play(const char *response) {
     c->cancel = gc_catch_signals();
     gpuconv_status status = gc_measure(c, response, &result, &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     if (measure.quiet)
         return GC_EXIT_DONE;
     for (int i = 0; i < result.inputs; i++)
         if (i + 1 != c->loopback || result.channel[i].clipped)
             warn_of(response, "input", i + 1, &result.channel[i]);
     if (result.left_out)
-        (void)gc_exit(GC_EXIT_DONE, "%s: %d of %d sweeps were recorded with a gap and are left out", response,
-                      result.left_out, result.left_out + result.repeats);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %d of %d sweeps were recorded with a gap and are left out", response,
+                             result.left_out, result.left_out + result.repeats);
     if (result.xruns)
-        (void)gc_exit(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
-                      (long long)result.xruns);
-    return gc_exit(GC_EXIT_DONE,
-                   "%s: mean of %d, latency %lld frames, direct sound after %.2f ms%s; gpuconv ir info prints more",
-                   response, result.repeats, (long long)result.latency, 1e3 * result.delay,
-                   c->loopback ? "" : " (without loopback: not the travel time)");
+        (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
+                             (long long)result.xruns);
+    return gc_print_error(
+        GC_EXIT_DONE, "%s: mean of %d, latency %lld frames, direct sound after %.2f ms%s; gpuconv ir info prints more",
+        response, result.repeats, (long long)result.latency, 1e3 * result.delay,
+        c->loopback ? "" : " (without loopback: not the travel time)");
 }
 
 /* Computes the response from a recording. */
@@ -88,12 +89,12 @@ static int run_recording(const char *recording, const char *sweep, const char *r
     gpuconv_status status = gc_sweep_read(recording, sweep, measure.length, response, &found, &error);
     int result = GC_EXIT_DONE;
     if (status) {
-        result = gc_exit(gc_exit_of(status), "%s", error.message);
+        result = gc_print_error(gc_exit_of(status), "%s", error.message);
     } else if (!measure.quiet) {
         for (int c = 0; c < found.channels; c++)
             warn_of(recording, "channel", c + 1, &found.channel[c]);
-        result = gc_exit(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", response,
-                         1e3 * found.delay);
+        result = gc_print_error(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", response,
+                                1e3 * found.delay);
     }
     free(found.channel);
     return result;
@@ -103,19 +104,20 @@ static int run_measure(const char **arguments, int count) {
     if (measure.list)
         return list_devices();
     if (measure.play && count != 1)
-        return gc_exit(GC_EXIT_USAGE, "with --play one file is needed, IR, not %d; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "with --play one file is needed, IR, not %d; try --help", count);
     if (measure.play)
         return run_play(arguments[0]);
     if (count != 1 && count != 3)
-        return gc_exit(GC_EXIT_USAGE, "one file is needed, SWEEP, or three, RECORDING SWEEP IR, not %d; try --help",
-                       count);
+        return gc_print_error(GC_EXIT_USAGE,
+                              "one file is needed, SWEEP, or three, RECORDING SWEEP IR, not %d; try --help", count);
     if (count == 3)
         return run_recording(arguments[0], arguments[1], arguments[2]);
     gpuconv_error error = {0};
     (void)gc_catch_signals();
     gpuconv_status status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     return GC_EXIT_DONE;
 }
 

@@ -36,12 +36,13 @@ static int run_synth(const char **arguments, int count) {
     gc_synth settings = gc_synth_default();
     gpuconv_error error = {0};
     if (count != 2)
-        return gc_exit(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR, not %d words; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR, not %d words; try --help", count);
     int kind = gc_choose("KIND", arguments[0], words_kind);
     if (kind < 0)
         return GC_EXIT_USAGE;
     if (synth.size && !parse_size(synth.size, settings.size))
-        return gc_exit(GC_EXIT_USAGE, "--size '%.60s': metres such as 8x6x3.2, of a plate 2x1; try --help", synth.size);
+        return gc_print_error(GC_EXIT_USAGE, "--size '%.60s': metres such as 8x6x3.2, of a plate 2x1; try --help",
+                              synth.size);
     settings.kind = (gc_synth_kind)kind;
     settings.rt60 = synth.rt60;
     settings.distance = synth.distance;
@@ -51,7 +52,8 @@ static int run_synth(const char **arguments, int count) {
     (void)gc_catch_signals();
     gpuconv_status status = gc_synth_write(&settings, arguments[1], &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     return GC_EXIT_DONE;
 }
 

@@ -32,7 +32,8 @@ static void exchange(void *context, const float *const *in, float *const *out, i
 }
 
 /* Waits until everything is recorded. */
-static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound *sound, recorder *r, gpuconv_error *error) {
+static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_device *sound, recorder *r,
+                                   gpuconv_error *error) {
     const struct timespec interval = {0, 10000000};
     int64_t before = 0;
     for (int idle = 0; idle < STALL;) {
@@ -52,7 +53,7 @@ static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound *soun
 
 gpuconv_status gc_take_record(const gc_take_config *c, gc_take *take, gpuconv_error *error) {
     const gc_sound_system *system;
-    gc_sound *sound = NULL;
+    gc_sound_device *sound = NULL;
     recorder r = {.config = c};
     *take = (gc_take){0};
     gpuconv_status status = gc_sound_load(&system, error);

@@ -341,7 +341,7 @@ gpuconv_status gc_charts_draw(const gc_figures *figures, int count, double smoot
             panels[i * count + k] = own[i];
     }
     if (!status)
-        status = gc_plot_panels(panels, GC_CHARTS_PANELS * count, count == 1 ? 2 : count, plot, NULL, error);
+        status = gc_plot_panels(panels, GC_CHARTS_PANELS * count, count == 1 ? 2 : count, plot, error);
     for (int k = 0; k < count; k++)
         gc_charts_free(charts[k]);
     return status;

@@ -169,7 +169,7 @@ static gpuconv_status put_charts(const gc_page_config *c, FILE *to, gpuconv_erro
         gc_panel panels[GC_CHARTS_PANELS];
         char *svg = NULL;
         gc_charts_panels(charts[k], panels);
-        status = gc_plot_panels_svg(panels, GC_CHARTS_PANELS, 2, NULL, &svg, error);
+        status = gc_plot_panels_svg(panels, GC_CHARTS_PANELS, 2, &svg, error);
         if (!status) {
             fputs("<h2>", to);
             gc_html_text(file_name(c->figures[k].path), to);

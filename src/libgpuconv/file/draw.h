@@ -8,7 +8,6 @@ typedef struct gc_drawing {
     const char *input, *raw; /* as in gpuconv_job */
     const char *output, *response;
     const char *plot; /* file of the drawing; NULL: into memory */
-    const volatile int *cancel;
 } gc_drawing;
 
 /* Draws waveform, spectrogram and spectrum of input and output on the same scales, and the decay of the response.

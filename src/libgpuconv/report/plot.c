@@ -2,6 +2,7 @@
  * the drawing and the error messages. It inherits no other descriptor and does not know the name of the output file. */
 #include "plot.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
@@ -144,14 +145,14 @@ static int start_gnuplot(const char *program, const int stream[3], pid_t *child)
     return err;
 }
 
-/* Waits for gnuplot and kills it when *cancel becomes non-zero. Returns whether gnuplot exited with status 0, or true
- * if its status is unknown. */
-static bool wait_for_gnuplot(pid_t child, const volatile int *cancel) {
+/* Waits for gnuplot and kills it when the thread's cancel flag is raised. Returns whether gnuplot exited with status 0,
+ * or true if its status is unknown. */
+static bool wait_for_gnuplot(pid_t child) {
     const struct timespec interval = {0, POLL_INTERVAL};
     int status = 0;
     pid_t ended;
     while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        if (cancel && *cancel)
+        if (gc_cancelled())
             (void)kill(child, SIGKILL);
         (void)nanosleep(&interval, NULL);
     }
@@ -240,8 +241,7 @@ static bool write_script(const sheet *s, int fd) {
 }
 
 /* Writes the script and runs gnuplot; the drawing is in stream[1]. `name` begins the messages. */
-static gpuconv_status draw(const sheet *s, const char *name, const int stream[3], const volatile int *cancel,
-                           gpuconv_error *error) {
+static gpuconv_status draw(const sheet *s, const char *name, const int stream[3], gpuconv_error *error) {
     char program[PATH_ROOM], last_error[256];
     pid_t child = -1;
     if (!find_gnuplot(program, sizeof program))
@@ -251,8 +251,8 @@ static gpuconv_status draw(const sheet *s, const char *name, const int stream[3]
     int err = start_gnuplot(program, stream, &child);
     if (err)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", name, program, strerror(err));
-    bool succeeded = wait_for_gnuplot(child, cancel);
-    if (cancel && *cancel)
+    bool succeeded = wait_for_gnuplot(child);
+    if (gc_cancelled())
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     if (succeeded && is_whole(stream[1], s->format))
         return GPUCONV_OK;
@@ -281,8 +281,7 @@ static gpuconv_status read_drawing(int fd, char **text, gpuconv_error *error) {
 }
 
 /* Creates the three files in memory, draws, and saves the drawing at `path`, or in *text if `path` is NULL. */
-static gpuconv_status write_sheet(const sheet *s, const char *path, char **text, const volatile int *cancel,
-                                  gpuconv_error *error) {
+static gpuconv_status write_sheet(const sheet *s, const char *path, char **text, gpuconv_error *error) {
     const char *name = path ? path : "a drawing";
     gpuconv_status status = path ? gc_plot_check(path, error) : GPUCONV_OK;
     int stream[3] = {-1, -1, -1};
@@ -293,7 +292,7 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, char **text,
         if ((stream[i] = memory_file()) < 0)
             status = gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: no memory for the drawing: %s", name, strerror(errno));
     if (!status)
-        status = draw(&formatted, name, stream, cancel, error);
+        status = draw(&formatted, name, stream, error);
     if (!status)
         status = path ? save(stream[1], path, error) : read_drawing(stream[1], text, error);
     for (int i = 0; i < 3; i++)
@@ -302,17 +301,15 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, char **text,
     return status;
 }
 
-gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, const volatile int *cancel, gpuconv_error *error) {
-    return write_sheet(&(sheet){.plot = plot}, path, NULL, cancel, error);
+gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, gpuconv_error *error) {
+    return write_sheet(&(sheet){.plot = plot}, path, NULL, error);
 }
 
-gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path,
-                              const volatile int *cancel, gpuconv_error *error) {
-    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, NULL, cancel, error);
+gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path, gpuconv_error *error) {
+    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, NULL, error);
 }
 
-gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, int columns, const volatile int *cancel, char **svg,
-                                  gpuconv_error *error) {
+gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, int columns, char **svg, gpuconv_error *error) {
     *svg = NULL;
-    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, NULL, svg, cancel, error);
+    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, NULL, svg, error);
 }

@@ -1,4 +1,9 @@
-/* The content of a report, for the files of this folder that write it. */
+/*
+ * The tree that a report is stored as:
+ *
+ *      { "section": { "fact": "text", "count": 7, "measure": { "value": 1.5, "unit": "s", "n": 1, "spread": 0 } },
+ *        "list": [ { "label": "...", "name": value, ... }, ... ] }
+ */
 #ifndef GC_REPORT_REPORT_TREE_H
 #define GC_REPORT_REPORT_TREE_H
 
