@@ -52,7 +52,7 @@ measure() {    # measure ARGUMENT...: tries again if a busy machine starved the 
         "$GPUCONV" ir measure --play found.wav --inputs 4 --seconds 2 --silence 0.5 --length 0.4 "$@" \
             >"$work/log/out" 2>"$work/log/err"
         status=$?
-        grep -q 'the sound device has failed' "$work/log/err" || return $status
+        grep -q 'the sound device has failed\|no such output device\|no such input device' "$work/log/err" || return $status
         echo "attempt $try: the device failed" >&2
     done
     return $status

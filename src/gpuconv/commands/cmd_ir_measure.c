@@ -182,5 +182,4 @@ const gc_command gc_command_ir_measure = {
     .groups = measure_groups,
     .renamed = measure_renamed,
     .examples = {{"gpuconv ir measure sweep.wav --seconds 15", "writes a sweep of 15 seconds"},
-                 {"gpuconv ir measure --play room.wav --inputs 2 --loopback 2 --repeat 4",
-                  "measures with a microphone at input 1 and a cable from the output to input 2"}}};
+                 {"gpuconv ir measure recording.wav sweep.wav room.wav", "computes the response from its recording"}}};
