@@ -290,6 +290,29 @@ static void interaural_correlation_is_that_of_the_construction(void **state) {
     gc_ears_free(ears);
 }
 
+/* The shortest responses: no read outside them, and parameters that cannot be determined are NaN. */
+static void the_shortest_responses_are_analysed(void **state) {
+    (void)state;
+    static const float taps[] = {0.5F, -0.25F, 0.1F};
+    for (int64_t frames = 1; frames <= COUNT(taps); frames++)
+        for (double rate = 1; rate <= 1e7; rate *= 10) {
+            gc_octave_band band[GC_OCTAVE_BANDS];
+            gc_acoustics a;
+            gc_interaural got;
+            gc_ears *ears = gc_ears_new(taps, taps, frames, rate);
+            assert_non_null(ears);
+            assert_true(gc_ears_band(ears, NULL, &got));
+            near("IACC", got.all, 1, 1e-9);
+            assert_true(isnan(got.late) || rate < 100);
+            for (int k = gc_octave_bands(1, rate, band) - 1; k >= 0; k--)
+                assert_true(gc_ears_band(ears, &band[k], &got) &&
+                            gc_acoustics_of(taps, frames, rate, band[k].nominal, &a, NULL));
+            assert_true(gc_acoustics_of(taps, frames, rate, 0, &a, NULL));
+            assert_true(isnan(a.t30) || rate < 100);
+            gc_ears_free(ears);
+        }
+}
+
 /* A figure-eight channel with half the amplitude after the direct sound, which it does not hear. */
 static void lateral_energy_is_that_of_the_construction(void **state) {
     (void)state;
@@ -320,6 +343,7 @@ int main(void) {
         cmocka_unit_test(the_speech_index_is_that_of_the_construction),
         cmocka_unit_test(noise_and_level_reduce_the_speech_index),
         cmocka_unit_test(interaural_correlation_is_that_of_the_construction),
+        cmocka_unit_test(the_shortest_responses_are_analysed),
         cmocka_unit_test(lateral_energy_is_that_of_the_construction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

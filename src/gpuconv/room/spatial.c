@@ -55,7 +55,8 @@ gc_ears *gc_ears_new(const float *left, const float *right, int64_t frames, doub
     gc_ears *e = gc_calloc(1, sizeof *e);
     if (!e)
         return NULL;
-    int64_t points = gc_power_of_two(2 * frames), bins = points / 2 + 1;
+    /* Also a response of one frame has all lags up to 1 ms. */
+    int64_t points = gc_power_of_two(gc_max(2 * frames, 2 * (int64_t)(0.001 * rate) + 2)), bins = points / 2 + 1;
     int64_t onset = gc_min(onset_of(left, frames), onset_of(right, frames));
     int64_t limit = gc_min(frames, onset + (int64_t)ceil(0.08 * rate - 1e-9));
     e->points = points;
