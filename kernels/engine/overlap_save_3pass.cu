@@ -18,103 +18,11 @@
  *
  * The contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
+#include "columns.cuh"
 #include "overlap_save.cuh"
 #include "twiddles.h"
 
 namespace {
-
-enum { ROW_POINTS = 1024, ROWS_PER_BLOCK = 4 };
-
-typedef fft_fma<5, 5> row_fft;
-
-/* Transform of columns of 2^A 2^B points: thread k + columns t holds indices t + 2^B j of column k. */
-template <int A, int B> struct column_fft {
-    static const int P = 1 << A, T = 1 << B, C = P * T;
-    static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
-    /* With eight columns, eight entries of padding keep the accesses of half a warp free of bank conflicts. */
-    static const int row = T * columns + (columns == 8 ? 8 : 0);
-    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0;
-    static const int forward_twiddles = C / 2, inverse_twiddles = C / 2;
-
-    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
-                                                   const float2 *__restrict__ twiddles) {
-        forward_root<A, true>(v);
-        if constexpr (B > 0) {
-#pragma unroll
-            for (int j = 0; j < P; j++)
-                s[j * row + t * columns + k] = v[j];
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < P; i++)
-                v[i] = s[(t + i / T * T) * row + i % T * columns + k];
-#pragma unroll
-            for (int i = 0; i < P; i += T)
-                forward_node<B>(v + i, twiddles + t + i, P);
-        }
-    }
-
-    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int k, int t,
-                                                   const float2 *__restrict__ twiddles) {
-        if constexpr (B > 0) {
-#pragma unroll
-            for (int i = 0; i < P; i += T)
-                inverse_leaves<B>(v + i);
-#pragma unroll
-            for (int i = 0; i < P; i++)
-                s[(t + i / T * T) * row + i % T * columns + k] = v[i];
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < P; j++)
-                v[j] = s[j * row + t * columns + k];
-            inverse_blocks<A>(v, twiddles + t, T);
-        } else {
-            inverse_leaves<A>(v);
-        }
-    }
-
-    /* Returns the leaf that register i holds after `forward`. */
-    static __device__ __forceinline__ int leaf(int i, int t) {
-        return ((t + i / T * T) << B) + i % T;
-    }
-};
-
-/* Multiplies v[p], 0 <= p < 2^BITS, by w and by the factor of each bit that is set in p. */
-template <int BITS, bool Conjugate>
-__device__ __forceinline__ void twiddle_leaves(float2 *v, float2 w, const float2 *factor) {
-    if constexpr (BITS == 0) {
-        *v = Conjugate ? mul_conj(*v, w) : mul(*v, w);
-    } else {
-        twiddle_leaves<BITS - 1, Conjugate>(v, w, factor);
-        twiddle_leaves<BITS - 1, Conjugate>(v + (1 << (BITS - 1)), mul(w, factor[BITS - 1]), factor);
-    }
-}
-
-/* Returns e^(2 pi i revolutions). */
-__device__ __forceinline__ float2 unit_circle(float revolutions) {
-    float2 w;
-    sincospif(2 * revolutions, &w.y, &w.x);
-    return w;
-}
-
-/* Multiplies leaf J of column n2 by e^(2 pi i n2 v(J) / R), or by its conjugate. v(J) is the sum of the fraction of the
- * node that this thread holds, a multiple of 2^-B, the bits of the leaf within the node, and a quarter of 1 / C. Angles
- * are multiples of 1 / 4 N revolution, exact in floats. */
-template <int A, int B, bool Conjugate> __device__ __forceinline__ void twiddle_column(float2 *v, int n2, int t) {
-    typedef column_fft<A, B> f;
-    const int BITS = B > 0 ? B : A, NODES = B > 0 ? f::P / f::T : 1;
-    const float column = (float)n2 / ROW_POINTS;
-    float2 factor[BITS];
-#pragma unroll
-    for (int i = 0; i < BITS; i++)
-        factor[i] = unit_circle(column / (2 << i));
-#pragma unroll
-    for (int n = 0; n < NODES; n++) {
-        int node = t + n * f::T;
-        int numerator = B > 0 ? (n2 * bit_reversed(node, A)) & (f::C * ROW_POINTS - 1) : 0;
-        float2 base = unit_circle((float)(4 * numerator + n2) * (1.0f / (4.0f * (float)f::C * ROW_POINTS)));
-        twiddle_leaves<BITS, Conjugate>(v + (n << BITS), base, factor);
-    }
-}
 
 /* Source of the columns: a block of the signal. at(n): sample n of the 2 N. */
 struct signal_source {
