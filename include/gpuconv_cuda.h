@@ -87,7 +87,7 @@ typedef enum gpuconv_cuda_type {
 typedef struct gpuconv_cuda_array {
     void *data;             /**< device memory; not written unless the operation writes this array */
     gpuconv_cuda_type type; /**< type of its samples */
-    int64_t rows;           /**< 1..2^31 - 1 */
+    int64_t rows;           /**< 1..2^30 */
     int64_t frames;         /**< frames of a row, 1..2^40; of the longest if `lengths` is given */
     int64_t stride;         /**< elements from one row to the next; at least `frames` in an array that is written, else
                                  also 0: every row is the same */

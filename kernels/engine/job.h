@@ -43,6 +43,13 @@ typedef struct gck_sharing {
     int rows, group, responses;
 } gck_sharing;
 
+/* ---- Copies (job_move.cu) ---------------------------------------------------------------------------------------- */
+
+/* Copies `frames` frames of rows by their strides and converts the samples. */
+cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
+
+cudaError_t gck_move_load(void); /* loads the kernel on the current device */
+
 /* ---- A whole transform on the chip (job_chip.cu) ----------------------------------------------------------------- */
 
 /* Sizes of the transform, N = 1024, 4096, 8192, 16384 complex points. */

@@ -280,4 +280,6 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 }
 #endif
 
+#include "job.h" /* jobs on the caller's device memory */
+
 #endif

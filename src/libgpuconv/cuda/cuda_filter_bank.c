@@ -1,7 +1,7 @@
 /* Filter banks on a CUDA device. The spectra are computed once. Each period copies the inputs to the device, runs a
  * graph with the first level and the copy of the outputs, and then a graph with the further levels, whose results are
  * ready for the next period. */
-#include "libgpuconv/engine/filter_bank.h"
+#include "cuda_filter_bank.h"
 
 #include "cuda_device.h"
 #include "cuda_resources.h"
@@ -235,6 +235,31 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
     }
     *out = b->out;
     return gc_cuda_check(error, b->resources.device, err);
+}
+
+cudaError_t gc_cuda_filter_bank_queue(gc_filter_bank *b, const float *in, float *out, cudaStream_t stream) {
+    gck_filter_bank bank = b->kernel;
+    bank.in = in;
+    bank.out = out;
+    cudaError_t err = gck_filter_bank_first_level(&bank, stream);
+    for (int k = 1; k < bank.levels; k++)
+        GC_CUDA_TRY(err, gck_filter_bank_next_level(&bank, k, stream));
+    return GC_CUDA_TRY(err, gck_filter_bank_advance(b->period, stream));
+}
+
+cudaError_t gc_cuda_filter_bank_reset(gc_filter_bank *b, cudaStream_t stream) {
+    const gck_filter_bank *k = &b->kernel;
+    const size_t channels = (size_t)k->channels;
+    cudaError_t err = cudaMemsetAsync(b->period, 0, sizeof *b->period, stream);
+    GC_CUDA_TRY(err, cudaMemsetAsync(k->ring, 0, channels * (size_t)k->ring_frames * sizeof(float), stream));
+    for (int i = 0; i < k->levels; i++) {
+        const gck_filter_bank_level *l = &k->level[i];
+        GC_CUDA_TRY(err,
+                    cudaMemsetAsync(l->delay, 0, channels * (size_t)(l->partitions * l->hop) * sizeof(float2), stream));
+        if (l->future)
+            GC_CUDA_TRY(err, cudaMemsetAsync(l->future, 0, channels * (size_t)l->hop * sizeof(float), stream));
+    }
+    return err;
 }
 
 static float *pin(gc_filter_bank *b, int64_t floats) {
