@@ -9,7 +9,7 @@ struct gpuconv_cuda {
     int device;
     gc_job_device figures;
     gc_cuda_resources resources;
-    const float2 *chip[GCK_CHIP_SIZES];    /* twiddle tables; NULL: the device does not have this size */
+    const float2 *chip[GCK_CHIP_SIZES]; /* twiddle tables; NULL: the device does not have this size */
     const float2 *three[GCK_3PASS_SIZES];
 };
 

@@ -13,7 +13,7 @@
 enum { GRID_MAX = 65535 };
 
 typedef struct chunk {
-    int64_t row, rows;         /* rows, or batches */
+    int64_t row, rows; /* rows, or batches */
     int64_t segment, segments;
     int64_t response, responses;
 } chunk;
@@ -37,8 +37,8 @@ static void forward(work *w, gck_3pass_blocks from, int64_t first, int64_t count
     for (int64_t done = 0; done < count; done += GRID_MAX) {
         from.first_row = (int)(first + done);
         from.count = (int)gc_min(count - done, GRID_MAX);
-        GC_CUDA_TRY(w->err, gck_3pass_forward(w->size, &from, w->twiddles,
-                                              to + done * from.blocks * w->plan->points, w->stream));
+        GC_CUDA_TRY(w->err, gck_3pass_forward(w->size, &from, w->twiddles, to + done * from.blocks * w->plan->points,
+                                              w->stream));
     }
 }
 
@@ -46,8 +46,8 @@ static void inverse(work *w, gck_3pass_blocks to, int64_t first, int64_t count, 
     for (int64_t done = 0; done < count; done += GRID_MAX) {
         to.first_row = (int)(first + done);
         to.count = (int)gc_min(count - done, GRID_MAX);
-        GC_CUDA_TRY(w->err, gck_3pass_inverse(w->size, &to, w->twiddles, from + done * to.blocks * w->plan->points,
-                                              w->stream));
+        GC_CUDA_TRY(w->err,
+                    gck_3pass_inverse(w->size, &to, w->twiddles, from + done * to.blocks * w->plan->points, w->stream));
     }
 }
 
@@ -64,8 +64,7 @@ static gck_3pass_blocks response_blocks(const work *w) {
 }
 
 /* Returns `segments` blocks of an array from segment `first` on. */
-static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_cuda_array *array, int64_t first,
-                                      int64_t segments) {
+static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_cuda_array *array, int64_t first, int64_t segments) {
     const gc_job_plan *p = w->plan;
     return (gck_3pass_blocks){.rows = gc_job_rows(array),
                               .blocks = (int)segments,
@@ -85,8 +84,8 @@ static void transform_responses(work *w, const chunk *c) {
     forward(w, response_blocks(w), c->response, c->responses, w->responses);
     for (int64_t done = 0; w->plan->sums && done < transforms; done += GRID_MAX) {
         float2 *at = w->responses + done * p->points;
-        GC_CUDA_TRY(w->err, gck_3pass_spectra(w->size, gc_min(transforms - done, GRID_MAX), w->twiddles, at, at,
-                                              w->stream));
+        GC_CUDA_TRY(w->err,
+                    gck_3pass_spectra(w->size, gc_min(transforms - done, GRID_MAX), w->twiddles, at, at, w->stream));
     }
 }
 

@@ -1,9 +1,9 @@
 /*
  * Plans of jobs on device memory. The cost model:
  *
- *      on the chip       rounds of blocks x transforms of a block x the time of a transform, which is its latency, or its
- *                        share of the multiprocessor if several blocks are resident
- *      three kernels     bytes that cross the memory / bandwidth, and a time per launch
+ *      on the chip       rounds of blocks x transforms of a block x the time of a transform, which is its latency, or
+ * its share of the multiprocessor if several blocks are resident three kernels     bytes that cross the memory /
+ * bandwidth, and a time per launch
  *
  * Its constants were measured on an H200 (docs/speed.md).
  */
@@ -13,11 +13,12 @@
 
 #include <math.h>
 
-enum { WORKSPACE_CHUNK = 256 << 20, GRID_MAX = 65535, SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
+enum { GRID_MAX = 65535, SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
 
 static const double launch_seconds = 3e-6;
 
-/* Seconds of one transform with its share of the loads and stores: alone on a multiprocessor, and per resident block. */
+/* Seconds of one transform with its share of the loads and stores: alone on a multiprocessor, and per resident block.
+ */
 static const struct {
     double alone, shared;
 } chip_seconds[GCK_CHIP_SIZES] = {{2.0e-6, 0.33e-6}, {3.0e-6, 1.6e-6}, {4.6e-6, 3.5e-6}, {7.2e-6, 7.2e-6}};
@@ -61,7 +62,7 @@ static bool cut(const gc_job_shape *s, gc_job_transform t, gc_job_plan *p) {
                        .part_taps = parts == 1 ? s->taps : points,
                        .parts = parts,
                        .segments = divide_up(frames, hop),
-                       .lo = !convolve   ? 0
+                       .lo = !convolve    ? 0
                              : parts == 1 ? s->taps - 1
                                           : points};
     p->shift = convolve ? s->offset - p->lo - (parts - 1) * hop : -s->offset;
@@ -77,8 +78,8 @@ static double chip_time(const gc_job_device *device, const gck_chip_sizes *sizes
     const int64_t slots = (int64_t)device->multiprocessors * resident_blocks(device, sizes);
     const int64_t blocks = gc_min(items * splits, slots), rounds = divide_up(items * splits, blocks);
     const double co_resident = (double)divide_up(blocks, device->multiprocessors);
-    const double each = fmax(chip_seconds[p->transform.size].alone,
-                             chip_seconds[p->transform.size].shared * co_resident);
+    const double each =
+        fmax(chip_seconds[p->transform.size].alone, chip_seconds[p->transform.size].shared * co_resident);
     p->blocks = blocks;
     return (double)rounds * (fixed + per_unit * (double)divide_up(units, splits)) * each;
 }
@@ -127,8 +128,9 @@ static bool plan_chip(const gc_job_device *device, const gc_job_shape *s, bool p
 
 /* Fills the chunks of the job. in, out: transforms of a row (or batch) per segment; beside the sources before or behind
  * the segments that `parts` need. */
-static void cut_chunks(const gc_job_shape *s, gc_job_plan *p, int64_t items, int64_t in, int64_t out) {
-    const int64_t most = gc_max(1, WORKSPACE_CHUNK / (p->points * (int64_t)sizeof(float2)));
+static void cut_chunks(const gc_job_device *device, const gc_job_shape *s, gc_job_plan *p, int64_t items, int64_t in,
+                       int64_t out) {
+    const int64_t most = gc_max(1, device->chunk_bytes / (p->points * (int64_t)sizeof(float2)));
     const int64_t channels = gc_max(gc_max(s->routes.inputs, s->routes.outputs), 1);
     const int64_t each = in * (p->segments + p->parts - 1) + out * p->segments + (p->rolling ? p->parts : 0);
     p->chunk_segments = gc_min(p->segments, GRID_MAX / 2);
@@ -150,7 +152,8 @@ static int64_t chunk_responses(const gc_job_shape *s, const gc_job_plan *p) {
 /* Splits of the sums of a gradient, so that the warps fill the device. */
 static int64_t splits_of(const gc_job_device *device, const gc_job_shape *s, const gc_job_plan *p) {
     const int64_t warps = chunk_responses(s, p) * p->parts * (p->points / 1024);
-    const int64_t units = p->chunk_segments * divide_up(p->rows, gc_max(1, s->routes.routes ? 1 : chunk_responses(s, p)));
+    const int64_t units =
+        p->chunk_segments * divide_up(p->rows, gc_max(1, s->routes.routes ? 1 : chunk_responses(s, p)));
     return gc_max(1, gc_min(gc_min(units, 64), divide_up((int64_t)device->multiprocessors * 16, warps)));
 }
 
@@ -159,19 +162,19 @@ static bool plan_3pass(const gc_job_device *device, const gc_job_shape *s, bool 
     if (!cut(s, t, p))
         return false;
     const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
-    const int64_t sources = !routed                                      ? 1
+    const int64_t sources = !routed                                        ? 1
                             : s->operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? s->routes.outputs
                                                                            : s->routes.inputs;
-    const int64_t targets = !routed                                      ? 1
+    const int64_t targets = !routed                                        ? 1
                             : s->operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? s->routes.inputs
                                                                            : s->routes.outputs;
     p->sums = !gradient && (routed || p->parts > 1);
     p->rolling = !routed && !prepared && divide_up(s->rows, s->group) <= s->responses;
     const int64_t items = routed ? s->batch : s->rows;
-    cut_chunks(s, p, items, sources, p->sums || gradient ? targets : 0);
+    cut_chunks(device, s, p, items, sources, p->sums || gradient ? targets : 0);
     if (p->rolling && gradient && p->rows < s->group) {
         p->rolling = false; /* the rows of a response are in several chunks */
-        cut_chunks(s, p, items, sources, targets);
+        cut_chunks(device, s, p, items, sources, targets);
     }
     const int64_t behind = p->chunk_segments + p->parts - 1;
     if (gradient) {
@@ -185,8 +188,8 @@ static bool plan_3pass(const gc_job_device *device, const gc_job_shape *s, bool 
         p->result_transforms = p->sums ? p->rows * targets * p->chunk_segments : 0;
     }
     const double transform = (double)p->points * sizeof(float2), rows = (double)items * (double)p->segments;
-    p->bytes = (p->response_transforms + p->source_transforms + p->result_transforms) * p->points *
-               (int64_t)sizeof(float2);
+    p->bytes =
+        (p->response_transforms + p->source_transforms + p->result_transforms) * p->points * (int64_t)sizeof(float2);
     const double crossings = gradient ? 4.0 : 4.0 + (double)(p->parts - 1) * 2;
     const double terms = (double)gc_max(1, s->routes.routes) / (double)gc_max(1, routed ? targets : 1);
     const double responses = (double)s->responses * (double)p->parts * (gradient ? 4.0 : prepared ? 0.5 : 2.0);

@@ -11,6 +11,7 @@ typedef struct gc_job_device {
     int multiprocessors, threads; /* threads of a multiprocessor */
     int shared_block, shared;     /* bytes of shared memory of a block, and of a multiprocessor */
     double bandwidth;             /* bytes per second of the device memory */
+    int64_t chunk_bytes;          /* transforms of a chunk in the workspace, about */
 } gc_job_device;
 
 /* A kind of transform: a whole one on the chip (job_chip.cu), or in three kernels (job_3pass.cu). */
@@ -31,11 +32,11 @@ typedef struct gc_job_plan {
     /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
      * segments. Transforms in the workspace: */
     int64_t rows, chunk_segments;
-    bool rolling;      /* responses belong to their chunk; else they are kept for all chunks */
-    bool sums;         /* products are summed (gck_3pass_sum), else multiplied in place */
+    bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
+    bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
     int64_t response_transforms, source_transforms, result_transforms;
-    int64_t bytes;     /* of the workspace */
-    double seconds;    /* predicted */
+    int64_t bytes;  /* of the workspace */
+    double seconds; /* predicted */
 } gc_job_plan;
 
 /* Makes the fastest plan by the cost model.

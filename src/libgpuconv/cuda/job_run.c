@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* Transforms of this many bytes fill the device several times over; more only take memory. */
+enum { CHUNK_BYTES = 256 << 20 };
+
 /* ---- The object of a device -------------------------------------------------------------------------------------- */
 
 static cudaError_t read_figures(int device, gc_job_device *d) {
@@ -19,6 +22,7 @@ static cudaError_t read_figures(int device, gc_job_device *d) {
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, device));
     /* Two transfers per clock of 1 kHz, 85 % of them used. */
     d->bandwidth = clock > 0 && bus > 0 ? 0.85 * 2e3 * clock * bus / 8 : 5e11;
+    d->chunk_bytes = CHUNK_BYTES;
     return err;
 }
 

@@ -48,9 +48,9 @@ gpuconv_status gc_job_check_data(const gpuconv_cuda_array *a, const char *name, 
 }
 
 const gpuconv_cuda_array *gc_job_written(const gpuconv_cuda_job *job) {
-    return job->operation == GPUCONV_CUDA_CONVOLVE            ? &job->output
+    return job->operation == GPUCONV_CUDA_CONVOLVE          ? &job->output
            : job->operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? &job->signal
-                                                              : &job->response;
+                                                            : &job->response;
 }
 
 /* Returns whether the job uses its field `response`. */

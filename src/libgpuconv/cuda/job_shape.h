@@ -17,10 +17,10 @@ typedef struct gc_job_routes {
 typedef struct gc_job_shape {
     gpuconv_cuda_operation operation;
     gc_job_routes routes;
-    int64_t rows;                  /* of the signal */
-    int64_t batch;                 /* rows / inputs; `rows` without routes */
-    int64_t group, responses;      /* row i uses response (i / group) % responses; without routes */
-    int64_t taps;                  /* frames of the responses */
+    int64_t rows;             /* of the signal */
+    int64_t batch;            /* rows / inputs; `rows` without routes */
+    int64_t group, responses; /* row i uses response (i / group) % responses; without routes */
+    int64_t taps;             /* frames of the responses */
     int64_t signal_frames, output_frames, offset;
 } gc_job_shape;
 

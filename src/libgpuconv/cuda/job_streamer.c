@@ -1,6 +1,7 @@
 /*
- * Streaming on device buffers. Blocks of a power of two from 32 to 1024 frames go through a filter bank, whose partitions
- * grow (cuda_filter_bank.c). Other blocks are one job each, on a window of the last taps - 1 frames and the block:
+ * Streaming on device buffers. Blocks of a power of two from 32 to 1024 frames go through a filter bank, whose
+ * partitions grow (cuda_filter_bank.c). Other blocks are one job each, on a window of the last taps - 1 frames and the
+ * block:
  *
  *      window     |--- history ---|--- block ---|       history: the last taps - 1 frames of the window before
  */
@@ -157,8 +158,8 @@ gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, const gpuconv
     s->block = block;
     s->history_frames = response->frames - 1;
     gc_cuda_resources_init(&s->resources, cuda->device);
-    const bool partitions = block >= GCK_FILTER_BANK_BLOCK_MIN && block <= GCK_FILTER_BANK_BLOCK_MAX &&
-                            (block & (block - 1)) == 0;
+    const bool partitions =
+        block >= GCK_FILTER_BANK_BLOCK_MIN && block <= GCK_FILTER_BANK_BLOCK_MAX && (block & (block - 1)) == 0;
     status = partitions ? open_bank(s, response, stream, error) : open_window(s, response, stream, error);
     if (status)
         gpuconv_cuda_streamer_free(s);
@@ -211,8 +212,8 @@ static cudaError_t queue_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_array
                    own_out = gc_job_rows(&buffer_out);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
     cudaError_t err = move_in ? gck_move(&from, &own_in, s->channels, s->block, stream) : cudaSuccess;
-    GC_CUDA_TRY(err, gc_cuda_filter_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data,
-                                               stream));
+    GC_CUDA_TRY(err,
+                gc_cuda_filter_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
     return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->channels, s->block, stream)) : err;
 }
 
@@ -254,8 +255,7 @@ gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *s, const gpu
                          s->bank ? queue_bank(s, in, out, stream) : queue_window(s, in, out, stream));
 }
 
-gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *s, struct CUstream_st *stream,
-                                           gpuconv_error *error) {
+gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *s, struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_status status = gc_job_check_device(s->cuda->device, error);
     if (status)
         return status;
