@@ -144,9 +144,9 @@ static double expected(const bench *b, int operation, int64_t i, int64_t n) {
         for (int64_t k = 0; k < r->taps && n + k < b->frames_out; k++)
             sum += (double)h[k] * (double)g[n + k];
     else
-        for (int64_t row = i; row < r->rows; row += b->responses)
+        for (int64_t j = i; j < r->rows; j += b->responses)
             for (int64_t m = 0; m < r->frames && n + m < b->frames_out; m++)
-                sum += (double)b->host[0][row % 1024 + m] * (double)b->host[2][row % 1024 + n + m];
+                sum += (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m];
     return sum;
 }
 
