@@ -13,7 +13,7 @@
  *   offset 0 and M + N - 1 output frames are the full convolution of N frames with M taps; offset (M - 1) / 2 and
  *   max(N, M) frames are NumPy's mode "same" (for N >= M); offset M - 1 and N - M + 1 frames are "valid"; the index of
  *   the direct sound and N frames compensate the delay of a room. Any offset and number of output frames is legal;
- *   frames beyond the end of the convolution are zero.
+ *   frames beyond the end of the convolution are zero, up to the rounding of the transform.
  * - A job has one of three operations. CONVOLVE writes `output`. The other two are its adjoints: `output` then holds
  * the gradient by y, and the array that is written receives the gradient by x or by h. The shapes stay the same.
  * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats.

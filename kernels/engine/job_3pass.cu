@@ -8,7 +8,8 @@
  *      correlate  rows: transform x and g, sum += conj(X) G                           ->  sums, then `finish`
  *      inverse    columns: twiddles, transform back, store the frames that overlap-save keeps
  *
- * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory.
+ * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
+ * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
  */
 #include "columns.cuh"
 #include "job_rows.cuh"
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 template <int A, int B>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
     job_inverse(const __grid_constant__ gck_3pass_blocks a, const float2 *__restrict__ twiddles,
-                const float2 *__restrict__ scratch) {
+                const float2 *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     const int points = f::C * ROW_POINTS, row = a.first_row + blockIdx.z;
@@ -81,12 +82,22 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     const int hi = a.lo + within(frames.end - frame, a.kept), valued = a.lo + within(frames.valued - frame, a.kept);
     const float gain = a.gain ? a.gain[row] : 1.0f;
     with_samples(a.rows, row_start(a.rows, row) + frame - a.lo, [&](auto *y) {
+        const auto value_at = [&](int j, int m) {
+            return m < valued ? gain * (j < f::P ? v[j % f::P].x : v[j % f::P].y) : 0.0f;
+        };
+        if (a.accumulate) {
 #pragma unroll
-        for (int j = 0; j < 2 * f::P; j++) {
-            const int m = (t + j % f::P * f::T) * ROW_POINTS + n2 + j / f::P * points;
-            if (m >= a.lo && m < hi) {
-                const float x = m < valued ? gain * (j < f::P ? v[j % f::P].x : v[j % f::P].y) : 0.0f;
-                set_sample(y + m, a.accumulate ? sample_of(y[m]) + x : x);
+            for (int j = 0; j < 2 * f::P; j++) {
+                const int m = (t + j % f::P * f::T) * ROW_POINTS + n2 + j / f::P * points;
+                if (m >= a.lo && m < hi)
+                    set_sample(y + m, sample_of(y[m]) + value_at(j, m));
+            }
+        } else {
+#pragma unroll
+            for (int j = 0; j < 2 * f::P; j++) {
+                const int m = (t + j % f::P * f::T) * ROW_POINTS + n2 + j / f::P * points;
+                if (m >= a.lo && m < hi)
+                    set_sample(y + m, value_at(j, m));
             }
         }
     });

@@ -21,29 +21,35 @@ typedef struct row {
     bool both, kept; /* both: forward, and the gradients by signal and response */
     int shared;      /* rows that share a response; 0: each has its own */
     gpuconv_cuda_type type;
+    bool same; /* as many frames out as in */
 } row;
 
 static const row rows[] = {
-    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32},
+    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, false},
     {"1024 x 160000 * own 8000, fresh, forward and both gradients", 1024, 160000, 8000, true, false, 0,
-     GPUCONV_CUDA_F32},
-    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_BF16},
-    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_CUDA_F32},
-    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_CUDA_F32},
-    {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_CUDA_F32},
-    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32},
-    {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0, GPUCONV_CUDA_F32},
-    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_CUDA_F32},
-    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_CUDA_F32},
-    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32},
+     GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_BF16, false},
+    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, true},
+    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_CUDA_F32,
+     false},
+    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0, GPUCONV_CUDA_F32,
+     false},
+    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, true},
+    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_CUDA_F32, false},
+    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, false},
+    {"2 x 28800000 * own 72000, kept, 28800000 frames out", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, true},
     {"64 x 768 x 4096 * 768 x 4096, fresh, forward and both gradients", 64 * 768, 4096, 4096, true, false, -768,
-     GPUCONV_CUDA_F32},
-    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_CUDA_F32},
-    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_CUDA_F32},
+     GPUCONV_CUDA_F32, false},
+    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_CUDA_F32, false},
 };
 
 typedef struct bench {
-    const gpuconv_cuda *cuda;
+    gpuconv_cuda *cuda;
     const row *row;
     int64_t responses, frames_out;
     float *host[3]; /* signal, response, gradient of the output */
@@ -221,28 +227,42 @@ static const char *text_of(gc_job_transform t, int64_t points, char *text) {
     return text;
 }
 
-/* Times every transform that fits, operation by operation. */
+/* Times one operation by one transform, with chunks of `bytes`. */
+static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) {
+    gc_job_shape shape;
+    gc_job_plan plan = {0}, choice = {0};
+    double spread, cpu;
+    char text[40];
+    const int64_t before = b->cuda->figures.chunk_bytes;
+    if (gc_job_prepare(b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
+        return;
+    b->cuda->figures.chunk_bytes = bytes;
+    if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.points > 0 &&
+        plan.seconds < 1.7 * choice.seconds && (size_t)plan.bytes <= b->bytes) {
+        const double ms = measure(b, &t, operation, operation, &spread, &cpu);
+        printf("    %d %-16s %9.4f ms  predicted %9.4f  %lld segments, %lld splits, %lld blocks, %lld MB\n", operation,
+               text_of(t, plan.points, text), ms, plan.seconds * 1e3, (long long)plan.segments, (long long)plan.splits,
+               (long long)plan.blocks, (long long)bytes >> 20);
+    }
+    b->cuda->figures.chunk_bytes = before;
+}
+
+/* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
 static void try_all(bench *b, int operations) {
     for (int operation = 0; operation < operations; operation++)
         for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES && !b->row->kept; i++) {
             const gc_job_transform t = {i < GCK_CHIP_SIZES, i < GCK_CHIP_SIZES ? i : i - GCK_CHIP_SIZES};
-            gc_job_shape shape;
-            gc_job_plan plan = {0};
-            double spread, cpu;
-            char text[40];
-            if (gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) || plan.points == 0 ||
-                plan.parts > 1 || (size_t)plan.bytes > b->bytes || plan.segments > 400)
-                continue;
-            const double ms = measure(b, &t, operation, operation, &spread, &cpu);
-            printf("    %d %-16s %9.4f ms  predicted %9.4f  %lld x %lld segments, %lld splits, %lld blocks\n",
-                   operation, text_of(t, plan.points, text), ms, plan.seconds * 1e3, (long long)b->row->rows,
-                   (long long)plan.segments, (long long)plan.splits, (long long)plan.blocks);
+            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.chip ? 256 : 3)
+                try_one(b, operation, t, bytes);
         }
 }
 
-static json_t *run_row(const gpuconv_cuda *cuda, const row *r, bool all) {
+static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
     const int operations = r->both ? 3 : 1;
-    bench b = {.cuda = cuda, .row = r, .frames_out = r->frames + r->taps - 1, .bytes = (size_t)640 << 20};
+    bench b = {.cuda = cuda,
+               .row = r,
+               .frames_out = r->same ? r->frames : r->frames + r->taps - 1,
+               .bytes = (size_t)640 << 20};
     char text[40], choice[128] = "";
     double spread, cpu, worst = -HUGE_VAL;
     b.responses = r->shared == 0 ? r->rows : r->shared < 0 ? -r->shared : 1;

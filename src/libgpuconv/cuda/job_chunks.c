@@ -96,7 +96,7 @@ static void multiply(work *w, const chunk *c) {
     const float2 *spectra = kept ? kept->spectra : w->responses;
     if (!p->sums) {
         /* A warp that holds a row of a fresh response multiplies many blocks, if there are enough warps. */
-        const int64_t warps = c->rows * p->points / 1024, wanted = 8192;
+        const int64_t warps = c->rows * p->points / 1024, wanted = 4096;
         const int64_t ranges = gc_min(c->segments, kept ? c->segments : (wanted + warps - 1) / warps);
         const gck_3pass_products a = {.sharing = gc_job_sharing(w->shape),
                                       .first_row = (int)c->row,

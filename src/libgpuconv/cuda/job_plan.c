@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { GRID_MAX = 65535, SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
+enum { ALIGNMENT = 32, GRID_MAX = 65535, SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
 
 static const double launch_seconds = 3e-6;
 
@@ -21,7 +21,11 @@ static const double launch_seconds = 3e-6;
  */
 static const struct {
     double alone, shared;
-} chip_seconds[GCK_CHIP_SIZES] = {{2.0e-6, 0.33e-6}, {3.0e-6, 1.6e-6}, {4.6e-6, 3.5e-6}, {7.2e-6, 7.2e-6}};
+} chip_seconds[GCK_CHIP_SIZES] = {{2.0e-6, 0.33e-6}, {3.0e-6, 2.0e-6}, {4.6e-6, 3.55e-6}, {8.2e-6, 8.2e-6}};
+
+/* Seconds of a point of a transform in three kernels, at this bandwidth. */
+static const double three_seconds[GCK_3PASS_SIZES] = {12.5e-12, 12.5e-12, 13.5e-12, 15.5e-12, 17.5e-12, 19e-12, 22e-12};
+static const double three_bandwidth = 4.1e12;
 
 static int64_t divide_up(int64_t n, int64_t by) {
     return (n + by - 1) / by;
@@ -54,8 +58,10 @@ static bool cut(const gc_job_shape *s, gc_job_transform t, gc_job_plan *p) {
     if (t.chip && parts > 1)
         return false;
     const bool convolve = s->operation == GPUCONV_CUDA_CONVOLVE;
-    const int64_t hop = parts == 1 ? 2 * points - s->taps + 1 : points;
-    const int64_t frames = convolve ? s->output_frames : s->signal_frames;
+    /* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
+    const int64_t overlap = gc_round_up(s->taps - 1, ALIGNMENT),
+                  frames = convolve ? s->output_frames : s->signal_frames;
+    const int64_t hop = parts == 1 ? 2 * points - overlap : points;
     *p = (gc_job_plan){.transform = t,
                        .points = points,
                        .hop = hop,
@@ -63,9 +69,17 @@ static bool cut(const gc_job_shape *s, gc_job_transform t, gc_job_plan *p) {
                        .parts = parts,
                        .segments = divide_up(frames, hop),
                        .lo = !convolve    ? 0
-                             : parts == 1 ? s->taps - 1
+                             : parts == 1 ? overlap
                                           : points};
     p->shift = convolve ? s->offset - p->lo - (parts - 1) * hop : -s->offset;
+    /* A convolution that fits into one transform as a whole does not wrap around. */
+    if (convolve && parts == 1 && s->offset >= 0 && s->signal_frames + s->taps - 1 <= 2 * points &&
+        s->offset + frames <= 2 * points) {
+        p->hop = frames;
+        p->segments = 1;
+        p->lo = s->offset;
+        p->shift = 0;
+    }
     return true;
 }
 
@@ -90,8 +104,8 @@ static void choose_splits(const gc_job_device *device, const gck_chip_sizes *siz
     int64_t best = 1;
     double least = HUGE_VAL;
     for (int i = 0; i < SPLITS_TRIED; i++) {
-        int64_t splits = gc_min(units, i % 2 ? INT64_C(3) << i / 2 : INT64_C(2) << i / 2);
-        splits = i ? splits : 1;
+        const int64_t step = i == 0 ? 1 : i % 2 ? INT64_C(2) << i / 2 : INT64_C(3) << (i / 2 - 1);
+        const int64_t splits = gc_min(units, step);
         const double seconds = chip_time(device, sizes, p, items, units, splits, fixed, per_unit) +
                                (splits > 1 ? per_split * (double)splits + (per_split > 0 ? launch_seconds : 0) : 0);
         if (seconds < least) {
@@ -113,7 +127,7 @@ static bool plan_chip(const gc_job_device *device, const gc_job_shape *s, bool p
     const gck_chip_sizes sizes = gck_chip_query(t.size);
     if (s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE) {
         const int64_t units = divide_up(s->rows, s->group * s->responses) * s->group * p->segments;
-        choose_splits(device, &sizes, p, s->responses, units, 1.0, 2.3,
+        choose_splits(device, &sizes, p, s->responses, units, 1.0, 2.7,
                       (double)(s->responses * s->taps) * 8 / device->bandwidth);
         p->bytes = gc_round_up(p->blocks * 2 * p->points * (int64_t)sizeof(float2), 256);
         p->bytes += p->splits > 1 ? p->splits * s->responses * s->taps * (int64_t)sizeof(float) : 0;
@@ -187,16 +201,15 @@ static bool plan_3pass(const gc_job_device *device, const gc_job_shape *s, bool 
         p->source_transforms = p->rows * sources * behind;
         p->result_transforms = p->sums ? p->rows * targets * p->chunk_segments : 0;
     }
-    const double transform = (double)p->points * sizeof(float2), rows = (double)items * (double)p->segments;
     p->bytes =
         (p->response_transforms + p->source_transforms + p->result_transforms) * p->points * (int64_t)sizeof(float2);
-    const double crossings = gradient ? 4.0 : 4.0 + (double)(p->parts - 1) * 2;
-    const double terms = (double)gc_max(1, s->routes.routes) / (double)gc_max(1, routed ? targets : 1);
-    const double responses = (double)s->responses * (double)p->parts * (gradient ? 4.0 : prepared ? 0.5 : 2.0);
-    const double bytes = transform * (rows * (crossings + terms - 1) * (double)gc_max(sources, targets) + responses) +
-                         (double)(s->signal_frames + s->output_frames) * (double)s->rows * 4;
+    const double rows = (double)items * (double)p->segments * (double)gc_max(sources, targets);
+    const double terms = (double)gc_max(1, s->routes.routes) / (double)targets * (double)p->parts;
+    const double responses = (double)s->responses * (double)p->parts * (gradient ? 0.6 : prepared ? 0.1 : 0.3);
     const double chunks = (double)divide_up(items, p->rows) * (double)divide_up(p->segments, p->chunk_segments);
-    p->seconds = bytes / device->bandwidth + chunks * (gradient || !prepared ? 4 : 3) * 1.5 * launch_seconds;
+    const double each = three_seconds[t.size] * (double)p->points * three_bandwidth / device->bandwidth;
+    p->seconds = each * (rows * ((gradient ? 1.25 : 1.0) + 0.4 * (terms - 1)) + responses) +
+                 chunks * (gradient || !prepared ? 4 : 3) * launch_seconds;
     return true;
 }
 
