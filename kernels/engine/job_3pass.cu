@@ -36,14 +36,18 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
     const float scale = a.gain ? a.scale * a.gain[row] : a.scale;
     if (begin < end) {
+        /* The samples are scaled behind the loads, so that no load waits for another. */
         with_samples(a.rows, row_start(a.rows, row) + at, [&](auto *x) {
 #pragma unroll
             for (int j = 0; j < f::P; j++) {
                 const int n = (t + j * f::T) * ROW_POINTS + n2, m = n + points;
-                v[j].x = n >= begin && n < end ? scale * sample_of(x[n]) : 0.0f;
-                v[j].y = m >= begin && m < end ? scale * sample_of(x[m]) : 0.0f;
+                v[j].x = n >= begin && n < end ? sample_of(x[n]) : 0.0f;
+                v[j].y = m >= begin && m < end ? sample_of(x[m]) : 0.0f;
             }
         });
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            v[j] = make_float2(v[j].x * scale, v[j].y * scale);
         f::forward(v, shared, k, t, twiddles);
         twiddle_column<A, B, false>(v, n2, t);
     } else {

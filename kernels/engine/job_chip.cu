@@ -10,8 +10,7 @@
  * is transformed by each block that needs it and kept in `scratch`, in the order in which the threads hold it, so that
  * a thread reads only what it wrote; it stays in the second-level cache.
  *
- * Memory: samples are read 2 N / hop times (mostly from the cache) and written once. The frames of the next segment are
- * prefetched into the second-level cache while a segment is transformed.
+ * Memory: samples are read 2 N / hop times (mostly from the cache) and written once.
  */
 #include "job_rows.cuh"
 #include "overlap_save.cuh"
@@ -130,9 +129,6 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         for (int item = blockIdx.x; item < a.sharing.rows * a.splits; item += gridDim.x) {
             const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
             const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * t : own;
-            if (t == 0)
-                prefetch_frames(a.source, row, (int64_t)part_begin(part, a.segments, a.splits) * a.hop + a.shift,
-                                2 * f::N);
             if (!a.spectra) {
                 transform_response<f>(v, shared, a.response, response, a.taps, a.twiddles, t);
                 keep<f::P, f::T>(v, own);
@@ -145,8 +141,6 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
                     break;
                 if (load_segment<f::P, f::T>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
                     transform_barrier<f::T>();
-                    if (t == 0 && segment + 1 < end)
-                        prefetch_frames(a.source, row, n + a.shift + 2 * f::N, a.hop);
                     f::forward(v, shared, t, a.twiddles);
                     multiply<f::P, f::T>(v, h, sign);
                     transform_barrier<f::T>();
@@ -204,13 +198,8 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
                     step |= 1; /* neither of the two has anything to add */
                     continue;
                 }
-                if (!second) {
+                if (!second)
                     scale<f::P>(v, (a.gain ? a.gain[row] : 1.0f) * (1.0f / f::N));
-                    if (t == 0) { /* what the next two steps read for the first time */
-                        prefetch_frames(a.g, row, n + a.shift + 2 * f::N - a.hop, a.hop);
-                        prefetch_frames(a.x, row, n + a.hop, a.hop);
-                    }
-                }
                 transform_barrier<f::T>();
                 f::forward(v, shared, t, a.twiddles);
                 if (second) {

@@ -109,34 +109,17 @@ __device__ __forceinline__ void store_segment(const float2 *v, const gck_target 
                                               int lo, int kept, float gain, int t) {
     const written_frames frames = frames_to_write(target, row);
     const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+    const bool add = target.accumulate;
     with_samples(target.rows, row_start(target.rows, row) + frame - lo + t, [=](auto *y) {
-        const auto value_at = [=](int j, int m) {
-            return m < valued ? gain * (j < P ? v[j % P].x : v[j % P].y) : 0.0f;
-        };
-        if (target.accumulate) {
 #pragma unroll
-            for (int j = 0; j < 2 * P; j++)
-                if (t + j * T >= lo && t + j * T < hi)
-                    set_sample(y + j * T, sample_of(y[j * T]) + value_at(j, t + j * T));
-        } else {
-#pragma unroll
-            for (int j = 0; j < 2 * P; j++)
-                if (t + j * T >= lo && t + j * T < hi)
-                    set_sample(y + j * T, value_at(j, t + j * T));
+        for (int j = 0; j < 2 * P; j++) {
+            const int m = t + j * T;
+            if (m >= lo && m < hi) {
+                const float x = m < valued ? gain * (j < P ? v[j % P].x : v[j % P].y) : 0.0f;
+                set_sample(y + j * T, add ? sample_of(y[j * T]) + x : x);
+            }
         }
     });
-}
-
-/* Prefetches the frames at .. at + count - 1 of a row into the second-level cache, if they are in it. For one thread.
- */
-__device__ __forceinline__ void prefetch_frames(const gck_rows &rows, int64_t row, int64_t at, int count) {
-#if __CUDA_ARCH__ >= 900
-    const int64_t frames = row_frames(rows, row), start = row_start(rows, row), each = rows.sample == GCK_F32 ? 4 : 2;
-    const uint64_t base = (uint64_t)rows.data, begin = base + (start + max(at, (int64_t)0)) * each;
-    const uint64_t first = (begin + 15) & ~15ull, end = (base + (start + min(at + count, frames)) * each) & ~15ull;
-    if (first < end && at < frames)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first), "r"((unsigned)(end - first)));
-#endif
 }
 
 /* Returns the status of loading a kernel, with `bytes` of dynamic shared memory allowed. Loading at the first launch

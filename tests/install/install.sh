@@ -18,8 +18,8 @@ readelf -d "$library" | grep -q 'SONAME.*\[libgpuconv.so.0\]' || fail "another S
 
 # What is exported is what the header declares, all of it.
 nm -D --defined-only "$library" | awk '$2 ~ /[TDBRVW]/ { sub("@.*", "", $3); print $3 }' | grep -v '^GPUCONV_' | sort -u >exported
-grep -o 'gpuconv_[a-z0-9_]*(' "$prefix/include/gpuconv.h" | tr -d '(' | sort -u >declared
-diff declared exported || fail "the library shows other names than the header declares"
+cat "$prefix/include/gpuconv.h" "$prefix/include/gpuconv_cuda.h" | grep -v '^ \*' | grep -o 'gpuconv_[a-z0-9_]*(' | tr -d '(' | sort -u >declared
+diff declared exported || fail "the library shows other names than the headers declare"
 
 for example in 02_streaming 03_matrix; do
     quietly cmake -S "$SOURCE/tests/install" -B $example -DCMAKE_PREFIX_PATH="$prefix" \

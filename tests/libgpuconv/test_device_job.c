@@ -74,7 +74,8 @@ static void test_every_array_is_checked(void **state) {
                    {"stride", "-1", {.rows = 3, .frames = 10, .stride = -1}},
                    {"stride", "9223372036854775807", {.rows = 3, .frames = 10, .stride = INT64_MAX}},
                    {"data", "NULL", {.rows = good.rows, .frames = good.frames, .stride = good.stride}},
-                   {"data", NULL,
+                   {"data",
+                    NULL,
                     {.data = (char *)memory + 2, .rows = good.rows, .frames = good.frames, .stride = good.stride}}};
         for (int k = 0; k < COUNT(all); k++) {
             *array = all[k].bad;

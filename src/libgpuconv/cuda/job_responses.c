@@ -8,13 +8,14 @@
 
 #include <stdlib.h>
 
-enum { GRID_MAX = 65535 };
+enum { GRID_MAX = 65535, ROWS_MIN = 64 };
 
-/* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time. */
+/* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
+ * more: what is kept is used often, mostly with batches. */
 static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t rows, int64_t frames) {
     const gc_job_shape shape = {.operation = GPUCONV_CUDA_CONVOLVE,
                                 .routes = r->routes,
-                                .rows = rows,
+                                .rows = gc_max(rows, ROWS_MIN),
                                 .batch = 1,
                                 .group = 1,
                                 .responses = r->rows,
