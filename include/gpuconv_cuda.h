@@ -110,8 +110,9 @@ typedef enum gpuconv_cuda_operation {
 /** Responses whose transforms are kept on the device. Immutable, shared by threads and streams. */
 typedef struct gpuconv_cuda_responses gpuconv_cuda_responses;
 
-/** A convolution of a batch. */
+/** A convolution of a batch. gpuconv_cuda_array has no further fields within this version of the binary interface. */
 typedef struct gpuconv_cuda_job {
+    size_t size; /**< bytes of the structure, set by gpuconv_cuda_job_default */
     gpuconv_cuda_operation operation;
     gpuconv_cuda_array signal; /**< x */
     gpuconv_cuda_array
@@ -128,8 +129,15 @@ typedef struct gpuconv_cuda_job {
                                                  GRADIENT_RESPONSE takes only their routes */
 } gpuconv_cuda_job;
 
+/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_cuda_job_init(gpuconv_cuda_job *job, size_t size);
+
 /** Returns a job with the defaults: a convolution of float arrays that the caller fills in. */
-GPUCONV_API gpuconv_cuda_job gpuconv_cuda_job_default(void);
+static inline gpuconv_cuda_job gpuconv_cuda_job_default(void) {
+    gpuconv_cuda_job job;
+    gpuconv_cuda_job_init(&job, sizeof job);
+    return job;
+}
 
 /**
  * Checks a job and computes the size of its workspace. Depends on the shapes, types and options of the job and on which

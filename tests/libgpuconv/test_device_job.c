@@ -54,6 +54,16 @@ static void test_a_good_job_is_accepted(void **state) {
     accepted(&job);
 }
 
+static void test_a_job_that_was_not_made_by_its_default_is_refused(void **state) {
+    (void)state;
+    gpuconv_cuda_job job = good_job(), own;
+    gpuconv_error error = {0};
+    CHECK(!gc_job_read(&job, &own, &error) && own.group == 1, "%s", error.message);
+    job.size = 0;
+    CHECK(gc_job_read(&job, &own, &error) == GPUCONV_ERROR_ARGUMENT && strstr(error.message, "gpuconv_cuda_job"), "%s",
+          error.message);
+}
+
 static void test_every_array_is_checked(void **state) {
     (void)state;
     static const char *const names[] = {"job.signal", "job.response", "job.output"};
@@ -175,6 +185,7 @@ static void test_without_a_gpu_the_status_says_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_good_job_is_accepted),
+        cmocka_unit_test(test_a_job_that_was_not_made_by_its_default_is_refused),
         cmocka_unit_test(test_every_array_is_checked),
         cmocka_unit_test(test_rows_that_are_written_may_not_overlap),
         cmocka_unit_test(test_shapes_must_fit),

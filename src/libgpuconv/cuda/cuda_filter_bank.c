@@ -262,7 +262,7 @@ cudaError_t gc_cuda_filter_bank_reset(gc_filter_bank *b, cudaStream_t stream) {
     return err;
 }
 
-static float *pin(gc_filter_bank *b, int64_t floats) {
+static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
     float *pinned = NULL;
     (void)cudaSetDevice(b->resources.device);
     if (cudaHostAlloc((void **)&pinned, (size_t)floats * sizeof *pinned, cudaHostAllocPortable) != cudaSuccess) {
@@ -272,7 +272,7 @@ static float *pin(gc_filter_bank *b, int64_t floats) {
     return pinned;
 }
 
-static void unpin(gc_filter_bank *b, float *pinned) {
+static void free_pinned(gc_filter_bank *b, float *pinned) {
     (void)cudaSetDevice(b->resources.device);
     cudaFreeHost(pinned);
 }
@@ -281,4 +281,4 @@ static const char *plan(const gc_filter_bank *b) {
     return b->plan;
 }
 
-const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, pin, unpin, plan, close_bank};
+const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, alloc_pinned, free_pinned, plan, close_bank};

@@ -153,10 +153,13 @@ gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *
 
 gpuconv_status gpuconv_cuda_workspace(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, size_t *bytes,
                                       gpuconv_error *error) {
+    gpuconv_cuda_job own;
     gc_job_shape shape;
     gc_job_plan plan;
     *bytes = 0;
-    gpuconv_status status = gc_job_prepare(cuda, job, NULL, &shape, &plan, error);
+    gpuconv_status status = gc_job_read(job, &own, error);
+    if (!status)
+        status = gc_job_prepare(cuda, &own, NULL, &shape, &plan, error);
     if (!status)
         *bytes = (size_t)plan.bytes;
     return status;
@@ -230,5 +233,7 @@ gpuconv_status gc_job_run_with(const gpuconv_cuda *cuda, const gpuconv_cuda_job 
 
 gpuconv_status gpuconv_cuda_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, void *workspace, size_t bytes,
                                 struct CUstream_st *stream, gpuconv_error *error) {
-    return gc_job_run_with(cuda, job, NULL, workspace, bytes, stream, error);
+    gpuconv_cuda_job own;
+    gpuconv_status status = gc_job_read(job, &own, error);
+    return status ? status : gc_job_run_with(cuda, &own, NULL, workspace, bytes, stream, error);
 }

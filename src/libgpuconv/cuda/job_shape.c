@@ -2,9 +2,20 @@
 #include "job_shape.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/sized_struct.h"
 
-gpuconv_cuda_job gpuconv_cuda_job_default(void) {
-    return (gpuconv_cuda_job){.group = 1};
+#include <stddef.h>
+
+void gpuconv_cuda_job_init(gpuconv_cuda_job *job, size_t size) {
+    const gpuconv_cuda_job defaults = {.size = sizeof defaults, .group = 1};
+    gc_sized_struct_init(job, size, &defaults, sizeof defaults);
+}
+
+gpuconv_status gc_job_read(const gpuconv_cuda_job *from, gpuconv_cuda_job *job, gpuconv_error *error) {
+    *job = gpuconv_cuda_job_default();
+    return gc_sized_struct_read(
+        &(gc_sized_struct){job, sizeof *job, GC_SIZE_UP_TO(gpuconv_cuda_job, prepared), "gpuconv_cuda_job"}, from,
+        error);
 }
 
 int gc_job_sample_bytes(gpuconv_cuda_type type) {

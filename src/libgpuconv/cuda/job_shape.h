@@ -24,6 +24,9 @@ typedef struct gc_job_shape {
     int64_t signal_frames, output_frames, offset;
 } gc_job_shape;
 
+/* Reads a caller's job, of this version or an older one. Returns ARGUMENT if its size is impossible. */
+gpuconv_status gc_job_read(const gpuconv_cuda_job *from, gpuconv_cuda_job *job, gpuconv_error *error);
+
 /* Checks an array. name: "job.signal", for messages. written: whether it is the array that the job writes. */
 gpuconv_status gc_job_check_array(const gpuconv_cuda_array *array, const char *name, bool written,
                                   gpuconv_error *error);

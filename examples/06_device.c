@@ -1,8 +1,9 @@
 /*
- * Convolution where the data are: a batch of signals in GPU memory, each with a response of its own, the gradient by the
- * responses, and a CUDA graph of both. Needs the CUDA runtime for memory and streams; without a GPU it says so and ends.
+ * Convolution where the data are: a batch of signals in GPU memory, each with a response of its own, the gradient by
+ * the responses, and a CUDA graph of both. Needs the CUDA runtime for memory and streams; without a GPU it says so and
+ * ends.
  *
- * Usage: 05_device
+ * Usage: 06_device
  */
 #include "gpuconv_cuda.h"
 
