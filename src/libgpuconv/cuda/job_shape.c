@@ -29,7 +29,7 @@ static gpuconv_status refuse(gpuconv_error *error, const char *name, const char 
 
 gpuconv_status gc_job_check_array(const gpuconv_cuda_array *a, const char *name, bool written, gpuconv_error *error) {
     if ((int)a->type < GPUCONV_CUDA_F32 || a->type > GPUCONV_CUDA_BF16)
-        return refuse(error, name, "type", (int64_t)a->type, "a gpuconv_cuda_type");
+        return refuse(error, name, "type", (int)a->type, "a gpuconv_cuda_type");
     if (a->rows < 1 || a->rows > GC_JOB_ROWS_MAX)
         return refuse(error, name, "rows", a->rows, "1 to 2^30");
     if (a->frames < 1 || a->frames > GC_JOB_FRAMES_MAX)
@@ -99,7 +99,7 @@ static gpuconv_status check_arrays(const gpuconv_cuda_job *job, gpuconv_error *e
 gpuconv_status gc_job_check(const gpuconv_cuda_job *job, int64_t taps, int64_t prepared_rows, gc_job_routes routes,
                             gc_job_shape *s, gpuconv_error *error) {
     if ((int)job->operation < GPUCONV_CUDA_CONVOLVE || job->operation > GPUCONV_CUDA_GRADIENT_RESPONSE)
-        return refuse(error, "job", "operation", (int64_t)job->operation, "a gpuconv_cuda_operation");
+        return refuse(error, "job", "operation", (int)job->operation, "a gpuconv_cuda_operation");
     gpuconv_status status = check_arrays(job, error);
     if (status)
         return status;
