@@ -291,6 +291,13 @@ void gck_overlap_save_twiddles(int64_t points, float2 *twiddles) {
         r->write_twiddles(twiddles);
 }
 
+cudaError_t gck_launches_early(int *early) {
+    bool is_early;
+    cudaError_t err = launches_early((const void *)overlap_save<1024, INLINE_ROUTES>, &is_early);
+    *early = is_early;
+    return err;
+}
+
 cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
                                      const gck_overlap_save_memory *memory, cudaStream_t stream) {
     const overlap_save_row *r = find_row(points);

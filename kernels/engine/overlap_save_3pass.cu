@@ -12,6 +12,8 @@
  * root x^N - i, so that the rows are ordinary transforms, and the inverse leaves only the twist of the row,
  * e^(i pi n1 / 2 C).
  *
+ * The kernels are launched early (launch.cuh), so that samples and scratch are read by plain loads.
+ *
  * Memory: the signal is read and written once, the scratch memory written and read twice; with a million points that is
  * four times the traffic of a copy, less if the scratch fits into the second-level cache. A block of the column kernels
  * processes `columns` adjacent columns, so that its accesses are whole sectors.
@@ -23,7 +25,7 @@
 
 namespace {
 
-enum { ROW_POINTS = 1024, ROWS_PER_BLOCK = 4 };
+enum { ROW_POINTS = 1024, ROWS_PER_BLOCK = 4, GRID_MAX = 65535 };
 
 typedef fft_fma<5, 5> row_fft;
 
@@ -31,10 +33,26 @@ typedef fft_fma<5, 5> row_fft;
 template <int A, int B> struct column_fft {
     static const int P = 1 << A, T = 1 << B, C = P * T;
     static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
-    /* With eight columns, eight entries of padding keep the accesses of half a warp free of bank conflicts. */
-    static const int row = T * columns + (columns == 8 ? 8 : 0);
-    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0;
+    static const int row = T * columns;
+    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0; /* at most 64 KB, the limit of Turing */
     static const int forward_twiddles = C / 2, inverse_twiddles = C / 2;
+
+    /* With eight columns, half a warp accesses two rows or two neighbours in a row. Exchanging the neighbours in every
+     * other row keeps both free of bank conflicts; padding would need more than 64 KB. */
+    static __device__ __forceinline__ constexpr int swap(int node) {
+        return columns == 8 ? node % 2 * columns : 0;
+    }
+
+    /* Returns where index t of node j is stored. */
+    static __device__ __forceinline__ int at_index(int j, int k, int t) {
+        return j * row + ((t * columns + k) ^ swap(j));
+    }
+
+    /* Returns where register i of the second step is stored: index i mod T of node t + i / T * T. */
+    static __device__ __forceinline__ int at_leaf(int i, int k, int t) {
+        /* T is even: the parity of the node is that of t. */
+        return (t + i / T * T) * row + k + i % T * columns + (i % 2 ? -swap(t) : swap(t));
+    }
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
                                                    const float2 *__restrict__ twiddles) {
@@ -42,11 +60,11 @@ template <int A, int B> struct column_fft {
         if constexpr (B > 0) {
 #pragma unroll
             for (int j = 0; j < P; j++)
-                s[j * row + t * columns + k] = v[j];
+                s[at_index(j, k, t)] = v[j];
             __syncthreads();
 #pragma unroll
             for (int i = 0; i < P; i++)
-                v[i] = s[(t + i / T * T) * row + i % T * columns + k];
+                v[i] = s[at_leaf(i, k, t)];
 #pragma unroll
             for (int i = 0; i < P; i += T)
                 forward_node<B>(v + i, twiddles + t + i, P);
@@ -61,11 +79,11 @@ template <int A, int B> struct column_fft {
                 inverse_leaves<B>(v + i);
 #pragma unroll
             for (int i = 0; i < P; i++)
-                s[(t + i / T * T) * row + i % T * columns + k] = v[i];
+                s[at_leaf(i, k, t)] = v[i];
             __syncthreads();
 #pragma unroll
             for (int j = 0; j < P; j++)
-                v[j] = s[j * row + t * columns + k];
+                v[j] = s[at_index(j, k, t)];
             inverse_blocks<A>(v, twiddles + t, T);
         } else {
             inverse_leaves<A>(v);
@@ -122,7 +140,7 @@ struct signal_source {
     int64_t hop, overlap;
 
     __device__ __forceinline__ float at(int64_t n) const {
-        return __ldg(a.in + blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n);
+        return a.in[blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n];
     }
 };
 
@@ -164,8 +182,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 /* block.x: columns; block.y: block of the signal; block.z: output. */
 template <int A, int B>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles,
-                    const float2 *__restrict__ scratch) {
+    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles, const float2 *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -176,7 +193,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     float2 v[f::P];
 #pragma unroll
     for (int i = 0; i < f::P; i++)
-        v[i] = __ldg(from + (int64_t)f::leaf(i, t) * ROW_POINTS);
+        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
     twiddle_column<A, B, true>(v, n2, t);
     f::inverse(v, shared, k, t, twiddles);
     float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * hop - overlap;
@@ -196,7 +213,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 template <bool Single>
 __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
     convolve_rows(gck_matrix a, int rows, int blocks, const float2 *__restrict__ twiddles,
-                  const float2 *__restrict__ spectra, const float2 *__restrict__ in, float2 *out) {
+                  const float2 *__restrict__ spectra, const float2 *in, float2 *out) {
     typedef row_fft f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -216,7 +233,7 @@ __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
         const float2 *h = spectra + route.plane * points + row_start;
 #pragma unroll
         for (int j = 0; j < f::P; j++)
-            v[j] = __ldg(x + t + j * f::T);
+            v[j] = x[t + j * f::T];
         __syncwarp();
         f::forward(v, s, t, twiddles);
 #pragma unroll
@@ -290,8 +307,9 @@ template <int A, int B> struct launchers {
                                 memory.twiddles + row_twiddles, memory.scratch);
     }
 
-    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
-                               cudaStream_t stream) {
+    /* Computes the spectra of as many planes as a grid can have in its second and third dimension. */
+    static cudaError_t group(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                             cudaStream_t stream) {
         response_source source = {responses.taps, responses.taps_count, 1.0f / (float)points};
         cudaError_t err = columns(source, 1, responses.planes, memory, stream);
         if (err)
@@ -300,6 +318,19 @@ template <int A, int B> struct launchers {
         transform_rows<<<grid, 32 * ROWS_PER_BLOCK, row_bytes, stream>>>(f::C, memory.twiddles, memory.scratch,
                                                                          memory.spectra);
         return cudaGetLastError();
+    }
+
+    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                               cudaStream_t stream) {
+        cudaError_t err = cudaSuccess;
+        for (int first = 0; first < responses.planes && !err; first += GRID_MAX) {
+            gck_overlap_save_memory part = memory;
+            part.spectra += first * points;
+            err = group(gck_responses{responses.taps + first * responses.taps_count,
+                                      min(GRID_MAX, responses.planes - first), responses.taps_count},
+                        part, stream);
+        }
+        return err;
     }
 
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,

@@ -4,6 +4,7 @@
  */
 #include "cuda_cost.h"
 
+#include "cuda_convolver.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -98,8 +99,8 @@ static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) 
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         gck_overlap_save_sizes size = gck_overlap_save_query(s->transform);
-        double blocks = c / (double)s->hop;
-        bytes += 8 * (ir->planes * (double)size.spectrum + (inputs + outputs) * blocks * (double)size.scratch);
+        double transforms = (double)gc_cuda_scratch_transforms(ir, s, chunk);
+        bytes += 8 * (ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);

@@ -2,6 +2,7 @@
  * each signal with its own response. */
 #include "cuda_batch.h"
 
+#include "cuda_device.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -67,6 +68,7 @@ static cudaError_t prepare(device_work *d, int device, const shape *s) {
     const int64_t each = sizeof(float);
     gc_cuda_resources *r = &d->slot.resources;
     gc_cuda_resources_init(r, device);
+    r->err = cudaSetDevice(device);
     GC_CUDA_TRY(r->err, gc_cuda_batch_allocate(&d->slot, 0, 0));
     d->in = gc_cuda_memory(r, s->signals * s->in_row * each);
     d->taps = gc_cuda_memory(r, s->signals * s->taps_row * each);
@@ -159,9 +161,14 @@ gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signal
     }
     s.in = samples;
     s.h = samples + length;
-    cudaError_t err = measure(d, device, devices, &s, runs, seconds, off);
+    int caller;
+    cudaError_t err = gc_cuda_enter(device[0], &caller);
+    GC_CUDA_TRY(err, measure(d, device, devices, &s, runs, seconds, off));
     for (int i = 0; i < devices; i++)
         gc_cuda_resources_free(&d[i].slot.resources);
+    if (!err)
+        err = cudaSetDevice(device[0]);
+    gc_cuda_leave(caller);
     free(d);
     free(samples);
     return err ? gc_fail(error, GPUCONV_ERROR_DEVICE, "the benchmark failed on the GPU: %s", cudaGetErrorString(err))

@@ -5,6 +5,7 @@
  */
 #include "cuda_time_plan.h"
 
+#include "cuda_device.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -19,6 +20,7 @@ static const int64_t beyond_caches = INT64_C(1) << 28;
 
 void gc_cuda_timer_init(gc_cuda_timer *t, int device) {
     gc_cuda_resources_init(&t->resources, device);
+    t->resources.err = gc_cuda_enter(device, &t->caller);
     t->stream = gc_cuda_stream(&t->resources);
     t->begin = gc_cuda_event(&t->resources, cudaEventDefault);
     t->end = gc_cuda_event(&t->resources, cudaEventDefault);
@@ -60,6 +62,7 @@ void gc_cuda_timer_run(gc_cuda_timer *t, cudaError_t (*launch)(void *context, cu
 
 gpuconv_status gc_cuda_timer_end(gc_cuda_timer *t, gpuconv_error *error) {
     gc_cuda_resources_free(&t->resources);
+    gc_cuda_leave(t->caller);
     if (!t->resources.err)
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "the benchmark failed on the GPU: %s",

@@ -8,6 +8,7 @@ typedef struct gc_cuda_timer {
     gc_cuda_resources resources; /* once resources.err is set, the functions below do nothing */
     cudaStream_t stream;
     cudaEvent_t begin, end;
+    int caller; /* for gc_cuda_leave */
 } gc_cuda_timer;
 
 void gc_cuda_timer_init(gc_cuda_timer *timer, int device);
