@@ -1,6 +1,7 @@
 /*
  * Tests of the CUDA backend against the oracle and against the CPU backend. Needs a GPU and fails where there is none.
- * Usage: gpu_test [--quick] [--material FOLDER] [OUT.json]; --quick skips tests that take long under a sanitizer,
+ * Usage: gpu_test [--quick|--forms] [--material FOLDER] [OUT.json]; --quick runs what is short under a sanitizer,
+ * --forms what decides whether the kernels of one configuration (GPUCONV_CUDA_LIMITS, or a build of PTX) are right;
  * --material names the folder of samples and impulse responses for the long tests.
  */
 #include "gpu_test.h"
@@ -11,7 +12,7 @@
 #include <jansson.h>
 #include <math.h>
 
-bool gpu_quick;
+bool gpu_quick, gpu_forms;
 static json_t *record;
 
 void gpu_note(const char *name, double decibels) {
@@ -364,6 +365,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             gpu_quick = true;
+        else if (strcmp(argv[i], "--forms") == 0)
+            gpu_forms = true;
         else if (strcmp(argv[i], "--material") == 0 && i + 1 < argc)
             folder = argv[++i];
         else
@@ -371,16 +374,27 @@ int main(int argc, char **argv) {
     }
     record = json_array();
     const struct CMUnitTest fast[] = {
-        cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
+        cmocka_unit_test(test_kernels_start_early_only_if_their_code_can_wait),
+        cmocka_unit_test(test_nothing_outside_the_samples_is_touched),
+        cmocka_unit_test(test_every_transform_size_agrees_with_the_oracle),
         cmocka_unit_test(test_direct_keeps_its_precision_at_every_level),
-        cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
-        cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_samples_in_file_formats_give_the_same_as_floats),
+        cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_a_filter_bank_agrees_with_the_oracle),
+    };
+    const struct CMUnitTest middle[] = {
+        cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
+        cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
+        cmocka_unit_test(test_convolutions_that_read_each_others_outputs_need_no_wait),
+        cmocka_unit_test(test_objects_leave_the_current_device_as_it_was),
+        cmocka_unit_test(test_objects_leave_the_default_memory_pool_as_it_was),
+        cmocka_unit_test(test_objects_do_not_wait_for_the_work_of_the_program),
+        cmocka_unit_test(test_the_memory_estimate_covers_what_a_convolver_takes),
+        cmocka_unit_test(test_more_planes_than_a_grid_has_rows),
         cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),
         cmocka_unit_test(test_a_single_tap_at_every_partition_edge_moves_the_input),
         cmocka_unit_test(test_silence_stays_silence),
@@ -388,7 +402,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_the_committed_material_agrees_with_the_cpu),
     };
     int failed = cmocka_run_group_tests_name("gpu", fast, NULL, NULL);
-    if (!gpu_quick)
+    if (!gpu_forms)
+        failed += cmocka_run_group_tests_name("gpu, whole", middle, NULL, NULL);
+    if (!gpu_forms && !gpu_quick)
         failed += cmocka_run_group_tests_name("gpu, long", slow, NULL, NULL);
     if (out && json_dump_file(record, out, JSON_INDENT(1)) != 0) {
         fprintf(stderr, "gpu_test: %s cannot be written\n", out);

@@ -92,8 +92,7 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
     return fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
 }
 
-/* Returns the approximate bytes of device memory that a state allocates. */
-static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
@@ -133,7 +132,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         if (!is_available(plan, algorithm, n) || !gc_schedule_make(algorithm, ir->frames, n, &s))
             continue;
         int64_t chunk = chunk_of(ir, &s, frames);
-        if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
+        if (gc_cuda_device_bytes(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
         double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {
