@@ -12,12 +12,12 @@
 
 #include "fft_fma.cuh"
 
-/* Loads v[j] = x[n] + i x[n + P T] with n = t + T j. Not through the read-only cache: a kernel that is launched early
- * may be resident while the previous one still writes x. */
-template <int P, int T> __device__ __forceinline__ void load_right_angle(float2 *v, const float *x, int t) {
+/* Loads v[j] = x[n] + i x[n + P T] with n = t + T j. */
+template <int P, int T>
+__device__ __forceinline__ void load_right_angle(float2 *v, const float *__restrict__ x, int t) {
 #pragma unroll
     for (int j = 0; j < P; j++)
-        v[j] = make_float2(x[t + j * T], x[t + j * T + P * T]);
+        v[j] = make_float2(__ldg(x + t + j * T), __ldg(x + t + j * T + P * T));
 }
 
 /* Returns v rotated by an angle as three shears, one fused multiply-add each. half: tan(angle / 2); sine: sin(angle).

@@ -286,14 +286,15 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *pa
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* Overlap-save by cuFFT: pairs of blocks of `hop` outputs, outputs x pairs transforms of `points`. Every output has one
- * route, at matrix->route. */
+/* Overlap-save by cuFFT: outputs x blocks transforms of `points` real points. Every output has one route, at
+ * matrix->route. */
 typedef struct gck_reference_blocks {
-    int64_t points, hop, pairs;
-    float2 *blocks; /* outputs x pairs x points */
+    int64_t points, hop, blocks; /* hop: a multiple of 4 */
+    int64_t row;                 /* complex numbers of a spectrum, points / 2 + 1 and one unused */
+    float2 *spectra;             /* outputs x blocks x row */
+    float *samples;              /* outputs x blocks x points */
 } gck_reference_blocks;
 
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
                                    cudaStream_t stream);
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
@@ -305,6 +306,9 @@ cudaError_t gck_peak_fma(float *out, int blocks, int rounds, cudaStream_t stream
 
 /* Copies n floats (a multiple of 4, aligned to 16 bytes). */
 cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
+
+/* The same copy, launched early (launch.cuh), as the convolutions are (copy_early.cu). */
+cudaError_t gck_peak_copy_early(const float *from, float *to, int64_t n, cudaStream_t stream);
 
 /* Launches an empty kernel. */
 cudaError_t gck_peak_empty(cudaStream_t stream);

@@ -1,12 +1,12 @@
 /*
- * Kernels around cuFFT for the comparison with overlap-save by cuFFT. Blocks 2 p and 2 p + 1 of the signal are the real
- * and the imaginary part of one complex transform; an output has one route.
+ * Kernels around cuFFT for the comparison with overlap-save by cuFFT. cuFFT reads overlapping blocks of the signal
+ * itself, in a batch of real transforms whose inputs are `hop` apart.
  *
- *      gather      z[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
- *      multiply    Z[k] = Z[k] H[k]
- *      scatter     y[2 p hop + n] = Re z[points - hop + n], y[(2 p + 1) hop + n] = Im z[points - hop + n], n < hop
+ *      multiply    Z_b[k] = Z_b[k] H[k],  k <= points / 2
+ *      scatter     y[b hop + n] = z_b[points - hop + n],  n < hop
  *
- * One thread per element, adjacent threads at adjacent elements. block.y: pair p; block.z: output.
+ * Two bins or four samples per thread, adjacent threads at adjacent addresses. Grids are flat: block b of output o is
+ * transform o blocks + b.
  */
 #include "kernels.h"
 
@@ -16,51 +16,36 @@ namespace {
 
 enum { BLOCK = 256 };
 
-__global__ void gather(gck_matrix a, int64_t points, int64_t hop, float2 *blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= points)
+__global__ void multiply(gck_matrix a, gck_reference_blocks b, const float2 *__restrict__ spectra) {
+    const int64_t i = 2 * ((int64_t)blockIdx.x * BLOCK + threadIdx.x), at = i / b.row, k = i % b.row;
+    if (at >= a.outputs * b.blocks)
         return;
-    const float *x =
-        a.in + a.route[blockIdx.z].input * a.in_stride + (int64_t)blockIdx.y * 2 * hop - (points - hop) + n;
-    blocks[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n] = make_float2(x[0], x[hop]);
+    float4 *z = (float4 *)(b.spectra + i);
+    const float4 h = __ldg((const float4 *)(spectra + a.route[at / b.blocks].plane * b.row + k)), x = *z;
+    const float2 first = mul(make_float2(x.x, x.y), make_float2(h.x, h.y)),
+                 second = mul(make_float2(x.z, x.w), make_float2(h.z, h.w));
+    *z = make_float4(first.x, first.y, second.x, second.y);
 }
 
-__global__ void multiply(gck_matrix a, int64_t points, const float2 *__restrict__ spectra, float2 *blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= points)
+__global__ void scatter(gck_matrix a, gck_reference_blocks b) {
+    const int64_t i = 4 * ((int64_t)blockIdx.x * BLOCK + threadIdx.x), at = i / b.hop, n = i % b.hop;
+    if (at >= a.outputs * b.blocks)
         return;
-    float2 *z = blocks + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n;
-    *z = mul(*z, spectra[a.route[blockIdx.z].plane * points + n]);
-}
-
-__global__ void scatter(gck_matrix a, int64_t points, int64_t hop, const float2 *__restrict__ blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= hop)
-        return;
-    float2 z = blocks[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + points - hop + n];
-    float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * 2 * hop + n;
-    y[0] = z.x;
-    y[hop] = z.y;
-}
-
-dim3 grid_of(const gck_matrix *matrix, int64_t n, int64_t pairs) {
-    return dim3((unsigned)((n + BLOCK - 1) / BLOCK), (unsigned)pairs, matrix->outputs);
+    *(float4 *)(a.out + at / b.blocks * a.out_stride + at % b.blocks * b.hop + n) =
+        *(const float4 *)(b.samples + at * b.points + b.points - b.hop + n);
 }
 
 } // namespace
 
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    gather<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
-    return cudaGetLastError();
-}
-
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    multiply<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, spectra, b->blocks);
+    const int64_t pairs = matrix->outputs * b->blocks * b->row / 2;
+    multiply<<<(unsigned)((pairs + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>(*matrix, *b, spectra);
     return cudaGetLastError();
 }
 
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter<<<grid_of(matrix, b->hop, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
+    const int64_t fours = matrix->outputs * b->blocks * b->hop / 4;
+    scatter<<<(unsigned)((fours + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>(*matrix, *b);
     return cudaGetLastError();
 }

@@ -120,7 +120,8 @@ void test_nothing_outside_the_samples_is_touched(void **state) {
                 job j;
                 char what[120];
                 int64_t points = harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 2048 : 512;
-                while (harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE && points < 2 * lengths[l])
+                while (harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE &&
+                       (points < 2 * lengths[l] || points == 16384)) /* no kernel has 2^14 points */
                     points *= 2;
                 job_new(&j, &random, &device, lengths[l], 3001 + at_end);
                 CHECK(gc_schedule_make(harness_algorithms[a], lengths[l], points, &j.plan.schedule), "no schedule");

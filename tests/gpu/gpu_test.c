@@ -1,8 +1,10 @@
 /*
  * Tests of the CUDA backend against the oracle and against the CPU backend. Needs a GPU and fails where there is none.
- * Usage: gpu_test [--quick|--forms] [--material FOLDER] [OUT.json]; --quick runs what is short under a sanitizer,
- * --forms what decides whether the kernels of one configuration (GPUCONV_CUDA_LIMITS, or a build of PTX) are right;
- * --material names the folder of samples and impulse responses for the long tests.
+ * Usage: gpu_test [--quick|--forms] [--only PATTERN] [--material FOLDER] [OUT.json]
+ *   --quick      runs what is short under a sanitizer
+ *   --forms      runs what decides whether the kernels of one configuration are right (GPUCONV_CUDA_LIMITS, or PTX)
+ *   --only       runs the tests whose names match; * is any text
+ *   --material   the folder of samples and impulse responses for the long tests
  */
 #include "gpu_test.h"
 #include "libgpuconv/core/memory.h"
@@ -367,6 +369,8 @@ int main(int argc, char **argv) {
             gpu_quick = true;
         else if (strcmp(argv[i], "--forms") == 0)
             gpu_forms = true;
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            cmocka_set_test_filter(argv[++i]);
         else if (strcmp(argv[i], "--material") == 0 && i + 1 < argc)
             folder = argv[++i];
         else

@@ -5,7 +5,7 @@
 #include "libgpuconv/engine/backends.h"
 #include "material.h"
 
-enum { GC_BENCH_RUNS_MOST = 64 };
+enum { GC_BENCH_RUNS_MOST = GC_REFERENCE_RUNS_MAX };
 
 /* The largest relative RMS error in dB of a correct output. */
 #define GC_BENCH_ERROR_BOUND (-120.0)

@@ -176,11 +176,11 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
 
 gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
                                      /* Written through the request: NOLINTNEXTLINE(readability-non-const-parameter) */
-                                     float *const *out, int runs, double *seconds, char name[64],
-                                     gpuconv_error *error) {
+                                     float *const *out, int runs, gc_reference_times *times, gpuconv_error *error) {
     fftw f = {0};
+    times->transforms[0] = (double)NAN;
     const request r = {
-        .library = &f, .plan = plan, .in = in, .frames = frames, .out = out, .runs = runs, .seconds = seconds};
+        .library = &f, .plan = plan, .in = in, .frames = frames, .out = out, .runs = runs, .seconds = times->seconds};
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
         status =
@@ -188,7 +188,7 @@ gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *cons
     else if (!open_library(&f))
         status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "FFTW is not installed");
     else
-        status = measure(&r, name, error);
+        status = measure(&r, times->name, error);
     if (f.library)
         dlclose(f.library);
     return status;

@@ -4,6 +4,7 @@
 #include "libgpuconv/engine/filter_bank.h"
 
 #include "cuda_device.h"
+#include "cuda_pinned.h"
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
@@ -252,10 +253,10 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
 }
 
 static float *pin(gc_filter_bank *b, int64_t floats) {
-    float *pinned = NULL;
+    void *pinned = NULL;
     int caller;
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, cudaHostAlloc((void **)&pinned, (size_t)floats * sizeof *pinned, cudaHostAllocPortable));
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
     gc_cuda_leave(caller);
     if (err)
         (void)cudaGetLastError();
@@ -265,7 +266,7 @@ static float *pin(gc_filter_bank *b, int64_t floats) {
 static void unpin(gc_filter_bank *b, float *pinned) {
     int caller;
     (void)gc_cuda_enter(b->resources.device, &caller);
-    cudaFreeHost(pinned);
+    gc_cuda_pinned_free(pinned);
     gc_cuda_leave(caller);
 }
 

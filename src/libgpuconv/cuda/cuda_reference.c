@@ -1,5 +1,14 @@
-/* The comparison with cuFFT: overlap-save over pairs of blocks in batches of complex transforms, at the fastest of a
- * few sizes. The cuFFT library is opened at run time, so that gpuconv does not depend on it. */
+/*
+ * The comparison with cuFFT as its best users use it: overlap-save with real transforms. cuFFT reads the overlapping
+ * blocks of the signal itself (a batch whose inputs are `hop` apart), one kernel multiplies, one keeps the last `hop`
+ * samples of each block. The fastest of several transform sizes counts.
+ *
+ * Callbacks could fuse the multiplication and the last copy into the transforms; the shared library has them only as
+ * code that is compiled at run time. In their place the two transforms alone are measured: no callback makes the whole
+ * faster than that.
+ *
+ * The library is opened at run time, so that gpuconv does not depend on it.
+ */
 #include "cuda_time_plan.h"
 
 #include "libgpuconv/core/error.h"
@@ -11,36 +20,41 @@
 #include <string.h>
 
 /* Constants of cufft.h. */
-enum { C2C = 0x29, FORWARD = -1, INVERSE = 1 };
+enum { R2C = 0x2a, C2R = 0x2c };
 
-enum { SIZES = 5, RUNS_MAX = 64 };
+/* Transform sizes, in halves of the smallest power of two that is at least twice the response. */
+static const int sizes[] = {2, 3, 4, 6, 8, 12, 16, 32};
 
 typedef struct cufft {
     void *library;
-    int (*plan)(int *handle, int points, int type, int batch);
+    int (*plan)(int *handle, int rank, int *n, int *in_shape, int in_step, int in_next, int *out_shape, int out_step,
+                int out_next, int type, int batch);
     int (*stream)(int handle, cudaStream_t stream);
-    int (*run)(int handle, float2 *in, float2 *out, int direction);
+    int (*forward)(int handle, float *in, float2 *out);
+    int (*inverse)(int handle, float2 *in, float *out);
     int (*destroy)(int handle);
 } cufft;
 
 /* A convolution by cuFFT with one size of transforms. */
 typedef struct convolution {
     const cufft *f;
-    int handle;
+    int forward, inverse; /* plans: all blocks of one output, all blocks */
+    bool transforms_only;
     gck_matrix matrix;
+    const gck_route *host_route;
     gck_reference_blocks blocks;
     float2 *spectra;
 } convolution;
 
-/* The parameters of gc_cuda_time_reference and the best result so far. */
+/* The parameters of gc_cuda_time_reference, the samples on the device and the best result so far. */
 typedef struct measurement {
     const gpuconv_plan *plan;
-    const float *const *in;
-    int64_t frames;
+    int64_t frames, front, in_stride, out_stride; /* front: zeros before the first frame of a channel */
+    float *in, *result;                           /* device memory */
     float *const *out;
     int runs;
-    double *seconds;
-    double best; /* sum of `seconds` */
+    double *seconds, *transforms;
+    double best, best_transforms; /* sums over the runs */
 } measurement;
 
 /* Opens the library and looks up its functions. Returns false if it is not installed. */
@@ -50,11 +64,12 @@ static bool open_library(cufft *f) {
         f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!f->library)
         return false;
-    *(void **)&f->plan = dlsym(f->library, "cufftPlan1d");
+    *(void **)&f->plan = dlsym(f->library, "cufftPlanMany");
     *(void **)&f->stream = dlsym(f->library, "cufftSetStream");
-    *(void **)&f->run = dlsym(f->library, "cufftExecC2C");
+    *(void **)&f->forward = dlsym(f->library, "cufftExecR2C");
+    *(void **)&f->inverse = dlsym(f->library, "cufftExecC2R");
     *(void **)&f->destroy = dlsym(f->library, "cufftDestroy");
-    return f->plan && f->stream && f->run && f->destroy;
+    return f->plan && f->stream && f->forward && f->inverse && f->destroy;
 }
 
 /* Returns the CUDA status for a status of cuFFT. */
@@ -64,12 +79,26 @@ static cudaError_t status_of(int cufft_status) {
 
 static cudaError_t convolve(void *context, cudaStream_t stream) {
     convolution *c = context;
-    float2 *blocks = c->blocks.blocks;
-    cudaError_t err = gck_reference_gather(&c->matrix, &c->blocks, stream);
-    GC_CUDA_TRY(err, status_of(c->f->run(c->handle, blocks, blocks, FORWARD)));
-    GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, &c->blocks, c->spectra, stream));
-    GC_CUDA_TRY(err, status_of(c->f->run(c->handle, blocks, blocks, INVERSE)));
-    return GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, &c->blocks, stream));
+    const gck_reference_blocks *b = &c->blocks;
+    cudaError_t err = cudaSuccess;
+    for (int o = 0; o < c->matrix.outputs; o++) {
+        const float *in = c->matrix.in + c->host_route[o].input * c->matrix.in_stride - (b->points - b->hop);
+        GC_CUDA_TRY(err, status_of(c->f->forward(c->forward, (float *)in, b->spectra + o * b->blocks * b->row)));
+    }
+    if (!c->transforms_only)
+        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
+    GC_CUDA_TRY(err, status_of(c->f->inverse(c->inverse, b->spectra, b->samples)));
+    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, b, stream));
+}
+
+/* Makes a plan of `batch` real transforms; forward: of blocks `next` samples apart. Returns false if it failed. */
+static bool make_plan(const cufft *f, const gck_reference_blocks *b, int type, int64_t next, int64_t batch,
+                      cudaStream_t stream, int *plan) {
+    int n = (int)b->points, row = (int)b->row;
+    const bool forward = type == R2C;
+    return f->plan(plan, 1, &n, forward ? &n : &row, 1, (int)(forward ? next : row), forward ? &row : &n, 1,
+                   forward ? row : n, type, (int)batch) == 0 &&
+           f->stream(*plan, stream) == 0;
 }
 
 /* Computes the spectra of the response, also by cuFFT. */
@@ -77,80 +106,126 @@ static void make_spectra(gc_cuda_timer *t, convolution *c, const gpuconv_ir *ir)
     int handle;
     cudaError_t *err = &t->resources.err;
     const int64_t points = c->blocks.points;
-    float2 *host = gc_calloc(ir->planes * points, sizeof *host);
+    float *host = gc_calloc(ir->planes * points, sizeof *host), *device = NULL;
     if (!host) {
-        *err = cudaErrorMemoryAllocation;
+        GC_CUDA_TRY(*err, cudaErrorMemoryAllocation);
         return;
     }
     for (int p = 0; p < ir->planes; p++)
         for (int64_t k = 0; k < ir->frames; k++)
-            host[p * points + k].x = gc_ir_plane(ir, p)[k] / (float)points;
-    gc_cuda_timer_copy(t, c->spectra, host, ir->planes * points * (int64_t)sizeof *host, cudaMemcpyHostToDevice);
+            host[p * points + k] = gc_ir_plane(ir, p)[k] / (float)points;
+    device = gc_cuda_upload(&t->resources, host, ir->planes * points * (int64_t)sizeof *host);
     free(host);
-    if (*err || c->f->plan(&handle, (int)points, C2C, ir->planes) != 0)
+    if (*err || !make_plan(c->f, &c->blocks, R2C, points, ir->planes, t->stream, &handle)) {
+        GC_CUDA_TRY(*err, cudaErrorUnknown);
         return;
-    *err = status_of(c->f->stream(handle, t->stream));
-    GC_CUDA_TRY(*err, status_of(c->f->run(handle, c->spectra, c->spectra, FORWARD)));
+    }
+    GC_CUDA_TRY(*err, status_of(c->f->forward(handle, device, c->spectra)));
+    GC_CUDA_TRY(*err, cudaStreamSynchronize(t->stream));
     c->f->destroy(handle);
 }
 
 /* Uploads the route of each output. */
-static const gck_route *upload_routes(gc_cuda_timer *t, const gpuconv_ir *ir) {
-    gck_route *route = gc_calloc(ir->outputs, sizeof *route);
-    if (!route)
-        GC_CUDA_TRY(t->resources.err, cudaErrorMemoryAllocation);
-    for (int o = 0; route && o < ir->outputs; o++)
-        route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
-    const gck_route *device = gc_cuda_upload(&t->resources, route, ir->outputs * (int64_t)sizeof *route);
-    free(route);
-    return device;
+static const gck_route *upload_routes(gc_cuda_timer *t, const gck_route *route, int outputs) {
+    return gc_cuda_upload(&t->resources, route, outputs * (int64_t)sizeof *route);
 }
 
-/* Measures one size, and stores times and samples if it is the fastest so far. Returns false if it failed, usually
- * because the device has too little memory. */
-static bool time_size(measurement *m, const cufft *f, int64_t points) {
+/* Measures `c` into times and returns their sum, HUGE_VAL after an error. */
+static double time_runs(gc_cuda_timer *t, convolution *c, bool transforms_only, int runs, double *times) {
+    double sum = 0;
+    c->transforms_only = transforms_only;
+    gc_cuda_timer_run(t, convolve, c, runs, times);
+    for (int r = 0; r < runs && !t->resources.err; r++)
+        sum += times[r];
+    return t->resources.err ? HUGE_VAL : sum;
+}
+
+/* Measures the convolution, then its transforms alone, and stores what is the fastest so far. */
+static void time_both(measurement *m, gc_cuda_timer *t, convolution *c) {
+    double times[GC_REFERENCE_RUNS_MAX];
+    const int outputs = c->matrix.outputs;
+    gc_cuda_timer_fill(t, m->result, outputs * m->out_stride * 4, 0xff);
+    double sum = time_runs(t, c, false, m->runs, times);
+    if (sum < m->best) {
+        m->best = sum;
+        memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
+        for (int o = 0; o < outputs; o++)
+            gc_cuda_timer_copy(t, m->out[o], m->result + o * m->out_stride, m->frames * 4, cudaMemcpyDeviceToHost);
+    }
+    sum = time_runs(t, c, true, m->runs, times);
+    if (sum < m->best_transforms) {
+        m->best_transforms = sum;
+        memcpy(m->transforms, times, (size_t)m->runs * sizeof *times);
+    }
+}
+
+/* Measures one size. Returns false if it failed, usually because the device has too little memory. */
+static bool time_size(measurement *m, const cufft *f, const gck_route *route, int64_t points) {
     const gpuconv_ir *ir = m->plan->ir;
-    double times[RUNS_MAX], sum = 0;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, m->plan->device.number);
-    convolution c = {.f = f, .blocks = {.points = points, .hop = points - ir->frames + 1}};
-    c.blocks.pairs = (m->frames + 2 * c.blocks.hop - 1) / (2 * c.blocks.hop);
-    int64_t length = c.blocks.pairs * 2 * c.blocks.hop, stride = points + length;
-    float *samples = gc_cuda_timer_memory(&t, ir->inputs * stride * 4, 0);
-    float *result = gc_cuda_timer_memory(&t, ir->outputs * length * 4, 0xff);
-    c.blocks.blocks = gc_cuda_timer_memory(&t, ir->outputs * c.blocks.pairs * points * 8, 0);
-    c.spectra = gc_cuda_timer_memory(&t, ir->planes * points * 8, 0);
-    for (int i = 0; i < ir->inputs && !t.resources.err; i++)
-        gc_cuda_timer_copy(&t, samples + i * stride + points, m->in[i], m->frames * 4, cudaMemcpyHostToDevice);
-    c.matrix = (gck_matrix){.in = t.resources.err ? NULL : samples + points,
-                            .out = result,
-                            .in_stride = stride,
-                            .out_stride = length,
+    convolution c = {.f = f, .host_route = route};
+    gck_reference_blocks *b = &c.blocks;
+    b->points = points;
+    b->hop = (points - ir->frames + 1) / 32 * 32;
+    b->blocks = (m->frames + b->hop - 1) / b->hop;
+    b->row = points / 2 + 2;
+    b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * b->row * 8, 0);
+    b->samples = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * points * 4, 0);
+    c.spectra = gc_cuda_timer_memory(&t, ir->planes * b->row * 8, 0);
+    c.matrix = (gck_matrix){.in = m->in + m->front,
+                            .out = m->result,
+                            .in_stride = m->in_stride,
+                            .out_stride = m->out_stride,
                             .inputs = ir->inputs,
                             .outputs = ir->outputs,
                             .single = 1,
-                            .route = upload_routes(&t, ir)};
-    bool planned = !t.resources.err && f->plan(&c.handle, (int)points, C2C, (int)(ir->outputs * c.blocks.pairs)) == 0;
-    if (planned) {
-        t.resources.err = status_of(f->stream(c.handle, t.stream));
+                            .route = upload_routes(&t, route, ir->outputs)};
+    bool forward = !t.resources.err && make_plan(f, b, R2C, b->hop, b->blocks, t.stream, &c.forward),
+         inverse = forward && make_plan(f, b, C2R, 0, ir->outputs * b->blocks, t.stream, &c.inverse);
+    if (inverse) {
         make_spectra(&t, &c, ir);
-        gc_cuda_timer_run(&t, convolve, &c, m->runs, times);
-        for (int r = 0; r < m->runs && !t.resources.err; r++)
-            sum += times[r];
-        if (!t.resources.err && sum < m->best) {
-            m->best = sum;
-            memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
-            for (int o = 0; o < ir->outputs; o++)
-                gc_cuda_timer_copy(&t, m->out[o], result + o * length, m->frames * 4, cudaMemcpyDeviceToHost);
-        }
-        f->destroy(c.handle);
+        time_both(m, &t, &c);
     }
-    return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && planned;
+    if (forward)
+        f->destroy(c.forward);
+    if (inverse)
+        f->destroy(c.inverse);
+    return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && inverse;
+}
+
+/* Times all sizes. The samples lie behind as many zeros, and before as much room, as the largest size needs.
+ * Returns the fastest size, 0 if none worked. */
+static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in, int64_t least) {
+    const gpuconv_ir *ir = m->plan->ir;
+    int64_t best = 0;
+    gc_cuda_timer samples;
+    gck_route *route = gc_calloc(ir->outputs, sizeof *route);
+    if (!route)
+        return 0;
+    for (int o = 0; o < ir->outputs; o++)
+        route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
+    m->front = least / 2 * sizes[sizeof sizes / sizeof *sizes - 1];
+    m->out_stride = gc_round_up(m->frames, 32) + m->front;
+    m->in_stride = m->front + m->out_stride;
+    gc_cuda_timer_init(&samples, m->plan->device.number);
+    m->in = gc_cuda_timer_memory(&samples, ir->inputs * m->in_stride * 4, 0);
+    m->result = gc_cuda_timer_memory(&samples, ir->outputs * m->out_stride * 4, 0xff);
+    for (int i = 0; i < ir->inputs; i++)
+        gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, in[i], m->frames * 4,
+                           cudaMemcpyHostToDevice);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
+        const double previous = m->best;
+        if (!time_size(m, f, route, least / 2 * sizes[k]))
+            break;
+        best = m->best < previous ? least / 2 * sizes[k] : best;
+    }
+    free(route);
+    return gc_cuda_timer_end(&samples, NULL) == GPUCONV_OK ? best : 0;
 }
 
 gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                      float *const *out, int runs, double *seconds, char name[64],
-                                      gpuconv_error *error) {
+                                      float *const *out, int runs, gc_reference_times *times, gpuconv_error *error) {
     cufft f = {0};
     if (plan->ir->routes != plan->ir->outputs)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
@@ -160,17 +235,19 @@ gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *con
             dlclose(f.library);
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "cuFFT is not installed");
     }
-    measurement m = {plan, in, frames, out, runs, seconds, HUGE_VAL};
-    int64_t points = 1024, best_points = 0;
+    measurement m = {.plan = plan,
+                     .frames = frames,
+                     .out = out,
+                     .runs = runs,
+                     .seconds = times->seconds,
+                     .transforms = times->transforms,
+                     .best = HUGE_VAL,
+                     .best_transforms = HUGE_VAL};
+    int64_t points = 1024;
     while (points < 2 * plan->ir->frames)
         points *= 2;
-    for (int k = 0; k < SIZES; k++, points *= 2) {
-        double previous = m.best;
-        if (!time_size(&m, &f, points))
-            break;
-        best_points = m.best < previous ? points : best_points;
-    }
+    points = time_sizes(&m, &f, in, points);
     dlclose(f.library);
-    snprintf(name, 64, "cuFFT overlap-save, %lld points", (long long)best_points);
-    return best_points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
+    snprintf(times->name, sizeof times->name, "cuFFT overlap-save, %lld points", (long long)points);
+    return points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
 }

@@ -2,6 +2,7 @@
 #include "cuda_resources.h"
 
 #include "cuda_device.h"
+#include "cuda_pinned.h"
 #include "libgpuconv/core/memory.h"
 
 #include <stdbool.h>
@@ -101,7 +102,7 @@ void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
 void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
     if (reserve(r))
-        r->err = cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable);
+        r->err = gc_cuda_pinned_new(bytes, &p);
     return add(r, PINNED_MEMORY, p);
 }
 
@@ -133,7 +134,7 @@ static void release(const gc_cuda_resources *r, const gc_cuda_resource *resource
             cudaFree(resource->handle);
         break;
     case PINNED_MEMORY:
-        cudaFreeHost(resource->handle);
+        gc_cuda_pinned_free(resource->handle);
         break;
     case REGISTERED_MEMORY:
         cudaHostUnregister(resource->handle);

@@ -16,6 +16,9 @@ void gc_cuda_timer_init(gc_cuda_timer *timer, int device);
 /* Allocates device memory, all bytes `fill`, that gc_cuda_timer_end releases. Returns NULL after an error. */
 void *gc_cuda_timer_memory(gc_cuda_timer *timer, int64_t bytes, int fill);
 
+/* Sets all bytes of device memory. */
+void gc_cuda_timer_fill(gc_cuda_timer *timer, void *at, int64_t bytes, int fill);
+
 /* Copies `bytes` between host and device memory. */
 void gc_cuda_timer_copy(gc_cuda_timer *timer, void *to, const void *from, int64_t bytes, enum cudaMemcpyKind kind);
 
@@ -30,12 +33,11 @@ gpuconv_status gc_cuda_timer_end(gc_cuda_timer *timer, gpuconv_error *error);
 /* Entries of gc_backend. */
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
-gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                             gpuconv_error *error);
 gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
                                  int runs, double *seconds, gpuconv_error *error);
 gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                      float *const *out, int runs, double *seconds, char name[64],
-                                      gpuconv_error *error);
+                                      float *const *out, int runs, gc_reference_times *times, gpuconv_error *error);
 
 #endif

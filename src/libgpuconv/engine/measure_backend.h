@@ -14,13 +14,24 @@ typedef struct gc_peak_rates {
     double to_device, from_device, both_at_once; /* bytes per second in each direction; 0: there is no bus */
 } gc_peak_rates;
 
+enum { GC_REFERENCE_RUNS_MAX = 64 };
+
+/* What the FFT library of a processor takes. */
+typedef struct gc_reference_times {
+    char name[64];                         /* library and transform size */
+    double seconds[GC_REFERENCE_RUNS_MAX]; /* of a convolution */
+    /* Of its transforms alone, at the size that is fastest for them; the first is NaN if they were not measured. */
+    double transforms[GC_REFERENCE_RUNS_MAX];
+} gc_reference_times;
+
 typedef struct gc_measure_backend {
     /* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
     gpuconv_status (*peak_rates)(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 
     /* Measures seconds[run] of a copy of `bytes` bytes within the backend's memory, which bounds the speed of any
-     * convolution of as many bytes. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+     * convolution of as many bytes. early: each copy starts before the previous one has ended, as convolutions do;
+     * fails with UNSUPPORTED where the processor cannot. Fails with DEVICE or MEMORY. */
+    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                            gpuconv_error *error);
 
     /* Measures seconds[run], after a warm-up, of a convolution of planar samples that already lie in the backend's
@@ -30,9 +41,9 @@ typedef struct gc_measure_backend {
                                 int runs, double *seconds, gpuconv_error *error);
 
     /* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform
-     * size, and writes a description into `name`. Fails with UNSUPPORTED if the library is not installed. */
+     * size. Fails with UNSUPPORTED if the library is not installed. */
     gpuconv_status (*time_reference)(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                     float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error);
+                                     float *const *out, int runs, gc_reference_times *times, gpuconv_error *error);
 
     /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.
      */
