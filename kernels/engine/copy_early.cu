@@ -1,4 +1,5 @@
-/* The copy of peak_rates.cu with programmatic dependent launch: the lower bound of a convolution that is launched early.
+/* The copy of peak_rates.cu with programmatic dependent launch: the lower bound of a convolution that is launched
+ * early.
  *
  *      to[i] = from[i]      16 bytes read and written per thread */
 #include "launch.cuh"

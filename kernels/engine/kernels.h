@@ -286,18 +286,26 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *pa
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* Overlap-save by cuFFT: outputs x blocks transforms of `points` real points. Every output has one route, at
- * matrix->route. */
+/* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or
+ * complex ones of two. Every output has one route, at matrix->route. */
 typedef struct gck_reference_blocks {
     int64_t points, hop, blocks; /* hop: a multiple of 4 */
-    int64_t row;                 /* complex numbers of a spectrum, points / 2 + 1 and one unused */
+    int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
     float2 *spectra;             /* outputs x blocks x row */
-    float *samples;              /* outputs x blocks x points */
+    float *samples;              /* outputs x blocks x points; unused with complex transforms */
 } gck_reference_blocks;
 
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
                                    cudaStream_t stream);
+
+/* Copies the kept samples of real transforms to the output. */
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
+
+/* Loads two blocks of the signal for each complex transform, and copies the kept samples of both to the output. */
+cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
+                                       cudaStream_t stream);
+cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
+                                        cudaStream_t stream);
 
 /* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
 

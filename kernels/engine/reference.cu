@@ -1,12 +1,18 @@
 /*
- * Kernels around cuFFT for the comparison with overlap-save by cuFFT. cuFFT reads overlapping blocks of the signal
- * itself, in a batch of real transforms whose inputs are `hop` apart.
+ * Kernels around cuFFT for the comparison with overlap-save by cuFFT, in two forms.
  *
- *      multiply    Z_b[k] = Z_b[k] H[k],  k <= points / 2
- *      scatter     y[b hop + n] = z_b[points - hop + n],  n < hop
+ * Real transforms: cuFFT reads overlapping blocks of the signal itself, in a batch whose inputs are `hop` apart.
  *
- * Two bins or four samples per thread, adjacent threads at adjacent addresses. Grids are flat: block b of output o is
- * transform o blocks + b.
+ *      multiply        Z_b[k] = Z_b[k] H[k],  k <= points / 2
+ *      scatter         y[b hop + n] = z_b[points - hop + n],  n < hop
+ *
+ * Pairs: blocks 2 p and 2 p + 1 are the real and the imaginary part of one complex transform.
+ *
+ *      gather_pairs    z_p[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
+ *      multiply        the same, k < points
+ *      scatter_pairs   y[2 p hop + n] = Re z_p[points - hop + n],  y[(2 p + 1) hop + n] = Im z_p[points - hop + n]
+ *
+ * Adjacent threads at adjacent addresses. Grids are flat: block b of output o is transform o blocks + b.
  */
 #include "kernels.h"
 
@@ -35,17 +41,48 @@ __global__ void scatter(gck_matrix a, gck_reference_blocks b) {
         *(const float4 *)(b.samples + at * b.points + b.points - b.hop + n);
 }
 
+__global__ void gather_pairs(gck_matrix a, gck_reference_blocks b) {
+    const int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, at = i / b.points, n = i % b.points;
+    if (at >= a.outputs * b.blocks)
+        return;
+    const float *x =
+        a.in + a.route[at / b.blocks].input * a.in_stride + at % b.blocks * 2 * b.hop - (b.points - b.hop) + n;
+    b.spectra[i] = make_float2(x[0], x[b.hop]);
+}
+
+__global__ void scatter_pairs(gck_matrix a, gck_reference_blocks b) {
+    const int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, at = i / b.hop, n = i % b.hop;
+    if (at >= a.outputs * b.blocks)
+        return;
+    const float2 z = b.spectra[at * b.points + b.points - b.hop + n];
+    float *y = a.out + at / b.blocks * a.out_stride + at % b.blocks * 2 * b.hop + n;
+    y[0] = z.x;
+    y[b.hop] = z.y;
+}
+
+unsigned grid_of(int64_t threads) {
+    return (unsigned)((threads + BLOCK - 1) / BLOCK);
+}
+
 } // namespace
 
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    const int64_t pairs = matrix->outputs * b->blocks * b->row / 2;
-    multiply<<<(unsigned)((pairs + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>(*matrix, *b, spectra);
+    multiply<<<grid_of(matrix->outputs * b->blocks * b->row / 2), BLOCK, 0, stream>>>(*matrix, *b, spectra);
     return cudaGetLastError();
 }
 
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    const int64_t fours = matrix->outputs * b->blocks * b->hop / 4;
-    scatter<<<(unsigned)((fours + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>(*matrix, *b);
+    scatter<<<grid_of(matrix->outputs * b->blocks * b->hop / 4), BLOCK, 0, stream>>>(*matrix, *b);
+    return cudaGetLastError();
+}
+
+cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    gather_pairs<<<grid_of(matrix->outputs * b->blocks * b->points), BLOCK, 0, stream>>>(*matrix, *b);
+    return cudaGetLastError();
+}
+
+cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    scatter_pairs<<<grid_of(matrix->outputs * b->blocks * b->hop), BLOCK, 0, stream>>>(*matrix, *b);
     return cudaGetLastError();
 }

@@ -59,7 +59,8 @@ fence fence_new(int64_t floats, bool at_end) {
     require(driver.access(f.reserved + f.page, f.bytes, &access, 1), "cuMemSetAccess");
     f.memory = (char *)(uintptr_t)(f.reserved + f.page);
     f.at = (float *)(void *)(f.memory + (at_end ? f.bytes - (size_t)floats * sizeof(float) : 0));
-    CHECK(cudaMemset(f.memory, 0xff, f.bytes) == cudaSuccess, "cudaMemset failed");
+    CHECK(cudaMemset(f.memory, 0xff, f.bytes) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess,
+          "cudaMemset failed");
     return f;
 }
 

@@ -61,6 +61,7 @@ static void convolve_fenced(const gpuconv_plan *plan, const float *in, int64_t f
     fence x = fence_new(f.history + f.length, at_end), y = fence_new(f.length, at_end);
     require(cudaMemset(x.at, 0, (size_t)x.floats * sizeof *x.at), "history");
     require(cudaMemcpy(x.at + f.history, in, (size_t)frames * sizeof *in, cudaMemcpyHostToDevice), "samples");
+    require(cudaDeviceSynchronize(), "samples"); /* neither has to be complete when it returns, nor for other streams */
     require(gc_cuda_convolver_run(&f.convolver, x.at + f.history, y.at, frames, f.stream), "launch");
     require(cudaStreamSynchronize(f.stream), at_end ? "samples at the end" : "samples at the beginning");
     require(cudaMemcpy(out, y.at, (size_t)frames * sizeof *out, cudaMemcpyDeviceToHost), "output");
@@ -200,6 +201,7 @@ void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state) 
     }
     require(cudaMemcpy(at[0] + MARGIN, jobs[0].x.channel[0], FRAMES * sizeof(float), cudaMemcpyHostToDevice),
             "samples");
+    require(cudaDeviceSynchronize(), "samples");
     for (int round = 0; round < ROUNDS; round++) {
         const bool wait = round == 0;
         for (int i = 1; i <= STEPS; i++)

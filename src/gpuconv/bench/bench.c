@@ -133,7 +133,7 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
             report_result(b, &m->what, &r, 0, false, bound);
         if (!status && !isnan(times.transforms[0])) {
             transforms.seconds = gc_median(times.transforms, b->runs, &transforms.spread);
-            snprintf(transforms.name, sizeof transforms.name, "its transforms alone, at their best size");
+            snprintf(transforms.name, sizeof transforms.name, "the transforms of cuFFT alone");
             report_result(b, &m->what, &transforms, 0, false, bound);
         }
     }

@@ -13,6 +13,7 @@ static const int64_t kept_bytes_max = INT64_C(256) << 20;
 typedef struct block {
     void *memory;
     int64_t bytes;
+    gc_cuda_pinned_kind kind;
     bool kept;
 } block;
 
@@ -21,12 +22,13 @@ static int count, capacity;
 static int64_t kept_bytes;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Takes the smallest kept block of `bytes` to twice as many. Returns NULL if there is none. Call it with the mutex. */
-static void *take_kept(int64_t bytes) {
+/* Takes the smallest kept block of this kind with `bytes` to twice as many. Returns NULL if there is none. Call it with
+ * the mutex. */
+static void *take_kept(gc_cuda_pinned_kind kind, int64_t bytes) {
     block *best = NULL;
     for (int i = 0; i < count; i++)
-        if (blocks[i].kept && blocks[i].bytes >= bytes && blocks[i].bytes <= 2 * bytes + 65536 &&
-            (!best || blocks[i].bytes < best->bytes))
+        if (blocks[i].kept && blocks[i].kind == kind && blocks[i].bytes >= bytes &&
+            blocks[i].bytes <= 2 * bytes + 65536 && (!best || blocks[i].bytes < best->bytes))
             best = &blocks[i];
     if (!best)
         return NULL;
@@ -48,34 +50,53 @@ static bool reserve(void) {
     return true;
 }
 
-cudaError_t gc_cuda_pinned_new(int64_t bytes, void **memory) {
+static cudaError_t allocate(gc_cuda_pinned_kind kind, int64_t bytes, void **memory) {
+    if (kind == GC_CUDA_PINNED)
+        return cudaHostAlloc(memory, (size_t)bytes, cudaHostAllocPortable);
+    *memory = gc_calloc(bytes, 1);
+    if (!*memory)
+        return cudaErrorMemoryAllocation;
+    cudaError_t err = cudaHostRegister(*memory, (size_t)bytes, cudaHostRegisterPortable);
+    if (err)
+        free(*memory);
+    return err;
+}
+
+cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **memory) {
     const int64_t size = gc_max(bytes, 1);
     cudaError_t err = cudaSuccess;
     pthread_mutex_lock(&mutex);
-    *memory = take_kept(size);
+    *memory = take_kept(kind, size);
     if (!*memory) {
-        err = reserve() ? cudaHostAlloc(memory, (size_t)size, cudaHostAllocPortable) : cudaErrorMemoryAllocation;
-        if (!err)
-            blocks[count++] = (block){*memory, size, false};
+        err = reserve() ? allocate(kind, size, memory) : cudaErrorMemoryAllocation;
+        if (err)
+            *memory = NULL;
+        else
+            blocks[count++] = (block){*memory, size, kind, false};
     }
     pthread_mutex_unlock(&mutex);
     return err;
 }
 
 void gc_cuda_pinned_free(void *memory) {
+    block found = {0};
     bool free_now = false;
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && !found.memory; i++) {
         if (blocks[i].memory != memory)
             continue;
-        free_now = kept_bytes + blocks[i].bytes > kept_bytes_max;
+        found = blocks[i];
+        free_now = kept_bytes + found.bytes > kept_bytes_max;
         blocks[i].kept = !free_now;
-        kept_bytes += free_now ? 0 : blocks[i].bytes;
+        kept_bytes += free_now ? 0 : found.bytes;
         if (free_now)
             blocks[i] = blocks[--count];
-        break;
     }
     pthread_mutex_unlock(&mutex);
-    if (free_now)
+    if (free_now && found.kind == GC_CUDA_PINNED) {
         cudaFreeHost(memory);
+    } else if (free_now) {
+        cudaHostUnregister(memory);
+        free(memory);
+    }
 }

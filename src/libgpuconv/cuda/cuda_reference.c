@@ -1,11 +1,13 @@
 /*
- * The comparison with cuFFT as its best users use it: overlap-save with real transforms. cuFFT reads the overlapping
- * blocks of the signal itself (a batch whose inputs are `hop` apart), one kernel multiplies, one keeps the last `hop`
- * samples of each block. The fastest of several transform sizes counts.
+ * The comparison with cuFFT as its best users use it: overlap-save, in two forms, each at several transform sizes; the
+ * fastest counts.
  *
- * Callbacks could fuse the multiplication and the last copy into the transforms; the shared library has them only as
- * code that is compiled at run time. In their place the two transforms alone are measured: no callback makes the whole
- * faster than that.
+ *      real     cuFFT reads the overlapping blocks of the signal itself (a batch of real transforms whose inputs are
+ *               `hop` apart), one kernel multiplies, one keeps the last `hop` samples of each block
+ *      pairs    two blocks of the signal are the real and the imaginary part of one complex transform
+ *
+ * Callbacks could fuse the other kernels into the transforms; the shared library has them only as code that is compiled
+ * at run time. In their place the two transforms alone are measured: no callback makes the whole faster than that.
  *
  * The library is opened at run time, so that gpuconv does not depend on it.
  */
@@ -20,10 +22,10 @@
 #include <string.h>
 
 /* Constants of cufft.h. */
-enum { R2C = 0x2a, C2R = 0x2c };
+enum { C2C = 0x29, R2C = 0x2a, C2R = 0x2c, FORWARD = -1, INVERSE = 1 };
 
 /* Transform sizes, in halves of the smallest power of two that is at least twice the response. */
-static const int sizes[] = {2, 3, 4, 6, 8, 12, 16, 32};
+static const int sizes[] = {2, 3, 4, 6, 8, 16};
 
 typedef struct cufft {
     void *library;
@@ -32,14 +34,15 @@ typedef struct cufft {
     int (*stream)(int handle, cudaStream_t stream);
     int (*forward)(int handle, float *in, float2 *out);
     int (*inverse)(int handle, float2 *in, float *out);
+    int (*complex)(int handle, float2 *in, float2 *out, int direction);
     int (*destroy)(int handle);
 } cufft;
 
 /* A convolution by cuFFT with one size of transforms. */
 typedef struct convolution {
     const cufft *f;
-    int forward, inverse; /* plans: all blocks of one output, all blocks */
-    bool transforms_only;
+    int forward, inverse; /* plans: real: all blocks of one output, all blocks; pairs: the same plan of all pairs */
+    bool pairs, transforms_only;
     gck_matrix matrix;
     const gck_route *host_route;
     gck_reference_blocks blocks;
@@ -54,7 +57,7 @@ typedef struct measurement {
     float *const *out;
     int runs;
     double *seconds, *transforms;
-    double best, best_transforms; /* sums over the runs */
+    double best; /* sum over the runs */
 } measurement;
 
 /* Opens the library and looks up its functions. Returns false if it is not installed. */
@@ -68,8 +71,9 @@ static bool open_library(cufft *f) {
     *(void **)&f->stream = dlsym(f->library, "cufftSetStream");
     *(void **)&f->forward = dlsym(f->library, "cufftExecR2C");
     *(void **)&f->inverse = dlsym(f->library, "cufftExecC2R");
+    *(void **)&f->complex = dlsym(f->library, "cufftExecC2C");
     *(void **)&f->destroy = dlsym(f->library, "cufftDestroy");
-    return f->plan && f->stream && f->forward && f->inverse && f->destroy;
+    return f->plan && f->stream && f->forward && f->inverse && f->complex && f->destroy;
 }
 
 /* Returns the CUDA status for a status of cuFFT. */
@@ -77,8 +81,17 @@ static cudaError_t status_of(int cufft_status) {
     return cufft_status ? cudaErrorUnknown : cudaSuccess;
 }
 
-static cudaError_t convolve(void *context, cudaStream_t stream) {
-    convolution *c = context;
+static cudaError_t convolve_pairs(const convolution *c, cudaStream_t stream) {
+    const gck_reference_blocks *b = &c->blocks;
+    cudaError_t err = c->transforms_only ? cudaSuccess : gck_reference_gather_pairs(&c->matrix, b, stream);
+    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, FORWARD)));
+    if (!c->transforms_only)
+        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
+    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, INVERSE)));
+    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter_pairs(&c->matrix, b, stream));
+}
+
+static cudaError_t convolve_real(const convolution *c, cudaStream_t stream) {
     const gck_reference_blocks *b = &c->blocks;
     cudaError_t err = cudaSuccess;
     for (int o = 0; o < c->matrix.outputs; o++) {
@@ -91,13 +104,18 @@ static cudaError_t convolve(void *context, cudaStream_t stream) {
     return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, b, stream));
 }
 
-/* Makes a plan of `batch` real transforms; forward: of blocks `next` samples apart. Returns false if it failed. */
+static cudaError_t convolve(void *context, cudaStream_t stream) {
+    const convolution *c = context;
+    return c->pairs ? convolve_pairs(c, stream) : convolve_real(c, stream);
+}
+
+/* Makes a plan of `batch` transforms of a type; R2C: of blocks `next` samples apart. Returns false if it failed. */
 static bool make_plan(const cufft *f, const gck_reference_blocks *b, int type, int64_t next, int64_t batch,
                       cudaStream_t stream, int *plan) {
     int n = (int)b->points, row = (int)b->row;
-    const bool forward = type == R2C;
-    return f->plan(plan, 1, &n, forward ? &n : &row, 1, (int)(forward ? next : row), forward ? &row : &n, 1,
-                   forward ? row : n, type, (int)batch) == 0 &&
+    const int in = type == R2C ? (int)next : row, out = type == C2R ? n : row;
+    int in_shape = type == R2C ? n : row, out_shape = out;
+    return f->plan(plan, 1, &n, &in_shape, 1, in, &out_shape, 1, out, type, (int)batch) == 0 &&
            f->stream(*plan, stream) == 0;
 }
 
@@ -105,22 +123,23 @@ static bool make_plan(const cufft *f, const gck_reference_blocks *b, int type, i
 static void make_spectra(gc_cuda_timer *t, convolution *c, const gpuconv_ir *ir) {
     int handle;
     cudaError_t *err = &t->resources.err;
-    const int64_t points = c->blocks.points;
-    float *host = gc_calloc(ir->planes * points, sizeof *host), *device = NULL;
+    const int64_t points = c->blocks.points, step = c->pairs ? 2 : 1;
+    float *host = gc_calloc(ir->planes * points * step, sizeof *host), *device = NULL;
     if (!host) {
         GC_CUDA_TRY(*err, cudaErrorMemoryAllocation);
         return;
     }
     for (int p = 0; p < ir->planes; p++)
         for (int64_t k = 0; k < ir->frames; k++)
-            host[p * points + k] = gc_ir_plane(ir, p)[k] / (float)points;
-    device = gc_cuda_upload(&t->resources, host, ir->planes * points * (int64_t)sizeof *host);
+            host[(p * points + k) * step] = gc_ir_plane(ir, p)[k] / (float)points;
+    device = gc_cuda_upload(&t->resources, host, ir->planes * points * step * (int64_t)sizeof *host);
     free(host);
-    if (*err || !make_plan(c->f, &c->blocks, R2C, points, ir->planes, t->stream, &handle)) {
+    if (*err || !make_plan(c->f, &c->blocks, c->pairs ? C2C : R2C, points, ir->planes, t->stream, &handle)) {
         GC_CUDA_TRY(*err, cudaErrorUnknown);
         return;
     }
-    GC_CUDA_TRY(*err, status_of(c->f->forward(handle, device, c->spectra)));
+    GC_CUDA_TRY(*err, status_of(c->pairs ? c->f->complex(handle, (float2 *)(void *)device, c->spectra, FORWARD)
+                                         : c->f->forward(handle, device, c->spectra)));
     GC_CUDA_TRY(*err, cudaStreamSynchronize(t->stream));
     c->f->destroy(handle);
 }
@@ -140,38 +159,47 @@ static double time_runs(gc_cuda_timer *t, convolution *c, bool transforms_only, 
     return t->resources.err ? HUGE_VAL : sum;
 }
 
-/* Measures the convolution, then its transforms alone, and stores what is the fastest so far. */
+/* Measures the convolution and, if it is the fastest so far, stores its times and samples, and the times of its
+ * transforms alone. */
 static void time_both(measurement *m, gc_cuda_timer *t, convolution *c) {
     double times[GC_REFERENCE_RUNS_MAX];
     const int outputs = c->matrix.outputs;
     gc_cuda_timer_fill(t, m->result, outputs * m->out_stride * 4, 0xff);
     double sum = time_runs(t, c, false, m->runs, times);
-    if (sum < m->best) {
-        m->best = sum;
-        memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
-        for (int o = 0; o < outputs; o++)
-            gc_cuda_timer_copy(t, m->out[o], m->result + o * m->out_stride, m->frames * 4, cudaMemcpyDeviceToHost);
-    }
-    sum = time_runs(t, c, true, m->runs, times);
-    if (sum < m->best_transforms) {
-        m->best_transforms = sum;
-        memcpy(m->transforms, times, (size_t)m->runs * sizeof *times);
-    }
+    if (!(sum < m->best))
+        return;
+    m->best = sum;
+    memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
+    for (int o = 0; o < outputs; o++)
+        gc_cuda_timer_copy(t, m->out[o], m->result + o * m->out_stride, m->frames * 4, cudaMemcpyDeviceToHost);
+    (void)time_runs(t, c, true, m->runs, m->transforms);
 }
 
-/* Measures one size. Returns false if it failed, usually because the device has too little memory. */
-static bool time_size(measurement *m, const cufft *f, const gck_route *route, int64_t points) {
+/* Makes the plans. Returns their number: 2, or 1 for pairs, if none failed. */
+static int make_plans(convolution *c, cudaStream_t stream) {
+    const gck_reference_blocks *b = &c->blocks;
+    const int64_t all = c->matrix.outputs * b->blocks;
+    if (c->pairs)
+        return make_plan(c->f, b, C2C, 0, all, stream, &c->forward) ? 1 : 0;
+    if (!make_plan(c->f, b, R2C, b->hop, b->blocks, stream, &c->forward))
+        return 0;
+    return make_plan(c->f, b, C2R, 0, all, stream, &c->inverse) ? 2 : 1;
+}
+
+/* Measures one size in one form. Returns false if it failed, usually because the device has too little memory. */
+static bool time_size(measurement *m, const cufft *f, const gck_route *route, int64_t points, bool pairs) {
     const gpuconv_ir *ir = m->plan->ir;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, m->plan->device.number);
-    convolution c = {.f = f, .host_route = route};
+    convolution c = {.f = f, .pairs = pairs, .host_route = route};
     gck_reference_blocks *b = &c.blocks;
     b->points = points;
     b->hop = (points - ir->frames + 1) / 32 * 32;
-    b->blocks = (m->frames + b->hop - 1) / b->hop;
-    b->row = points / 2 + 2;
+    const int64_t step = pairs ? 2 * b->hop : b->hop;
+    b->blocks = (m->frames + step - 1) / step;
+    b->row = pairs ? points : points / 2 + 2;
     b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * b->row * 8, 0);
-    b->samples = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * points * 4, 0);
+    b->samples = pairs ? NULL : gc_cuda_timer_memory(&t, ir->outputs * b->blocks * points * 4, 0);
     c.spectra = gc_cuda_timer_memory(&t, ir->planes * b->row * 8, 0);
     c.matrix = (gck_matrix){.in = m->in + m->front,
                             .out = m->result,
@@ -181,22 +209,22 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
                             .outputs = ir->outputs,
                             .single = 1,
                             .route = upload_routes(&t, route, ir->outputs)};
-    bool forward = !t.resources.err && make_plan(f, b, R2C, b->hop, b->blocks, t.stream, &c.forward),
-         inverse = forward && make_plan(f, b, C2R, 0, ir->outputs * b->blocks, t.stream, &c.inverse);
-    if (inverse) {
+    const int plans = t.resources.err ? 0 : make_plans(&c, t.stream);
+    const bool planned = plans == (pairs ? 1 : 2);
+    if (planned) {
         make_spectra(&t, &c, ir);
         time_both(m, &t, &c);
     }
-    if (forward)
+    if (plans > 0)
         f->destroy(c.forward);
-    if (inverse)
+    if (plans > 1)
         f->destroy(c.inverse);
-    return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && inverse;
+    return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && planned;
 }
 
 /* Times all sizes. The samples lie behind as many zeros, and before as much room, as the largest size needs.
- * Returns the fastest size, 0 if none worked. */
-static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in, int64_t least) {
+ * Returns the fastest size and stores whether it has pairs; 0 if none worked. */
+static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in, int64_t least, bool *pairs) {
     const gpuconv_ir *ir = m->plan->ir;
     int64_t best = 0;
     gc_cuda_timer samples;
@@ -206,7 +234,7 @@ static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in
     for (int o = 0; o < ir->outputs; o++)
         route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
     m->front = least / 2 * sizes[sizeof sizes / sizeof *sizes - 1];
-    m->out_stride = gc_round_up(m->frames, 32) + m->front;
+    m->out_stride = gc_round_up(m->frames, 32) + 2 * m->front;
     m->in_stride = m->front + m->out_stride;
     gc_cuda_timer_init(&samples, m->plan->device.number);
     m->in = gc_cuda_timer_memory(&samples, ir->inputs * m->in_stride * 4, 0);
@@ -214,11 +242,13 @@ static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in
     for (int i = 0; i < ir->inputs; i++)
         gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, in[i], m->frames * 4,
                            cudaMemcpyHostToDevice);
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
+    for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
+        const int64_t points = least / 2 * sizes[k / 2];
         const double previous = m->best;
-        if (!time_size(m, f, route, least / 2 * sizes[k]))
-            break;
-        best = m->best < previous ? least / 2 * sizes[k] : best;
+        if (time_size(m, f, route, points, k % 2) && m->best < previous) {
+            best = points;
+            *pairs = k % 2;
+        }
     }
     free(route);
     return gc_cuda_timer_end(&samples, NULL) == GPUCONV_OK ? best : 0;
@@ -241,13 +271,14 @@ gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *con
                      .runs = runs,
                      .seconds = times->seconds,
                      .transforms = times->transforms,
-                     .best = HUGE_VAL,
-                     .best_transforms = HUGE_VAL};
+                     .best = HUGE_VAL};
     int64_t points = 1024;
     while (points < 2 * plan->ir->frames)
         points *= 2;
-    points = time_sizes(&m, &f, in, points);
+    bool pairs = false;
+    points = time_sizes(&m, &f, in, points, &pairs);
     dlclose(f.library);
-    snprintf(times->name, sizeof times->name, "cuFFT overlap-save, %lld points", (long long)points);
+    snprintf(times->name, sizeof times->name, "cuFFT overlap-save, %s, %lld points", pairs ? "pairs" : "real",
+             (long long)points);
     return points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-typedef enum resource_kind { STREAM, EVENT, GRAPH, DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY } resource_kind;
+typedef enum resource_kind { STREAM, EVENT, GRAPH, DEVICE_MEMORY, PINNED_MEMORY } resource_kind;
 
 typedef struct gc_cuda_resource {
     resource_kind kind;
@@ -102,18 +102,15 @@ void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
 void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
     if (reserve(r))
-        r->err = gc_cuda_pinned_new(bytes, &p);
+        r->err = gc_cuda_pinned_new(GC_CUDA_PINNED, bytes, &p);
     return add(r, PINNED_MEMORY, p);
 }
 
 void *gc_cuda_registered(gc_cuda_resources *r, int64_t bytes) {
-    void *p = reserve(r) ? gc_calloc(bytes, 1) : NULL;
-    if (!r->err && !p)
-        r->err = cudaErrorMemoryAllocation;
-    GC_CUDA_TRY(r->err, cudaHostRegister(p, (size_t)bytes, cudaHostRegisterDefault));
-    if (r->err)
-        free(p);
-    return add(r, REGISTERED_MEMORY, p);
+    void *p = NULL;
+    if (reserve(r))
+        r->err = gc_cuda_pinned_new(GC_CUDA_REGISTERED, bytes, &p);
+    return add(r, PINNED_MEMORY, p);
 }
 
 static void release(const gc_cuda_resources *r, const gc_cuda_resource *resource) {
@@ -135,10 +132,6 @@ static void release(const gc_cuda_resources *r, const gc_cuda_resource *resource
         break;
     case PINNED_MEMORY:
         gc_cuda_pinned_free(resource->handle);
-        break;
-    case REGISTERED_MEMORY:
-        cudaHostUnregister(resource->handle);
-        free(resource->handle);
         break;
     }
 }

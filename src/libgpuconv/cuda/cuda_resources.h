@@ -51,11 +51,10 @@ void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
  * the copy. */
 void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
 
-/* Allocates page-locked host memory. */
+/* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
 
-/* Allocates zeroed host memory in huge pages and page-locks it, which takes a fraction of the time of gc_cuda_pinned
- * for large blocks. */
+/* The same in huge pages, which takes a fraction of the time for large blocks. */
 void *gc_cuda_registered(gc_cuda_resources *resources, int64_t bytes);
 
 /* Waits for all streams of the set, releases everything and leaves the thread's current device as it was; clears the

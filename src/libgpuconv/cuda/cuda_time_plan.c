@@ -29,7 +29,8 @@ void gc_cuda_timer_init(gc_cuda_timer *t, int device) {
 }
 
 void gc_cuda_timer_fill(gc_cuda_timer *t, void *at, int64_t bytes, int fill) {
-    GC_CUDA_TRY(t->resources.err, cudaMemset(at, fill, (size_t)bytes));
+    GC_CUDA_TRY(t->resources.err, cudaMemsetAsync(at, fill, (size_t)bytes, t->stream));
+    GC_CUDA_TRY(t->resources.err, cudaStreamSynchronize(t->stream));
 }
 
 void *gc_cuda_timer_memory(gc_cuda_timer *t, int64_t bytes, int fill) {
@@ -39,7 +40,8 @@ void *gc_cuda_timer_memory(gc_cuda_timer *t, int64_t bytes, int fill) {
 }
 
 void gc_cuda_timer_copy(gc_cuda_timer *t, void *to, const void *from, int64_t bytes, enum cudaMemcpyKind kind) {
-    GC_CUDA_TRY(t->resources.err, cudaMemcpy(to, from, (size_t)bytes, kind));
+    GC_CUDA_TRY(t->resources.err, cudaMemcpyAsync(to, from, (size_t)bytes, kind, t->stream));
+    GC_CUDA_TRY(t->resources.err, cudaStreamSynchronize(t->stream));
 }
 
 void gc_cuda_timer_run(gc_cuda_timer *t, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,

@@ -20,7 +20,7 @@ enum { GC_REFERENCE_RUNS_MAX = 64 };
 typedef struct gc_reference_times {
     char name[64];                         /* library and transform size */
     double seconds[GC_REFERENCE_RUNS_MAX]; /* of a convolution */
-    /* Of its transforms alone, at the size that is fastest for them; the first is NaN if they were not measured. */
+    /* Of its transforms alone; the first is NaN if they were not measured. */
     double transforms[GC_REFERENCE_RUNS_MAX];
 } gc_reference_times;
 
