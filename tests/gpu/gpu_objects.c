@@ -68,16 +68,16 @@ static void use_batch(void) {
     gpuconv_error error = {0};
     gc_batch_slot *slot;
     const float taps[4] = {1};
-    CHECK(gc_batch_cuda.wake(0, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_batch_cuda.init_device(0, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.new_slot(0, 1 << 20, 4, &slot, &error) == GPUCONV_OK, "%s", error.message);
-    float *kept = gc_batch_cuda.keep(0, taps, 4);
+    float *kept = gc_batch_cuda.upload_taps(0, taps, 4);
     CHECK(kept, "no memory on the device");
     gc_batch_item item = {.in = {0, {GC_F32, 32}, 1}, .out = {0, {GC_F32, 32}, 1}, .frames = 100, .taps_count = 4};
     item.taps = kept;
     memset(gc_batch_cuda.in(slot), 0, 400);
     CHECK(gc_batch_cuda.begin(slot, &item, 1, 400, 412, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.finish(slot, &item, 1, &error) == GPUCONV_OK, "%s", error.message);
-    gc_batch_cuda.forget(0, kept);
+    gc_batch_cuda.free_taps(0, kept);
     gc_batch_cuda.free(slot);
 }
 
@@ -87,10 +87,10 @@ static void use_filter_bank(void) {
     gc_filter_bank *bank;
     const float in[128] = {1}, *out;
     CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
-    float *pinned = gc_filter_bank_cuda.pin(bank, 128);
+    float *pinned = gc_filter_bank_cuda.alloc_pinned(bank, 128);
     CHECK(pinned, "no memory");
     CHECK(gc_filter_bank_cuda.process(bank, in, &out, &error) == GPUCONV_OK, "%s", error.message);
-    gc_filter_bank_cuda.unpin(bank, pinned);
+    gc_filter_bank_cuda.free_pinned(bank, pinned);
     gc_filter_bank_cuda.free(bank);
 }
 

@@ -1,6 +1,7 @@
 /* Times the cases of the documentation, or a single one, with every algorithm of every backend. */
 #include "bench.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
@@ -104,7 +105,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
             }
         }
         gpuconv_plan_free(plan);
-        if (!status && gc_bench_cancelled(b))
+        if (!status && gc_cancelled())
             status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     }
     return status;
@@ -115,24 +116,25 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
                                      gc_material *m, const bounds *bound, gpuconv_error *error) {
     gpuconv_plan *plan = NULL;
     gc_bench_result r = {0}, transforms = {.error = (double)NAN};
-    gc_reference_times times;
+    gc_reference reference;
+    double seconds[GC_BENCH_RUNS_MOST];
     gpuconv_error reason = {0};
     config.algorithm = GPUCONV_ALGORITHM_AUTO;
     gpuconv_status status = gpuconv_plan_new(m->ir, &config, &plan, error);
     if (status)
         return status;
     gc_bench_poison(m);
-    if (backend->measure->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, &times,
-                                         &reason)) {
+    const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
+    if (backend->measure->time_reference(plan, &timing, &reference, &reason)) {
         gc_bench_note(b, reason.message);
     } else {
-        r.seconds = gc_median(times.seconds, b->runs, &r.spread);
-        snprintf(r.name, sizeof r.name, "%s", times.name);
+        r.seconds = gc_median(seconds, b->runs, &r.spread);
+        snprintf(r.name, sizeof r.name, "%s", reference.name);
         status = gc_bench_verify(b, m, &r, error);
         if (!status)
             report_result(b, &m->what, &r, 0, false, bound);
-        if (!status && !isnan(times.transforms[0])) {
-            transforms.seconds = gc_median(times.transforms, b->runs, &transforms.spread);
+        if (!status && !isnan(reference.transforms[0])) {
+            transforms.seconds = gc_median(reference.transforms, b->runs, &transforms.spread);
             snprintf(transforms.name, sizeof transforms.name, "the transforms of cuFFT alone");
             report_result(b, &m->what, &transforms, 0, false, bound);
         }

@@ -5,7 +5,7 @@
 #include "libgpuconv/engine/backends.h"
 #include "material.h"
 
-enum { GC_BENCH_RUNS_MOST = GC_REFERENCE_RUNS_MAX };
+enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };
 
 /* The largest relative RMS error in dB of a correct output. */
 #define GC_BENCH_ERROR_BOUND (-120.0)
@@ -24,9 +24,6 @@ typedef struct gc_bench_result {
 
 /* Passes a text to the benchmark's note callback. */
 void gc_bench_note(const gc_bench *bench, const char *text);
-
-/* Returns whether the benchmark's flag or the thread's cancel flag is raised. */
-bool gc_bench_cancelled(const gc_bench *bench);
 
 /* Lists the backends to be measured: all available ones, or the configured one. @return their number */
 int gc_bench_backends(const gc_bench *bench, const gc_backend_tables *list[2]);

@@ -252,7 +252,7 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
     return gc_cuda_check(error, b->resources.device, err);
 }
 
-static float *pin(gc_filter_bank *b, int64_t floats) {
+static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
     void *pinned = NULL;
     int caller;
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
@@ -263,7 +263,7 @@ static float *pin(gc_filter_bank *b, int64_t floats) {
     return err ? NULL : pinned;
 }
 
-static void unpin(gc_filter_bank *b, float *pinned) {
+static void free_pinned(gc_filter_bank *b, float *pinned) {
     int caller;
     (void)gc_cuda_enter(b->resources.device, &caller);
     gc_cuda_pinned_free(pinned);
@@ -274,4 +274,4 @@ static const char *plan(const gc_filter_bank *b) {
     return b->plan;
 }
 
-const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, pin, unpin, plan, close_bank};
+const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, alloc_pinned, free_pinned, plan, close_bank};

@@ -15,6 +15,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -52,28 +53,23 @@ typedef struct convolution {
 /* The parameters of gc_cuda_time_reference, the samples on the device and the best result so far. */
 typedef struct measurement {
     const gpuconv_plan *plan;
-    int64_t frames, front, in_stride, out_stride; /* front: zeros before the first frame of a channel */
-    float *in, *result;                           /* device memory */
-    float *const *out;
-    int runs;
-    double *seconds, *transforms;
-    double best; /* sum over the runs */
+    const gc_timing *timing;
+    int64_t front, in_stride, out_stride; /* front: zeros before the first frame of a channel */
+    float *in, *result;                   /* device memory */
+    double *transforms;                   /* of gc_reference */
+    double best;                          /* sum over the runs */
 } measurement;
 
 /* Opens the library and looks up its functions. Returns false if it is not installed. */
 static bool open_library(cufft *f) {
-    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
-        f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!f->library)
-        return false;
-    *(void **)&f->plan = dlsym(f->library, "cufftPlanMany");
-    *(void **)&f->stream = dlsym(f->library, "cufftSetStream");
-    *(void **)&f->forward = dlsym(f->library, "cufftExecR2C");
-    *(void **)&f->inverse = dlsym(f->library, "cufftExecC2R");
-    *(void **)&f->complex = dlsym(f->library, "cufftExecC2C");
-    *(void **)&f->destroy = dlsym(f->library, "cufftDestroy");
-    return f->plan && f->stream && f->forward && f->inverse && f->complex && f->destroy;
+    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so", NULL};
+    f->library = gc_library_open(names, false);
+    return f->library && gc_library_find(f->library, "cufftPlanMany", &f->plan) &&
+           gc_library_find(f->library, "cufftSetStream", &f->stream) &&
+           gc_library_find(f->library, "cufftExecR2C", &f->forward) &&
+           gc_library_find(f->library, "cufftExecC2R", &f->inverse) &&
+           gc_library_find(f->library, "cufftExecC2C", &f->complex) &&
+           gc_library_find(f->library, "cufftDestroy", &f->destroy);
 }
 
 /* Returns the CUDA status for a status of cuFFT. */
@@ -162,17 +158,18 @@ static double time_runs(gc_cuda_timer *t, convolution *c, bool transforms_only, 
 /* Measures the convolution and, if it is the fastest so far, stores its times and samples, and the times of its
  * transforms alone. */
 static void time_both(measurement *m, gc_cuda_timer *t, convolution *c) {
-    double times[GC_REFERENCE_RUNS_MAX];
+    double times[GC_TIMING_RUNS_MAX];
     const int outputs = c->matrix.outputs;
     gc_cuda_timer_fill(t, m->result, outputs * m->out_stride * 4, 0xff);
-    double sum = time_runs(t, c, false, m->runs, times);
+    double sum = time_runs(t, c, false, m->timing->runs, times);
     if (!(sum < m->best))
         return;
     m->best = sum;
-    memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
+    memcpy(m->timing->seconds, times, (size_t)m->timing->runs * sizeof *times);
     for (int o = 0; o < outputs; o++)
-        gc_cuda_timer_copy(t, m->out[o], m->result + o * m->out_stride, m->frames * 4, cudaMemcpyDeviceToHost);
-    (void)time_runs(t, c, true, m->runs, m->transforms);
+        gc_cuda_timer_copy(t, m->timing->out[o], m->result + o * m->out_stride, m->timing->frames * 4,
+                           cudaMemcpyDeviceToHost);
+    (void)time_runs(t, c, true, m->timing->runs, m->transforms);
 }
 
 /* Makes the plans. Returns their number: 2, or 1 for pairs, if none failed. */
@@ -196,7 +193,7 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
     b->points = points;
     b->hop = (points - ir->frames + 1) / 32 * 32;
     const int64_t step = pairs ? 2 * b->hop : b->hop;
-    b->blocks = (m->frames + step - 1) / step;
+    b->blocks = (m->timing->frames + step - 1) / step;
     b->row = pairs ? points : points / 2 + 2;
     b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * b->row * 8, 0);
     b->samples = pairs ? NULL : gc_cuda_timer_memory(&t, ir->outputs * b->blocks * points * 4, 0);
@@ -224,7 +221,7 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
 
 /* Times all sizes. The samples lie behind as many zeros, and before as much room, as the largest size needs.
  * Returns the fastest size and stores whether it has pairs; 0 if none worked. */
-static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in, int64_t least, bool *pairs) {
+static int64_t time_sizes(measurement *m, const cufft *f, int64_t least, bool *pairs) {
     const gpuconv_ir *ir = m->plan->ir;
     int64_t best = 0;
     gc_cuda_timer samples;
@@ -234,14 +231,14 @@ static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in
     for (int o = 0; o < ir->outputs; o++)
         route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
     m->front = least / 2 * sizes[sizeof sizes / sizeof *sizes - 1];
-    m->out_stride = gc_round_up(m->frames, 32) + 2 * m->front;
+    m->out_stride = gc_round_up(m->timing->frames, 32) + 2 * m->front;
     m->in_stride = m->front + m->out_stride;
     gc_cuda_timer_init(&samples, m->plan->device.number);
     m->in = gc_cuda_timer_memory(&samples, ir->inputs * m->in_stride * 4, 0);
     m->result = gc_cuda_timer_memory(&samples, ir->outputs * m->out_stride * 4, 0xff);
     for (int i = 0; i < ir->inputs; i++)
-        gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, in[i], m->frames * 4,
-                           cudaMemcpyHostToDevice);
+        gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, m->timing->in[i],
+                           m->timing->frames * 4, cudaMemcpyHostToDevice);
     for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
         const int64_t points = least / 2 * sizes[k / 2];
         const double previous = m->best;
@@ -254,8 +251,8 @@ static int64_t time_sizes(measurement *m, const cufft *f, const float *const *in
     return gc_cuda_timer_end(&samples, NULL) == GPUCONV_OK ? best : 0;
 }
 
-gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                      float *const *out, int runs, gc_reference_times *times, gpuconv_error *error) {
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
+                                      gpuconv_error *error) {
     cufft f = {0};
     if (plan->ir->routes != plan->ir->outputs)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
@@ -265,20 +262,14 @@ gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *con
             dlclose(f.library);
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "cuFFT is not installed");
     }
-    measurement m = {.plan = plan,
-                     .frames = frames,
-                     .out = out,
-                     .runs = runs,
-                     .seconds = times->seconds,
-                     .transforms = times->transforms,
-                     .best = HUGE_VAL};
+    measurement m = {.plan = plan, .timing = timing, .transforms = reference->transforms, .best = HUGE_VAL};
     int64_t points = 1024;
     while (points < 2 * plan->ir->frames)
         points *= 2;
     bool pairs = false;
-    points = time_sizes(&m, &f, in, points, &pairs);
+    points = time_sizes(&m, &f, points, &pairs);
     dlclose(f.library);
-    snprintf(times->name, sizeof times->name, "cuFFT overlap-save, %s, %lld points", pairs ? "pairs" : "real",
+    snprintf(reference->name, sizeof reference->name, "cuFFT overlap-save, %s, %lld points", pairs ? "pairs" : "real",
              (long long)points);
     return points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
 }

@@ -107,9 +107,9 @@ static void check_frames(const shape *s, int64_t i, const float *got, uint64_t *
     }
 }
 
-/* Compares the outputs of all signals with the convolutions; *off: relative RMS error in dB of some frames of each, or
- * of the whole if that is far larger than the frames say. */
-static cudaError_t check_outputs(const device_work *d, const shape *s, double *off) {
+/* Compares the outputs of all signals with the convolutions; *error_db: relative RMS error in dB of some frames of
+ * each, or of the whole if that is far larger than the frames say. */
+static cudaError_t check_outputs(const device_work *d, const shape *s, double *error_db) {
     const double estimate = 10; /* dB by which the whole, an estimate, may exceed the frames */
     uint64_t state = 1;
     double error = 0, power = 0, whole_error = 0, whole_power = 0;
@@ -124,9 +124,9 @@ static cudaError_t check_outputs(const device_work *d, const shape *s, double *o
     }
     free(got);
     const double whole = 10 * log10(whole_error / whole_power);
-    *off = 10 * log10(error / power);
-    if (!(whole <= *off + estimate))
-        *off = whole;
+    *error_db = 10 * log10(error / power);
+    if (!(whole <= *error_db + estimate))
+        *error_db = whole;
     return err;
 }
 
@@ -145,36 +145,35 @@ static cudaError_t run_batches(const device_work *d, int devices) {
     return err;
 }
 
-/* Prepares all devices, measures and checks. *off: the largest error of all devices; NaN if one has NaN. */
-static cudaError_t measure(device_work *d, const int *device, int devices, const shape *s, int runs, double *seconds,
-                           double *off) {
+/* Prepares all devices, measures and checks. *error_db: the largest error of all devices; NaN if one has NaN. */
+static cudaError_t measure(device_work *d, const gc_batch_timing *timing, const shape *s, double *error_db) {
+    const int devices = timing->devices;
     cudaError_t err = cudaSuccess;
     for (int i = 0; i < devices; i++)
-        GC_CUDA_TRY(err, prepare(&d[i], device[i], s));
-    for (int run = -WARM_UP_RUNS; run < runs && !err; run++) {
+        GC_CUDA_TRY(err, prepare(&d[i], timing->device[i], s));
+    for (int run = -WARM_UP_RUNS; run < timing->runs && !err; run++) {
         double start = gc_now();
         err = run_batches(d, devices);
         if (run >= 0)
-            seconds[run] = (gc_now() - start) / BATCHES_PER_RUN;
+            timing->seconds[run] = (gc_now() - start) / BATCHES_PER_RUN;
     }
-    *off = -HUGE_VAL;
+    *error_db = -HUGE_VAL;
     for (int i = 0; i < devices && !err; i++) {
-        double device_off;
-        err = check_outputs(&d[i], s, &device_off);
-        if (!err && !isnan(*off) && !(device_off <= *off))
-            *off = device_off;
+        double device_error;
+        err = check_outputs(&d[i], s, &device_error);
+        if (!err && !isnan(*error_db) && !(device_error <= *error_db))
+            *error_db = device_error;
     }
     return err;
 }
 
-gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
-                                  int runs, double *seconds, double *off, gpuconv_error *error) {
-    shape s = {.signals = signals, .frames = frames, .taps = taps};
-    s.in_row = gc_round_up(frames, 4);
-    s.taps_row = gc_round_up(taps, 4);
+gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error) {
+    shape s = {.signals = timing->signals, .frames = timing->frames, .taps = timing->taps};
+    s.in_row = gc_round_up(s.frames, 4);
+    s.taps_row = gc_round_up(s.taps, 4);
     s.out_row = gc_round_up(out_frames(&s), 4);
-    device_work *d = gc_calloc(devices, sizeof *d);
-    int64_t length = gc_max(frames, taps) + SHIFTS;
+    device_work *d = gc_calloc(timing->devices, sizeof *d);
+    int64_t length = gc_max(s.frames, s.taps) + SHIFTS;
     float *samples = gc_calloc(2 * length, sizeof *samples);
     if (!d || !samples) {
         free(d);
@@ -189,12 +188,12 @@ gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signal
     s.in = samples;
     s.h = samples + length;
     int caller;
-    cudaError_t err = gc_cuda_enter(device[0], &caller);
-    GC_CUDA_TRY(err, measure(d, device, devices, &s, runs, seconds, off));
-    for (int i = 0; i < devices; i++)
+    cudaError_t err = gc_cuda_enter(timing->device[0], &caller);
+    GC_CUDA_TRY(err, measure(d, timing, &s, error_db));
+    for (int i = 0; i < timing->devices; i++)
         gc_cuda_resources_free(&d[i].slot.resources);
     if (!err)
-        err = cudaSetDevice(device[0]);
+        err = cudaSetDevice(timing->device[0]);
     gc_cuda_leave(caller);
     free(d);
     free(samples);

@@ -14,15 +14,23 @@ typedef struct gc_peak_rates {
     double to_device, from_device, both_at_once; /* bytes per second in each direction; 0: there is no bus */
 } gc_peak_rates;
 
-enum { GC_REFERENCE_RUNS_MAX = 64 };
+/* A convolution to time: planar samples in host memory, and where the times go. */
+typedef struct gc_timing {
+    const float *const *in; /* per input: `frames` samples */
+    float *const *out;      /* per output: receives `frames` samples, NaN where the convolution wrote nothing */
+    int64_t frames;
+    int runs;        /* at most GC_TIMING_RUNS_MAX */
+    double *seconds; /* receives the time of each run */
+} gc_timing;
 
-/* What the FFT library of a processor takes. */
-typedef struct gc_reference_times {
-    char name[64];                         /* library and transform size */
-    double seconds[GC_REFERENCE_RUNS_MAX]; /* of a convolution */
-    /* Of its transforms alone; the first is NaN if they were not measured. */
-    double transforms[GC_REFERENCE_RUNS_MAX];
-} gc_reference_times;
+enum { GC_TIMING_RUNS_MAX = 64 };
+
+/* What was timed of the FFT library of a processor. */
+typedef struct gc_reference {
+    char name[64]; /* library, form and transform size */
+    /* Seconds of the transforms alone, by run; the first is NaN if they were not measured. */
+    double transforms[GC_TIMING_RUNS_MAX];
+} gc_reference;
 
 typedef struct gc_measure_backend {
     /* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
@@ -34,16 +42,14 @@ typedef struct gc_measure_backend {
     gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                            gpuconv_error *error);
 
-    /* Measures seconds[run], after a warm-up, of a convolution of planar samples that already lie in the backend's
-     * memory. out[channel] receives `frames` frames, NaN where the convolution wrote nothing. Fails with DEVICE or
-     * MEMORY. */
-    gpuconv_status (*time_plan)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
-                                int runs, double *seconds, gpuconv_error *error);
+    /* Measures the runs of a convolution, after a warm-up, on samples that are already in the backend's memory. Fails
+     * with DEVICE or MEMORY. */
+    gpuconv_status (*time_plan)(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
 
     /* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform
      * size. Fails with UNSUPPORTED if the library is not installed. */
-    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                     float *const *out, int runs, gc_reference_times *times, gpuconv_error *error);
+    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
+                                     gpuconv_error *error);
 
     /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.
      */
