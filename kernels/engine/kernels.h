@@ -289,7 +289,7 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *pa
 /* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or
  * complex ones of two. Every output has one route, at matrix->route. */
 typedef struct gck_reference_blocks {
-    int64_t points, hop, blocks; /* hop: a multiple of 4 */
+    int64_t points, hop, blocks; /* blocks <= 65535; hop of real transforms: a multiple of 4 */
     int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
     float2 *spectra;             /* outputs x blocks x row */
     float *samples;              /* outputs x blocks x points; unused with complex transforms */

@@ -191,7 +191,9 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
     convolution c = {.f = f, .pairs = pairs, .host_route = route};
     gck_reference_blocks *b = &c.blocks;
     b->points = points;
-    b->hop = (points - ir->frames + 1) / 32 * 32;
+    b->hop = points - ir->frames + 1;
+    if (!pairs)
+        b->hop -= b->hop % 32; /* keeps blocks aligned for cuFFT and for copies of four samples */
     const int64_t step = pairs ? 2 * b->hop : b->hop;
     b->blocks = (m->timing->frames + step - 1) / step;
     b->row = pairs ? points : points / 2 + 2;
