@@ -1,5 +1,4 @@
-/* Declarations shared by the files of gpu_test: its mode, its record, and the tests of gpu_batch.c, gpu_kernels.c,
- * gpu_objects.c and gpu_realtime.c. */
+/* Declarations shared by the files of gpu_test: its mode, its record, and the tests of its other files. */
 #ifndef TESTS_GPU_GPU_TEST_H
 #define TESTS_GPU_GPU_TEST_H
 
@@ -11,6 +10,10 @@ extern bool gpu_forms; /* run what decides whether the kernels of one configurat
 /* Adds a measured error to the record. */
 void gpu_note(const char *name, double decibels);
 
+/* Returns a plan for this backend and algorithm; the test fails if there is none. */
+gpuconv_plan *gpu_plan(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm, int64_t frames);
+
+void test_every_sample_format_is_converted_as_on_the_cpu(void **state);
 void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state);
 void test_samples_in_file_formats_give_the_same_as_floats(void **state);
 void test_a_filter_bank_agrees_with_the_oracle(void **state);
