@@ -16,10 +16,26 @@ typedef fft_fma<5, 5> row_fft;
 template <int A, int B> struct column_fft {
     static const int P = 1 << A, T = 1 << B, C = P * T;
     static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
-    /* With eight columns, eight entries of padding keep the accesses of half a warp free of bank conflicts. */
-    static const int row = T * columns + (columns == 8 ? 8 : 0);
-    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0;
+    static const int row = T * columns;
+    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0; /* at most 64 KB, the limit of Turing */
     static const int forward_twiddles = C / 2, inverse_twiddles = C / 2;
+
+    /* With eight columns, half a warp accesses two rows or two neighbours in a row. Exchanging the neighbours in every
+     * other row keeps both free of bank conflicts; padding would need more than 64 KB. */
+    static __device__ __forceinline__ constexpr int swap(int node) {
+        return columns == 8 ? node % 2 * columns : 0;
+    }
+
+    /* Returns where index t of node j is stored. */
+    static __device__ __forceinline__ int at_index(int j, int k, int t) {
+        return j * row + ((t * columns + k) ^ swap(j));
+    }
+
+    /* Returns where register i of the second step is stored: index i mod T of node t + i / T * T. */
+    static __device__ __forceinline__ int at_leaf(int i, int k, int t) {
+        /* T is even: the parity of the node is that of t. */
+        return (t + i / T * T) * row + k + i % T * columns + (i % 2 ? -swap(t) : swap(t));
+    }
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
                                                    const float2 *__restrict__ twiddles) {
@@ -27,11 +43,11 @@ template <int A, int B> struct column_fft {
         if constexpr (B > 0) {
 #pragma unroll
             for (int j = 0; j < P; j++)
-                s[j * row + t * columns + k] = v[j];
+                s[at_index(j, k, t)] = v[j];
             __syncthreads();
 #pragma unroll
             for (int i = 0; i < P; i++)
-                v[i] = s[(t + i / T * T) * row + i % T * columns + k];
+                v[i] = s[at_leaf(i, k, t)];
 #pragma unroll
             for (int i = 0; i < P; i += T)
                 forward_node<B>(v + i, twiddles + t + i, P);
@@ -46,11 +62,11 @@ template <int A, int B> struct column_fft {
                 inverse_leaves<B>(v + i);
 #pragma unroll
             for (int i = 0; i < P; i++)
-                s[(t + i / T * T) * row + i % T * columns + k] = v[i];
+                s[at_leaf(i, k, t)] = v[i];
             __syncthreads();
 #pragma unroll
             for (int j = 0; j < P; j++)
-                v[j] = s[j * row + t * columns + k];
+                v[j] = s[at_index(j, k, t)];
             inverse_blocks<A>(v, twiddles + t, T);
         } else {
             inverse_leaves<A>(v);

@@ -39,18 +39,6 @@ template <int Size> struct config {
     static const int bytes = transform::shared * (int)sizeof(float2);
 };
 
-/* Only multiprocessors that have the shared memory run the kernel; the others get an empty one. */
-template <int Size> struct fits {
-#ifdef __CUDA_ARCH__
-    static const bool value = config<Size>::bytes <= (__CUDA_ARCH__ == 750                           ? 64 * 1024
-                                                      : __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870 ? 163 * 1024
-                                                      : __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200 ? 227 * 1024
-                                                                                                     : 99 * 1024);
-#else
-    static const bool value = true;
-#endif
-};
-
 template <int P> __device__ __forceinline__ void scale(float2 *v, float by) {
 #pragma unroll
     for (int j = 0; j < P; j++)
@@ -118,39 +106,37 @@ __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const g
 template <int Size>
 __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
     chip_convolve(const __grid_constant__ gck_chip_job a) {
-    if constexpr (fits<Size>::value) {
-        typedef typename config<Size>::transform f;
-        extern __shared__ __align__(16) float2 shared[];
-        const int t = threadIdx.x;
-        float2 *own = a.scratch + (int64_t)blockIdx.x * f::N + 2 * t, v[f::P];
-        const float sign = a.reflect ? -1.0f : 1.0f;
-        pdl_trigger();
-        pdl_wait();
-        for (int item = blockIdx.x; item < a.sharing.rows * a.splits; item += gridDim.x) {
-            const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
-            const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * t : own;
-            if (!a.spectra) {
-                transform_response<f>(v, shared, a.response, response, a.taps, a.twiddles, t);
-                keep<f::P, f::T>(v, own);
-            }
-            const int end = part_begin(part + 1, a.segments, a.splits);
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x;
+    float2 *own = a.scratch + (int64_t)blockIdx.x * f::N + 2 * t, v[f::P];
+    const float sign = a.reflect ? -1.0f : 1.0f;
+    pdl_trigger();
+    pdl_wait();
+    for (int item = blockIdx.x; item < a.sharing.rows * a.splits; item += gridDim.x) {
+        const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
+        const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * t : own;
+        if (!a.spectra) {
+            transform_response<f>(v, shared, a.response, response, a.taps, a.twiddles, t);
+            keep<f::P, f::T>(v, own);
+        }
+        const int end = part_begin(part + 1, a.segments, a.splits);
 #pragma unroll 1
-            for (int segment = part_begin(part, a.segments, a.splits); segment < end; segment++) {
-                const int64_t n = (int64_t)segment * a.hop;
-                if (n >= frames_to_write(a.target, row).end)
-                    break;
-                if (load_segment<f::P, f::T>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
-                    transform_barrier<f::T>();
-                    f::forward(v, shared, t, a.twiddles);
-                    multiply<f::P, f::T>(v, h, sign);
-                    transform_barrier<f::T>();
-                    f::inverse(v, shared, t, a.twiddles);
-                    untwist<f::P>(v, untwist_angle<f::N>(t));
-                } else {
-                    clear<f::P>(v);
-                }
-                store_segment<f::P, f::T>(v, a.target, row, n, a.lo, a.hop, a.gain ? a.gain[row] : 1.0f, t);
+        for (int segment = part_begin(part, a.segments, a.splits); segment < end; segment++) {
+            const int64_t n = (int64_t)segment * a.hop;
+            if (n >= frames_to_write(a.target, row).end)
+                break;
+            if (load_segment<f::P, f::T>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
+                transform_barrier<f::T>();
+                f::forward(v, shared, t, a.twiddles);
+                multiply<f::P, f::T>(v, h, sign);
+                transform_barrier<f::T>();
+                f::inverse(v, shared, t, a.twiddles);
+                untwist<f::P>(v, untwist_angle<f::N>(t));
+            } else {
+                clear<f::P>(v);
             }
+            store_segment<f::P, f::T>(v, a.target, row, n, a.lo, a.hop, a.gain ? a.gain[row] : 1.0f, t);
         }
     }
 }
@@ -160,15 +146,13 @@ template <int Size>
 __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
     chip_spectra(const __grid_constant__ gck_rows response, int64_t taps, const float2 *__restrict__ twiddles,
                  float2 *spectra) {
-    if constexpr (fits<Size>::value) {
-        typedef typename config<Size>::transform f;
-        extern __shared__ __align__(16) float2 shared[];
-        const int t = threadIdx.x;
-        float2 v[f::P];
-        pdl_wait();
-        transform_response<f>(v, shared, response, blockIdx.x, taps, twiddles, t);
-        keep<f::P, f::T>(v, spectra + (int64_t)blockIdx.x * f::N + 2 * t);
-    }
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x;
+    float2 v[f::P];
+    pdl_wait();
+    transform_response<f>(v, shared, response, blockIdx.x, taps, twiddles, t);
+    keep<f::P, f::T>(v, spectra + (int64_t)blockIdx.x * f::N + 2 * t);
 }
 
 /* An item is a response and one of `splits` ranges of the segments of all its rows. The target has splits x responses
@@ -176,52 +160,50 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
 template <int Size>
 __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
     chip_gradient(const __grid_constant__ gck_chip_gradient a) {
-    if constexpr (fits<Size>::value) {
-        typedef typename config<Size>::transform f;
-        extern __shared__ __align__(16) float2 shared[];
-        const int t = threadIdx.x;
-        float2 *kept = a.scratch + (int64_t)blockIdx.x * 2 * f::N + 2 * t, *sum = kept + f::N, v[f::P];
-        pdl_trigger();
-        pdl_wait();
-        const int steps = 2 * sharing_rows(a.sharing) * a.segments; /* two for each segment: x, then g */
-        for (int item = blockIdx.x; item < a.sharing.responses * a.splits; item += gridDim.x) {
-            const int response = item / a.splits, part = item % a.splits;
-            const int end = part_begin(part + 1, steps / 2, a.splits) * 2;
-            bool first = true;
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x;
+    float2 *kept = a.scratch + (int64_t)blockIdx.x * 2 * f::N + 2 * t, *sum = kept + f::N, v[f::P];
+    pdl_trigger();
+    pdl_wait();
+    const int steps = 2 * sharing_rows(a.sharing) * a.segments; /* two for each segment: x, then g */
+    for (int item = blockIdx.x; item < a.sharing.responses * a.splits; item += gridDim.x) {
+        const int response = item / a.splits, part = item % a.splits;
+        const int end = part_begin(part + 1, steps / 2, a.splits) * 2;
+        bool first = true;
 #pragma unroll 1
-            for (int step = part_begin(part, steps / 2, a.splits) * 2; step < end; step++) {
-                const bool second = step & 1;
-                const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
-                const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
-                if (row >= a.sharing.rows ||
-                    !load_segment<f::P, f::T>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
-                    step |= 1; /* neither of the two has anything to add */
-                    continue;
-                }
-                if (!second)
-                    scale<f::P>(v, (a.gain ? a.gain[row] : 1.0f) * (1.0f / f::N));
-                transform_barrier<f::T>();
-                f::forward(v, shared, t, a.twiddles);
-                if (second) {
-                    correlate<f::P, f::T>(v, kept, first ? NULL : sum);
-                    first = false;
-                }
-                keep<f::P, f::T>(v, second ? sum : kept);
+        for (int step = part_begin(part, steps / 2, a.splits) * 2; step < end; step++) {
+            const bool second = step & 1;
+            const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
+            const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
+            if (row >= a.sharing.rows ||
+                !load_segment<f::P, f::T>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
+                step |= 1; /* neither of the two has anything to add */
+                continue;
             }
-            clear<f::P>(v);
-            if (!first) {
-#pragma unroll
-                for (int j = 0; j < f::P; j += 2) {
-                    const float4 w = *(const float4 *)(sum + j * f::T);
-                    v[j] = make_float2(w.x, w.y);
-                    v[j + 1] = make_float2(w.z, w.w);
-                }
-                transform_barrier<f::T>();
-                f::inverse(v, shared, t, a.twiddles);
-                untwist<f::P>(v, untwist_angle<f::N>(t));
+            if (!second)
+                scale<f::P>(v, (a.gain ? a.gain[row] : 1.0f) * (1.0f / f::N));
+            transform_barrier<f::T>();
+            f::forward(v, shared, t, a.twiddles);
+            if (second) {
+                correlate<f::P, f::T>(v, kept, first ? NULL : sum);
+                first = false;
             }
-            store_segment<f::P, f::T>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f, t);
+            keep<f::P, f::T>(v, second ? sum : kept);
         }
+        clear<f::P>(v);
+        if (!first) {
+#pragma unroll
+            for (int j = 0; j < f::P; j += 2) {
+                const float4 w = *(const float4 *)(sum + j * f::T);
+                v[j] = make_float2(w.x, w.y);
+                v[j + 1] = make_float2(w.z, w.w);
+            }
+            transform_barrier<f::T>();
+            f::inverse(v, shared, t, a.twiddles);
+            untwist<f::P>(v, untwist_angle<f::N>(t));
+        }
+        store_segment<f::P, f::T>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f, t);
     }
 }
 

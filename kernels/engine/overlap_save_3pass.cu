@@ -12,6 +12,8 @@
  * root x^N - i, so that the rows are ordinary transforms, and the inverse leaves only the twist of the row,
  * e^(i pi n1 / 2 C).
  *
+ * The kernels are launched early (launch.cuh), so that samples and scratch are read by plain loads.
+ *
  * Memory: the signal is read and written once, the scratch memory written and read twice; with a million points that is
  * four times the traffic of a copy, less if the scratch fits into the second-level cache. A block of the column kernels
  * processes `columns` adjacent columns, so that its accesses are whole sectors.
@@ -24,13 +26,15 @@
 
 namespace {
 
+enum { GRID_MAX = 65535 };
+
 /* Source of the columns: a block of the signal. at(n): sample n of the 2 N. */
 struct signal_source {
     gck_matrix a;
     int64_t hop, overlap;
 
     __device__ __forceinline__ float at(int64_t n) const {
-        return __ldg(a.in + blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n);
+        return a.in[blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n];
     }
 };
 
@@ -72,8 +76,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 /* block.x: columns; block.y: block of the signal; block.z: output. */
 template <int A, int B>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles,
-                    const float2 *__restrict__ scratch) {
+    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles, const float2 *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -84,7 +87,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     float2 v[f::P];
 #pragma unroll
     for (int i = 0; i < f::P; i++)
-        v[i] = __ldg(from + (int64_t)f::leaf(i, t) * ROW_POINTS);
+        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
     twiddle_column<A, B, true>(v, n2, t);
     f::inverse(v, shared, k, t, twiddles);
     float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * hop - overlap;
@@ -104,7 +107,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 template <bool Single>
 __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
     convolve_rows(gck_matrix a, int rows, int blocks, const float2 *__restrict__ twiddles,
-                  const float2 *__restrict__ spectra, const float2 *__restrict__ in, float2 *out) {
+                  const float2 *__restrict__ spectra, const float2 *in, float2 *out) {
     typedef row_fft f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
         const float2 *h = spectra + route.plane * points + row_start;
 #pragma unroll
         for (int j = 0; j < f::P; j++)
-            v[j] = __ldg(x + t + j * f::T);
+            v[j] = x[t + j * f::T];
         __syncwarp();
         f::forward(v, s, t, twiddles);
 #pragma unroll
@@ -198,8 +201,9 @@ template <int A, int B> struct launchers {
                                 memory.twiddles + row_twiddles, memory.scratch);
     }
 
-    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
-                               cudaStream_t stream) {
+    /* Computes the spectra of as many planes as a grid can have in its second and third dimension. */
+    static cudaError_t group(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                             cudaStream_t stream) {
         response_source source = {responses.taps, responses.taps_count, 1.0f / (float)points};
         cudaError_t err = columns(source, 1, responses.planes, memory, stream);
         if (err)
@@ -208,6 +212,19 @@ template <int A, int B> struct launchers {
         transform_rows<<<grid, 32 * ROWS_PER_BLOCK, row_bytes, stream>>>(f::C, memory.twiddles, memory.scratch,
                                                                          memory.spectra);
         return cudaGetLastError();
+    }
+
+    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                               cudaStream_t stream) {
+        cudaError_t err = cudaSuccess;
+        for (int first = 0; first < responses.planes && !err; first += GRID_MAX) {
+            gck_overlap_save_memory part = memory;
+            part.spectra += first * points;
+            err = group(gck_responses{responses.taps + first * responses.taps_count,
+                                      min(GRID_MAX, responses.planes - first), responses.taps_count},
+                        part, stream);
+        }
+        return err;
     }
 
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,

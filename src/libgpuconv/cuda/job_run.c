@@ -14,9 +14,11 @@ enum { CHUNK_BYTES = 256 << 20 };
 
 static cudaError_t read_figures(int device, gc_job_device *d) {
     int clock = 0, bus = 0;
-    cudaError_t err = cudaDeviceGetAttribute(&d->multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    gck_device offered = {0};
+    cudaError_t err = gck_device_query(device, &offered);
+    d->multiprocessors = offered.multiprocessors;
+    d->shared_block = offered.shared_bytes;
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->threads, cudaDevAttrMaxThreadsPerMultiProcessor, device));
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->shared_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, device));
