@@ -92,13 +92,20 @@ struct split_exchange {
         return *(float *)((char *)s + at);
     }
 
+    /* Returns the same value. On compute capability 12.0 hides it from the compiler, which would keep the addresses of
+     * one exchange in registers for the next one and spill others; elsewhere it would spill if they were hidden. */
+    static __device__ __forceinline__ int recomputed(int at) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+        asm volatile("" : "+r"(at));
+#endif
+        return at;
+    }
+
     /* Returns the byte of element (0, u) of the node; that of element (e, u) is
-     * (first_column(t) ^ 4 flip(e)) + 128 (e / 2). The value is hidden from the compiler, which would keep the sixteen
-     * sums of one exchange in registers for the next one. */
+     * (first_column(t) ^ 4 flip(e)) + 128 (e / 2). */
     static __device__ __forceinline__ int first_column(int t) {
         int at = 4 * (t / GROUP * ROW + t % GROUP + t / GROUP % 2 * 16);
-        asm volatile("" : "+r"(at));
-        return at;
+        return recomputed(at);
     }
 
     static __device__ __forceinline__ constexpr int flip(int e) {
@@ -109,8 +116,7 @@ struct split_exchange {
     static __device__ __forceinline__ int first_line(int t) {
         const int u = t % GROUP;
         int at = 4 * (t / GROUP * ROW + u / 2 * 32 + (flip(u) ^ (t / GROUP % 2 * 16)));
-        asm volatile("" : "+r"(at));
-        return at;
+        return recomputed(at);
     }
 
     template <bool Imaginary> static __device__ __forceinline__ void across_part(float2 *v, float *s, int t) {
