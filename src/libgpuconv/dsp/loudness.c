@@ -1,0 +1,33 @@
+/* Loudness of planar samples. libebur128 takes interleaved ones, which are made a piece at a time. */
+#include "loudness.h"
+
+#include <ebur128.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { PIECE = 4096 };
+
+/* Feeds all samples. @return false: libebur128 failed */
+static bool feed(ebur128_state *state, const float *const *planar, int channels, int64_t frames, float *piece) {
+    for (int64_t at = 0; at < frames; at += PIECE) {
+        const int64_t n = frames - at < PIECE ? frames - at : PIECE;
+        for (int c = 0; c < channels; c++)
+            for (int64_t i = 0; i < n; i++)
+                piece[i * channels + c] = planar[c][at + i];
+        if (ebur128_add_frames_float(state, piece, (size_t)n) != EBUR128_SUCCESS)
+            return false;
+    }
+    return true;
+}
+
+bool gc_loudness(const float *const *planar, int channels, int64_t frames, int rate, double *lufs) {
+    ebur128_state *state = ebur128_init((unsigned)channels, (unsigned long)rate, EBUR128_MODE_I);
+    float *piece = state ? malloc((size_t)channels * PIECE * sizeof *piece) : NULL;
+    *lufs = -HUGE_VAL;
+    bool measured = piece && feed(state, planar, channels, frames, piece) &&
+                    ebur128_loudness_global(state, lufs) == EBUR128_SUCCESS && *lufs > -HUGE_VAL;
+    free(piece);
+    if (state)
+        ebur128_destroy(&state);
+    return measured;
+}
