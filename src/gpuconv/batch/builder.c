@@ -47,8 +47,7 @@ static gc_entry *append(gc_builder *b, int64_t line) {
 
 static bool is_given(const gc_builder *b, const gc_row *row, int column) {
     const gc_row *defaults = b->options.defaults;
-    return (row->text[column] && *row->text[column]) ||
-           (defaults && defaults->text[column] && *defaults->text[column]);
+    return (row->text[column] && *row->text[column]) || (defaults && defaults->text[column] && *defaults->text[column]);
 }
 
 /* Decides whether values of the row are drawn from its seed: a range such as "5:20", or "random". */
@@ -130,11 +129,12 @@ static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
 
 bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
     bool good = true;
-    bool open = b->responses.count > 0 && !is_given(b, row, GC_COLUMN_RESPONSE) && !is_given(b, row, GC_COLUMN_RESPONSES);
+    bool open =
+        b->responses.count > 0 && !is_given(b, row, GC_COLUMN_RESPONSE) && !is_given(b, row, GC_COLUMN_RESPONSES);
     if (open && b->options.pick == GC_PICK_ALL) {
         good = add_all(b, row, line);
     } else {
-        int64_t chosen = !open                                  ? 0
+        int64_t chosen = !open                              ? 0
                          : b->options.pick == GC_PICK_CYCLE ? b->rows % b->responses.count
                                                             : gc_choices_draw(&b->responses, &b->state);
         good = (!open || gc_row_set(row, GC_COLUMN_RESPONSE, b->responses.path[chosen])) && add_entry(b, row, line);

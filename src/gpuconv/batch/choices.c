@@ -2,9 +2,9 @@
 #include "choices.h"
 
 #include "kaldi.h"
+#include "lhotse.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "lhotse.h"
 #include "manifest.h"
 #include "patterns.h"
 #include "text_file.h"

@@ -157,7 +157,8 @@ static bool fill_sources(const filling *f) {
     if (!responses)
         responses = text_of(f, GC_COLUMN_RESPONSE);
     bool one_input = !text_of(f, GC_COLUMN_INPUTS), one_response = !text_of(f, GC_COLUMN_RESPONSES);
-    int x = one_input ? (inputs != NULL) : count_parts(inputs), h = one_response ? (responses != NULL) : count_parts(responses);
+    int x = one_input ? (inputs != NULL) : count_parts(inputs),
+        h = one_response ? (responses != NULL) : count_parts(responses);
     int sources = x > h ? x : h;
     if (x == 0 || h == 0)
         return true; /* refused later */
@@ -178,7 +179,8 @@ static bool fill_sources(const filling *f) {
         if (good && one_response)
             good = (*(i ? &e->extra->source[i - 1].response : &e->response) = strdup(responses)) != NULL;
     }
-    return good && fill_source_numbers(f, GC_COLUMN_GAINS, sources) && fill_source_numbers(f, GC_COLUMN_STARTS, sources);
+    return good && fill_source_numbers(f, GC_COLUMN_GAINS, sources) &&
+           fill_source_numbers(f, GC_COLUMN_STARTS, sources);
 }
 
 /* Decides whether a relative path names a file below its folder: no "..", no trailing slash or dot. */
@@ -295,7 +297,8 @@ bool gc_entry_fill(gc_entry *e, const gc_row *row, const gc_row *defaults, gc_re
         return false;
     if (!fill_recipe(&f, recipes) || !fill_numbers(&f))
         return false;
-    if (e->extra && (!copy_text(&e->extra->id, text_of(&f, GC_COLUMN_ID)) || !copy_text(&e->extra->origin, row->origin)))
+    if (e->extra &&
+        (!copy_text(&e->extra->id, text_of(&f, GC_COLUMN_ID)) || !copy_text(&e->extra->origin, row->origin)))
         return false;
     if (text_of(&f, GC_COLUMN_INPUTS) || text_of(&f, GC_COLUMN_RESPONSES)) {
         if (!fill_sources(&f))

@@ -44,7 +44,8 @@ static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
     double start = json_number_value(json_object_get(cut, "start"));
     double duration = json_number_value(json_object_get(cut, "duration"));
     const json_t *channel = json_object_get(cut, "channel");
-    size_t channels = json_array_size(json_object_get(json_array_get(json_object_get(recording, "sources"), 0), "channels"));
+    size_t channels =
+        json_array_size(json_object_get(json_array_get(json_object_get(recording, "sources"), 0), "channels"));
     if (json_is_integer(channel) && channels > 1)
         return gc_row_refuse(row, "the cut is one channel of several; only whole recordings are read:",
                              json_string_value(json_object_get(cut, "id")));
@@ -64,8 +65,9 @@ static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
 
 /* Keeps the fields of the object that stay true for the output. @return false: out of memory */
 static bool keep(gc_row *row, json_t *object) {
-    static const char *const dropped[] = {"recording", "features", "start", "duration", "channel", "sources", "transforms",
-                                          "num_samples", "sampling_rate", "channel_ids", "id"};
+    static const char *const dropped[] = {"recording",     "features",    "start",      "duration",
+                                          "channel",       "sources",     "transforms", "num_samples",
+                                          "sampling_rate", "channel_ids", "id"};
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         (void)json_object_del(object, dropped[i]);
     if (json_object_size(object) > 0)

@@ -41,7 +41,8 @@ static bool set_field(gc_row *row, const char *name, const json_t *value) {
         bool good = true;
         json_array_foreach(value, index, element) {
             const char *text = scalar_text(element, number);
-            good = good && (text ? gc_row_append(row, c, text) : gc_row_refuse(row, "not a list of texts or numbers:", name));
+            good = good &&
+                   (text ? gc_row_append(row, c, text) : gc_row_refuse(row, "not a list of texts or numbers:", name));
         }
         return good;
     }
@@ -136,7 +137,8 @@ static bool keep_last(gc_manifest *m) {
         by_output[i] = &m->entry[i];
     qsort((void *)by_output, (size_t)m->entries, sizeof *by_output, compare);
     for (int64_t i = 0; i + 1 < m->entries; i++)
-        if (by_output[i]->output && by_output[i + 1]->output && strcmp(by_output[i]->output, by_output[i + 1]->output) == 0) {
+        if (by_output[i]->output && by_output[i + 1]->output &&
+            strcmp(by_output[i]->output, by_output[i + 1]->output) == 0) {
             gc_entry_clear(by_output[i]);
             by_output[i]->line = 0;
         }
@@ -157,7 +159,8 @@ gpuconv_status gc_list_parse_jsonl(const char *name, char *text, gc_builder *b, 
         number++;
         if (!line[strspn(line, " \t\r")])
             continue;
-        good = fill(&row, name, line, &b->manifest->kind, &results, &skipped) && (skipped || gc_builder_add(b, &row, number));
+        good = fill(&row, name, line, &b->manifest->kind, &results, &skipped) &&
+               (skipped || gc_builder_add(b, &row, number));
         gc_row_clear(&row);
     }
     good = good && (!results || keep_last(b->manifest));

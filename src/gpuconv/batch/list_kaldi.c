@@ -133,7 +133,8 @@ gpuconv_status gc_list_parse_kaldi(const char *name, char *text, gc_builder *b, 
             if (good)
                 list[count++] = (recording){id, path};
         } else {
-            good = split ? fill(&row, id, path) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
+            good =
+                split ? fill(&row, id, path) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
             good = good && gc_builder_add(b, &row, number);
         }
         if (!good)

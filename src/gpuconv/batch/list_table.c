@@ -52,7 +52,8 @@ static bool set_file(table *t, const char *file) {
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
     size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file);
     t->row.stem = strndup(file, stem);
-    bool good = path && t->row.stem && gc_row_set(&t->row, GC_COLUMN_INPUT, path) && gc_row_set(&t->row, GC_COLUMN_ID, file);
+    bool good =
+        path && t->row.stem && gc_row_set(&t->row, GC_COLUMN_INPUT, path) && gc_row_set(&t->row, GC_COLUMN_ID, file);
     free(path);
     return good;
 }
@@ -112,13 +113,13 @@ static void find_columns(table *t) {
             named[c] = true;
     }
     const gc_row *d = t->b->options.defaults;
-    bool response = named[GC_COLUMN_RESPONSE] || named[GC_COLUMN_RESPONSES] || t->b->responses.count > 0 || t->metadata ||
-                    (d && (d->text[GC_COLUMN_RESPONSE] || d->text[GC_COLUMN_RESPONSES]));
+    bool response = named[GC_COLUMN_RESPONSE] || named[GC_COLUMN_RESPONSES] || t->b->responses.count > 0 ||
+                    t->metadata || (d && (d->text[GC_COLUMN_RESPONSE] || d->text[GC_COLUMN_RESPONSES]));
     if (!t->status && !t->metadata && !(named[GC_COLUMN_INPUT] || named[GC_COLUMN_INPUTS]))
         response = false;
     if (!t->status && !response)
-        t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: the first line must name the columns input and response",
-                            t->name);
+        t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT,
+                            "%s: the first line must name the columns input and response", t->name);
 }
 
 static void end_row(int terminator, void *context) {
@@ -153,7 +154,8 @@ static void feed(table *t, struct csv_parser *parser, const char *text) {
         if (t->columns == 0)
             t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: a quote in the first line is not closed", t->name);
         else
-            t->memory |= !gc_row_refuse(&t->row, "a quote is not closed", NULL) || !gc_builder_add(t->b, &t->row, t->line);
+            t->memory |=
+                !gc_row_refuse(&t->row, "a quote is not closed", NULL) || !gc_builder_add(t->b, &t->row, t->line);
     }
 }
 

@@ -71,9 +71,10 @@ static json_t *make_recording(const char *id, const char *path, const gc_past_li
     json_t *channels = json_array();
     for (int c = 0; channels && c < p->channels; c++)
         (void)json_array_append_new(channels, json_integer(c));
-    json_t *recording = json_pack("{s:s, s:[{s:s, s:O, s:s}], s:i, s:I, s:f, s:O}", "id", id, "sources", "type", "file",
-                                  "channels", channels, "source", path, "sampling_rate", p->rate, "num_samples",
-                                  (json_int_t)p->frames, "duration", (double)p->frames / p->rate, "channel_ids", channels);
+    json_t *recording =
+        json_pack("{s:s, s:[{s:s, s:O, s:s}], s:i, s:I, s:f, s:O}", "id", id, "sources", "type", "file", "channels",
+                  channels, "source", path, "sampling_rate", p->rate, "num_samples", (json_int_t)p->frames, "duration",
+                  (double)p->frames / p->rate, "channel_ids", channels);
     json_decref(channels);
     return recording;
 }
@@ -197,8 +198,8 @@ gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, int64_t s
         snprintf(results, sizeof results, "%s/results.jsonl", folder) >= (int)sizeof results)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: the name is too long", folder);
     gc_history *history = gc_history_new(m);
-    gpuconv_status status = history ? gc_history_read(history, results, &complete, &newline, error)
-                                    : gc_fail_memory(error, path);
+    gpuconv_status status =
+        history ? gc_history_read(history, results, &complete, &newline, error) : gc_fail_memory(error, path);
     if (!status)
         status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status) {

@@ -31,34 +31,33 @@ static const rule rules[GC_RECIPE_COLUMNS] = {
                                                 "must be auto, source, output or packed, not"},
     [GC_COLUMN_IR_START - GC_COLUMN_RECIPE] = SECONDS(start),
     [GC_COLUMN_IR_LENGTH - GC_COLUMN_RECIPE] = SECONDS(length),
-    [GC_COLUMN_TRIM - GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(trim), -300, 0, 0, NULL,
-                                           "must be -300 to 0 dB, not"},
+    [GC_COLUMN_TRIM - GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(trim), -300, 0, 0, NULL, "must be -300 to 0 dB, not"},
     [GC_COLUMN_ALIGN - GC_COLUMN_RECIPE] = {WORD, OF_PREPARATION(align), 0, 0, 0, "none|onset|peak",
                                             "must be none, onset or peak, not"},
     [GC_COLUMN_REVERSE - GC_COLUMN_RECIPE] = {FLAG, OF_PREPARATION(reverse), 0, 0, 0, NULL, "must be 0 or 1, not"},
-    [GC_COLUMN_STRETCH - GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(stretch), 0.01, 100, 1, NULL,
-                                              "must be 0.01 to 100, not"},
-    [GC_COLUMN_MINIMUM_PHASE - GC_COLUMN_RECIPE] = {FLAG, OF_PREPARATION(minimum_phase), 0, 0, 0, NULL,
-                                                    "must be 0 or 1, not"},
+    [GC_COLUMN_STRETCH -
+        GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(stretch), 0.01, 100, 1, NULL, "must be 0.01 to 100, not"},
+    [GC_COLUMN_MINIMUM_PHASE -
+        GC_COLUMN_RECIPE] = {FLAG, OF_PREPARATION(minimum_phase), 0, 0, 0, NULL, "must be 0 or 1, not"},
     [GC_COLUMN_FADE - GC_COLUMN_RECIPE] = SECONDS(fade),
     [GC_COLUMN_SERIES - GC_COLUMN_RECIPE] = {.kind = FILES},
     [GC_COLUMN_PREDELAY - GC_COLUMN_RECIPE] = SECONDS(predelay),
     [GC_COLUMN_NORMALIZE - GC_COLUMN_RECIPE] = {WORD, OF_PREPARATION(normalize), 0, 0, 0,
                                                 "none|peak|l1|energy|loudness",
                                                 "must be none, peak, l1, energy or loudness, not"},
-    [GC_COLUMN_IR_GAIN - GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(gain), -200, 200, 0, NULL,
-                                              "must be between -200 and 200 dB, not"},
+    [GC_COLUMN_IR_GAIN -
+        GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(gain), -200, 200, 0, NULL, "must be between -200 and 200 dB, not"},
     [GC_COLUMN_MODE - GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, mode), 0, 0, 0, "full|same|valid",
                                            "must be full, same or valid, not"},
     [GC_COLUMN_TAIL - GC_COLUMN_RECIPE] = {.kind = TAIL, .why = "must be all, seconds, auto or auto:DB, not"},
-    [GC_COLUMN_LEVEL - GC_COLUMN_RECIPE] =
-        {.kind = LEVEL, .why = "must be peak:DB, rms:DB, loudness:LUFS, input or input:DB, not"},
+    [GC_COLUMN_LEVEL -
+        GC_COLUMN_RECIPE] = {.kind = LEVEL, .why = "must be peak:DB, rms:DB, loudness:LUFS, input or input:DB, not"},
     [GC_COLUMN_EARLY_MS - GC_COLUMN_RECIPE] = {NUMBER, offsetof(gc_recipe, early), 0, 1e6, 0, NULL,
                                                "must be 0 to 1000000 milliseconds, not"},
     [GC_COLUMN_FORMAT - GC_COLUMN_RECIPE] = {.kind = FORMAT, .why = "is no format such as wav, flac or opus:"},
     [GC_COLUMN_ENCODING - GC_COLUMN_RECIPE] = {.kind = ENCODING, .why = "is no encoding such as s16 or float:"},
-    [GC_COLUMN_DITHER - GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, dither), 0, 0, 0, "none|tpdf",
-                                             "must be none or tpdf, not"},
+    [GC_COLUMN_DITHER -
+        GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, dither), 0, 0, 0, "none|tpdf", "must be none or tpdf, not"},
 };
 
 static gc_recipe blank(void) {

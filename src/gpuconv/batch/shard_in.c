@@ -104,10 +104,9 @@ static gpuconv_status list_members(struct archive *a, shard_index *x, const char
         if (!add_member(x, &capacity, name, archive_filter_bytes(a, 0), size))
             return gc_fail_memory(error, path);
     }
-    return result == ARCHIVE_EOF
-               ? GPUCONV_OK
-               : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path,
-                         archive_error_string(a) ? archive_error_string(a) : "is not a tar file");
+    return result == ARCHIVE_EOF ? GPUCONV_OK
+                                 : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path,
+                                           archive_error_string(a) ? archive_error_string(a) : "is not a tar file");
 }
 
 static bool make_table(shard_index *x) {
@@ -215,11 +214,14 @@ void gc_shard_siblings(const char *shard, const char *name,
     pthread_mutex_lock(&lock);
     const member *m = find_index(shard, &x, &ignored) == GPUCONV_OK ? find_member(x, name) : NULL;
     int64_t i = m ? m - x->member : 0;
-    while (m && i > 0 && gc_shard_key_length(x->member[i - 1].name) == length && strncmp(x->member[i - 1].name, name, length) == 0)
+    while (m && i > 0 && gc_shard_key_length(x->member[i - 1].name) == length &&
+           strncmp(x->member[i - 1].name, name, length) == 0)
         i--;
-    for (; m && i < x->count && gc_shard_key_length(x->member[i].name) == length && strncmp(x->member[i].name, name, length) == 0;
+    for (; m && i < x->count && gc_shard_key_length(x->member[i].name) == length &&
+           strncmp(x->member[i].name, name, length) == 0;
          i++)
-        if (strcmp(x->member[i].name, name) != 0 && !add(context, x->member[i].name, x->member[i].offset, x->member[i].size))
+        if (strcmp(x->member[i].name, name) != 0 &&
+            !add(context, x->member[i].name, x->member[i].offset, x->member[i].size))
             break;
     pthread_mutex_unlock(&lock);
 }
@@ -271,8 +273,8 @@ gpuconv_status gc_shard_open(const char *path, const gc_input_options *options, 
     if (!name)
         return gc_reader_open(path, options, reader, error);
     if (!gc_shard_find(shard, name, &offset, &size))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: the shard has no such member, or is no tar file without compression",
-                       path);
+        return gc_fail(error, GPUCONV_ERROR_FILE,
+                       "%s: the shard has no such member, or is no tar file without compression", path);
     int fd = copy_to_memory(shard, offset, size);
     if (fd < 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));

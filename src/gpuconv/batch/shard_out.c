@@ -83,7 +83,7 @@ void gc_packer_expect_none(gc_packer *p) {
 typedef struct packing {
     const gc_packer *p;
     struct archive *to;
-    const char *path; /* of the shard */
+    const char *path;   /* of the shard */
     const char *output; /* whose sample the siblings join */
     int from;           /* descriptor of the shard from which siblings are copied */
     gpuconv_status status;

@@ -109,8 +109,8 @@ static gpuconv_status add_up(const gc_task *t, int from, float *const *const *ro
     for (int i = 0; i < t->sources; i++) /* both outputs have the length of the first */
         frames = gc_max(frames, t->part[i].start + window_frames(&t->part[i]));
     const float **window = gc_calloc(channels, (int64_t)sizeof *window);
-    gpuconv_status status = window ? gc_mix_new(mix, channels, frames, t->part[0].info.rate, error)
-                                   : gc_fail_memory(error, "a mix");
+    gpuconv_status status =
+        window ? gc_mix_new(mix, channels, frames, t->part[0].info.rate, error) : gc_fail_memory(error, "a mix");
     for (int i = from; i < from + t->sources && !status; i++) {
         window_rows(&t->part[i], rows[i], channels, window);
         gc_mix_add(mix, window, channels, window_frames(&t->part[i]), t->part[i].start);
@@ -250,8 +250,9 @@ gpuconv_status gc_store_rows(const gc_worker *w, gc_task *t, float *const *const
     output o = {t->path, window, channels, window_frames(p)};
     if (r->tail_floor < 0)
         o.frames = gc_audible_frames(window, channels, o.frames, body_frames(p), pow(10, r->tail_floor / 20));
-    gpuconv_status status = o.frames > 0 ? write_output(w, t, &o, scratch, &writer, &overs, error)
-                                         : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->path);
+    gpuconv_status status = o.frames > 0
+                                ? write_output(w, t, &o, scratch, &writer, &overs, error)
+                                : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->path);
     t->written = o.frames;
     if (!status)
         status = gc_task_commit(w, t, writer, where, overs.clipped, error);

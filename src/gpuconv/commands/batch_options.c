@@ -51,7 +51,8 @@ static int check(const gc_row *row) {
         option_name(column, name, sizeof name);
         status = gc_exit(GC_EXIT_USAGE, "%s %s '%.60s'; try --help", name, why, row->text[column]);
     }
-    good = good && gc_row_set(&example, GC_COLUMN_INPUT, "x.wav") && gc_row_set(&example, GC_COLUMN_RESPONSE, "h.wav") &&
+    good = good && gc_row_set(&example, GC_COLUMN_INPUT, "x.wav") &&
+           gc_row_set(&example, GC_COLUMN_RESPONSE, "h.wav") &&
            (!row->text[GC_COLUMN_SNR] || gc_row_set(&example, GC_COLUMN_NOISE, "n.wav")) &&
            (status || gc_entry_fill(&e, &example, row, &recipes));
     if (good && e.refusal)
