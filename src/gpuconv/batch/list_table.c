@@ -51,6 +51,7 @@ static bool set_file(table *t, const char *file) {
     char *path = gc_list_beside(t->name, file);
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
     size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file);
+    free(t->row.stem); /* the header may name the column twice */
     t->row.stem = strndup(file, stem);
     bool good =
         path && t->row.stem && gc_row_set(&t->row, GC_COLUMN_INPUT, path) && gc_row_set(&t->row, GC_COLUMN_ID, file);

@@ -59,8 +59,9 @@ static gpuconv_status run_engine(gpuconv_engine *engine, const gc_mix *x, gc_mix
     const float **in = gc_calloc(x->channels, (int64_t)sizeof *in);
     float **out = gc_calloc(y->channels, (int64_t)sizeof *out);
     gpuconv_status status = in && out ? GPUCONV_OK : gc_fail_memory(error, "a convolution");
-    int64_t fed = 0, taken = 0, produced = 1;
-    while (!status && (fed < x->frames || (produced > 0 && taken < y->frames))) {
+    int64_t fed = 0, taken = 0;
+    while (!status && taken < y->frames) {
+        int64_t produced = 0;
         const int64_t n = gc_min(PIECE, x->frames - fed);
         for (int c = 0; c < x->channels; c++)
             in[c] = x->row[c] + fed;
@@ -70,6 +71,9 @@ static gpuconv_status run_engine(gpuconv_engine *engine, const gc_mix *x, gc_mix
                        : gpuconv_engine_drain(engine, out, gc_min(PIECE, y->frames - taken), &produced);
         if (status)
             gc_fail(error, status, "the convolution failed");
+        else if (n == 0 && produced == 0)
+            status = gc_fail(error, GPUCONV_ERROR_STATE, "the convolution ended after %lld of %lld frames",
+                             (long long)taken, (long long)y->frames);
         else if (cancel && *cancel)
             status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
         fed += n;

@@ -20,7 +20,8 @@ static void load(void) {
 
 /* Decides whether a file with this name is probably one that needs the module. */
 static bool is_likely(const char *path) {
-    static const char *const extensions[] = {"m4a", "m4b", "mp4", "aac", "wma", "webm", "mka", "amr", "ac3", "ape", "mov"};
+    static const char *const extensions[] = {"m4a", "m4b", "mp4", "aac", "wma", "webm",
+                                             "mka", "amr", "ac3", "ape", "mov"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
         if (strcasecmp(dot + 1, extensions[i]) == 0)

@@ -1,6 +1,6 @@
 /* Decoding of files that libsndfile does not read (M4A, AAC, WMA, AMR, Matroska and others) by a module that needs
- * libavformat and libavcodec. The module decodes a whole file into floats; the reader reads these like samples without a
- * header. */
+ * libavformat and libavcodec. The module decodes a whole file into floats; the reader reads these like samples without
+ * a header. */
 #ifndef GC_AUDIO_MEDIA_H
 #define GC_AUDIO_MEDIA_H
 
@@ -19,9 +19,9 @@ typedef struct gc_media {
 typedef bool gc_media_decode_function(int from, int64_t size, int to, const volatile int *cancel, gc_media *media,
                                       bool *recognised, char *why, size_t room);
 
-/* Decodes a file into an unnamed temporary file, which the caller closes. *fd -1: the module is not there, or the file is
- * none of its kinds; `hint` then gets a text for the message of the failure, which may be "". Fails with FORMAT, FILE or
- * CANCELLED. */
+/* Decodes a file into an unnamed temporary file, which the caller closes. *fd -1: the module is not there, or the file
+ * is none of its kinds; `hint` then gets a text for the message of the failure, which may be "". Fails with FORMAT,
+ * FILE or CANCELLED. */
 gpuconv_status gc_media_spool(int from, int64_t size, const char *path, const volatile int *cancel, gc_media *media,
                               int *fd, const char **hint, gpuconv_error *error);
 

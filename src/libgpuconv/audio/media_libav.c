@@ -1,5 +1,6 @@
 /* The module gpuconv-media: decodes one audio stream with libavformat and libavcodec. It reads nothing but the given
- * descriptor, and accepts only containers of audio files: playlists and the like, which name other files, are refused. */
+ * descriptor, and accepts only containers of audio files: playlists and the like, which name other files, are refused.
+ */
 #include "media.h"
 
 #include <errno.h>
@@ -12,13 +13,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IO_BYTES = 1 << 16, PROBE_BYTES = 1 << 16, CHANNELS_MOST = 1024 };
+enum { IO_BYTES = 1 << 16, PROBE_BYTES = 1 << 16, CHANNELS_MOST = 1024, PADDING_MOST = 4096 };
 
 gc_media_decode_function gpuconv_media_decode __attribute__((visibility("default")));
 
-static const char *const containers[] = {"mov,mp4,m4a,3gp,3g2,mj2", "aac",   "asf", "matroska,webm", "amr", "ac3",
-                                         "eac3",                    "ape",   "wv",  "tta",           "mp3", "ogg",
-                                         "flac",                    "loas"};
+static const char *const containers[] = {"mov,mp4,m4a,3gp,3g2,mj2",
+                                         "aac",
+                                         "asf",
+                                         "matroska,webm",
+                                         "amr",
+                                         "ac3",
+                                         "eac3",
+                                         "ape",
+                                         "wv",
+                                         "tta",
+                                         "mp3",
+                                         "ogg",
+                                         "flac",
+                                         "loas"};
 
 typedef struct decoding {
     int from, to;
@@ -63,7 +75,7 @@ static int64_t seek(void *context, int64_t offset, int whence) {
     decoding *d = context;
     if (whence == AVSEEK_SIZE)
         return d->size;
-    int64_t at = (whence & ~AVSEEK_FORCE) == SEEK_SET ? offset
+    int64_t at = (whence & ~AVSEEK_FORCE) == SEEK_SET   ? offset
                  : (whence & ~AVSEEK_FORCE) == SEEK_CUR ? d->at + offset
                                                         : d->size + offset;
     if (at < 0)
@@ -178,6 +190,17 @@ static bool decode_packet(decoding *d, const AVPacket *packet) {
     return err == AVERROR(EAGAIN) || err == AVERROR_EOF || fail(d, "the stream is damaged", err);
 }
 
+/* Cuts off the zeros with which the encoder filled its last frame, if the container states the length in samples. */
+static bool cut_padding(decoding *d, const AVStream *stream) {
+    const int64_t stated = stream->duration, excess = d->media->frames - stated;
+    const bool in_samples = stream->time_base.num == 1 && stream->time_base.den == d->media->rate;
+    if (!in_samples || stated <= 0 || excess <= 0 || excess > PADDING_MOST)
+        return true;
+    d->media->frames = stated;
+    return ftruncate(d->to, stated * d->media->channels * (off_t)sizeof(float)) == 0 ||
+           fail(d, "the decoded samples cannot be cut", AVERROR(errno));
+}
+
 static bool decode_all(decoding *d, int stream) {
     int err;
     while ((err = av_read_frame(d->format, d->packet)) >= 0) {
@@ -190,7 +213,8 @@ static bool decode_all(decoding *d, int stream) {
     }
     if (err != AVERROR_EOF)
         return fail(d, "the container is damaged", err);
-    return decode_packet(d, NULL) && (d->media->frames > 0 || fail(d, "holds no frames", 0));
+    return decode_packet(d, NULL) && cut_padding(d, d->format->streams[stream]) &&
+           (d->media->frames > 0 || fail(d, "holds no frames", 0));
 }
 
 bool gpuconv_media_decode(int from, int64_t size, int to, const volatile int *cancel, gc_media *media, bool *recognised,
