@@ -148,6 +148,11 @@ static bool fill_source_files(gc_entry *e, const char *list, bool inputs, int so
     return true;
 }
 
+static bool has_empty_part(const char *list) {
+    const size_t length = strlen(list);
+    return length == 0 || *list == '|' || list[length - 1] == '|' || strstr(list, "||");
+}
+
 /* Fills in several sources from the columns inputs, responses, gains and starts. @return false: out of memory */
 static bool fill_sources(const filling *f) {
     gc_entry *e = f->e;
@@ -165,6 +170,10 @@ static bool fill_sources(const filling *f) {
     if ((x > 1 && h > 1 && x != h) || sources > 256)
         return gc_entry_refuse(e, "inputs and responses must name as many files as each other, or one, up to 256:",
                                x > h ? responses : inputs);
+    if ((one_input && strchr(inputs, '|')) || (one_response && strchr(responses, '|')))
+        return gc_entry_refuse(e, "a name with | cannot be one of several sources:", one_input ? inputs : responses);
+    if ((!one_input && has_empty_part(inputs)) || (!one_response && has_empty_part(responses)))
+        return gc_entry_refuse(e, "a list of files has an empty name:", one_input ? responses : inputs);
     if (sources > 1) {
         e->extra->source = gc_calloc(sources - 1, sizeof *e->extra->source);
         if (!e->extra->source)
