@@ -68,7 +68,8 @@ static guarded run(const char *format, ...) {
     (void)vsnprintf(row, sizeof row, format, args);
     va_end(args);
     for (const char *at = row; *at; at++)
-        used += *at == '@' ? (size_t)snprintf(text + used, sizeof text - used, "%s", files_path(".")) : (text[used] = *at, 1);
+        used += *at == '@' ? (size_t)snprintf(text + used, sizeof text - used, "%s", files_path("."))
+                           : (text[used] = *at, 1);
     gc_manifest m;
     gpuconv_error error = {0};
     gc_batch_progress progress;
@@ -76,7 +77,8 @@ static guarded run(const char *format, ...) {
     CHECK(gc_manifest_parse("row.csv", text, used, NULL, &m, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(!m.entry[0].refusal, "%s", m.entry[0].refusal);
     const gc_batch b = {.manifest = &m, .folder = files_path("out"), .backend = GPUCONV_BACKEND_CPU, .workers = 1};
-    CHECK(gc_batch_run(&b, &progress, &error) == GPUCONV_OK && progress.failed == 0, "%s: failed, see results.jsonl", row);
+    CHECK(gc_batch_run(&b, &progress, &error) == GPUCONV_OK && progress.failed == 0, "%s: failed, see results.jsonl",
+          row);
     gc_manifest_free(&m);
     guarded got = files_read(files_path("out/y.wav"), &info);
     assert_int_equal(info.samplerate, RATE);
@@ -84,8 +86,8 @@ static guarded run(const char *format, ...) {
 }
 
 /* Computes `count` frames from frame `from` of the convolution of a channel with a response, plus what is there. */
-static void add(double *y, int64_t count, int64_t at, const float *x, int64_t frames, const float *taps, int64_t taps_count,
-                int64_t from, double gain) {
+static void add(double *y, int64_t count, int64_t at, const float *x, int64_t frames, const float *taps,
+                int64_t taps_count, int64_t from, double gain) {
     for (int64_t i = 0; i < count; i++)
         if (from + i >= 0 && from + i < frames + taps_count - 1)
             y[at + i] += gain * oracle_frame(x, frames, taps, taps_count, from + i);
@@ -120,8 +122,8 @@ static void an_aligned_output_has_the_length_and_the_time_of_its_input(void **st
     double y[FRAMES] = {0};
     (void)state;
     add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, decibels(-3));
-    agrees("align peak, tail 0",
-           run("input,response,output,align,tail,gain\n@/in.wav,@/h.wav,y.wav,peak,0,-3\n"), y, FRAMES);
+    agrees("align peak, tail 0", run("input,response,output,align,tail,gain\n@/in.wav,@/h.wav,y.wav,peak,0,-3\n"), y,
+           FRAMES);
 }
 
 static void modes_keep_the_frames_of_the_command(void **state) {
@@ -148,8 +150,10 @@ static void noise_is_repeated_and_added_at_its_snr(void **state) {
     const double factor = sqrt(power(y, FRAMES) / power(n, FRAMES)) / decibels(7);
     for (int i = 0; i < FRAMES; i++)
         y[i] += factor * n[i];
-    agrees("noise", run("input,response,output,align,tail,noise,snr,noise_offset\n"
-                        "@/in.wav,@/h.wav,y.wav,peak,0,@/noise.wav,7,0.1\n"), y, FRAMES);
+    agrees("noise",
+           run("input,response,output,align,tail,noise,snr,noise_offset\n"
+               "@/in.wav,@/h.wav,y.wav,peak,0,@/noise.wav,7,0.1\n"),
+           y, FRAMES);
 }
 
 static void levels_are_reached_and_the_gain_is_applied_after_them(void **state) {
@@ -193,8 +197,10 @@ static void sources_add_up_with_their_gains_and_starts(void **state) {
     (void)state;
     add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, decibels(-6));
     add(y, FRAMES / 2, START, other.channel[0], FRAMES / 2, second.channel[0], TAPS, 3, decibels(2));
-    agrees("sources", run("inputs,responses,gains,starts,output,align,tail\n"
-                          "@/in.wav|@/other.wav,@/h.wav|@/h2.wav,-6|2,0|%.17g,y.wav,peak,0\n", (double)START / RATE),
+    agrees("sources",
+           run("inputs,responses,gains,starts,output,align,tail\n"
+               "@/in.wav|@/other.wav,@/h.wav|@/h2.wav,-6|2,0|%.17g,y.wav,peak,0\n",
+               (double)START / RATE),
            y, COUNT(y));
 }
 
@@ -207,8 +213,10 @@ static void early_reflections_are_a_second_output_of_the_same_level(void **state
     const double factor = decibels(-12) / peak(y, FRAMES);
     scale(y, FRAMES, factor);
     add(early, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], PEAK + EARLY + 1, PEAK, factor);
-    agrees("with early", run("input,response,output,align,tail,level,early_ms\n"
-                             "@/in.wav,@/h.wav,y.wav,peak,0,peak:-12,20\n"), y, FRAMES);
+    agrees("with early",
+           run("input,response,output,align,tail,level,early_ms\n"
+               "@/in.wav,@/h.wav,y.wav,peak,0,peak:-12,20\n"),
+           y, FRAMES);
     agrees("early", files_read(files_path("out/y.early.wav"), &info), early, FRAMES);
 }
 

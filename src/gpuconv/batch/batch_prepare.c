@@ -35,7 +35,7 @@ static gpuconv_status select_devices(gc_batch_state *s, int64_t count_max, gpuco
                            s->device[i], found - 1);
         s->progress.device[i] = s->device[i];
     }
-    if (count == 0 || gpu->wake(s->device[0], why) != GPUCONV_OK)
+    if (count == 0 || gpu->init_device(s->device[0], why) != GPUCONV_OK)
         return GPUCONV_OK;
     s->backend = gpu;
     s->devices = s->progress.devices = count;
@@ -116,7 +116,7 @@ static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdic
     return GPUCONV_OK;
 }
 
-/* Opens results.jsonl and lists the entries to do: all, or with --resume those that are not done. */
+/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
 static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuconv_error *error) {
     const gc_manifest *m = s->batch->manifest;
     gc_history *history = NULL;
@@ -163,7 +163,7 @@ gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
         status = list_entries(s, path, error);
     if (!status && s->packer && s->batch->resume)
         status = gc_packer_pack_rest(s->packer, error);
-    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->forget);
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");
     return status;

@@ -4,6 +4,7 @@
 #include "duplicates.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static bool pick_rest(gc_builder *b, gc_row *row) {
     if (!b->options.responses && !b->options.noises && !b->options.defaults)
         return true; /* a manifest as it stands: its seeds are its own */
     if (is_drawn(b, row) && !is_given(b, row, GC_COLUMN_SEED)) {
-        (void)snprintf(number, sizeof number, "%llu", (unsigned long long)(gc_random(&b->seed_state) >> 32));
+        (void)snprintf(number, sizeof number, "%llu", (unsigned long long)(gc_random_bits(&b->seed_state) >> 32));
         return gc_row_set(row, GC_COLUMN_SEED, number);
     }
     return true;

@@ -5,6 +5,7 @@
 #include "lhotse.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "manifest.h"
 #include "patterns.h"
 #include "text_file.h"
@@ -114,7 +115,7 @@ gpuconv_status gc_choices_find(const char *const *patterns, gc_choices *c, gpuco
 }
 
 int64_t gc_choices_draw(const gc_choices *c, uint64_t *state) {
-    const uint64_t drawn = gc_random(state);
+    const uint64_t drawn = gc_random_bits(state);
     if (!c->sum)
         return (int64_t)(drawn % (uint64_t)c->count);
     const double at = (double)(drawn >> 11) * 0x1p-53 * c->sum[c->count - 1];

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t gc_random(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static void free_extra(gc_extra *x) {
     if (!x)
         return;

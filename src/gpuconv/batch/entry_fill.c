@@ -1,6 +1,7 @@
 /* Converts a row of texts into an entry and checks every value. */
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "row.h"
 #include "targets.h"
 
@@ -40,7 +41,7 @@ static bool draw(const filling *f, int column, const char *text, double *value) 
     if (!parse_number(low, &from) || !parse_number(colon + 1, &to) || !(from <= to))
         return false;
     uint64_t state = f->e->seed ^ (uint64_t)(column + 1) * UINT64_C(0xd1342543de82ef95);
-    double drawn = from + (to - from) * ((double)(gc_random(&state) >> 11) * 0x1p-53);
+    double drawn = from + (to - from) * ((double)(gc_random_bits(&state) >> 11) * 0x1p-53);
     *value = round(drawn * 1000) / 1000; /* short in lists, and finer than is heard */
     return true;
 }

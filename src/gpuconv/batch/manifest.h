@@ -121,7 +121,4 @@ gc_source gc_entry_source(const gc_entry *entry, int index);
 const char *gc_entry_noise(const gc_entry *entry);
 const char *gc_entry_early(const gc_entry *entry);
 
-/* Returns the next number of a random sequence (splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
-uint64_t gc_random(uint64_t *state);
-
 #endif

@@ -60,12 +60,9 @@ static const rule rules[GC_RECIPE_COLUMNS] = {
         GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, dither), 0, 0, 0, "none|tpdf", "must be none or tpdf, not"},
 };
 
-static gc_recipe blank(void) {
-    return (gc_recipe){.preparation = {.dry = -HUGE_VAL, .stretch = 1}, .tail = HUGE_VAL};
-}
-
 const gc_recipe *gc_recipe_default(void) {
-    static const gc_recipe recipe = {.preparation = {.dry = -HUGE_VAL, .stretch = 1}, .tail = HUGE_VAL};
+    static const gc_recipe recipe = {.preparation = {.size = sizeof recipe.preparation, .dry = -HUGE_VAL, .stretch = 1},
+                                     .tail = HUGE_VAL};
     return &recipe;
 }
 
@@ -236,7 +233,7 @@ bool gc_recipes_find(gc_recipes *recipes, const char *const text[GC_RECIPE_COLUM
     *why = NULL;
     if (!made)
         return false;
-    *made = blank();
+    *made = *gc_recipe_default();
     bool good = parse_texts(made, text, column);
     if (!good || *column >= 0) {
         *why = good ? rules[*column - GC_COLUMN_RECIPE].why : NULL;

@@ -22,11 +22,11 @@ struct gc_responses {
     pthread_cond_t ready;
     int64_t bytes_max, bytes;
     gc_response *oldest, *youngest; /* list of unreferenced responses */
-    void (*forget)(int device, float *planes);
+    void (*free_taps)(int device, float *planes);
     gc_response *chain[CHAINS];
 };
 
-gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes)) {
+gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes)) {
     gc_responses *r = gc_calloc(1, sizeof *r);
     if (!r)
         return NULL;
@@ -35,14 +35,14 @@ gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *
         pthread_mutex_init(&r->stripe[i], NULL);
     pthread_cond_init(&r->ready, NULL);
     r->bytes_max = bytes;
-    r->forget = forget;
+    r->free_taps = free_taps;
     return r;
 }
 
 static void free_response(gc_responses *r, gc_response *response) {
     for (int d = 0; d < GC_BATCH_DEVICES; d++)
         if (response->planes[d])
-            r->forget(d, response->planes[d]);
+            r->free_taps(d, response->planes[d]);
     gpuconv_ir_free(response->ir);
     free(response->key);
     free(response);
@@ -116,7 +116,7 @@ static void evict(gc_responses *r) {
 static gpuconv_status prepare_noise(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *read;
-    gpuconv_status status = gc_ir_load(q->path, q->cancel, &read, error);
+    gpuconv_status status = gpuconv_ir_load(q->path, &read, error);
     if (status)
         return status;
     if (read->rate == q->rate) {
@@ -147,7 +147,7 @@ static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpu
     gpuconv_preparation p = q->recipe->preparation;
     p.wet = q->wet;
     p.dry = q->dry;
-    gpuconv_status status = gc_ir_prepare(q->path, &p, q->channels, q->rate, q->cancel, ir, error);
+    gpuconv_status status = gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);
     if (!status && q->gain != 0) {
         gpuconv_ir *quiet = *ir;
         status = gpuconv_ir_gain(quiet, q->gain, ir, &inner);

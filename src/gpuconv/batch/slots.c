@@ -45,7 +45,7 @@ static bool accepts_part(const gc_slots *s, const gc_part *p) {
     return p->frames > 0 && gc_ir_one_route_each(ir) && ir->outputs <= SLOT_ITEMS / 8 &&
            ir->inputs * gc_round_up(p->frames, 4) <= FILE_FLOATS &&
            ir->outputs * gc_round_up(total_frames(p), 4) <= FILE_FLOATS &&
-           (!b->suits || b->suits(s->slot[0].device, ir, p->frames));
+           (!b->prepare_plan || b->prepare_plan(s->slot[0].device, ir, p->frames));
 }
 
 bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
@@ -64,7 +64,7 @@ bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
 
 /* Chooses the sample formats and the layout of a task in the buffers of a slot. */
 static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_error *error) {
-    const int64_t taps = w->backend->stored_taps;
+    const int64_t taps = w->backend->file_format_taps;
     const gc_pcm floats = {GC_F32, 32};
     const gc_output_options wish = gc_task_options(w, t);
     const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
@@ -104,7 +104,7 @@ static bool fits(const gc_slot *slot, const gc_task *t) {
 static const float *device_planes(const gc_worker *w, gc_response *r) {
     gc_responses_lock(w->responses, r);
     if (!r->planes[w->device])
-        r->planes[w->device] = w->backend->keep(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
+        r->planes[w->device] = w->backend->upload_taps(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
     const float *planes = r->planes[w->device];
     gc_responses_unlock(w->responses, r);
     return planes;
@@ -119,7 +119,7 @@ static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *t, 
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
     *at = slot->in_used;
     *planes = NULL;
-    if (w->backend->stored_taps > 0 && t->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
+    if (w->backend->file_format_taps > 0 && t->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
         memcpy((char *)w->backend->in(slot->device) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
         slot->in_used += bytes;
         return true;
@@ -129,10 +129,10 @@ static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *t, 
 }
 
 /* Adds one item per route of the part's response to the slot. */
-static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, const gc_part *p, int64_t taps_at,
+static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, const gc_part *p, int64_t taps_offset,
                       const float *planes) {
     const gpuconv_ir *ir = p->response->ir;
-    const int in_step = s->w->backend->stored_taps > 0 ? p->info.channels : 1;
+    const int in_step = s->w->backend->file_format_taps > 0 ? p->info.channels : 1;
     for (int r = 0; r < ir->routes; r++) {
         const gc_route *route = &ir->route[r];
         const int64_t plane = route->plane * ir->frames;
@@ -142,7 +142,7 @@ static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, const 
             .frames = p->frames,
             .taps_count = ir->frames,
             .taps = planes ? planes + plane : NULL,
-            .taps_at = taps_at + plane * (int64_t)sizeof(float),
+            .taps_offset = taps_offset + plane * (int64_t)sizeof(float),
         };
     }
 }
@@ -167,7 +167,7 @@ static bool measure_power(gc_part *p, const void *raw) {
 static gpuconv_status load_input(gc_slots *s, gc_slot *slot, const gc_task *t, gc_part *p, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(s->w, t);
     const int channels = p->info.channels;
-    const bool as_is = s->w->backend->stored_taps > 0;
+    const bool as_is = s->w->backend->file_format_taps > 0;
     char *in = (char *)s->w->backend->in(slot->device) + slot->in_used;
     int64_t got;
     if (!as_is && (!gc_scratch_raw(&s->scratch, p->frames * channels * gc_pcm_bytes(p->info.pcm)) ||
@@ -200,7 +200,7 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < t->parts && !status; i++) {
         gc_part *p = &t->part[i];
-        int64_t taps_at;
+        int64_t taps_offset;
         const float *planes;
         if (i < t->sources)
             status = load_input(s, slot, t, p, error);
@@ -208,10 +208,10 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
             p->in_at = t->part[p->input_of].in_at;
         p->out_at = slot->out_used;
         p->item = slot->items;
-        if (!status && !place_response(s->w, slot, p, &taps_at, &planes))
+        if (!status && !place_response(s->w, slot, p, &taps_offset, &planes))
             status = gc_fail_memory(error, t->path);
         if (!status)
-            add_items(s, slot, t, p, taps_at, planes);
+            add_items(s, slot, t, p, taps_offset, planes);
         slot->out_used += p->out_bytes;
     }
     if (status) {
@@ -293,12 +293,12 @@ static gpuconv_status begin(gc_slots *s, gc_slot *slot, gpuconv_error *error) {
     const gc_batch_backend *b = s->w->backend;
     const gc_task *t = &slot->task[0];
     gpuconv_status status = GPUCONV_OK;
-    if (!b->suits || (slot->tasks == 1 && t->parts == 1))
+    if (!b->prepare_plan || (slot->tasks == 1 && t->parts == 1))
         return b->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
     for (int k = 0; k < slot->tasks; k++)
         for (int i = 0; i < slot->task[k].parts && !status; i++) {
             const gc_part *p = &slot->task[k].part[i];
-            if (!b->suits(slot->device, p->response->ir, p->frames))
+            if (!b->prepare_plan(slot->device, p->response->ir, p->frames))
                 status = gc_fail(error, GPUCONV_ERROR_DEVICE, "the plan of a batch slot has changed");
             else
                 status = b->begin(slot->device, slot->item + p->item, p->response->ir->routes, slot->in_used,

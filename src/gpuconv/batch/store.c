@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/dsp/dither.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/object.h"
@@ -128,12 +129,8 @@ static gpuconv_status add_noise(const gc_worker *w, gc_task *t, gc_mix *mix, gpu
     bool is_new, silent;
     if (!path)
         return GPUCONV_OK;
-    const gc_response_request request = {.path = path,
-                                         .recipe = gc_recipe_default(),
-                                         .rate = mix->rate,
-                                         .shared = true,
-                                         .kind = GC_RESPONSE_NOISE,
-                                         .cancel = w->cancel};
+    const gc_response_request request = {
+        .path = path, .recipe = gc_recipe_default(), .rate = mix->rate, .shared = true, .kind = GC_RESPONSE_NOISE};
     gpuconv_status status = gc_responses_acquire(w->responses, &request, &noise, &is_new, error);
     if (status)
         return status;
@@ -141,7 +138,7 @@ static gpuconv_status add_noise(const gc_worker *w, gc_task *t, gc_mix *mix, gpu
     int64_t from = (int64_t)llrint(e->extra->noise_offset * mix->rate);
     if (e->extra->noise_random) {
         uint64_t state = e->seed ^ UINT64_C(0x9ddfea08eb382d69);
-        from = (int64_t)(gc_random(&state) % (uint64_t)noise->ir->frames);
+        from = (int64_t)(gc_random_bits(&state) % (uint64_t)noise->ir->frames);
     }
     from %= noise->ir->frames;
     t->noise_offset = (double)from / mix->rate;

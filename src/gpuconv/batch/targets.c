@@ -6,6 +6,7 @@
  */
 #include "targets.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
@@ -288,7 +289,8 @@ static bool check_entries(search *s, gc_pool *pool, bool outputs) {
     for (s->first = 0; s->first < s->manifest->entries && good; s->first += STEP) {
         int64_t count = gc_min(STEP, s->manifest->entries - s->first);
         gc_pool_run(pool, find_entry_targets, s, count);
-        for (int64_t i = 0; i < count && good; i++) {
+        const bool cancelled = gc_cancelled(); /* the pool has skipped entries then */
+        for (int64_t i = 0; i < count && good && !cancelled; i++) {
             const entry_targets *l = &s->targets[i];
             good = !l->err;
             if (good && outputs)
@@ -296,8 +298,12 @@ static bool check_entries(search *s, gc_pool *pool, bool outputs) {
             else if (good)
                 check_sources(s, s->first + i, l);
         }
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; i < count; i++) {
             free(s->targets[i].source);
+            s->targets[i].source = NULL;
+        }
+        if (cancelled)
+            break;
     }
     return good;
 }
@@ -326,12 +332,14 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     s.targets = gc_calloc(gc_min(STEP, m->entries), sizeof *s.targets);
     gc_pool *pool = gc_pool_new(m->entries < 64 ? 1 : threads);
     bool good = s.conflict && s.with && s.targets && pool && check_entries(&s, pool, true) &&
-                check_entries(&s, pool, false) && refuse_conflicts(&s);
+                check_entries(&s, pool, false) && (gc_cancelled() || refuse_conflicts(&s));
     gc_pool_free(pool);
     free(s.by_path.slot);
     free(s.by_inode.slot);
     free(s.conflict);
     free(s.with);
     free(s.targets);
+    if (good && gc_cancelled())
+        return gc_fail_cancelled(error, "the manifest");
     return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }

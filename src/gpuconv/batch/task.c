@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 #include "shard_in.h"
 
@@ -43,7 +44,7 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const
     if (e->random_offset) {
         uint64_t state = e->seed;
         int64_t spare = all < 0 ? 0 : all - want;
-        from = spare > 0 ? (int64_t)(gc_random(&state) % (uint64_t)(spare + 1)) : 0;
+        from = spare > 0 ? (int64_t)(gc_random_bits(&state) % (uint64_t)(spare + 1)) : 0;
     }
     if (p == t->part)
         t->offset = (double)from / rate;
@@ -89,8 +90,7 @@ static gpuconv_status acquire(const gc_worker *w, const gc_task *t, gc_part *p, 
                                          .rate = p->info.rate,
                                          .channels = p->info.channels,
                                          .shared = e->shared || early || t->sources > 1,
-                                         .kind = early ? GC_RESPONSE_EARLY : GC_RESPONSE_WHOLE,
-                                         .cancel = w->cancel};
+                                         .kind = early ? GC_RESPONSE_EARLY : GC_RESPONSE_WHOLE};
     return gc_responses_acquire(w->responses, &request, &p->response, &p->response_is_new, error);
 }
 

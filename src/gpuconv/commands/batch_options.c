@@ -49,27 +49,27 @@ static int check(const gc_row *row) {
     bool good = gc_recipes_find(&recipes, texts, &recipe, &column, &why);
     if (good && !recipe) {
         option_name(column, name, sizeof name);
-        status = gc_exit(GC_EXIT_USAGE, "%s %s '%.60s'; try --help", name, why, row->text[column]);
+        status = gc_print_error(GC_EXIT_USAGE, "%s %s '%.60s'; try --help", name, why, row->text[column]);
     }
     good = good && gc_row_set(&example, GC_COLUMN_INPUT, "x.wav") &&
            gc_row_set(&example, GC_COLUMN_RESPONSE, "h.wav") &&
            (!row->text[GC_COLUMN_SNR] || gc_row_set(&example, GC_COLUMN_NOISE, "n.wav")) &&
            (status || gc_entry_fill(&e, &example, row, &recipes));
     if (good && e.refusal)
-        status = gc_exit(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", e.refusal);
+        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", e.refusal);
     gc_entry_clear(&e);
     gc_recipes_free(&recipes);
     gc_row_clear(&example);
-    return good ? status : gc_exit(GC_EXIT_FAILED, "out of memory");
+    return good ? status : gc_print_error(GC_EXIT_FAILED, "out of memory");
 }
 
 int gc_batch_defaults_row(const gc_batch_defaults *d, gc_row *row) {
     *row = (gc_row){.stem = NULL};
     if (d->text[GC_COLUMN_TAIL] && d->length)
-        return gc_exit(GC_EXIT_USAGE, "--tail and --length exclude each other; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--tail and --length exclude each other; try --help");
     if (!fill_row(d, row))
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     if (d->noises && !row->text[GC_COLUMN_SNR])
-        return gc_exit(GC_EXIT_USAGE, "--noises needs --snr, such as --snr 5:20; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--noises needs --snr, such as --snr 5:20; try --help");
     return check(row);
 }

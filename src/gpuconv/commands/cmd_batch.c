@@ -85,7 +85,7 @@ static void print_failures(void *context, int64_t count, const char *example) {
     options *o = context;
     gc_meter_clear(&o->meter);
     if (!o->quiet)
-        (void)gc_exit(0, "%lld failed like this: %s", (long long)count, example);
+        (void)gc_print_error(0, "%lld failed like this: %s", (long long)count, example);
 }
 
 /* Writes the entries as they were picked into FOLDER/manifest.csv. */
@@ -130,8 +130,9 @@ static int check_list(const options *o, const char *path, const gc_manifest *m) 
                 stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
     free(list);
     free(segments);
-    return same ? gc_exit(GC_EXIT_USAGE,
-                          "%s: would be replaced by the list of the outputs; name another folder by --out", target)
+    return same ? gc_print_error(GC_EXIT_USAGE,
+                                 "%s: would be replaced by the list of the outputs; name another folder by --out",
+                                 target)
                 : GC_EXIT_DONE;
 }
 
@@ -166,7 +167,7 @@ static int write_list(options *o, const gc_manifest *m, int result) {
     if (!name)
         return result;
     if (gc_list_write(m, o->out, o->shard_size, &count, &error) != GPUCONV_OK)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %s/%s lists %lld outputs\n", gc_visible(folder, sizeof folder, o->out), name,
                 (long long)count);
@@ -206,14 +207,16 @@ static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int
 /* Checks the combination of options. */
 static int check(const options *o, const char *path, int *device, int *devices) {
     if (!o->out || !*o->out)
-        return gc_exit(GC_EXIT_USAGE, "--out FOLDER is missing: it names the folder for the results; try --help");
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--out FOLDER is missing: it names the folder for the results; try --help");
     if (!path == !o->inputs || (!path && !o->irs))
-        return gc_exit(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
     if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
     if (o->devices && !parse_devices(o->devices, device, devices))
-        return gc_exit(GC_EXIT_USAGE, "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
-                       o->devices, DEVICES_MOST);
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help", o->devices,
+                              DEVICES_MOST);
     return GC_EXIT_DONE;
 }
 
@@ -236,7 +239,7 @@ static int run(options *o, const char *path) {
         status = read_manifest(o, path, &defaults, &m, first, &error);
     gc_row_clear(&defaults);
     if (status)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
     if (!result && !o->dry_run)
         result = convolve(o, &m, ranks, device, devices);
@@ -250,7 +253,7 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 
