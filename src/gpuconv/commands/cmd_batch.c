@@ -209,6 +209,10 @@ static int check(const options *o, const char *path, int *device, int *devices) 
     if (!o->out || !*o->out)
         return gc_print_error(GC_EXIT_USAGE,
                               "--out FOLDER is missing: it names the folder for the results; try --help");
+    if (!path && !o->inputs && o->irs && o->irs[1])
+        return gc_print_error(GC_EXIT_USAGE,
+                              "needs either a manifest, which must precede --irs and the words that --irs "
+                              "takes, or --inputs and --irs; try --help");
     if (!path == !o->inputs || (!path && !o->irs))
         return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
     if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
