@@ -150,8 +150,11 @@ gpuconv_status gc_builder_end(gc_builder *b, const char *name, gpuconv_status st
     gc_choices_free(&b->noises);
     if (!status && b->manifest->entries == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
-    if (!status)
+    if (!status) { /* the array is not enlarged any more */
+        gc_entry *exact = realloc(b->manifest->entry, (size_t)b->manifest->entries * sizeof *exact);
+        b->manifest->entry = exact ? exact : b->manifest->entry;
         status = gc_find_duplicates(b->manifest, error);
+    }
     if (status)
         gc_manifest_free(b->manifest);
     return status;
