@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -30,28 +31,30 @@ static bool is_likely(const char *path) {
 }
 
 gpuconv_status gc_media_spool(int from, int64_t size, const char *path, const volatile int *cancel, gc_media *media,
-                              int *fd, const char **hint, gpuconv_error *error) {
+                              int *fd, gpuconv_error *error) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *folder;
-    char why[300];
-    bool recognised;
     *fd = -1;
-    *hint = "";
+    *media = (gc_media){.frames = 0};
     pthread_once(&once, load);
     if (!module && is_likely(path))
-        *hint = "; M4A, AAC, WMA and others need the module gpuconv-media, which is built with libavformat-dev";
+        (void)snprintf(media->why, sizeof media->why, "%s",
+                       "; M4A, AAC, WMA and others need the module gpuconv-media, which is built with libavformat-dev");
     if (!module)
         return GPUCONV_OK;
     int spool = gc_spool_open(&folder);
     if (spool < 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot create a temporary file in %s: %s", path, folder,
                        strerror(errno));
-    if (module(from, size, spool, cancel, media, &recognised, why, sizeof why) && lseek(spool, 0, SEEK_SET) == 0) {
+    if (module(from, size, spool, cancel, media) && lseek(spool, 0, SEEK_SET) == 0) {
         *fd = spool;
         return GPUCONV_OK;
     }
     close(spool);
     if (cancel && *cancel)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", path);
-    return recognised ? gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: %s", path, why) : GPUCONV_OK;
+    if (media->recognised)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: %s", path, media->why);
+    *media->why = '\0';
+    return GPUCONV_OK;
 }

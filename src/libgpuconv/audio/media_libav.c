@@ -45,15 +45,13 @@ typedef struct decoding {
     float *samples; /* of one frame */
     int capacity;   /* frames */
     gc_media *media;
-    char *why;
-    size_t room;
 } decoding;
 
 static bool fail(decoding *d, const char *what, int err) {
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
     if (err)
         (void)av_strerror(err, text, sizeof text);
-    (void)snprintf(d->why, d->room, "%s%s%s", what, err ? ": " : "", text);
+    (void)snprintf(d->media->why, sizeof d->media->why, "%s%s%s", what, err ? ": " : "", text);
     return false;
 }
 
@@ -217,20 +215,18 @@ static bool decode_all(decoding *d, int stream) {
            (d->media->frames > 0 || fail(d, "holds no frames", 0));
 }
 
-bool gpuconv_media_decode(int from, int64_t size, int to, const volatile int *cancel, gc_media *media, bool *recognised,
-                          char *why, size_t room) {
-    decoding d = {.from = from, .to = to, .size = size, .cancel = cancel, .media = media, .why = why, .room = room};
+bool gpuconv_media_decode(int from, int64_t size, int to, const volatile int *cancel, gc_media *media) {
+    decoding d = {.from = from, .to = to, .size = size, .cancel = cancel, .media = media};
     int stream = -1;
     av_log_set_level(AV_LOG_QUIET);
     *media = (gc_media){.frames = 0};
-    *recognised = false;
     unsigned char *buffer = av_malloc(IO_BYTES);
     d.io = buffer ? avio_alloc_context(buffer, IO_BYTES, 0, &d, read_bytes, NULL, seek) : NULL;
     d.packet = av_packet_alloc();
     d.frame = av_frame_alloc();
     bool good = d.io && d.packet && d.frame ? true : fail(&d, "out of memory", 0);
     const AVInputFormat *format = good ? probe(&d) : NULL;
-    *recognised = format != NULL;
+    media->recognised = format != NULL;
     if (good && !format)
         good = fail(&d, "not a container that the module reads", 0);
     good = good && open_stream(&d, format, &stream) && decode_all(&d, stream);

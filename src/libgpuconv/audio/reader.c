@@ -122,13 +122,12 @@ static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *f
 static gpuconv_status open_media(gc_reader *r, int64_t size, SF_INFO *info, char *why, size_t room,
                                  gpuconv_error *error) {
     gc_media media;
-    const char *hint;
     int fd;
-    gpuconv_status status = gc_media_spool(r->disk.fd, size, r->path, r->cancel, &media, &fd, &hint, error);
+    gpuconv_status status = gc_media_spool(r->disk.fd, size, r->path, r->cancel, &media, &fd, error);
     if (!status && fd < 0) {
         const size_t length = strcspn(why, "\n"), end = length > 0 && why[length - 1] == '.' ? length - 1 : length;
-        if (*hint)
-            (void)snprintf(why + end, room - end, "%s", hint);
+        if (*media.why)
+            (void)snprintf(why + end, room - end, "%s", media.why);
         return fail_reading(error, r, why);
     }
     if (status)
