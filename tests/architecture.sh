@@ -87,11 +87,15 @@ only() {
 }
 only "src/$L/audio/*" 'sndfile\.h'
 only "src/$L/dsp/* src/$L/ir/*" 'soxr\.h'
-only "src/$L/ir/*" 'ebur128\.h'
+only "src/$L/ir/* src/$L/dsp/loudness.c" 'ebur128\.h'
+only 'src/gpuconv/batch/*' 'csv\.h'
+only 'src/gpuconv/batch/*' 'zlib\.h'
+only 'src/gpuconv/batch/*' 'archive(_entry)?\.h'
 only "src/$L/report/* src/gpulab/* src/gpuconv/batch/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'
 only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
+only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 

@@ -71,9 +71,15 @@ struct gc_command;
 typedef struct gc_line {
     poptContext context;
     struct poptOption *table;
+    const char **words;    /* the command line, with an option before each of several values */
+    char **repeated;       /* the options that were added to them, owned */
     const char **argument; /* the words that are not options; NULL if there are none */
     int count;
 } gc_line;
+
+/* Returns whether the option takes all words up to the next option, so that the shell may expand a pattern: a list of
+ * strings whose argDescrip ends in "...". */
+bool gc_option_takes_many(const struct poptOption *option);
 
 /* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
  * case. If an option comes twice, the last string counts.

@@ -4,7 +4,7 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/ir/loudness.h"
+#include "libgpuconv/dsp/loudness.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>
@@ -25,7 +25,10 @@ static void measure(gc_clip *clip) {
     clip->peak = 0;
     for (int64_t i = 0; i < clip->frames * clip->channels; i++)
         clip->peak = fmax(clip->peak, fabs((double)clip->samples[i]));
-    if (!gc_loudness(clip->samples, clip->channels, clip->frames, clip->rate, &clip->loudness))
+    const float *channel[GC_CLIP_CHANNELS];
+    for (int c = 0; c < clip->channels; c++)
+        channel[c] = clip->samples + c;
+    if (!gc_loudness(channel, clip->channels, clip->channels, clip->frames, clip->rate, &clip->loudness))
         clip->loudness = -HUGE_VAL;
 }
 
@@ -38,7 +41,7 @@ gpuconv_status gc_clip_read(const char *path, gc_clip *clip, gpuconv_error *erro
     const gc_audio_info *info = gc_reader_info(reader);
     int64_t most = (int64_t)GC_CLIP_SECONDS * info->rate, frames = info->frames < 0 ? most : info->frames, done = 0;
     float *block = gc_calloc((int64_t)BLOCK * info->channels, sizeof *block);
-    status = make(clip, info->channels > 1 ? 2 : 1, gc_min(frames, most), info->rate, error);
+    status = make(clip, info->channels > 1 ? GC_CLIP_CHANNELS : 1, gc_min(frames, most), info->rate, error);
     if (!status && !block)
         status = gc_fail_memory(error, path);
     clip->cut = frames > most;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { GC_CLIP_SECONDS = 60 }; /* a longer sound is cut */
+enum { GC_CLIP_SECONDS = 60, GC_CLIP_CHANNELS = 2 }; /* a longer sound is cut */
 
 typedef struct gc_clip {
     float *samples; /* interleaved */
