@@ -147,6 +147,21 @@ GPUCONV_API gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs,
                                                gpuconv_ir **routed, gpuconv_error *error);
 
 /**
+ * Makes a routed matrix of responses from samples in memory.
+ * @param taps        inputs x outputs arrays of `frames` finite samples, copied: taps[input * outputs + output] leads
+ *                    from that input to that output; NULL: no route
+ * @param inputs      1..1024
+ * @param outputs     1..1024
+ * @param frames      at least 1
+ * @param rate        1..10000000 Hz
+ * @param[out] ir     the routed response
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), FORMAT (a tap is NaN or infinite), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int inputs, int outputs, int64_t frames,
+                                                 double rate, gpuconv_ir **ir, gpuconv_error *error);
+
+/**
  * Reads a sparse matrix of routes from a text file. Each line describes one route; # begins a comment:
  *
  *      INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]
@@ -426,7 +441,8 @@ typedef enum gpuconv_algorithm {
     GPUCONV_ALGORITHM_AUTO = 0,     /**< the one that the plan predicts to be fastest */
     GPUCONV_ALGORITHM_DIRECT,       /**< direct convolution in the time domain, for short responses */
     GPUCONV_ALGORITHM_OVERLAP_SAVE, /**< overlap-save with one FFT longer than the response */
-    GPUCONV_ALGORITHM_PARTITIONED   /**< uniformly partitioned overlap-save with a frequency-domain delay line */
+    GPUCONV_ALGORITHM_PARTITIONED,  /**< uniformly partitioned overlap-save with a frequency-domain delay line */
+    GPUCONV_ALGORITHM_MATRIX        /**< for each bin, the matrix of responses times the inputs: for dense matrices */
 } gpuconv_algorithm;
 
 /** Configuration of a plan. */

@@ -6,7 +6,8 @@
 
 typedef struct gc_material {
     gc_bench_case what;
-    float **in, **out, **taps; /* by channel */
+    float **in, **out; /* by channel */
+    float **taps;      /* by channel; of a matrix: response of input i and output o at i * outputs + o */
     gpuconv_ir *ir;
 } gc_material;
 

@@ -49,7 +49,8 @@ struct gc_stream {
 const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
     return algorithm == GPUCONV_ALGORITHM_DIRECT         ? &gc_cpu_direct
            : algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? &gc_cpu_overlap_save
-                                                         : &gc_cpu_partitioned;
+           : algorithm == GPUCONV_ALGORITHM_PARTITIONED  ? &gc_cpu_partitioned
+                                                         : &gc_cpu_matrix;
 }
 
 /* Unpacks one stripe of the current input chunk, and zeros behind the end of the input. */
@@ -191,7 +192,8 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     gc_slot_queue_init(&s->queue, plan->slots);
     s->has_queue = true;
     s->pool = gc_pool_new(plan->device.threads);
-    s->convolver = s->kind->new (plan);
+    if (s->pool)
+        s->convolver = s->kind->new (plan, s->pool);
     if (!s->pool || !s->convolver || !allocate(s)) {
         free_stream(s);
         return gc_fail_memory(error, "the convolution");

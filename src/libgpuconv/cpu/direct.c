@@ -19,7 +19,8 @@ struct gc_convolver {
     int64_t frames, stretch, stretches;
 };
 
-static gc_convolver *new_direct(const gpuconv_plan *plan) {
+static gc_convolver *new_direct(const gpuconv_plan *plan, gc_pool *pool) {
+    (void)pool; /* nothing to prepare */
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;

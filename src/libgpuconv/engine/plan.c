@@ -42,6 +42,8 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
         return "overlap-save";
     case GPUCONV_ALGORITHM_PARTITIONED:
         return "partitioned";
+    case GPUCONV_ALGORITHM_MATRIX:
+        return "matrix";
     }
     return "unknown";
 }
@@ -49,7 +51,7 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
 static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
     if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
-    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_PARTITIONED)
+    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_MATRIX)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
     if (config->device < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
@@ -79,6 +81,9 @@ static const int64_t cuda_long_input = INT64_C(600) * 48000;
 static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                      gpuconv_error *error) {
     gpuconv_config considered = *config;
+    if (plan->backend->id == GPUCONV_BACKEND_CUDA && algorithm == GPUCONV_ALGORITHM_MATRIX)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "the algorithm matrix is computed on the CPU only; use --backend cpu, or another algorithm");
     if (plan->backend->id == GPUCONV_BACKEND_CUDA)
         considered.frames = gc_min(config->frames, cuda_long_input);
     gpuconv_status status = plan->backend->plan(plan, algorithm, &considered, error);
@@ -105,8 +110,8 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     }
     gpuconv_plan best = {.cost = HUGE_VAL};
     char alternatives[128] = "";
-    double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+    double seconds[GPUCONV_ALGORITHM_MATRIX + 1];
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         seconds[a] = HUGE_VAL;
         if (plan_algorithm(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
             continue;
@@ -117,6 +122,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
             best.slots = plan->slots;
             best.predicted = plan->predicted;
             best.cost = cost_of(plan);
+            best.bytes = plan->bytes;
         }
     }
     if (!(best.cost < HUGE_VAL))
@@ -126,7 +132,8 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     plan->slots = best.slots;
     plan->predicted = best.predicted;
     plan->cost = best.cost;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+    plan->bytes = best.bytes;
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         size_t used = strlen(alternatives);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
             snprintf(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",

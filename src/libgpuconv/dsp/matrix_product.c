@@ -1,0 +1,43 @@
+/* Layout of the operands of a product of matrices of spectra (matrix_product.h). */
+#include "matrix_product.h"
+
+#include "libgpuconv/core/memory.h"
+
+/* Bytes of one slab of all input spectra: with the responses that pass through, they stay in a second-level cache. */
+enum { SLAB_BYTES = 384 << 10, MAX_RUN = 1280 /* bytes of one spectrum in a slab */ };
+
+int gc_matrix_pair(const gc_simd *simd) {
+    return simd->matrix->pair;
+}
+
+int64_t gc_matrix_width(const gc_simd *simd, int64_t inputs, int64_t delay) {
+    const int64_t bytes = simd->matrix->pair * (int64_t)sizeof(float);
+    int64_t width = 33;
+    while (width > 1 && (width * bytes > MAX_RUN || inputs * delay * width * bytes > SLAB_BYTES))
+        width = width / 4 * 2 + 1; /* 33, 17, 9, 5, 3, 1 */
+    return width;
+}
+
+int64_t gc_matrix_response_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->outputs * s->inputs * s->partitions * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_input_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->inputs * (s->capacity + s->partitions - 1) * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_output_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->outputs * s->capacity * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_response_at(const gc_simd *simd, const gc_matrix_shape *s, int64_t output, int64_t input,
+                              int64_t partition) {
+    const int64_t group = output / GC_MATRIX_ROWS * GC_MATRIX_ROWS, rows = gc_min(GC_MATRIX_ROWS, s->outputs - group);
+    const int64_t factors = s->inputs * s->partitions, factor = input * s->partitions + partition;
+    return (group * factors + factor * rows + output - group) * s->width * simd->matrix->pair;
+}
+
+void gc_matrix_multiply(const gc_simd *simd, const gc_matrix_shape *shape, const float *h, const float *x, float *y,
+                        int64_t blocks) {
+    simd->matrix->multiply(shape, h, x, y, blocks);
+}
