@@ -78,14 +78,14 @@ static double bin_seconds(const bench *b, gc_fft *fft) {
 
 /* Returns the seconds per complex multiply-add of a product of dense matrices whose operands lie in the caches. */
 static double matrix_seconds(const bench *b) {
-    gc_matrix_shape s = {.outputs = 24, .inputs = 24, .partitions = 1, .capacity = 12};
-    s.width = gc_matrix_width(b->simd, s.inputs, s.capacity);
+    gc_matrix_shape s = {.outputs = 24, .inputs = 24, .partitions = 1, .delay = 12, .capacity = 12};
+    s.width = gc_matrix_cut_make(b->simd, b->floats, s.inputs * s.delay).width;
     const int64_t times = 16;
     double best = HUGE_VAL;
     for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
         double begin = gc_now();
         for (int64_t i = 0; i < times; i++)
-            gc_matrix_multiply(b->simd, &s, b->h, b->x, b->y, s.capacity);
+            gc_matrix_multiply(b->simd, &s, s.width, b->h, b->x, b->y, s.capacity);
         best = fmin(best, (gc_now() - begin) / (double)times);
     }
     const int64_t bins = s.width * gc_matrix_pair(b->simd) / 2;

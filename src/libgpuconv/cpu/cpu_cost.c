@@ -29,6 +29,9 @@ static const int64_t long_input = INT64_C(1) << 23;
 /* Longer transforms are not used if they need more bytes than this on NOMINAL_THREADS threads. */
 static const double transform_memory = 72e6;
 
+/* The same for the algorithm matrix, whose responses alone are two times their taps in every size. */
+static const double matrix_memory = 1e9;
+
 /* Chunks of the algorithm matrix are short enough that the spectra of their blocks need no more than this. */
 static const int64_t spectra_memory = INT64_C(256) << 20;
 
@@ -80,7 +83,7 @@ static double matrix_seconds(const gc_costs *c, const gc_components *parts, cons
         seconds += chunks * bins * fmax(products, outputs * factors * 8 * byte);
         spectra += blocks * (inputs + outputs) + chunks * inputs * (double)(s->partitions - 1);
     }
-    return seconds + spectra * bins * 32 * byte;
+    return seconds + spectra * bins * 16 * byte;
 }
 
 /* Returns the seconds on one thread, the transforms of the response included. */
@@ -181,7 +184,8 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, in
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
         least =
             fmin(least, memory_bytes(ir, products, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
-    return fmax(transform_memory, (algorithm == GPUCONV_ALGORITHM_MATRIX ? 2.5 : 1.5) * least);
+    return algorithm == GPUCONV_ALGORITHM_MATRIX ? fmax(matrix_memory, 2.5 * least)
+                                                 : fmax(transform_memory, 1.5 * least);
 }
 
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */

@@ -1,12 +1,13 @@
 /*
- * Convolution of dense matrices on all cores: the forward transform once for each input block, the inverse once for each
- * output block, and between them, for each bin, the matrix of responses times the matrix of input blocks
+ * Convolution of dense matrices on all cores: the forward transform once for each input block, the inverse once for
+ * each output block, and between them, for each bin, the matrix of responses times the matrix of input blocks
  * (dsp/matrix_product.h). Components are computed as dense matrices; a missing route is a response of zeros.
  *
  * A response is one partition (overlap-save) or several (a frequency-domain delay line); the products of all partitions
  * of all inputs belong to one sum. A chunk is computed in three passes over spectra that are cut into slabs:
  *
- *      inputs -> forward transforms -> | slab of x | x slab of responses -> | slab of y | -> inverse transforms -> outputs
+ *      inputs -> forward transforms -> | slab of x | x slab of responses -> | slab of y | -> inverse transforms ->
+ * outputs
  */
 #include "cpu_convolver.h"
 
@@ -34,9 +35,8 @@ struct gc_convolver {
     gc_components components;
     part *part;
     int64_t points, hop, partition, partitions;
-    int64_t stride;         /* floats of a spectrum */
-    int64_t width, slabs;   /* slabs of `width` pairs in a spectrum */
-    int64_t run;            /* floats of one spectrum in a slab */
+    int64_t stride; /* floats of a spectrum */
+    gc_matrix_cut cut;
     int64_t blocks, active; /* of a full chunk, of this chunk */
     float *scratch;         /* per worker: a spectrum and a block of samples */
     int64_t scratch_floats;
@@ -63,19 +63,6 @@ static float *worker_scratch(const gc_convolver *c, int worker) {
     return c->scratch + worker * c->scratch_floats;
 }
 
-/* Copies a spectrum into the runs of its slabs, which begin at `to` and lie `slab` floats apart. */
-static void cut_spectrum(const gc_convolver *c, const float *spectrum, float *to, int64_t slab) {
-    for (int64_t s = 0; s < c->slabs; s++)
-        memcpy(to + s * slab, spectrum + s * c->run, (size_t)gc_min(c->run, c->stride - s * c->run) * sizeof *to);
-}
-
-/* Does the reverse. */
-static void join_spectrum(const gc_convolver *c, const float *from, int64_t slab, float *spectrum) {
-    for (int64_t s = 0; s < c->slabs; s++)
-        memcpy(spectrum + s * c->run, from + s * slab,
-               (size_t)gc_min(c->run, c->stride - s * c->run) * sizeof *spectrum);
-}
-
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */
 
 /* Transforms the partitions of one route, each followed by zeros, scaled by 2 / points. */
@@ -91,10 +78,10 @@ static void transform_route(void *context, int64_t index, int worker) {
             block[k] = taps[p * c->partition + k] * 2 / (float)c->points;
         memset(block + n, 0, (size_t)(c->points - n) * sizeof *block);
         gc_fft_forward(c->fft, block, spectrum);
-        cut_spectrum(c, spectrum,
-                     m->h + gc_matrix_response_at(c->simd, &m->shape, c->components.output_at[route->output],
-                                                  c->components.input_at[route->input], p),
-                     m->h_slab);
+        gc_matrix_cut_spectrum(&c->cut, spectrum,
+                               m->h + gc_matrix_response_at(c->simd, &m->shape, c->components.output_at[route->output],
+                                                            c->components.input_at[route->input], p),
+                               m->h_slab);
     }
 }
 
@@ -108,22 +95,21 @@ static bool make_parts(gc_convolver *c) {
         return false;
     for (int i = 0; i < c->components.count; i++)
         inputs = gc_max(inputs, c->components.component[i].inputs);
-    const int64_t pair = gc_matrix_pair(c->simd);
-    c->width = gc_matrix_width(c->simd, inputs, c->blocks + c->partitions - 1);
-    c->run = c->width * pair;
-    c->slabs = (c->stride + c->run - 1) / c->run;
+    const int64_t delay = c->blocks + c->partitions - 1;
+    c->cut = gc_matrix_cut_make(c->simd, c->stride, inputs * delay);
     bool made = true;
     for (int i = 0; i < c->components.count && made; i++) {
         const gc_component *channels = &c->components.component[i];
         part *m = &c->part[i];
         m->channels = channels;
-        m->shape = (gc_matrix_shape){channels->outputs, channels->inputs, c->partitions, c->blocks, c->width};
+        m->shape =
+            (gc_matrix_shape){channels->outputs, channels->inputs, c->partitions, delay, c->blocks, c->cut.width};
         m->h_slab = gc_matrix_response_floats(c->simd, &m->shape);
         m->x_slab = gc_matrix_input_floats(c->simd, &m->shape);
         m->y_slab = gc_matrix_output_floats(c->simd, &m->shape);
-        m->h = gc_calloc(c->slabs * m->h_slab, sizeof *m->h);
-        m->x = gc_calloc(c->slabs * m->x_slab, sizeof *m->x);
-        m->y = gc_calloc(c->slabs * m->y_slab, sizeof *m->y);
+        m->h = gc_calloc(c->cut.slabs * m->h_slab, sizeof *m->h);
+        m->x = gc_calloc(c->cut.slabs * m->x_slab, sizeof *m->x);
+        m->y = gc_calloc(c->cut.slabs * m->y_slab, sizeof *m->y);
         made = m->h && m->x && m->y;
     }
     return made;
@@ -174,24 +160,25 @@ static void forward(void *context, int64_t index, int worker) {
     if (c->components.input_owner[input] < 0)
         return;
     const part *m = &c->part[c->components.input_owner[input]];
-    const int64_t delay = c->blocks + c->partitions - 1;
     float *spectrum = worker_scratch(c, worker);
     gc_fft_forward(c->fft, c->in[input] + t * c->hop - (c->points - c->hop), spectrum);
-    cut_spectrum(c, spectrum, m->x + (c->components.input_at[input] * delay + c->partitions - 1 + t) * c->run,
-                 m->x_slab);
+    gc_matrix_cut_spectrum(&c->cut, spectrum,
+                           m->x + (c->components.input_at[input] * m->shape.delay + c->partitions - 1 + t) * c->cut.run,
+                           m->x_slab);
 }
 
 /* Computes one slab of the products of one component, then moves its delay line on by the blocks of this chunk. */
 static void multiply(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
-    const part *m = &c->part[index / c->slabs];
-    const int64_t slab = index % c->slabs, delay = c->blocks + c->partitions - 1;
+    const part *m = &c->part[index / c->cut.slabs];
+    const int64_t slab = index % c->cut.slabs, delay = m->shape.delay;
     float *x = m->x + slab * m->x_slab;
-    gc_matrix_multiply(c->simd, &m->shape, m->h + slab * m->h_slab, x, m->y + slab * m->y_slab, c->active);
+    gc_matrix_multiply(c->simd, &m->shape, gc_matrix_slab_pairs(&c->cut, slab), m->h + slab * m->h_slab, x,
+                       m->y + slab * m->y_slab, c->active);
     for (int i = 0; i < m->channels->inputs && c->partitions > 1; i++)
-        memmove(x + i * delay * c->run, x + (i * delay + c->active) * c->run,
-                (size_t)((c->partitions - 1) * c->run) * sizeof *x);
+        memmove(x + i * delay * c->cut.run, x + (i * delay + c->active) * c->cut.run,
+                (size_t)((c->partitions - 1) * c->cut.run) * sizeof *x);
 }
 
 /* Transforms one output block back into the chunk. An output without a route is silent. */
@@ -205,7 +192,8 @@ static void backward(void *context, int64_t index, int worker) {
         return;
     }
     const part *m = &c->part[c->components.output_owner[output]];
-    join_spectrum(c, m->y + (c->components.output_at[output] * c->blocks + t) * c->run, m->y_slab, spectrum);
+    gc_matrix_join_spectrum(&c->cut, m->y + (c->components.output_at[output] * c->blocks + t) * c->cut.run, m->y_slab,
+                            spectrum);
     gc_fft_inverse(c->fft, NULL, NULL, 0, spectrum, to, c->points - c->hop);
 }
 
@@ -214,13 +202,13 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->out = out;
     c->active = (frames + c->hop - 1) / c->hop;
     gc_pool_run(pool, forward, c, c->ir->inputs * c->active);
-    gc_pool_run(pool, multiply, c, c->components.count * c->slabs);
+    gc_pool_run(pool, multiply, c, c->components.count * c->cut.slabs);
     gc_pool_run(pool, backward, c, c->ir->outputs * c->active);
 }
 
 static void reset(gc_convolver *c) {
     for (int i = 0; i < c->components.count && c->partitions > 1; i++)
-        memset(c->part[i].x, 0, (size_t)(c->slabs * c->part[i].x_slab) * sizeof(float));
+        memset(c->part[i].x, 0, (size_t)(c->cut.slabs * c->part[i].x_slab) * sizeof(float));
 }
 
 const gc_convolver_kind gc_cpu_matrix = {new_matrix, history, run, reset, free_matrix};

@@ -35,7 +35,7 @@ typedef struct tile_at {
 } tile_at;
 
 ALWAYS_INLINE void tile(const gc_matrix_shape *s, tile_at at, int rows, int columns, bool prefetch) {
-    const int64_t step = s->width * PAIR, delay = s->capacity + s->partitions - 1;
+    const int64_t step = s->width * PAIR;
     complex_vec sum[GC_MATRIX_ROWS][COLUMNS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -43,7 +43,7 @@ ALWAYS_INLINE void tile(const gc_matrix_shape *s, tile_at at, int rows, int colu
         for (int c = 0; c < columns; c++)
             sum[r][c] = (complex_vec){{0}, {0}};
     for (int64_t i = 0; i < s->inputs; i++) {
-        const float *from = at.x + (i * delay + s->partitions - 1) * step;
+        const float *from = at.x + (i * s->delay + s->partitions - 1) * step;
         for (int64_t p = 0; p < s->partitions; p++, from -= step, at.h += rows * step) {
             complex_vec x[COLUMNS];
 #pragma GCC unroll 8
@@ -111,11 +111,12 @@ static void rows_1(const gc_matrix_shape *s, tile_at at, int64_t blocks) {
     row_of_tiles(s, at, blocks, 1);
 }
 
-static void multiply(const gc_matrix_shape *s, const float *h, const float *x, float *y, int64_t blocks) {
+static void multiply(const gc_matrix_shape *s, int64_t pairs, const float *h, const float *x, float *y,
+                     int64_t blocks) {
     const int64_t step = s->width * PAIR, factors = s->inputs * s->partitions;
     for (int64_t o = 0; o < s->outputs; o += GC_MATRIX_ROWS) {
         const int64_t rows = s->outputs - o < GC_MATRIX_ROWS ? s->outputs - o : GC_MATRIX_ROWS;
-        for (int64_t w = 0; w < s->width; w++) {
+        for (int64_t w = 0; w < pairs; w++) {
             const tile_at at = {h + w * PAIR, x + w * PAIR, y + o * s->capacity * step + w * PAIR,
                                 h + w * PAIR + rows * factors * step};
             if (rows == 3)

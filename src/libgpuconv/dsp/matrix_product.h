@@ -23,21 +23,36 @@ enum { GC_MATRIX_ROWS = 3 }; /* outputs whose sums one step keeps in registers *
 
 typedef struct gc_matrix_shape {
     int64_t outputs, inputs, partitions;
-    int64_t capacity; /* blocks for which `outputs` has room; inputs have room for capacity + partitions - 1 */
+    int64_t delay;    /* spectra of an input */
+    int64_t capacity; /* spectra of an output */
     int64_t width;    /* pairs of a slab, odd */
 } gc_matrix_shape;
 
 /* The functions of one instruction set. */
 typedef struct gc_matrix_kernels {
     int pair; /* floats of a pair */
-    void (*multiply)(const gc_matrix_shape *shape, const float *h, const float *x, float *y, int64_t blocks);
+    void (*multiply)(const gc_matrix_shape *shape, int64_t pairs, const float *h, const float *x, float *y,
+                     int64_t blocks);
 } gc_matrix_kernels;
 
 /* Returns the floats of a pair. */
 int gc_matrix_pair(const gc_simd *simd);
 
-/* Returns the width for a matrix: as wide as a core's cache allows for `capacity` blocks of all inputs. */
-int64_t gc_matrix_width(const gc_simd *simd, int64_t inputs, int64_t delay);
+/* How the spectra of one transform are cut. */
+typedef struct gc_matrix_cut {
+    int64_t floats; /* of a spectrum */
+    int64_t width;  /* pairs of a slab */
+    int64_t run;    /* floats of one spectrum in a slab */
+    int64_t slabs;  /* the last one may hold fewer pairs */
+} gc_matrix_cut;
+
+/* Returns the cut for spectra of `floats` floats: slabs as wide as a core's cache allows for `spectra` input spectra.
+ */
+gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra);
+
+/* Copy a spectrum into its runs, or back. The first run is at `runs`, the next ones `slab` floats apart. */
+void gc_matrix_cut_spectrum(const gc_matrix_cut *cut, const float *spectrum, float *runs, int64_t slab);
+void gc_matrix_join_spectrum(const gc_matrix_cut *cut, const float *runs, int64_t slab, float *spectrum);
 
 /* Return the floats of one slab of all responses, inputs and outputs. */
 int64_t gc_matrix_response_floats(const gc_simd *simd, const gc_matrix_shape *shape);
@@ -48,8 +63,13 @@ int64_t gc_matrix_output_floats(const gc_simd *simd, const gc_matrix_shape *shap
 int64_t gc_matrix_response_at(const gc_simd *simd, const gc_matrix_shape *shape, int64_t output, int64_t input,
                               int64_t partition);
 
-/* Computes one slab of the first `blocks` output blocks from the slabs of responses and inputs. */
-void gc_matrix_multiply(const gc_simd *simd, const gc_matrix_shape *shape, const float *h, const float *x, float *y,
-                        int64_t blocks);
+/* Computes the first `pairs` pairs of a slab of the first `blocks` output blocks from the slabs of responses and
+ * inputs.
+ */
+void gc_matrix_multiply(const gc_simd *simd, const gc_matrix_shape *shape, int64_t pairs, const float *h,
+                        const float *x, float *y, int64_t blocks);
+
+/* Returns the pairs of slab number `slab`. */
+int64_t gc_matrix_slab_pairs(const gc_matrix_cut *cut, int64_t slab);
 
 #endif

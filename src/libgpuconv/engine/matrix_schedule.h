@@ -11,8 +11,8 @@
  * partitions of half a transform. Before the first frame of a chunk, transform - hop input frames are needed. Returns
  * false if the sizes do not fit. */
 static inline bool gc_matrix_schedule_make(int64_t taps, int64_t transform, gc_schedule *schedule) {
-    bool made = gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, transform, schedule) &&
-                schedule->hop >= transform / 4;
+    bool made =
+        gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, transform, schedule) && schedule->hop >= transform / 4;
     if (!made)
         made = gc_schedule_make(GPUCONV_ALGORITHM_PARTITIONED, taps, transform, schedule);
     schedule->algorithm = GPUCONV_ALGORITHM_MATRIX;

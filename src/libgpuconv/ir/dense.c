@@ -15,8 +15,7 @@ static gpuconv_status check(const float *const *taps, int inputs, int outputs, i
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a matrix has 1 to %d inputs and outputs, not %d x %d",
                        GC_MAX_CHANNELS, inputs, outputs);
     if (frames < 1)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame, not %lld",
-                       (long long)frames);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame, not %lld", (long long)frames);
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     for (int i = 0; i < inputs; i++)
