@@ -409,20 +409,27 @@ typedef struct gpuconv_preparation {
     double gain;                 /**< dB, -200..200 */
     double wet;                  /**< gain of the response in dB, -200..200; -INFINITY: without it */
     double dry;                  /**< gain of the input itself in dB, -200..200; -INFINITY: without it */
+    const char *direction;       /**< of a SOFA file: AZIMUTH,ELEVATION[,DISTANCE] of a mono input in degrees (to the
+                                    left, up) and metres; NULL: none */
+    const char *speakers;        /**< of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1,
+                                    5.1.4, 7.1.4, ambisonic (ACN, SN3D), or a text file of directions; NULL: none */
+    double yaw, pitch, roll; /**< of a SOFA file: the head is turned to the left, up, to the right; -360..360 degrees */
 } gpuconv_preparation;
 
 /** Returns a preparation that changes nothing: everything zero, but dry -INFINITY. */
 GPUCONV_API gpuconv_preparation gpuconv_preparation_default(void);
 
 /**
- * Reads a response or a matrix (.conf, .txt, .matrix), resamples it to `rate`, applies the steps and routes it.
+ * Reads a response, a matrix (.conf, .txt, .matrix) or responses of a SOFA file (.sofa), resamples it to `rate`,
+ * applies the steps and routes it.
  * @param path         the file; every message begins with it
  * @param preparation  the steps
  * @param inputs       channels of the input, 1..1024
  * @param rate         rate of the input, 1..10000000 Hz
  * @param[out] ir      the routed response
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED
+ * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, UNSUPPORTED (a SOFA file in a build without
+ * libmysofa), MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
                                               double rate, gpuconv_ir **ir, gpuconv_error *error);

@@ -93,6 +93,7 @@ only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
+only src/$L/ir/sofa_file.c 'mysofa\.h'
 
 # The public header stands alone.
 printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |

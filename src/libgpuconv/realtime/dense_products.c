@@ -68,8 +68,7 @@ static bool make_parts(gc_rt_dense *d) {
     for (int i = 0; i < d->components->count && made; i++) {
         const gc_component *channels = &d->components->component[i];
         part *m = &d->part[i];
-        m->shape =
-            (gc_matrix_shape){channels->outputs, channels->inputs, partitions, 2 * partitions, 1, d->cut.width};
+        m->shape = (gc_matrix_shape){channels->outputs, channels->inputs, partitions, 2 * partitions, 1, d->cut.width};
         m->h_slab = gc_matrix_response_floats(d->simd, &m->shape);
         m->x_slab = gc_matrix_input_floats(d->simd, &m->shape);
         m->y_slab = gc_matrix_output_floats(d->simd, &m->shape);
@@ -81,7 +80,8 @@ static bool make_parts(gc_rt_dense *d) {
     return made;
 }
 
-/* Transforms the partitions of one route, each followed by zeros, scaled by 2 / points. `block` has room for a block. */
+/* Transforms the partitions of one route, each followed by zeros, scaled by 2 / points. `block` has room for a block.
+ */
 static void transform_route(gc_rt_dense *d, const gc_route *route, float *block) {
     const gc_rt_section *s = &d->section;
     const part *m = &d->part[d->components->output_owner[route->output]];
@@ -93,8 +93,7 @@ static void transform_route(gc_rt_dense *d, const gc_route *route, float *block)
         memset(block + n, 0, (size_t)(d->points - n) * sizeof *block);
         gc_fft_forward(d->fft, block, d->spectrum);
         gc_matrix_cut_spectrum(&d->cut, d->spectrum,
-                               m->h + gc_matrix_response_at(d->simd, &m->shape,
-                                                            d->components->output_at[route->output],
+                               m->h + gc_matrix_response_at(d->simd, &m->shape, d->components->output_at[route->output],
                                                             d->components->input_at[route->input], p),
                                m->h_slab);
     }

@@ -14,8 +14,8 @@ typedef struct gc_rt_section {
 
 typedef struct gc_rt_dense gc_rt_dense;
 
-/* Returns whether a response is dense enough that the matrix product needs less time than a sum for each output. Also false
- * without memory. */
+/* Returns whether a response is dense enough that the matrix product needs less time than a sum for each output. Also
+ * false without memory. */
 bool gc_rt_is_dense(const gpuconv_ir *ir);
 
 /* Transforms a section of the response with transforms of `points` points. `components` belong to the response; the
