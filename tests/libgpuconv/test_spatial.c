@@ -71,8 +71,7 @@ static unsigned nearest(const struct MYSOFA_HRTF *h, double azimuth, double elev
     for (unsigned m = 0; m < h->M; m++) {
         const float *at = h->SourcePosition.values + 3 * m;
         double a = (double)at[0] * degree, e = (double)at[1] * degree;
-        double cosine = sin(e) * sin(elevation * degree) +
-                        cos(e) * cos(elevation * degree) * cos(a - azimuth * degree);
+        double cosine = sin(e) * sin(elevation * degree) + cos(e) * cos(elevation * degree) * cos(a - azimuth * degree);
         if (cosine > best + 1e-7) {
             best = cosine;
             found = m;
@@ -83,7 +82,7 @@ static unsigned nearest(const struct MYSOFA_HRTF *h, double azimuth, double elev
 
 static void a_bed_of_noise_is_the_sum_of_its_loudspeakers(void **state) {
     (void)state;
-    static const double at[12][2] = {{30, 0}, {-30, 0}, {0, 0}, {0, 0}, {135, 0}, {-135, 0},
+    static const double at[12][2] = {{30, 0}, {-30, 0}, {0, 0},   {0, 0},    {135, 0},  {-135, 0},
                                      {90, 0}, {-90, 0}, {45, 30}, {-45, 30}, {135, 30}, {-135, 30}};
     struct MYSOFA_HRTF *h = load(head_file);
     oracle_random random = {.state = 12};
@@ -114,9 +113,11 @@ static void a_bed_of_noise_is_the_sum_of_its_loudspeakers(void **state) {
 /* Writes the harmonics up to order 2, ACN and SN3D, by their formulas. */
 static void harmonics(double azimuth, double elevation, double y[9]) {
     const double degree = acos(-1) / 180, s3 = sqrt(3);
-    const double u = cos(azimuth * degree) * cos(elevation * degree), v = sin(azimuth * degree) * cos(elevation * degree);
+    const double u = cos(azimuth * degree) * cos(elevation * degree),
+                 v = sin(azimuth * degree) * cos(elevation * degree);
     const double w = sin(elevation * degree);
-    const double all[9] = {1, v, w, u, s3 * u * v, s3 * v * w, (3 * w * w - 1) / 2, s3 * u * w, s3 / 2 * (u * u - v * v)};
+    const double all[9] = {
+        1, v, w, u, s3 * u * v, s3 * v * w, (3 * w * w - 1) / 2, s3 * u * w, s3 / 2 * (u * u - v * v)};
     memcpy(y, all, sizeof all);
 }
 
@@ -196,8 +197,8 @@ static void delays_are_applied(void **state) {
         const char *direction;
         unsigned measurement;
         double delay[2];
-    } cases[] = {{"0,0", 0, {0, 0}}, {"90,0", 1, {3, 7}}, {"180,0", 2, {10, 2}}, {"-90,0", 3, {0.5, 4}},
-                 {"0,90", 4, {1, 2.25}}, {"0,-90", 5, {6, 6}}};
+    } cases[] = {{"0,0", 0, {0, 0}},     {"90,0", 1, {3, 7}},    {"180,0", 2, {10, 2}},
+                 {"-90,0", 3, {0.5, 4}}, {"0,90", 4, {1, 2.25}}, {"0,-90", 5, {6, 6}}};
     struct MYSOFA_HRTF *h = load(delays_file);
     for (int i = 0; i < COUNT(cases); i++) {
         gpuconv_preparation p = gpuconv_preparation_default();
@@ -219,7 +220,8 @@ static void delays_are_applied(void **state) {
                 continue;
             }
             for (unsigned k = 0; k < h->N; k++)
-                CHECK(fabsf(y.channel[r][lead + (int64_t)delay + k] - taps[k]) < 1e-6f, "case %d, ear %u, tap %u", i, r, k);
+                CHECK(fabsf(y.channel[r][lead + (int64_t)delay + k] - taps[k]) < 1e-6f, "case %d, ear %u, tap %u", i, r,
+                      k);
         }
         guarded_free(&y);
         gpuconv_ir_free(ir);

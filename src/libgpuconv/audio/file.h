@@ -126,6 +126,10 @@ void gc_writer_free(gc_writer *writer);
 /* As gpuconv_ir_load, interruptible while a pipe blocks. @return also CANCELLED */
 gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
 
+/* As gc_ir_load, of samples without a header in the format `raw` (gc_input_options); NULL: with one. */
+gpuconv_status gc_ir_load_raw(const char *path, const char *raw, const volatile int *cancel, gpuconv_ir **ir,
+                              gpuconv_error *error);
+
 /* As gpuconv_ir_load_matrix, interruptible while a pipe blocks. @return also CANCELLED */
 gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
                                  gpuconv_error *error);

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -71,28 +72,37 @@ gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, g
         }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
-    gpuconv_status status =
-        m->files < GC_MATRIX_MAX_FILES ? gc_ir_load(path, m->cancel, &ir, &inner) : GPUCONV_ERROR_FORMAT;
-    if (status) {
-        free(path);
-        if (status == GPUCONV_ERROR_MEMORY)
-            return gc_fail_memory(error, m->path);
-        gc_fail(error, status, "%s, line %d: %s", m->path, m->line,
-                *inner.message ? inner.message : "more than 4096 files");
-        return status;
-    }
-    if (m->rate > 0 && gpuconv_ir_rate(ir) != m->rate) {
+    gpuconv_status status = gc_ir_load(path, m->cancel, &ir, &inner);
+    if (status == GPUCONV_ERROR_MEMORY)
+        status = gc_fail_memory(error, m->path);
+    else if (status)
+        gc_fail(error, status, "%s, line %d: %s", m->path, m->line, inner.message);
+    else
+        status = gc_matrix_add_response(m, path, ir, index, error);
+    free(path);
+    return status;
+}
+
+gpuconv_status gc_matrix_add_response(gc_matrix *m, const char *path, gpuconv_ir *ir, int *index,
+                                      gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    if (m->files == GC_MATRIX_MAX_FILES)
+        status = gc_matrix_fail(m, error, "more than %d files", GC_MATRIX_MAX_FILES);
+    if (!status && m->rate > 0 && gpuconv_ir_rate(ir) != m->rate) {
         gpuconv_ir *other;
         status = gpuconv_ir_resample(ir, m->rate, &other, error);
         gpuconv_ir_free(ir);
         ir = other;
     }
+    char *copy = status ? NULL : strdup(path);
+    if (!status && !copy)
+        status = gc_fail_memory(error, m->path);
     if (status) {
-        free(path);
+        gpuconv_ir_free(ir);
         return status;
     }
     m->rate = gpuconv_ir_rate(ir);
-    m->file[m->files] = (gc_matrix_file){path, ir};
+    m->file[m->files] = (gc_matrix_file){copy, ir};
     *index = m->files++;
     return GPUCONV_OK;
 }
@@ -200,6 +210,23 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
                         left_out);
 }
 
+/* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with
+ * a slash. Reads from the beginning of the file and returns there. */
+static bool is_brutefir(FILE *f) {
+    bool comment = false, found = false;
+    int c;
+    for (int count = 0; count < 1 << 16 && !found && (c = getc(f)) != EOF; count++) {
+        comment = c == '#' || (comment && c != '\n');
+        if (comment || strchr(" \t\r\n\xEF\xBB\xBF", c))
+            continue;
+        rewind(f);
+        found = true;
+    }
+    if (!found)
+        rewind(f);
+    return found && (isalpha(c) || c == '"');
+}
+
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     return gc_ir_load_matrix(path, rate, NULL, ir, error);
 }
@@ -226,7 +253,10 @@ gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile i
     if (!status) {
         m->path = path;
         m->cancel = cancel;
-        status = gc_matrix_read_text(m, f, dot && strcasecmp(dot, ".conf") == 0, error);
+        const bool conf = dot && strcasecmp(dot, ".conf") == 0;
+        m->rate_without_files = rate;
+        status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)
+                                                               : gc_matrix_read_text(m, f, conf, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */
     if (!status) {
