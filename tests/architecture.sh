@@ -94,6 +94,7 @@ only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/$L/ir/sofa_file.c 'mysofa\.h'
+only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
 
 # The public header stands alone.
 printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |

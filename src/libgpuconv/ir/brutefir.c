@@ -35,8 +35,8 @@ static gpuconv_status expect_zeros(gc_brutefir *b, const char *what, gpuconv_err
         double value;
         gpuconv_status status = gc_brutefir_number(b, &value, error);
         if (!status && value != 0)
-            status = gc_matrix_fail(b->matrix, error, "%s %g is not read; put the delay into the coefficients", what,
-                                    value);
+            status =
+                gc_matrix_fail(b->matrix, error, "%s %g is not read; put the delay into the coefficients", what, value);
         if (status || !gc_brutefir_is(b, ','))
             return status ? status : gc_brutefir_expect(b, ';', error);
         status = gc_brutefir_next(b, error);
@@ -185,8 +185,10 @@ static gpuconv_status read_filter_coeff(gc_brutefir *b, const gc_brutefir_coeff 
         if (b->word.sign || !*coeff)
             return gc_matrix_fail(b->matrix, error, "'%.40s' is no coefficient that is declared above", b->word.text);
         if ((*coeff)->blocks > 0 && b->block == 0)
-            return gc_matrix_fail(b->matrix, error, "coefficient '%.40s' is counted in blocks, and no filter_length says "
-                                  "how long they are", (*coeff)->name);
+            return gc_matrix_fail(b->matrix, error,
+                                  "coefficient '%.40s' is counted in blocks, and no filter_length says "
+                                  "how long they are",
+                                  (*coeff)->name);
     }
     gpuconv_status status = gc_brutefir_next(b, error);
     return status ? status : gc_brutefir_expect(b, ';', error);
@@ -218,8 +220,8 @@ static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *erro
         } else if (strcmp(key, "delay") == 0)
             status = expect_zeros(b, "a delay of", error);
         else if (strcmp(key, "from_filters") == 0 || strcmp(key, "to_filters") == 0)
-            status = gc_matrix_fail(b->matrix, error,
-                                    "%s: filters behind filters are not read; convolve their coefficients into one", key);
+            status = gc_matrix_fail(
+                b->matrix, error, "%s: filters behind filters are not read; convolve their coefficients into one", key);
         else
             status = skip_value(b, error);
     }

@@ -118,8 +118,8 @@ static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_
 
 /* Returns the encoding of raw samples for a format of BruteFIR; NULL: it is not read. */
 static const char *raw_encoding(const char *format) {
-    static const char *const known[][2] = {{"FLOAT_LE", "float"}, {"FLOAT64_LE", "double"}, {"S16_LE", "s16"},
-                                           {"S24_LE", "s24"},     {"S32_LE", "s32"}};
+    static const char *const known[][2] = {
+        {"FLOAT_LE", "float"}, {"FLOAT64_LE", "double"}, {"S16_LE", "s16"}, {"S24_LE", "s24"}, {"S32_LE", "s32"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(format, known[i][0]) == 0)
             return known[i][1];
