@@ -113,9 +113,9 @@ static gpuconv_status open_osc(gc_follow *f, const char *port, gpuconv_error *er
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build receives no OSC (Debian: liblo-dev): %s", why);
     f->osc = get();
     f->receiver = f->osc->open((int)number, turn, f, why, sizeof why);
-    return f->receiver ? GPUCONV_OK
-                       : gc_fail(error, GPUCONV_ERROR_FILE, "UDP port %d: %s; choose another by osc:PORT", (int)number,
-                                 why);
+    return f->receiver
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_FILE, "UDP port %d: %s; choose another by osc:PORT", (int)number, why);
 }
 
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error) {
@@ -124,8 +124,7 @@ gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_er
     if (!f)
         return gc_fail_memory(error, "following a head");
     const bool osc = strcmp(source, "osc") == 0 || strncmp(source, "osc:", 4) == 0;
-    gpuconv_status status =
-        osc ? open_osc(f, source[3] ? source + 4 : NULL, error) : read_file(f, source, error);
+    gpuconv_status status = osc ? open_osc(f, source[3] ? source + 4 : NULL, error) : read_file(f, source, error);
     if (status) {
         gc_follow_free(f);
         return status;

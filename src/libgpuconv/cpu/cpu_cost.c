@@ -50,15 +50,15 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
 
 /* Returns the seconds of the products of one block with all routes, one bin at a time. Spectra of responses that exceed
  * the caches are read from memory: for each block by overlap-save, and by partitioned convolution if the spectra that
- * one output needs exceed the second-level cache. */
+ * one output needs exceed the second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
 static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s) {
     const double bins = (double)s->transform / 2 * (double)s->partitions;
-    const double last_level = 48e6, second_level = 1.5e6, slab = 4096;
+    const double last_level = 24e6, second_level = 1.5e6, slab = 4096;
     bool streamed = 8 * bins * ir->planes > last_level;
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         streamed = 2 * slab * (double)s->partitions * ir->routes / ir->outputs > second_level;
     const double bin = c->seconds[GC_COST_CPU_BIN];
-    return ir->routes * bins * (streamed ? fmax(bin, 8 * c->seconds[GC_COST_CPU_BYTE]) : bin);
+    return ir->routes * bins * (streamed ? fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]) : bin);
 }
 
 /* Returns the time of `count` rows or columns of a product of matrices, in full ones: those that do not fill a tile

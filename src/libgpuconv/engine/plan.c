@@ -97,6 +97,15 @@ static double cost_of(const gpuconv_plan *plan) {
     return plan->cost > 0 ? plan->cost : plan->predicted;
 }
 
+/* Appends the density of a matrix to the reason, from 4 channels on: what a choice of the algorithm matrix rests on. */
+static void add_density(gpuconv_plan *plan) {
+    const size_t used = strlen(plan->reason);
+    if (plan->products < 2 * (int64_t)(plan->ir->inputs + plan->ir->outputs))
+        return;
+    snprintf(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%", plan->ir->routes,
+             (long long)plan->products, 100.0 * plan->ir->routes / (double)plan->products);
+}
+
 /* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. */
 static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
                                        gpuconv_error *error) {
@@ -144,6 +153,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
                          : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
     snprintf(plan->reason, sizeof plan->reason, "%.3g s predicted%s%s", best.predicted,
              *costs.cpu || *costs.cuda ? " by the calibration" : "", alternatives);
+    add_density(plan);
     return GPUCONV_OK;
 }
 
