@@ -1,11 +1,13 @@
 /* The same load as gpuconv bench rt through zita-convolver, for comparison: paced by the clock, without a sound device.
  *
- *   zita_rt CHANNELS TAPS BLOCK RATE SECONDS [matrix]    prints mean processor time and block times as one line;
- *                                                        matrix: a response from every channel to every channel */
+ *   zita_rt CHANNELS TAPS BLOCK RATE SECONDS [matrix|offline]
+ *       prints mean processor time and block times as one line; matrix: a response from every channel to every channel;
+ *       offline: the same, block after block without waiting for the clock */
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <sys/resource.h>
 #include <vector>
@@ -26,7 +28,7 @@ static double processor_time() {
 int main(int argc, char **argv) {
     if (argc != 6 && argc != 7)
         return 2;
-    const bool matrix = argc == 7;
+    const bool matrix = argc == 7, offline = matrix && strcmp(argv[6], "offline") == 0;
     const int channels = atoi(argv[1]), taps = atoi(argv[2]), block = atoi(argv[3]);
     const double rate = atof(argv[4]), seconds = atof(argv[5]);
     Convproc engine;
@@ -63,7 +65,8 @@ int main(int argc, char **argv) {
     for (long k = 0; k < blocks; k++) {
         double due = start + (double)(k + 1) * period;
         timespec until = {(time_t)due, (long)((due - floor(due)) * 1e9)};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+        if (!offline)
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
         double begun = now();
         for (int c = 0; c < channels; c++)
             std::copy_n(x.data() + k * block % 65536, block, engine.inpdata((unsigned)c));
@@ -72,6 +75,8 @@ int main(int argc, char **argv) {
     }
     const double wall = now() - start, cpu = processor_time() - before;
     std::sort(took.begin(), took.end());
+    if (offline)
+        printf("zita-convolver offline: %.3f s of processor time for %g s of sound\n", cpu, seconds);
     printf("zita-convolver: CPU %.3f %%, waiting %.3f %%, median %.1f us, 99.9 %% %.1f us, worst %.1f us, late %d\n", 100 * cpu / wall, 100 * waiting,
            1e6 * took[(size_t)blocks / 2], 1e6 * took[(size_t)((blocks - 1) * 999 / 1000)], 1e6 * took.back(), late);
     engine.stop_process();

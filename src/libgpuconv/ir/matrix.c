@@ -60,16 +60,27 @@ char *gc_matrix_join_path(const char *folder, const char *name, const char *suff
     return path;
 }
 
+/* Returns the slot of a path in the hash table, or the free slot where it belongs. */
+static int find_slot(const gc_matrix *m, const char *path) {
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (const char *c = path; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    int slot = (int)(hash % GC_MATRIX_SLOTS);
+    while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
+        slot = (slot + 1) % GC_MATRIX_SLOTS;
+    return slot;
+}
+
 gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, gpuconv_error *error) {
     char *path = gc_matrix_join_path(m->folder, name, "");
     if (!path)
         return gc_fail_memory(error, m->path);
-    for (int f = 0; f < m->files; f++)
-        if (strcmp(m->file[f].path, path) == 0) {
-            free(path);
-            *index = f;
-            return GPUCONV_OK;
-        }
+    const int slot = find_slot(m, path);
+    if (m->slot[slot]) {
+        free(path);
+        *index = m->slot[slot] - 1;
+        return GPUCONV_OK;
+    }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
     gpuconv_status status = gc_ir_load(path, m->cancel, &ir, &inner);
@@ -104,6 +115,7 @@ gpuconv_status gc_matrix_add_response(gc_matrix *m, const char *path, gpuconv_ir
     m->rate = gpuconv_ir_rate(ir);
     m->file[m->files] = (gc_matrix_file){copy, ir};
     *index = m->files++;
+    m->slot[find_slot(m, copy)] = m->files;
     return GPUCONV_OK;
 }
 

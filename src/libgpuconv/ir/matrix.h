@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { GC_MATRIX_MAX_FILES = 4096, GC_MATRIX_MAX_FOLDER = 4096 };
+enum { GC_MATRIX_MAX_FILES = 16384, GC_MATRIX_SLOTS = 2 * GC_MATRIX_MAX_FILES, GC_MATRIX_MAX_FOLDER = 4096 };
 
 /* A part of a channel of a file, or a single tap, that is added to a route. */
 typedef struct gc_matrix_entry {
@@ -30,6 +30,7 @@ typedef struct gc_matrix {
     gc_matrix_entry *entry;
     int64_t entries, capacity;
     gc_matrix_file file[GC_MATRIX_MAX_FILES];
+    int slot[GC_MATRIX_SLOTS]; /* hash table of the paths: number of the file + 1; 0: free */
     int files, inputs, outputs;
     int line;                  /* current line of the text, for messages */
     int64_t max_frames;        /* of a route; 0: no limit */
