@@ -5,6 +5,7 @@
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 
@@ -62,10 +63,7 @@ char *gc_matrix_join_path(const char *folder, const char *name, const char *suff
 
 /* Returns the slot of a path in the hash table, or the free slot where it belongs. */
 static int find_slot(const gc_matrix *m, const char *path) {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (const char *c = path; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    int slot = (int)(hash % GC_MATRIX_SLOTS);
+    int slot = (int)(gc_hash(path) % GC_MATRIX_SLOTS);
     while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
         slot = (slot + 1) % GC_MATRIX_SLOTS;
     return slot;
