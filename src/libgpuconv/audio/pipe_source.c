@@ -222,6 +222,10 @@ bool gc_source_start_streaming(gc_source *s) {
     return s->streaming;
 }
 
+int64_t gc_source_header_bytes(const gc_source *s) {
+    return s->raw ? 0 : s->riff.begin;
+}
+
 bool gc_source_knows_length(const gc_source *s) {
     return s->length < unbounded;
 }
@@ -250,7 +254,7 @@ static sf_count_t source_seek(sf_count_t offset, int whence, void *source) {
     return s->at = to;
 }
 
-/* Reads bytes from the pipe and keeps those that belong into `head`. */
+/* Reads bytes from the pipe and appends them to `head` while it is shorter than `keep`. */
 static int64_t read_pipe(gc_source *s, unsigned char *to, int64_t count) {
     int64_t got;
     (void)read_all(s, to, count, &got);

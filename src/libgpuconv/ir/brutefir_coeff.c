@@ -147,7 +147,7 @@ gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *c, gpuconv_er
         char raw[64];
         gpuconv_error inner = {0};
         (void)snprintf(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
-        status = gc_ir_load_raw(path, raw, m->cancel, &ir, &inner);
+        status = gc_ir_load_raw(path, raw, &ir, &inner);
         if (status)
             status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
                                                     : gc_matrix_fail(m, error, "%s", inner.message);

@@ -81,7 +81,7 @@ gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, g
     }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
-    gpuconv_status status = gc_ir_load(path, m->cancel, &ir, &inner);
+    gpuconv_status status = gpuconv_ir_load(path, &ir, &inner);
     if (status == GPUCONV_ERROR_MEMORY)
         status = gc_fail_memory(error, m->path);
     else if (status)
@@ -238,11 +238,6 @@ static bool is_brutefir(FILE *f) {
 }
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_load_matrix(path, rate, NULL, ir, error);
-}
-
-gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
-                                 gpuconv_error *error) {
     *ir = NULL;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
@@ -262,7 +257,6 @@ gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile i
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
-        m->cancel = cancel;
         const bool conf = dot && strcasecmp(dot, ".conf") == 0;
         m->rate_without_files = rate;
         status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)

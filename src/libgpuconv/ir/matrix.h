@@ -36,7 +36,6 @@ typedef struct gc_matrix {
     int64_t max_frames;        /* of a route; 0: no limit */
     double rate;               /* of the files; 0: not known yet */
     double rate_without_files; /* of the response if no file has one */
-    const volatile int *cancel;
 } gc_matrix;
 
 /* Fails with FORMAT; the message begins with the path and the current line. */

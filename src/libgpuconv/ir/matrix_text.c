@@ -72,7 +72,7 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
     for (int i = 5; i < words; i++)
         if (!parse_time(word[i], times[i - 5]))
             return gc_matrix_fail(m, error, "'%s' is not a time in seconds", word[i]);
-    e.factor = pow(10, gain / 20);
+    e.factor = gc_level_factor(gain);
     gc_matrix_grow(m, e.input, e.output);
     gpuconv_status status =
         strcmp(word[2], "dirac") == 0 ? GPUCONV_OK : gc_matrix_find_file(m, word[2], &e.file, error);
