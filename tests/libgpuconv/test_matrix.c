@@ -173,7 +173,9 @@ static void matrices_play_in_real_time(void **state) {
         matrix m = new_matrix(cases[i].inputs, cases[i].outputs, cases[i].taps, 30000, cases[i].has);
         gpuconv_realtime *rt;
         gpuconv_error error = {0};
-        gpuconv_realtime_config config = {.block = cases[i].block ? cases[i].block : 128, .freewheel = true};
+        gpuconv_realtime_config config = gpuconv_realtime_config_default();
+        config.block = cases[i].block ? cases[i].block : 128;
+        config.freewheel = true;
         char what[64];
         CHECK(gpuconv_realtime_new(m.ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
         guarded y = harness_play(rt, &m.x, cases[i].outputs, cases[i].block, NULL);

@@ -131,7 +131,10 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     double seconds[GPUCONV_ALGORITHM_MATRIX + 1];
     for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         seconds[a] = HUGE_VAL;
-        if (plan_algorithm(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+        status = plan_algorithm(plan, (gpuconv_algorithm)a, config, error);
+        if (status == GPUCONV_ERROR_MEMORY)
+            return status;
+        if (status)
             continue;
         seconds[a] = plan->predicted;
         if (cost_of(plan) < best.cost) {
