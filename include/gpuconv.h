@@ -153,6 +153,21 @@ GPUCONV_API gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs,
                                                gpuconv_ir **routed, gpuconv_error *error);
 
 /**
+ * Makes a routed matrix of responses from samples in memory.
+ * @param taps        inputs x outputs arrays of `frames` finite samples, copied: taps[input * outputs + output] leads
+ *                    from that input to that output; NULL: no route
+ * @param inputs      1..1024
+ * @param outputs     1..1024
+ * @param frames      at least 1
+ * @param rate        1..10000000 Hz
+ * @param[out] ir     the routed response
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), FORMAT (a tap is NaN or infinite), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int inputs, int outputs, int64_t frames,
+                                                 double rate, gpuconv_ir **ir, gpuconv_error *error);
+
+/**
  * Reads a sparse matrix of routes from a text file. Each line describes one route; # begins a comment:
  *
  *      INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]
@@ -401,6 +416,11 @@ typedef struct gpuconv_preparation {
     double gain;                 /**< dB, -200..200 */
     double wet;                  /**< gain of the response in dB, -200..200; -INFINITY: without it */
     double dry;                  /**< gain of the input itself in dB, -200..200; -INFINITY: without it */
+    const char *direction;       /**< of a SOFA file: AZIMUTH,ELEVATION[,DISTANCE] of a mono input in degrees (to the
+                                    left, up) and metres; NULL: none */
+    const char *speakers;        /**< of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1,
+                                    5.1.4, 7.1.4, ambisonic (ACN, SN3D), or a text file of directions; NULL: none */
+    double yaw, pitch, roll; /**< of a SOFA file: the head is turned to the left, up, to the right; -360..360 degrees */
 } gpuconv_preparation;
 
 /** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */
@@ -414,14 +434,16 @@ static inline gpuconv_preparation gpuconv_preparation_default(void) {
 }
 
 /**
- * Reads a response or a matrix (.conf, .txt, .matrix), resamples it to `rate`, applies the steps and routes it.
+ * Reads a response, a matrix (.conf, .txt, .matrix) or responses of a SOFA file (.sofa), resamples it to `rate`,
+ * applies the steps and routes it.
  * @param path         the file; every message begins with it
  * @param preparation  the steps; NULL: none
  * @param inputs       channels of the input, 1..1024
  * @param rate         rate of the input, 1..10000000 Hz
  * @param[out] ir      the routed response
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED
+ * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, UNSUPPORTED (a SOFA file in a build without
+ * libmysofa), MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
                                               double rate, gpuconv_ir **ir, gpuconv_error *error);
@@ -440,7 +462,8 @@ typedef enum gpuconv_algorithm {
     GPUCONV_ALGORITHM_AUTO = 0,     /**< the one that the plan predicts to be fastest */
     GPUCONV_ALGORITHM_DIRECT,       /**< direct convolution in the time domain, for short responses */
     GPUCONV_ALGORITHM_OVERLAP_SAVE, /**< overlap-save with one FFT longer than the response */
-    GPUCONV_ALGORITHM_PARTITIONED   /**< uniformly partitioned overlap-save with a frequency-domain delay line */
+    GPUCONV_ALGORITHM_PARTITIONED,  /**< uniformly partitioned overlap-save with a frequency-domain delay line */
+    GPUCONV_ALGORITHM_MATRIX        /**< for each bin, the matrix of responses times the inputs: for dense matrices */
 } gpuconv_algorithm;
 
 /** Configuration of a plan. */

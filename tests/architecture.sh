@@ -42,7 +42,7 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/plan.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h $L/engine/costs.h $L/ir/object.h"
+backend="$L/engine/backend.h $L/engine/plan.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h $L/engine/costs.h $L/engine/components.h $L/engine/matrix_schedule.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
@@ -98,6 +98,8 @@ only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
+only src/$L/ir/sofa_file.c 'mysofa\.h'
+only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
 for header in gpuconv.h gpuconv_cuda.h; do

@@ -2,11 +2,18 @@
 #include "harness.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/matrix_schedule.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <math.h>
 
-const gpuconv_algorithm harness_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
-                                                 GPUCONV_ALGORITHM_PARTITIONED};
+const gpuconv_algorithm harness_algorithms[4] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
+                                                 GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
+
+bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
+    return algorithm == GPUCONV_ALGORITHM_MATRIX ? gc_matrix_schedule_make(taps, points, &plan->schedule)
+                                                 : gc_schedule_make(algorithm, taps, points, &plan->schedule);
+}
 
 gpuconv_ir *harness_route(const guarded *taps, int inputs) {
     gpuconv_ir *ir, *routed;

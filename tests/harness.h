@@ -40,8 +40,11 @@ guarded harness_convolve(const gpuconv_plan *plan, const gpuconv_ir *ir, const g
 /* Returns the expected output: N + M - 1 doubles per channel. The caller frees it. */
 double *harness_expected(const guarded *taps, const guarded *in, int *outputs);
 
+/* Makes the schedule of any algorithm with transforms of `points` points. Returns false if the sizes do not fit. */
+bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points);
+
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */
-extern const gpuconv_algorithm harness_algorithms[3];
+extern const gpuconv_algorithm harness_algorithms[4];
 
 /* Returns the offline convolution of `in` on the CPU. */
 guarded harness_offline(const gpuconv_ir *ir, const guarded *in);

@@ -13,6 +13,11 @@ runs bench rt --seconds 0.4 --length 0.3 --channels 3
 holds 'real time' 'deadline us' 'median us' '99.9 % us' 'worst part' missed 'CPU %' 'error dB' 'block times' directly
 runs bench rt --seconds 0.2 --length 0.05 --block 512 --rate 44100 --report json
 holds '"error dB"' '"kept up"'
+runs bench rt --seconds 0.2 --length 0.1 --matrix 8x6
+holds 'cpu, 8 x 6, 4800 frames' 'matrix products' 'error dB'
+for matrix in 8 x8 8x 0x8 8x1025 8x8x8 axb; do
+    refuses 2 "--matrix $matrix: is INPUTSxOUTPUTS" bench rt --matrix $matrix
+done
 runs bench rt --help
 holds 'gpuconv bench rt'
 refuses 2 "--channels" bench rt --channels 0

@@ -80,7 +80,7 @@ wrong w.txt "a.wav has only 2 frames; the offset is 48000" '1 1 a.wav 1 0 0 1'
 wrong w.txt "w.txt, line 1: nothere.wav: No such file" '1 1 nothere.wav'
 wrong w.txt "more than 12 words" '1 1 "a.wav'
 wrong w.txt "w.txt: contains no route" '# nothing'
-wrong w.conf "w.conf, line 1: /convolver/new must come first" '/impulse/dirac 1 1 1 0'
+wrong w.conf "w.conf, line 2: /convolver/new must come before the first route" '/impulse/dirac 1 1 1 0' '/convolver/new 2 2 64 100'
 wrong w.conf "w.conf, line 2: 3 to 1 is not a route of 2 inputs and 2 outputs" '/convolver/new 2 2 64 100' '/impulse/dirac 3 1 1 0'
 wrong w.conf "w.conf, line 2: unknown command '/impulse/hilbert'" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
 wrong w.conf "there is no route from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
@@ -146,6 +146,55 @@ wrong w.txt "w.txt, line 1: '0x1' is not a gain" '1 1 a.wav 1 0x1'
 wrong w.txt "w.txt, line 1: '1e400' is not a time" '1 1 a.wav 1 0 1e400'
 wrong w.txt "w.txt, line 1: 'inf' is not a time" '1 1 a.wav 1 0 inf'
 wrong w.txt "inputs and outputs are numbers" '1 "" a.wav'
+
+# Configurations of mcfx: no /convolver/new, an empty /cd, and matrices that are packed into one file.
+make_audio taps packed.wav 2 48000 1 0.1  0.5 0.2  0.25 0.3  -1 0.4 # 2 inputs x 2 frames: 1 0.5, 0.25 -1; 0.1 0.2, 0.3 0.4
+printf '/cd \n/impulse/packedmatrix 2 1.0 0 0 0 packed.wav\n' >mcfx.conf
+gives mcfx.conf 2  1 0.1  0.5 0.2  0.25 0.3  -1 0.4
+printf '/impulse/packedmatrix 2 2 1 1 1 packed.wav\n' >mcfx.conf
+gives mcfx.conf 2  0 0  1 0.4  0 0  -2 0.8
+printf '/impulse/dirac 2 3 0.5 0\n/impulse/dirac 1 1 1 0\n' >mcfx.conf
+gives mcfx.conf 3  1 0 0  0 0 0  0 0 0.5
+wrong w.conf "packed.wav has 4 frames, which 3 inputs do not divide evenly" '/impulse/packedmatrix 3 1 0 0 0 packed.wav'
+wrong w.conf "packed.wav has 2 frames for each input, not 2 from frame 1 on" '/impulse/packedmatrix 2 1 0 1 2 packed.wav'
+wrong w.conf "/impulse/packedmatrix needs inputs" '/impulse/packedmatrix 2 1 packed.wav'
+
+# Rows of gains, as of an ambisonic decoder.
+printf 'row 1 1 -0.5\nrow 2 0 2 # a comment\n1 2 a.wav 1 0 0.0000208334\n' >gains.txt
+gives gains.txt 2  1 0  0 1  -0.5 2.25  0 0  0 0
+wrong w.txt "w.txt, line 1: a row of gains is: row OUTPUT" 'row x 1'
+wrong w.txt "w.txt, line 1: 'y' is not a factor" 'row 1 1 y'
+wrong w.txt "w.txt, line 1: a row without factors" 'row 1'
+
+# BruteFIR's configurations.
+printf '1\n0.25\n' >one.coeff
+printf '\0\0\200\077\0\0\0\277' >two.raw # 1 -0.5
+cat >brute.conf <<'END'
+# comments and settings of the program itself are skipped
+float_bits: 32; sampling_rate: 48000; filter_length: 1,8;
+logic: "cli" { port: 3000; };
+coeff "a" { filename: "one.coeff"; format: "text"; };
+coeff 1 { filename: "two.raw"; format: "FLOAT_LE"; attenuation: 6.0205999; };
+coeff "cut" { filename: "one.coeff"; format: "text"; blocks: 1; };
+input "left", "right" { device: "file" { path: "x"; }; sample: "S16_LE"; channels: 2/0,1; delay: 0,0; };
+output "l", "r", "sub" { device: "file" { path: "y"; }; sample: "S16_LE"; channels: 3; };
+filter "first" { from_inputs: "left"; to_outputs: "l"; coeff: "a"; };
+filter 2 { inputs: "left"//-1, 1/6.0205999; outputs: "r"/0/2; coeff: 1; process: 0; };
+filter "third" { inputs: "right"; outputs: "sub"/20; coeff: -1; };
+filter "fourth" { inputs: "right"; outputs: "sub"; coeff: "cut"; };
+END
+gives brute.conf 3  1 -1 0  0.25 0.5 0  0 0.5 1.1  0 -0.25 0
+one_line "2 inputs x 3 outputs, 4 routes"
+wrong w.conf "w.conf, line 1: 'x' is no input or output" 'filter 1 { inputs: "x"; outputs: 0; coeff: -1; };'
+wrong w.conf "filters behind filters are not read" 'input "x" { };' 'filter 1 { from_filters: "x"; };'
+wrong w.conf "'nothing' is no coefficient" 'input 0 { }; output 0 { };' 'filter 1 { inputs: 0; outputs: 0; coeff: "nothing"; };'
+wrong w.conf "w.conf, line 1: coefficient 'a': a filename and a format text" 'coeff "a" { filename: "one.coeff"; format: "processed"; };'
+wrong w.conf "w.conf, line 1: nothere: No such file" 'coeff "a" { filename: "nothere"; };'
+wrong w.conf "a.wav, line 1: 'RIFF" 'coeff "a" { filename: "a.wav"; };'
+wrong w.conf "a delay of 3 is not read" 'input "x" { delay: 3; };'
+wrong w.conf "';' is missing" 'coeff "a" { filename: "one.coeff" }'
+wrong w.conf "a word with a zero byte or a line break" 'coeff "a'
+wrong w.conf "w.conf: contains no route" 'sampling_rate: 44100;'
 
 wrong w.conf "/impulse/read needs" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
 exit 0

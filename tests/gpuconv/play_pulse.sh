@@ -90,6 +90,21 @@ refuses 1 "missing.wav" play in.wav missing.wav
 refuses 2 "IN IR" play in.wav
 refuses 2 "--block" play in.wav ir.wav --block -1
 
+# A head that is turned to the left hears a source in front from the right.
+if "$GPUCONV" ir info "$SOURCE/tests/sofa/head.sofa" >"$work/log/out" 2>"$work/log/err"; then
+    printf '0 30\n' >turns.txt
+    runs -q -b cpu near.wav "$SOURCE/tests/sofa/head.sofa" turned.wav --direction -30,0
+    turned() {
+        runs play -q near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow turns.txt --record heard.wav
+        "$TOOLS/look_audio" null heard.wav turned.wav -110 50000
+    }
+    turned || turned || turned || fail "a turned head hears something else"
+    printf '0 0\n1 90\n' >turns.txt
+    runs play -q near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow turns.txt --record heard.wav
+    refuses 1 "a turning head needs one SOFA file" play in.wav ir.wav --follow turns.txt
+    refuses 1 "is not SECONDS YAW" play near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow "$SOURCE/README.md"
+fi
+
 # The server is killed during playback: the command ends with a message and keeps the recording.
 "$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!

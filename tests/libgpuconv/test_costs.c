@@ -110,7 +110,7 @@ static void only_well_formed_figures_are_accepted(void **state) {
     (void)state;
     static const char *const wrong[] = {"cpu-tap 1e-9x\n", "cpu-tap \n", "cpu-tap\n", "cpu-tap 1e-9 1\n",
                                         "cpu-tap inf\n"};
-    char text[1024] = "gpuconv costs 3\ncpu: A\n";
+    char text[1024] = "gpuconv costs 4\ncpu: A\n";
     gc_costs c;
     for (int i = 0; i < GC_COST_CUDA_TAP; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s 1e-9\n", gc_cost_name((gc_cost)i));

@@ -118,7 +118,7 @@ static void every_transform_size_matches_the_oracle(void **state) {
             guarded h, x = guarded_random(&random, 2, frames);
             gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
             gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames, 2);
-            bool fits = gc_schedule_make(harness_algorithms[a], taps, points, &plan->schedule);
+            bool fits = harness_schedule(plan, harness_algorithms[a], taps, points);
             if (fits) {
                 int64_t step = plan->schedule.hop * 2;
                 plan->chunk = (2000 / step + 1) * step;

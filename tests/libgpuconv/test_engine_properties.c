@@ -10,7 +10,7 @@
 static gpuconv_plan *plan_of(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t points) {
     gpuconv_plan *plan = harness_plan(ir, algorithm, 4000, 2);
     if (points > 0 && algorithm != GPUCONV_ALGORITHM_DIRECT) {
-        assert_true(gc_schedule_make(algorithm, gpuconv_ir_frames(ir), points, &plan->schedule));
+        assert_true(harness_schedule(plan, algorithm, gpuconv_ir_frames(ir), points));
         plan->chunk = 2 * plan->schedule.hop;
     }
     return plan;

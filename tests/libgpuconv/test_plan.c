@@ -28,7 +28,7 @@ static void values_out_of_range_are_refused(void **state) {
             c.algorithm = (gpuconv_algorithm)-1;
             break;
         case 3:
-            c.algorithm = (gpuconv_algorithm)(GPUCONV_ALGORITHM_PARTITIONED + 1);
+            c.algorithm = (gpuconv_algorithm)(GPUCONV_ALGORITHM_MATRIX + 1);
             break;
         case 4:
             c.device = -2;

@@ -11,11 +11,26 @@
 #include <stdio.h>
 
 static const gc_bench_case cases[] = {
-    {"2^23 x 16", INT64_C(1) << 23, 16, 1},        {"2^23 x 64", INT64_C(1) << 23, 64, 1},
-    {"2^23 x 512", INT64_C(1) << 23, 512, 1},      {"1 min mono x 0.4 s", 2880000, 19200, 1},
-    {"10 min stereo x 1.5 s", 26460000, 66150, 2}, {"10 min stereo x 10 s", 26460000, 441000, 2},
-    {"60 min stereo x 3 s", 172800000, 144000, 2},
+    {"2^23 x 16", INT64_C(1) << 23, 16, 1, 0},
+    {"2^23 x 64", INT64_C(1) << 23, 64, 1, 0},
+    {"2^23 x 512", INT64_C(1) << 23, 512, 1, 0},
+    {"1 min mono x 0.4 s", 2880000, 19200, 1, 0},
+    {"10 min stereo x 1.5 s", 26460000, 66150, 2, 0},
+    {"10 min stereo x 10 s", 26460000, 441000, 2, 0},
+    {"60 min stereo x 3 s", 172800000, 144000, 2, 0},
+    {"16 x 16 x 1 s over 60 s", 2880000, 48000, 16, 16},
+    {"64 x 64 x 0.5 s over 10 s", 480000, 24000, 64, 64},
+    {"64 x 64 x 0.5 s over 30 s", 1440000, 24000, 64, 64},
+    {"128 x 128 x 0.25 s over 10 s", 480000, 12000, 128, 128},
+    {"1 x 512 x 256 over 60 s", 2880000, 256, 1, 512},
 };
+
+gpuconv_status gc_bench_refuse_matrix(const gc_bench_case *what, gpuconv_error *error) {
+    return what->outputs
+               ? gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s: a matrix is measured without --stream and --processes; choose another case", what->name)
+               : GPUCONV_OK;
+}
 
 const gc_bench_case *gc_bench_cases(int *count) {
     *count = (int)(sizeof cases / sizeof *cases);
@@ -38,7 +53,7 @@ static void report_result(const gc_bench *b, const gc_bench_case *what, const gc
     double rate = operations > 0 ? operations / r->seconds : (double)NAN;
     double values[] = {r->seconds * 1e3,
                        r->spread * 1e3,
-                       8.0 * (double)what->frames * what->channels / r->seconds * 1e-9,
+                       4.0 * (double)what->frames * (what->channels + gc_bench_outputs(what)) / r->seconds * 1e-9,
                        r->seconds / bound->copy,
                        r->seconds / bound->early_copy,
                        rate * 1e-12,
@@ -54,7 +69,7 @@ static void report_result(const gc_bench *b, const gc_bench_case *what, const gc
 static gpuconv_status time_copies(const gc_bench *b, const gc_backend_tables *backend, const gc_bench_case *what,
                                   bounds *bound, gpuconv_error *error) {
     const char *id = gpuconv_backend_name(backend->convolver->id);
-    const int64_t bytes = 4 * what->frames * what->channels;
+    const int64_t bytes = 2 * what->frames * (what->channels + gc_bench_outputs(what));
     double seconds[GC_BENCH_RUNS_MOST];
     gc_bench_result plain = {.error = (double)NAN}, early = plain;
     gpuconv_status status = backend->measure->copy(&b->config, bytes, b->runs, false, seconds, error);
@@ -78,7 +93,7 @@ static gpuconv_status time_copies(const gc_bench *b, const gc_backend_tables *ba
 static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, gc_material *m, const bounds *bound,
                                       gpuconv_error *error) {
     const gpuconv_algorithm only = config.algorithm;
-    double operations = 2.0 * (double)m->what.frames * (double)m->what.taps * m->what.channels;
+    double operations = 2.0 * (double)m->what.frames * (double)m->what.taps * gc_bench_responses(&m->what);
     gpuconv_algorithm chosen = GPUCONV_ALGORITHM_AUTO;
     double slowest = HUGE_VAL;
     gpuconv_plan *plan = NULL;
@@ -88,7 +103,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
         slowest = GC_BENCH_SLOWEST * plan->predicted;
         gpuconv_plan_free(plan);
     }
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX && !status; a++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         config.algorithm = (gpuconv_algorithm)a;

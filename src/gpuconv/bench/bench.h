@@ -8,8 +8,17 @@
 typedef struct gc_bench_case {
     const char *name;
     int64_t frames, taps;
-    int channels; /* each with its own response */
+    int channels; /* each with its own response, unless it is a matrix */
+    int outputs;  /* of a dense matrix: a response from every channel to every output; 0: no matrix */
 } gc_bench_case;
+
+/* Returns the number of outputs, and of responses. */
+static inline int gc_bench_outputs(const gc_bench_case *what) {
+    return what->outputs ? what->outputs : what->channels;
+}
+static inline int gc_bench_responses(const gc_bench_case *what) {
+    return what->channels * (what->outputs ? what->outputs : 1);
+}
 
 enum { GC_BENCH_POINTS = 64 };
 
@@ -38,6 +47,9 @@ typedef struct gc_bench {
 
 /* Returns the cases that the documentation quotes, and their number. */
 const gc_bench_case *gc_bench_cases(int *count);
+
+/* Fails with ARGUMENT if the case is a matrix. */
+gpuconv_status gc_bench_refuse_matrix(const gc_bench_case *what, gpuconv_error *error);
 
 /* Measures the peak rates of each backend and reports them in the section "ceilings". @return DEVICE, MEMORY */
 gpuconv_status gc_bench_peak_rates(gc_bench *bench, gpuconv_error *error);

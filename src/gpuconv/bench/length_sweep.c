@@ -27,7 +27,7 @@ static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *ba
     double slowest = HUGE_VAL;
     config.backend = backend->convolver->id;
     config.frames = m->what.frames;
-    for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_PARTITIONED && !status; a++) {
+    for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_MATRIX && !status; a++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         time[a] = (double)NAN;

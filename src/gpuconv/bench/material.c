@@ -32,8 +32,8 @@ static void free_planar(float **p, int channels) {
 
 void gc_material_free(gc_material *m) {
     free_planar(m->in, m->what.channels);
-    free_planar(m->out, m->what.channels);
-    free_planar(m->taps, m->what.channels);
+    free_planar(m->out, gc_bench_outputs(&m->what));
+    free_planar(m->taps, gc_bench_responses(&m->what));
     gpuconv_ir_free(m->ir);
     free(m->sums);
     *m = (gc_material){0};
@@ -48,23 +48,27 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     *m = (gc_material){.what = *what};
     uint64_t state = (uint64_t)(what->frames * 31 + what->taps) | 1;
     m->in = planar(what->channels, what->frames);
-    m->out = planar(what->channels, what->frames);
-    m->taps = planar(what->channels, what->taps);
+    m->out = planar(gc_bench_outputs(what), what->frames);
+    m->taps = planar(gc_bench_responses(what), what->taps);
     m->sums = gc_calloc(what->channels, sizeof *m->sums);
     gpuconv_ir *mono = NULL;
     gpuconv_status status = m->in && m->out && m->taps && m->sums ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
-    for (int c = 0; !status && c < what->channels; c++) {
-        for (int64_t i = 0; i < what->frames && !cancelled_at(i); i++)
+    for (int c = 0; !status && c < gc_bench_responses(what); c++) {
+        for (int64_t i = 0; c < what->channels && i < what->frames && !cancelled_at(i); i++)
             m->in[c][i] = gc_random_float(&state);
         for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* decays by 60 dB */
             m->taps[c][i] = gc_random_float(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
-        m->sums[c] = gc_point_sums_of_convolution(m->in[c], what->frames, m->taps[c], what->taps, what->frames);
+        if (!what->outputs) /* for a matrix they would take minutes */
+            m->sums[c] = gc_point_sums_of_convolution(m->in[c], what->frames, m->taps[c], what->taps, what->frames);
         if (gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
     }
-    if (!status)
+    if (!status && what->outputs)
+        status = gpuconv_ir_new_matrix((const float *const *)m->taps, what->channels, what->outputs, what->taps, 48000,
+                                       &m->ir, error);
+    if (!status && !what->outputs)
         status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
-    if (!status)
+    if (!status && !what->outputs)
         status = gpuconv_ir_route(mono, what->channels, &m->ir, error);
     gpuconv_ir_free(mono);
     if (status)
@@ -79,19 +83,25 @@ typedef struct sums {
 
 /* Compares the output with direct sums at both ends and at random frames. @return false if a sample is not finite */
 static bool compare(const gc_material *m, sums *s) {
-    enum { CHECKED = 160 };
+    enum { MOST = 160, LEAST = 12 };
+    const int outputs = gc_bench_outputs(&m->what), responses = gc_bench_responses(&m->what) / outputs;
+    const int checked = responses * LEAST > MOST ? LEAST : MOST / responses;
     uint64_t state = 77;
     *s = (sums){0};
-    for (int c = 0; c < m->what.channels; c++) {
+    for (int c = 0; c < outputs; c++) {
         for (int64_t i = 0; i < m->what.frames && !cancelled_at(i); i++)
             if (!isfinite(m->out[c][i]))
                 return false;
-        for (int k = 0; k < CHECKED && !gc_cancelled(); k++) {
+        for (int k = 0; k < checked && !gc_cancelled(); k++) {
             int64_t at = k == 0 ? 0 : (int64_t)(((double)gc_random_float(&state) + 0.5) * (double)(m->what.frames - 1));
             at = k == 1 ? m->what.frames - 1 : at;
             double expected = 0, actual = (double)m->out[c][at];
-            for (int64_t i = 0; i < m->what.taps && i <= at; i++)
-                expected += (double)m->taps[c][i] * (double)m->in[c][at - i];
+            for (int r = 0; r < responses; r++) {
+                const int input = m->what.outputs ? r : c;
+                const float *x = m->in[input], *h = m->taps[m->what.outputs ? input * outputs + c : c];
+                for (int64_t i = 0; i < m->what.taps && i <= at; i++)
+                    expected += (double)h[i] * (double)x[at - i];
+            }
             s->expected += expected * expected;
             s->actual += actual * actual;
             s->product += expected * actual;
@@ -120,6 +130,8 @@ double gc_material_error_at_best_level(const gc_material *m, double *level) {
 
 double gc_material_whole_error(const gc_material *m) {
     double error = 0, energy = 0;
+    if (m->what.outputs)
+        return gc_material_error(m);
     for (int c = 0; c < m->what.channels && !gc_cancelled(); c++) {
         const gc_point_sums got = gc_point_sums_of(m->out[c], m->what.frames);
         error += gc_point_sums_distance(&got, &m->sums[c]);

@@ -7,7 +7,8 @@
 
 typedef struct gc_material {
     gc_bench_case what;
-    float **in, **out, **taps; /* by channel */
+    float **in, **out; /* by channel */
+    float **taps;      /* by channel; of a matrix: response of input i and output o at i * outputs + o */
     gpuconv_ir *ir;
     gc_point_sums *sums; /* of the correct output, by channel */
 } gc_material;
@@ -21,7 +22,7 @@ void gc_material_free(gc_material *material);
 double gc_material_error(const gc_material *material);
 
 /* Returns the relative error of the whole output in dB, every sample included, estimated within 6 dB by sums at a few
- * points (dsp/point_sums.h). */
+ * points (dsp/point_sums.h). Of a matrix: gc_material_error. */
 double gc_material_whole_error(const gc_material *material);
 
 /* Returns the error after scaling `out` by the gain that minimises it; *level receives the level of `out` relative to

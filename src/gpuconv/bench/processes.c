@@ -302,7 +302,9 @@ gpuconv_status gc_bench_processes(const gc_bench *b, const gc_bench_case *what, 
     gc_material m;
     tool *t = gc_calloc(TOOLS, sizeof *t);
     snprintf(folder, sizeof folder, "%s/gpuconv-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-    gpuconv_status status = t ? gc_material_new(what, &m, error) : gc_fail_memory(error, "the benchmark");
+    gpuconv_status status = gc_bench_refuse_matrix(what, error);
+    if (!status)
+        status = t ? gc_material_new(what, &m, error) : gc_fail_memory(error, "the benchmark");
     if (status) {
         free(t);
         return status;

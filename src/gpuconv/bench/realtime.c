@@ -42,6 +42,18 @@ typedef struct session {
     double error;     /* dB */
 } session;
 
+static int output_count(const session *s) {
+    return s->what->outputs ? s->what->outputs : s->channels;
+}
+
+/* Returns the number of responses into an output, and the number of response `r` of them. */
+static int inputs_of_output(const session *s) {
+    return s->what->outputs ? s->channels : 1;
+}
+static int response_number(const session *s, int r, int output) {
+    return s->what->outputs ? r * s->what->outputs + output : output;
+}
+
 static bool on_gpu(const session *s) {
     return s->backend != NULL;
 }
@@ -88,24 +100,28 @@ static void session_free(session *s) {
 /* Creates the CPU's convolver and its buffers. */
 static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    float *taps = gc_calloc(s->channels * w->taps, sizeof *taps);
-    const float **planes = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    s->cpu_out = gc_calloc((int64_t)s->channels * w->block, sizeof *s->cpu_out);
+    const int outputs = output_count(s), responses = outputs * inputs_of_output(s);
+    float *taps = gc_calloc(responses * w->taps, sizeof *taps);
+    const float **planes = gc_calloc(responses, (int64_t)sizeof(float *));
+    s->cpu_out = gc_calloc((int64_t)outputs * w->block, sizeof *s->cpu_out);
     s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
     s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    s->out_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    s->out_row = gc_calloc(outputs, (int64_t)sizeof(float *));
     bool allocated = taps && planes && s->cpu_out && s->in && s->in_row && s->out_row;
     gpuconv_status status = allocated ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
-    for (int c = 0; !status && c < s->channels; c++) {
+    for (int c = 0; !status && c < responses; c++) {
         planes[c] = taps + c * w->taps;
         fill_response(s, c, taps + c * w->taps);
-        s->out_row[c] = s->cpu_out + (int64_t)c * w->block;
     }
+    for (int o = 0; !status && o < outputs; o++)
+        s->out_row[o] = s->cpu_out + (int64_t)o * w->block;
     s->out = s->cpu_out;
     gpuconv_ir *unrouted = NULL, *ir = NULL;
-    if (!status)
+    if (!status && w->outputs)
+        status = gpuconv_ir_new_matrix(planes, s->channels, outputs, w->taps, w->rate, &ir, error);
+    if (!status && !w->outputs)
         status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &unrouted, error);
-    if (!status)
+    if (!status && !w->outputs)
         status = gpuconv_ir_route(unrouted, s->channels, &ir, error);
     gpuconv_ir_free(unrouted);
     free((void *)planes);
@@ -169,11 +185,12 @@ static double output_error(const session *s) {
     const gc_bench_realtime_case *w = s->what;
     double error = 0, power = 0;
     for (int k = 0; k < CHECKED; k++) {
-        int c = (int)((int64_t)k * s->channels / CHECKED);
+        int c = (int)((int64_t)k * output_count(s) / CHECKED);
         int64_t i = k * w->block / CHECKED, n = (s->blocks - 1) * w->block + i;
         double expected = 0;
-        for (int64_t t = 0; t < w->taps && t <= n; t++)
-            expected += (double)tap(s, c, t) * (double)sample(s, c, n - t);
+        for (int r = 0; r < inputs_of_output(s); r++)
+            for (int64_t t = 0; t < w->taps && t <= n; t++)
+                expected += (double)tap(s, response_number(s, r, c), t) * (double)sample(s, w->outputs ? r : c, n - t);
         double difference = (double)s->out[(int64_t)c * w->block + i] - expected;
         error += difference * difference;
         power += expected * expected;
@@ -252,8 +269,11 @@ static void report_run(const gc_bench *b, const session *s, bool in_time) {
                        100 * s->idle_cpu,
                        s->error,
                        in_time};
-    (void)snprintf(label, sizeof label, "%s, %lld frames of response, blocks of %d at %.0f Hz",
-                   on_gpu(s) ? "cuda" : "cpu", (long long)w->taps, w->block, w->rate);
+    char matrix[32] = "";
+    if (w->outputs)
+        (void)snprintf(matrix, sizeof matrix, " %d x %d,", s->channels, w->outputs);
+    (void)snprintf(label, sizeof label, "%s,%s %lld frames of response, blocks of %d at %.0f Hz",
+                   on_gpu(s) ? "cuda" : "cpu", matrix, (long long)w->taps, w->block, w->rate);
     gc_report_named_row(b->report, "real time", label, 11, names, values);
 }
 

@@ -7,7 +7,8 @@
 typedef struct gc_bench_realtime_case {
     gpuconv_backend backend; /* CUDA: a filter bank on a GPU; otherwise the CPU */
     int device;
-    int channels; /* each with its own response */
+    int channels; /* each with its own response, unless it is a matrix */
+    int outputs;  /* of a dense matrix on the CPU: a response from every channel to every output; 0: no matrix */
     int64_t taps;
     int block; /* frames */
     double rate, seconds;

@@ -24,7 +24,7 @@ void gc_roofline_add(const gc_bench *b, const gpuconv_plan *plan, const gc_bench
     double operations = operations_per_frame(&plan->schedule);
     r->backend[r->points] = plan->backend->id;
     r->intensity[r->points] = operations / 8;
-    r->rate[r->points++] = operations * (double)what->frames * what->channels / seconds;
+    r->rate[r->points++] = operations * (double)what->frames * gc_bench_responses(what) / seconds;
 }
 
 gpuconv_status gc_bench_draw_roofline(const gc_bench *b, const char *path, gpuconv_error *error) {

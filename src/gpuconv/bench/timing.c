@@ -45,7 +45,7 @@ static void name_plan(const gpuconv_plan *plan, char name[96]) {
 }
 
 void gc_bench_poison(const gc_material *m) {
-    for (int c = 0; c < m->what.channels; c++)
+    for (int c = 0; c < gc_bench_outputs(&m->what); c++)
         memset(m->out[c], 0xff, (size_t)m->what.frames * sizeof(float));
 }
 

@@ -83,7 +83,7 @@ static gpuconv_status measure_processes(const gc_bench *b, const gc_bench_case *
 static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
-    gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels};
+    gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels, 0};
     gpuconv_status status = GPUCONV_OK;
     gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
                                                                                           : o->processes
@@ -120,12 +120,12 @@ static int run(const options *o) {
         char title[96];
         gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
         snprintf(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
-        gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels};
+        gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels, 0};
         status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
     } else if (!status && o->signals > 0) {
         char title[96];
         snprintf(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
-        gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1};
+        gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1, 0};
         status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
     } else if (!status) {
         status = measure_cases(o, &b, &error);

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/realtime.h"
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
@@ -9,12 +10,21 @@
 #include <stdlib.h>
 
 typedef struct options {
-    char *plot, *report, *backend;
+    char *plot, *report, *backend, *matrix;
     double length, rate, seconds;
     int channels, block, threads, search, device;
 } options;
 
 static const char words_backend[] = "cpu|cuda|both";
+
+/* Parses INPUTSxOUTPUTS. */
+static bool parse_matrix(const char *text, int *inputs, int *outputs) {
+    char *end;
+    long i = strtol(text, &end, 10), o = *end == 'x' ? strtol(end + 1, &end, 10) : 0;
+    *inputs = (int)i;
+    *outputs = (int)o;
+    return !*end && i >= 1 && i <= GC_MAX_CHANNELS && o >= 1 && o <= GC_MAX_CHANNELS;
+}
 
 static int run(const options *o) {
     int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
@@ -31,6 +41,12 @@ static int run(const options *o) {
     if (o->length * o->rate < 1)
         return gc_print_error(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
                               o->rate);
+    int inputs = o->channels, outputs = 0;
+    if (o->matrix && (backend != 0 || o->search || !parse_matrix(o->matrix, &inputs, &outputs)))
+        return gc_print_error(
+            GC_EXIT_USAGE,
+            "--matrix %.40s: is INPUTSxOUTPUTS, each 1 to %d, on the CPU and without --search; try --help", o->matrix,
+            GC_MAX_CHANNELS);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -38,7 +54,8 @@ static int run(const options *o) {
     (void)gc_catch_signals();
     gc_bench_realtime_case test_case = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
                                         .device = o->device,
-                                        .channels = o->channels,
+                                        .channels = inputs,
+                                        .outputs = outputs,
                                         .taps = (int64_t)(o->length * o->rate),
                                         .block = o->block,
                                         .rate = o->rate,
@@ -68,6 +85,8 @@ static struct poptOption table[] = {
      "number of the CUDA device (default: the largest GPU)", "NUMBER"},
     {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_RT_CHANNELS,
      "channels, each with its own response (default: 2)", "COUNT"},
+    {"matrix", '\0', POPT_ARG_STRING, &given.matrix, 0,
+     "instead of --channels: a response from every input to every output, such as 64x64, on the CPU", "INxOUT"},
     {"length", '\0', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH,
      "length of the response in seconds (default: 2)", "SECONDS"},
     {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames per block (default: 64)", "FRAMES"},

@@ -3,8 +3,11 @@
 #include "commands.h"
 #include "gpuconv/room/charts.h"
 #include "gpuconv/room/describe.h"
+#include "gpuconv/room/describe_sofa.h"
 #include "gpuconv/room/page.h"
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
 
 #include <errno.h>
@@ -96,18 +99,28 @@ static int write_drawings(const gc_figures *figures, int count, const gc_figures
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
+/* Describes a set of responses, which is not drawn. */
+static gpuconv_status describe_set(const char *path, gpuconv_report *report, gpuconv_error *error) {
+    if (info.plot || info.html || info.csv)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: is a set of responses, which has no figures to draw", path);
+    return gc_describe_sofa(path, report, error);
+}
+
 /* Computes the figures of every file. A file that fails is reported and left out. @return the first failure's status */
 static int read_files(const char **paths, int count, const gc_figures_options *o, gpuconv_report *report,
                       gc_figures *figures, int *done) {
     int result = GC_EXIT_DONE;
     for (int i = 0; i < count && result != GC_EXIT_INTERRUPTED; i++) {
         gpuconv_error error = {0};
-        gpuconv_status status = gc_figures_new(paths[i], o, &figures[*done], &error);
+        const bool is_set = gc_is_sofa(paths[i]);
+        gpuconv_status status =
+            is_set ? describe_set(paths[i], report, &error) : gc_figures_new(paths[i], o, &figures[*done], &error);
         if (status) {
             int exit = gc_print_error(gc_exit_of(status), "%s", error.message);
             result = result && exit != GC_EXIT_INTERRUPTED ? result : exit;
-            continue;
         }
+        if (status || is_set)
+            continue;
         gc_describe(&figures[*done], o, count > 1, report);
         if (info.plot || info.html)
             ++*done;
@@ -148,7 +161,7 @@ static int run_info(const char **arguments, int count) {
     status = check_drawings();
     if (!status)
         status = read_files(arguments, count, &options, report, figures, &done);
-    if (gc_report_has(report, "acoustics") && status != GC_EXIT_INTERRUPTED) {
+    if ((gc_report_has(report, "acoustics") || gc_report_has(report, "responses")) && status != GC_EXIT_INTERRUPTED) {
         int printed = print_figures(report, format);
         int drawn = done ? write_drawings(figures, done, &options) : GC_EXIT_DONE;
         status = status ? status : printed ? printed : drawn;

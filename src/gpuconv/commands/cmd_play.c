@@ -19,7 +19,7 @@ static const char words_backend[] = "cpu|cuda";
 enum { RESPONSES_MOST = 256, METER = 24 };
 
 typedef struct options {
-    char *output, *source, *record;
+    char *output, *source, *record, *direction, *speakers, *follow;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend;
     int block, channels, threads, loop, list, quiet, device, latency, backend_index;
@@ -135,14 +135,16 @@ static bool handle_key(gc_player *p, const gc_player_view *v, int key, int respo
  * when the device fails. */
 static int run_player(const options *o, gc_player *p, const char *const *names, int count, const volatile int *cancel) {
     bool shown = isatty(STDERR_FILENO) && !o->quiet;
-    struct timespec interval = {0, 50000000};
+    const double period = o->follow ? 0.02 : 0.05;
+    struct timespec interval = {0, (long)(1e9 * period)};
+    gpuconv_error error = {0};
     gc_player_view v;
     int result = GC_EXIT_DONE;
     bool gpu = false;
     double played = 0;
     if (shown)
         enter_raw();
-    for (bool go = true; go; played += 0.05) {
+    for (bool go = true; go; played += period) {
         nanosleep(&interval, NULL);
         gc_player_get_view(p, &v);
         if (gpu && !v.gpu && v.device_active)
@@ -154,6 +156,10 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
         unsigned char key;
         while (go && is_raw && read(STDIN_FILENO, &key, 1) == 1)
             go = handle_key(p, &v, key, count);
+        if (gc_player_follow(p, &error)) {
+            result = gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+            break;
+        }
         if (v.finished || (o->seconds > 0 && played >= o->seconds))
             break;
         if (*cancel) {
@@ -201,6 +207,9 @@ static int play(const options *o, const char *input, const char *const *response
                                .wet = o->wet,
                                .dry = o->dry,
                                .crossfade = o->crossfade,
+                               .direction = o->direction,
+                               .speakers = o->speakers,
+                               .follow = o->follow,
                                .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
@@ -257,6 +266,14 @@ static int live_command(const char **arguments, int count) {
      "gain in decibels at which the input itself is added (default: not added)", "DB"}, \
     {"crossfade", '\0', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE, \
      "crossfade between responses (default: 0.1)", "SECONDS"}, \
+    {"direction", '\0', POPT_ARG_STRING, &given.direction, 0, \
+     "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres", "AZIMUTH,ELEVATION[,DISTANCE]"}, \
+    {"layout", '\0', POPT_ARG_STRING, &given.speakers, 0, \
+     "of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic, or a text " \
+     "file with a direction for each channel", "NAME|FILE"}, \
+    {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
+     "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
+     "messages /ypr with three floats to a UDP port (default: 9000)", "FILE|osc[:PORT]"}, \
     {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
     {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "stop after SECONDS", "SECONDS"}, \
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, \

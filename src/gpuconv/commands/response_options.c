@@ -22,7 +22,9 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
                                .normalize = (gpuconv_normalize)normalize,
                                .gain = o->gain,
                                .wet = o->wet,
-                               .dry = o->dry};
+                               .dry = o->dry,
+                               .direction = o->direction,
+                               .speakers = o->speakers};
     while (o->series && o->series[p->series_count])
         p->series_count++;
     return GC_EXIT_DONE;

@@ -7,7 +7,7 @@
 #include <math.h>
 
 typedef struct gc_response_options {
-    char *layout, *align, *normalize;
+    char *layout, *align, *normalize, *direction, *speakers;
     char **series;
     double start, length, trim, stretch, fade, predelay, gain, wet, dry;
     int reverse, minimum_phase;
@@ -27,6 +27,13 @@ typedef struct gc_response_options {
      "order of IR's channels: all outputs of input 1, then of input 2; all inputs of output 1, then of output 2; or the " \
      "inputs one after the other in time (default: auto)", \
      GC_WORDS_LAYOUT}, \
+    {"direction", '\0', POPT_ARG_STRING, &(o).direction, 0, \
+     "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres (default: 1)", \
+     "AZIMUTH,ELEVATION[,DISTANCE]"}, \
+    {"layout", '\0', POPT_ARG_STRING, &(o).speakers, 0, \
+     "of a SOFA file: where the channels of IN come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic (ACN, SN3D), or " \
+     "a text file with a direction for each channel", \
+     "NAME|FILE"}, \
     {"ir-start", '\0', POPT_ARG_DOUBLE, &(o).start, GC_RANGE_TIME, "skip the first SECONDS of IR", "SECONDS"}, \
     {"ir-length", '\0', POPT_ARG_DOUBLE, &(o).length, GC_RANGE_TIME, "use only SECONDS of IR (default: all)", "SECONDS"}, \
     {"trim", '\0', POPT_ARG_DOUBLE, &(o).trim, GC_RANGE_TRIM, \

@@ -32,10 +32,12 @@ typedef struct gc_player_config {
     int device;              /* CUDA device */
     int64_t latency;         /* frames of latency that may be added to reduce the work per block */
     bool loop;
-    double seek;                /* seconds */
-    double gain, wet, dry;      /* dB; dry -INFINITY: no dry signal */
-    double crossfade;           /* seconds, between responses */
-    const volatile int *cancel; /* cancels waiting for a pipe; NULL: none */
+    double seek;                      /* seconds */
+    double gain, wet, dry;            /* dB; dry -INFINITY: no dry signal */
+    double crossfade;                 /* seconds, between responses */
+    const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
+    const char *follow;               /* orientation of the head for a SOFA file (follow.h); NULL: it does not turn */
+    const volatile int *cancel;       /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;
 
 /* A snapshot of the player. */
@@ -82,6 +84,10 @@ void gc_player_seek(gc_player *player, double seconds);
 /* Prepares another response of the list on the calling thread, then crossfades to it. Fails with ARGUMENT (no such
  * index) or with what gpuconv_ir_prepare or gpuconv_realtime_swap return. */
 gpuconv_status gc_player_select_response(gc_player *player, int response, gpuconv_error *error);
+
+/* Turns the head to where the followed source has it, if it has moved by TURN degrees or more: call it every few
+ * milliseconds. The responses of the new orientation are crossfaded. Fails with what gpuconv_realtime_swap returns. */
+gpuconv_status gc_player_follow(gc_player *player, gpuconv_error *error);
 
 /* Stops the device and the threads and commits the recording. Returns the first error of a thread, else that of the
  * commit. The player must still be freed. */

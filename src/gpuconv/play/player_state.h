@@ -4,6 +4,7 @@
 #ifndef GPUCONV_PLAY_PLAYER_STATE_H
 #define GPUCONV_PLAY_PLAYER_STATE_H
 
+#include "follow.h"
 #include "frame_ring.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/dsp/resampler.h"
@@ -22,6 +23,8 @@ struct gc_player {
     gc_writer *writer;       /* NULL: no recording */
     gc_resampler *resampler; /* from the file's rate to the device's; NULL: the rates are equal */
     gpuconv_realtime *realtime;
+    gc_follow *follow; /* NULL: the head does not turn */
+    gc_sofa *sofa;     /* the responses of the turning head */
     int inputs, outputs;
     double rate, file_rate; /* Hz; rate: of the device */
     int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
@@ -35,6 +38,8 @@ struct gc_player {
     volatile int reader_cancel; /* raised with `quit`: cancels a read from a pipe */
     gpuconv_status err;         /* of a thread; read after it is joined */
     gpuconv_error error;
+
+    gc_orientation head; /* used by the control functions only */
 
     /* Playback. */
     _Atomic int response;

@@ -15,6 +15,7 @@
 #include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/core/subnormal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,8 @@ struct gc_stream {
 const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
     return algorithm == GPUCONV_ALGORITHM_DIRECT         ? &gc_cpu_direct
            : algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? &gc_cpu_overlap_save
-                                                         : &gc_cpu_partitioned;
+           : algorithm == GPUCONV_ALGORITHM_PARTITIONED  ? &gc_cpu_partitioned
+                                                         : &gc_cpu_matrix;
 }
 
 /* Unpacks one stripe of the current input chunk, and zeros behind the end of the input. */
@@ -175,10 +177,26 @@ static gpuconv_status start_thread(gc_stream *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
+/* Refuses a convolution that needs more memory than is free, before any of it is taken. Returns MEMORY with the sizes.
+ */
+static gpuconv_status check_memory(const gpuconv_plan *plan, gpuconv_error *error) {
+    const double floor = 0x1p28; /* the estimate counts for large convolutions only */
+    const double left = plan->bytes > floor ? (double)gc_memory_available() : HUGE_VAL;
+    if (plan->bytes <= left)
+        return GPUCONV_OK;
+    return gc_fail(
+        error, GPUCONV_ERROR_MEMORY,
+        "the convolution of %d x %d channels with %d routes of %lld frames needs %.3g GB of memory, and %.3g "
+        "GB are free; shorten the response, or convolve groups of outputs one after the other",
+        plan->ir->inputs, plan->ir->outputs, plan->ir->routes, (long long)plan->ir->frames, plan->bytes * 1e-9,
+        left * 1e-9);
+}
+
 static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream,
                                  gpuconv_error *error) {
     *stream = NULL;
     double begin = gc_now();
+    gpuconv_status status;
     gc_stream *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "the CPU backend");
@@ -190,13 +208,19 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->history = s->kind->history(&plan->schedule);
     gc_slot_queue_init(&s->queue, plan->slots);
     s->has_queue = true;
+    status = check_memory(plan, error);
+    if (status) {
+        free_stream(s);
+        return status;
+    }
     s->pool = gc_pool_new(plan->device.threads);
-    s->convolver = s->kind->new (plan);
+    if (s->pool)
+        s->convolver = s->kind->new (plan, s->pool);
     if (!s->pool || !s->convolver || !allocate(s)) {
         free_stream(s);
         return gc_fail_memory(error, "the convolution");
     }
-    gpuconv_status status = start_thread(s, error);
+    status = start_thread(s, error);
     if (status) {
         free_stream(s);
         return status;

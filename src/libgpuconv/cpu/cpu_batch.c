@@ -73,19 +73,20 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
 }
 
 /* Plans as gpuconv_plan_new does for one file, so that both give the same bytes; the number of threads does not matter.
- * Returns false for partitioned convolution, which the engine does. */
+ * Returns false for the other algorithms, which the engine does. */
 static bool prepare_plan(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
     gpuconv_error ignored;
     double least = HUGE_VAL;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         if (gc_cpu_plan_by(&slot->costs, &plan, (gpuconv_algorithm)a, frames, &ignored) == GPUCONV_OK &&
             plan.cost < least) {
             least = plan.cost;
             slot->schedule = plan.schedule;
         }
     }
-    return least < HUGE_VAL && slot->schedule.algorithm != GPUCONV_ALGORITHM_PARTITIONED;
+    return least < HUGE_VAL && (slot->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ||
+                                slot->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE);
 }
 
 static void *in(gc_batch_slot *slot) {

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/dsp/pcm.h"
 
 #include <math.h>
@@ -75,6 +76,42 @@ static double bin_seconds(const bench *b, gc_fft *fft) {
     return best / (PARTITIONS * (double)FLOATS / 2);
 }
 
+/* Returns the seconds per complex multiply-add of a product of dense matrices whose operands lie in the caches. */
+static double matrix_seconds(const bench *b) {
+    gc_matrix_shape s = {.outputs = 24, .inputs = 24, .partitions = 1, .delay = 12, .capacity = 12};
+    s.width = gc_matrix_cut_make(b->simd, b->floats, s.inputs * s.delay).width;
+    const int64_t times = 16;
+    double best = HUGE_VAL;
+    for (int r = 0; r < ROUNDS && !gc_cancelled(); r++) {
+        double begin = gc_now();
+        for (int64_t i = 0; i < times; i++)
+            gc_matrix_multiply(b->simd, &s, s.width, b->h, b->x, b->y, s.capacity);
+        best = fmin(best, (gc_now() - begin) / (double)times);
+    }
+    const int64_t bins = s.width * gc_matrix_pair(b->simd) / 2;
+    return best / (double)(s.outputs * s.inputs * s.capacity * bins);
+}
+
+/* Returns the seconds per byte read of a pass over more data than the caches hold. */
+static double byte_seconds(void) {
+    enum { FLOATS = 1 << 25, LINE = 16 };
+    float *data = gc_calloc(FLOATS, sizeof *data);
+    volatile float sink = 0;
+    double best = HUGE_VAL;
+    for (int r = 0; data && r < ROUNDS && !gc_cancelled(); r++) {
+        float sum[LINE] = {0};
+        double begin = gc_now();
+        for (int64_t i = 0; i < FLOATS; i += LINE)
+            for (int k = 0; k < LINE; k++)
+                sum[k] += data[i + k];
+        best = fmin(best, gc_now() - begin);
+        sink = sum[r];
+    }
+    (void)sink;
+    free(data);
+    return best < HUGE_VAL ? best / (4.0 * FLOATS) : (double)NAN;
+}
+
 /* Returns the seconds per sample of unpacking and packing stereo 24-bit frames, each with a copy of the bytes. */
 static double sample_seconds(const bench *b) {
     gc_pcm format = {GC_S24, 24};
@@ -114,6 +151,8 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
         costs->seconds[GC_COST_CPU_LEVEL_MEDIUM] = level_seconds(&b, INT64_C(1) << 17);
         costs->seconds[GC_COST_CPU_LEVEL_LARGE] = level_seconds(&b, max_points);
         costs->seconds[GC_COST_CPU_BIN] = bin_seconds(&b, fft);
+        costs->seconds[GC_COST_CPU_MATRIX] = matrix_seconds(&b);
+        costs->seconds[GC_COST_CPU_BYTE] = byte_seconds();
         costs->seconds[GC_COST_CPU_SAMPLE] = sample_seconds(&b);
         made = !gc_cancelled();
     }

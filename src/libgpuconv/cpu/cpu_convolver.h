@@ -9,8 +9,9 @@
 typedef struct gc_convolver gc_convolver; /* each algorithm defines its own */
 
 typedef struct gc_convolver_kind {
-    /* Returns a convolver; NULL if there is too little memory or the thread's cancel flag is set. */
-    gc_convolver *(*new)(const gpuconv_plan *plan);
+    /* Returns a convolver, whose responses the pool has transformed; NULL if there is too little memory or the thread's
+     * cancel flag is set. The pool has plan->device.threads threads. */
+    gc_convolver *(*new)(const gpuconv_plan *plan, gc_pool *pool);
 
     /* Returns the number of earlier input frames that must be readable before in[channel][0]. */
     int64_t (*history)(const gc_schedule *schedule);
@@ -24,7 +25,7 @@ typedef struct gc_convolver_kind {
     void (*free)(gc_convolver *convolver);
 } gc_convolver_kind;
 
-extern const gc_convolver_kind gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned;
+extern const gc_convolver_kind gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned, gc_cpu_matrix;
 
 /* Returns the convolver of an algorithm, which must not be AUTO. */
 const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm);

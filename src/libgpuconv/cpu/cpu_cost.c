@@ -7,6 +7,9 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/dsp/matrix_product.h"
+#include "libgpuconv/engine/components.h"
+#include "libgpuconv/engine/matrix_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +29,12 @@ static const int64_t long_input = INT64_C(1) << 23;
 /* Longer transforms are not used if they need more bytes than this on NOMINAL_THREADS threads. */
 static const double transform_memory = 72e6;
 
+/* The same for the algorithm matrix, whose responses alone are two times their taps in every size. */
+static const double matrix_memory = 1e9;
+
+/* Chunks of the algorithm matrix are short enough that the spectra of their blocks need no more than this. */
+static const int64_t spectra_memory = INT64_C(256) << 20;
+
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
@@ -37,16 +46,72 @@ static double fft_seconds(const gc_costs *c, int64_t points) {
     return (double)points * log2((double)points) * c->seconds[level];
 }
 
+static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads);
+
+/* Returns the seconds of the products of one block with all routes, one bin at a time. Spectra of responses that exceed
+ * the caches are read from memory: for each block by overlap-save, and by partitioned convolution if the spectra that
+ * one output needs exceed the second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
+static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s) {
+    const double bins = (double)s->transform / 2 * (double)s->partitions;
+    const double last_level = 24e6, second_level = 1.5e6, slab = 4096;
+    bool streamed = 8 * bins * ir->planes > last_level;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
+        streamed = 2 * slab * (double)s->partitions * ir->routes / ir->outputs > second_level;
+    const double bin = c->seconds[GC_COST_CPU_BIN];
+    return ir->routes * bins * (streamed ? fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]) : bin);
+}
+
+/* Returns the time of `count` rows or columns of a product of matrices, in full ones: those that do not fill a tile
+ * cost a little more. */
+static double full_rows(int64_t count) {
+    static const double rest[] = {0, 1.7, 2.4};
+    return (double)(count / GC_MATRIX_ROWS * GC_MATRIX_ROWS) + rest[count % GC_MATRIX_ROWS];
+}
+
+/* Returns the seconds of `blocks` blocks of the algorithm matrix in chunks of `chunk` blocks: the products are bound by
+ * arithmetic or by reading the responses once a chunk; spectra of inputs and outputs are written and read in slabs. */
+static double matrix_seconds(const gc_costs *c, const gc_components *parts, const gc_schedule *s, double blocks,
+                             int64_t chunk) {
+    const double bins = (double)s->transform / 2, byte = c->seconds[GC_COST_CPU_BYTE];
+    const double columns = full_rows(chunk), chunks = ceil(blocks / (double)chunk);
+    double seconds = 0, spectra = 0;
+    for (int i = 0; i < parts->count; i++) {
+        const double inputs = parts->component[i].inputs, outputs = parts->component[i].outputs;
+        const double factors = inputs * (double)s->partitions;
+        const double products =
+            full_rows(parts->component[i].outputs) * factors * columns * c->seconds[GC_COST_CPU_MATRIX];
+        seconds += chunks * bins * fmax(products, outputs * factors * 8 * byte);
+        spectra += blocks * (inputs + outputs) + chunks * inputs * (double)(s->partitions - 1);
+    }
+    return seconds + spectra * bins * 16 * byte;
+}
+
 /* Returns the seconds on one thread, the transforms of the response included. */
-static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
+static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s,
+                          int64_t frames) {
     double total = (double)frames + (double)s->taps;
     double copies = total * (ir->inputs + ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return total * (double)s->taps * ir->routes * c->seconds[GC_COST_CPU_TAP] + copies;
-    double blocks = ceil(total / (double)s->hop), bins = (double)s->transform / 2 * (double)s->partitions;
-    double fft = fft_seconds(c, s->transform);
-    double block = (ir->inputs + ir->outputs) * fft + ir->routes * bins * c->seconds[GC_COST_CPU_BIN];
+    double blocks = ceil(total / (double)s->hop), fft = fft_seconds(c, s->transform);
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        const double moves = (double)s->transform * 8 * c->seconds[GC_COST_CPU_BYTE];
+        return blocks * (ir->inputs + ir->outputs) * fft + copies +
+               matrix_seconds(c, parts, s, blocks, chunk_frames(ir, s, frames, NOMINAL_THREADS) / s->hop) +
+               (double)(ir->routes * s->partitions) * (fft + moves);
+    }
+    double block = (ir->inputs + ir->outputs) * fft + route_seconds(c, ir, s);
     return blocks * block + copies + (double)(ir->planes * s->partitions) * fft;
+}
+
+/* Returns the blocks for which one pass over the responses pays: full tiles, fewer where their spectra take much
+ * memory.
+ */
+static int64_t matrix_blocks(const gpuconv_ir *ir, const gc_schedule *s) {
+    int64_t blocks = 4 * GC_MATRIX_ROWS;
+    while (blocks > GC_MATRIX_ROWS && 4 * s->transform * blocks * (ir->inputs + ir->outputs) > spectra_memory)
+        blocks -= GC_MATRIX_ROWS;
+    return blocks;
 }
 
 /* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,
@@ -60,6 +125,9 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
     } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         step = s->hop;
         target = gc_max(target, 16 * step);
+    } else if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        step = s->hop;
+        target = gc_max(target, step * matrix_blocks(ir, s));
     } else {
         target = gc_max(target, gc_min(s->taps, INT64_C(1) << 20));
     }
@@ -67,11 +135,16 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
 }
 
 /* Returns the approximate bytes of a convolver and of its stream's chunks. */
-static double memory_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk, int threads) {
+static double memory_bytes(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t chunk, int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
     int64_t jobs = chunk / s->hop * gc_min(ir->inputs, ir->outputs);
     double workers = fmin(threads, (double)jobs);
     double spectra = ir->planes * (double)s->partitions * block, chunks = (double)chunk * channels * 4;
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        spectra = (double)products * (double)s->partitions * block + threads * block * 2 +
+                  block * (channels * (double)(chunk / s->hop) + ir->inputs * (double)(s->partitions - 1));
+        return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)(s->transform - s->hop));
+    }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;
     else
@@ -84,42 +157,50 @@ static double memory_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t c
 static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, gc_schedule *s) {
     if (algorithm == GPUCONV_ALGORITHM_DIRECT)
         return n == 0 && gc_schedule_make(algorithm, taps, 1, s) ? 1 : 0;
-    for (n = n ? 2 * n : GC_FFT_MIN_POINTS; n <= INT64_C(1) << 24; n *= 2)
-        if (gc_schedule_make(algorithm, taps, n, s) && s->hop % 32 == 0)
+    for (n = n ? 2 * n : GC_FFT_MIN_POINTS; n <= INT64_C(1) << 24; n *= 2) {
+        bool made = algorithm == GPUCONV_ALGORITHM_MATRIX ? gc_matrix_schedule_make(taps, n, s)
+                                                          : gc_schedule_make(algorithm, taps, n, s);
+        if (made && s->hop % 32 == 0)
             return n;
+    }
     return 0;
 }
 
 /* Returns chunk_frames for the real number of threads, shortened to what chunk_memory allows. */
-static int64_t limited_chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+static int64_t limited_chunk_frames(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t frames,
+                                    int threads) {
     int64_t least = gc_min(chunk_frames(ir, s, frames, NOMINAL_THREADS), chunk_frames(ir, s, frames, threads));
     int64_t chunk = chunk_frames(ir, s, frames, threads);
-    while (chunk - s->hop >= least && memory_bytes(ir, s, chunk, threads) > chunk_memory)
+    while (chunk - s->hop >= least && memory_bytes(ir, products, s, chunk, threads) > chunk_memory)
         chunk -= s->hop;
     return chunk;
 }
 
 /* Returns the bytes that a transform size may use: transform_memory, or 1.5 times the least of all sizes if that is
  * more. */
-static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t frames) {
+static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t products, int64_t frames) {
     gc_schedule s;
     double least = HUGE_VAL;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
-        least = fmin(least, memory_bytes(ir, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
-    return fmax(transform_memory, 1.5 * least);
+        least =
+            fmin(least, memory_bytes(ir, products, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
+    return algorithm == GPUCONV_ALGORITHM_MATRIX ? fmax(matrix_memory, 2.5 * least)
+                                                 : fmax(transform_memory, 1.5 * least);
 }
 
-gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t frames,
-                              gpuconv_error *error) {
+/* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */
+static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *parts, gpuconv_plan *plan,
+                                 gpuconv_algorithm algorithm, int64_t frames, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     const int64_t planned = frames < 0 ? long_input : gc_min(frames, long_input);
-    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, planned);
+    const int64_t products = gc_components_products(parts);
+    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, products, planned);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = job_seconds(costs, ir, &s, planned), bytes;
+        double seconds = job_seconds(costs, ir, parts, &s, planned), bytes;
         if (!(seconds < best))
             continue;
-        bytes = memory_bytes(ir, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
+        bytes = memory_bytes(ir, products, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
         if (bytes <= limit) {
             best = seconds;
             plan->schedule = s;
@@ -129,10 +210,23 @@ gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
     plan->cost = best;
-    plan->predicted = job_seconds(costs, ir, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
-    plan->chunk =
-        limited_chunk_frames(ir, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
+    plan->predicted =
+        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
+    plan->chunk = limited_chunk_frames(ir, products, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames,
+                                       plan->device.threads);
+    plan->bytes = memory_bytes(ir, products, &plan->schedule, plan->chunk, plan->device.threads);
+    plan->products = products;
     return GPUCONV_OK;
+}
+
+gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t frames,
+                              gpuconv_error *error) {
+    gc_components parts;
+    gpuconv_status status = gc_components_find(plan->ir, &parts)
+                                ? plan_sizes(costs, &parts, plan, algorithm, frames, error)
+                                : gc_fail_memory(error, "the plan");
+    gc_components_free(&parts);
+    return status;
 }
 
 gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,

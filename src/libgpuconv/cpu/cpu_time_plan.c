@@ -34,7 +34,8 @@ static bool allocate(workspace *w, const gpuconv_plan *plan, int64_t frames) {
     int64_t history = gc_round_up(w->kind->history(&plan->schedule), 16), whole = gc_round_up(frames, plan->chunk);
     whole = gc_round_up(whole, 16);
     w->pool = gc_pool_new(plan->device.threads);
-    w->convolver = w->kind->new (plan);
+    if (w->pool)
+        w->convolver = w->kind->new (plan, w->pool);
     w->in = gc_calloc(ir->inputs, sizeof *w->in);
     w->out = gc_calloc(ir->outputs, sizeof *w->out);
     w->samples_in = gc_calloc(ir->inputs * (history + whole), sizeof(float));

@@ -11,6 +11,8 @@
  * samples do not depend on the number of stretches. Several jobs per thread balance the load. */
 enum { MIN_STRETCH = 2 * GC_DIRECT_SPAN, MAX_STRETCH = 8 * GC_DIRECT_SPAN, JOBS_PER_THREAD = 4 };
 
+enum { MAX_FLOAT_PRODUCTS = 4096 }; /* that are summed in floats without loss of precision */
+
 struct gc_convolver {
     const gpuconv_ir *ir;
     const gc_simd *simd;
@@ -19,7 +21,8 @@ struct gc_convolver {
     int64_t frames, stretch, stretches;
 };
 
-static gc_convolver *new_direct(const gpuconv_plan *plan) {
+static gc_convolver *new_direct(const gpuconv_plan *plan, gc_pool *pool) {
+    (void)pool; /* nothing to prepare */
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
@@ -37,13 +40,38 @@ static void add_route(const gc_convolver *c, const float *x, const float *taps, 
         c->simd->direct(x + at, taps, c->ir->frames, y + at, gc_min(piece, n - at), add);
 }
 
+/* Convolves one stretch with many routes into one output. A float sum of tens of thousands of products would lose
+ * precision, so that each route is summed for itself first. */
+static void sum_routes(const gc_convolver *c, int output, int64_t at, int64_t n, float *y) {
+    float sum[GC_DIRECT_SPAN] __attribute__((aligned(64)));
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int64_t i = 0; i < n && !gc_cancelled(); i += GC_DIRECT_SPAN) {
+        const int64_t count = gc_min(GC_DIRECT_SPAN, n - i);
+        for (int r = 0; r < c->ir->routes; r++) {
+            const gc_route *route = &c->ir->route[r];
+            if (route->output != output)
+                continue;
+            c->simd->direct(c->in[route->input] + at + i, gc_ir_plane(c->ir, route->plane), c->ir->frames, sum, count,
+                            0);
+            for (int64_t k = 0; k < count; k++)
+                y[i + k] += sum[k];
+        }
+    }
+}
+
 static void compute_stretch(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
     int output = (int)(index / c->stretches);
     int64_t at = index % c->stretches * c->stretch, n = gc_min(c->stretch, c->frames - at);
     float *y = c->out[output] + at;
-    int routes = 0;
+    int routes = 0, into = 0;
+    for (int r = 0; r < c->ir->routes; r++)
+        into += c->ir->route[r].output == output;
+    if (into > 2 && into * c->ir->frames > MAX_FLOAT_PRODUCTS) {
+        sum_routes(c, output, at, n, y);
+        return;
+    }
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
         if (route->output == output)

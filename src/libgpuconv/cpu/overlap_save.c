@@ -10,27 +10,22 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/engine/components.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct component {
-    int inputs, outputs;
-    int *input, *output;
-} component;
 
 struct gc_convolver {
     const gpuconv_ir *ir;
     gc_fft *fft;
     int64_t points, hop, stride; /* stride: floats per spectrum */
     float *spectra;              /* per plane of the response, scaled by 2 / points */
-    int components;
-    component *component;
-    int *members;    /* the channel numbers that the components point into */
-    int max_spectra; /* of an component: one per input, and one for a sum if it has several outputs */
+    gc_components components;
+    int max_spectra; /* of a component: one per input, and one for a sum if it has several outputs */
     int workers;
-    float *scratch;      /* per worker: max_spectra spectra */
-    const float **lists; /* per worker: two lists of `routes` spectra, the factors of a sum of products */
+    float *scratch;        /* per worker: max_spectra spectra */
+    float *blocks_of_taps; /* per worker: a block; only during the set-up */
+    const float **lists;   /* per worker: two lists of `routes` spectra, the factors of a sum of products */
     float *const *in;
     float *const *out;
     int64_t blocks;
@@ -41,68 +36,35 @@ static void free_overlap_save(gc_convolver *c) {
         return;
     gc_fft_free(c->fft);
     free(c->spectra);
-    free(c->component);
-    free(c->members);
+    gc_components_free(&c->components);
     free(c->scratch);
     free(c->lists);
+    free(c->blocks_of_taps);
     free(c);
 }
 
-/* Finds the components: every channel starts with its own label, and the lower label of the two ends of a route
- * replaces the higher one until no label changes. */
+/* Finds the components and the most spectra that a job needs at a time. Returns false without memory. */
 static bool find_components(gc_convolver *c) {
-    const gpuconv_ir *ir = c->ir;
-    int nodes = ir->inputs + ir->outputs, used = 0;
-    int *label = gc_calloc(nodes, sizeof *label);
-    c->component = gc_calloc(nodes, sizeof *c->component);
-    c->members = gc_calloc(nodes, sizeof *c->members);
-    if (!label || !c->component || !c->members) {
-        free(label);
+    if (!gc_components_find(c->ir, &c->components))
         return false;
-    }
-    for (int i = 0; i < nodes; i++)
-        label[i] = i;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (int r = 0; r < ir->routes; r++) {
-            int *a = &label[ir->route[r].input], *b = &label[ir->inputs + ir->route[r].output];
-            if (*a != *b) {
-                *a = *b = *a < *b ? *a : *b;
-                changed = true;
-            }
-        }
-    }
-    for (int m = 0; m < nodes; m++) {
-        component *part = &c->component[c->components];
-        *part = (component){.input = c->members + used};
-        for (int i = 0; i < ir->inputs; i++)
-            if (label[i] == m)
-                part->input[part->inputs++] = i;
-        part->output = part->input + part->inputs;
-        for (int o = 0; o < ir->outputs; o++)
-            if (label[ir->inputs + o] == m)
-                part->output[part->outputs++] = o;
-        used += part->inputs + part->outputs;
-        int spectra = part->inputs + (part->outputs > 1);
+    for (int i = 0; i < c->components.count; i++) {
+        const gc_component *part = &c->components.component[i];
+        const int spectra = part->inputs + (part->outputs > 1);
         c->max_spectra = spectra > c->max_spectra ? spectra : c->max_spectra;
-        c->components += part->outputs > 0; /* inputs without a route need no work; outputs without one are silent */
     }
-    free(label);
     return true;
 }
 
-static bool transform_response(gc_convolver *c) {
-    float *block = gc_calloc(c->points, sizeof *block);
-    for (int p = 0; block && p < c->ir->planes && !gc_cancelled(); p++) {
-        for (int64_t k = 0; k < c->ir->frames; k++)
-            block[k] = gc_ir_plane(c->ir, p)[k] * 2 / (float)c->points;
-        gc_fft_forward(c->fft, block, c->spectra + p * c->stride);
-    }
-    free(block);
-    return block && !gc_cancelled();
+/* Transforms one plane of the response. */
+static void transform_plane(void *context, int64_t plane, int worker) {
+    gc_convolver *c = context;
+    float *block = c->blocks_of_taps + worker * c->points;
+    for (int64_t k = 0; k < c->ir->frames; k++)
+        block[k] = gc_ir_plane(c->ir, (int)plane)[k] * 2 / (float)c->points;
+    memset(block + c->ir->frames, 0, (size_t)(c->points - c->ir->frames) * sizeof *block);
+    gc_fft_forward(c->fft, block, c->spectra + plane * c->stride);
 }
-
-static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
+static gc_convolver *new_overlap_save(const gpuconv_plan *plan, gc_pool *pool) {
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
@@ -113,12 +75,19 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
     bool made = c->fft && find_components(c);
     if (made) {
         /* Scratch memory only for as many workers as a chunk has jobs. */
-        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->chunk / c->hop * c->components));
+        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->chunk / c->hop * c->components.count));
         c->stride = gc_fft_floats(c->fft);
         c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
         c->scratch = gc_calloc((int64_t)c->workers * c->max_spectra, c->stride * (int64_t)sizeof(float));
         c->lists = gc_calloc((int64_t)c->workers * 2 * c->ir->routes, sizeof *c->lists);
-        made = c->spectra && c->scratch && c->lists && transform_response(c);
+        c->blocks_of_taps = gc_calloc(c->workers, c->points * (int64_t)sizeof(float));
+        made = c->spectra && c->scratch && c->lists && c->blocks_of_taps;
+    }
+    if (made) {
+        gc_pool_run_on(pool, c->workers, transform_plane, c, c->ir->planes);
+        free(c->blocks_of_taps);
+        c->blocks_of_taps = NULL;
+        made = !gc_cancelled();
     }
     if (!made) {
         free_overlap_save(c);
@@ -128,25 +97,18 @@ static gc_convolver *new_overlap_save(const gpuconv_plan *plan) {
 }
 
 /* Lists the routes into an output: the spectra of their inputs in x, of their planes in h. Returns their number. */
-static int64_t list_factors(const gc_convolver *c, const component *part, int output, const float *scratch,
-                            const float **x, const float **h) {
-    int64_t count = 0;
-    for (int r = 0; r < c->ir->routes; r++) {
-        const gc_route *route = &c->ir->route[r];
-        if (route->output != output)
-            continue;
-        int i = 0;
-        while (part->input[i] != route->input)
-            i++;
-        x[count] = scratch + i * c->stride;
-        h[count++] = c->spectra + route->plane * c->stride;
+static int64_t list_factors(const gc_convolver *c, int output, const float *scratch, const float **x, const float **h) {
+    const int first = c->components.first_route[output], end = c->components.first_route[output + 1];
+    for (int r = first; r < end; r++) {
+        x[r - first] = scratch + c->components.input_at[c->ir->route[r].input] * c->stride;
+        h[r - first] = c->spectra + c->ir->route[r].plane * c->stride;
     }
-    return count;
+    return end - first;
 }
 
 static void compute_block(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
-    const component *part = &c->component[index / c->blocks];
+    const gc_component *part = &c->components.component[index / c->blocks];
     int64_t first = index % c->blocks * c->hop, before = c->points - c->hop;
     float *scratch = c->scratch + (int64_t)worker * c->max_spectra * c->stride;
     float *sum = scratch + (part->outputs > 1 ? part->inputs : 0) *
@@ -156,11 +118,8 @@ static void compute_block(void *context, int64_t index, int worker) {
         gc_fft_forward(c->fft, c->in[part->input[i]] + first - before, scratch + i * c->stride);
     for (int o = 0; o < part->outputs && !gc_cancelled(); o++) {
         float *y = c->out[part->output[o]] + first;
-        int64_t count = list_factors(c, part, part->output[o], scratch, x, h);
-        if (count)
-            gc_fft_inverse(c->fft, x, h, count, sum, y, before);
-        else
-            memset(y, 0, (size_t)c->hop * sizeof *y);
+        int64_t count = list_factors(c, part->output[o], scratch, x, h);
+        gc_fft_inverse(c->fft, x, h, count, sum, y, before);
     }
 }
 
@@ -168,7 +127,10 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->in = in;
     c->out = out;
     c->blocks = (frames + c->hop - 1) / c->hop;
-    gc_pool_run_on(pool, c->workers, compute_block, c, c->blocks * c->components);
+    gc_pool_run_on(pool, c->workers, compute_block, c, c->blocks * c->components.count);
+    for (int o = 0; o < c->ir->outputs; o++)
+        if (c->components.output_owner[o] < 0)
+            memset(out[o], 0, (size_t)(c->blocks * c->hop) * sizeof **out);
 }
 
 static void reset(gc_convolver *c) {

@@ -30,6 +30,7 @@ struct gc_convolver {
     float *spectra;                  /* planes x partitions, scaled by 1 / hop */
     float *delay;                    /* inputs x ring */
     float *sums;                     /* outputs x blocks */
+    float *blocks_of_taps;           /* per worker: a block; only during the set-up */
     const float **lists;             /* per worker: two lists of spectra, the factors of a sum of products */
     int64_t list_length;             /* routes x partitions */
     int workers;
@@ -46,26 +47,24 @@ static void free_partitioned(gc_convolver *c) {
     free(c->delay);
     free(c->sums);
     free(c->lists);
+    free(c->blocks_of_taps);
     free(c);
 }
 
-/* Transforms the partitions of the response, each followed by a hop of zeros. */
-static bool transform_response(gc_convolver *c) {
-    float *block = gc_calloc(2 * c->hop, sizeof *block);
-    for (int plane = 0; block && plane < c->ir->planes; plane++) {
-        for (int64_t p = 0; p < c->partitions && !gc_cancelled(); p++) {
-            int64_t n = gc_min(c->hop, c->ir->frames - p * c->hop);
-            memset(block, 0, (size_t)c->hop * sizeof(float));
-            for (int64_t i = 0; i < n; i++)
-                block[i] = gc_ir_plane(c->ir, plane)[p * c->hop + i] / (float)c->hop;
-            gc_fft_forward(c->fft, block, c->spectra + (plane * c->partitions + p) * c->stride);
-        }
+/* Transforms the partitions of one plane of the response, each followed by a hop of zeros. */
+static void transform_plane(void *context, int64_t plane, int worker) {
+    gc_convolver *c = context;
+    float *block = c->blocks_of_taps + worker * 2 * c->hop;
+    for (int64_t p = 0; p < c->partitions && !gc_cancelled(); p++) {
+        int64_t n = gc_min(c->hop, c->ir->frames - p * c->hop);
+        memset(block, 0, (size_t)c->hop * sizeof(float));
+        for (int64_t i = 0; i < n; i++)
+            block[i] = gc_ir_plane(c->ir, (int)plane)[p * c->hop + i] / (float)c->hop;
+        gc_fft_forward(c->fft, block, c->spectra + (plane * c->partitions + p) * c->stride);
     }
-    free(block);
-    return block && !gc_cancelled();
 }
 
-static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
+static gc_convolver *new_partitioned(const gpuconv_plan *plan, gc_pool *pool) {
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
@@ -85,7 +84,14 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan) {
         c->delay = gc_calloc(c->ir->inputs * c->ring, bytes);
         c->sums = gc_calloc(c->ir->outputs * c->blocks, bytes);
         c->lists = gc_calloc(c->workers * 2 * c->list_length, sizeof *c->lists);
-        made = c->spectra && c->delay && c->sums && c->lists && transform_response(c);
+        c->blocks_of_taps = gc_calloc(c->workers, 2 * c->hop * (int64_t)sizeof(float));
+        made = c->spectra && c->delay && c->sums && c->lists && c->blocks_of_taps;
+    }
+    if (made) {
+        gc_pool_run(pool, transform_plane, c, c->ir->planes);
+        free(c->blocks_of_taps);
+        c->blocks_of_taps = NULL;
+        made = !gc_cancelled();
     }
     if (!made) {
         free_partitioned(c);

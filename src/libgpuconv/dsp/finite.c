@@ -32,3 +32,10 @@ int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first) {
         }
     return replaced;
 }
+
+int64_t gc_find_not_finite(const float *samples, int64_t count) {
+    int64_t i = all_finite(samples, count) ? count : 0;
+    while (i < count && !(((bits_of(samples + i) & magnitude) + exponent_step) & carry_bit))
+        i++;
+    return i;
+}

@@ -8,4 +8,7 @@
  * @return the number of samples that were replaced */
 int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first);
 
+/* Returns the index of the first non-finite sample; `count` if there is none. */
+int64_t gc_find_not_finite(const float *samples, int64_t count);
+
 #endif

@@ -21,7 +21,8 @@ typedef struct gc_simd {
      * multiply-add. The result only keeps the compiler from removing the loop. */
     float (*multiply_add_loop)(int64_t rounds, double *operations);
 
-    const struct gc_fft_kernels *fft; /* called by fft.c */
+    const struct gc_fft_kernels *fft;       /* called by fft.c */
+    const struct gc_matrix_kernels *matrix; /* called by matrix_product.c */
 
     /* called by pcm.c */
     gc_pcm_unpacker *unpack;

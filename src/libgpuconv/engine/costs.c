@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER "gpuconv costs 3"
+#define HEADER "gpuconv costs 4"
 
 enum { MAX_FILE_SIZE = 16384 }; /* bytes; gc_costs_save writes less than 2048 */
 
@@ -32,6 +32,8 @@ static const struct {
     [GC_COST_CPU_LEVEL_MEDIUM] = {"cpu-level-medium", 0.036e-9},
     [GC_COST_CPU_LEVEL_LARGE] = {"cpu-level-large", 0.044e-9},
     [GC_COST_CPU_BIN] = {"cpu-bin", 0.25e-9},
+    [GC_COST_CPU_MATRIX] = {"cpu-matrix", 0.085e-9},
+    [GC_COST_CPU_BYTE] = {"cpu-byte", 0.08e-9},
     [GC_COST_CPU_SAMPLE] = {"cpu-sample", 0.8e-9},
     [GC_COST_CUDA_TAP] = {"cuda-tap", 1 / 29e12},
     [GC_COST_CUDA_OUTPUT] = {"cuda-output", 1e-12},

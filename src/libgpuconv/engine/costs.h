@@ -14,6 +14,8 @@ typedef enum gc_cost {
     GC_COST_CPU_LEVEL_MEDIUM, /* of an FFT of 2^17 or 2^18 points */
     GC_COST_CPU_LEVEL_LARGE,  /* of a longer FFT */
     GC_COST_CPU_BIN,          /* one complex multiply-add of spectra */
+    GC_COST_CPU_MATRIX,       /* one complex multiply-add of a product of dense matrices of spectra */
+    GC_COST_CPU_BYTE,         /* one byte read from memory beyond the caches */
     GC_COST_CPU_SAMPLE,       /* one sample in or out: conversion, interleaving, copies */
     GC_COST_CUDA_TAP,         /* one multiply-add of direct convolution */
     GC_COST_CUDA_OUTPUT,      /* one output sample: the memory traffic of direct and overlap-save */

@@ -51,6 +51,8 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
         return "overlap-save";
     case GPUCONV_ALGORITHM_PARTITIONED:
         return "partitioned";
+    case GPUCONV_ALGORITHM_MATRIX:
+        return "matrix";
     }
     return "unknown";
 }
@@ -58,7 +60,7 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
 static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
     if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
-    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_PARTITIONED)
+    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_MATRIX)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
     if (config->device < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
@@ -88,6 +90,9 @@ static const int64_t cuda_long_input = INT64_C(600) * 48000;
 static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                      gpuconv_error *error) {
     gpuconv_config considered = *config;
+    if (plan->backend->id == GPUCONV_BACKEND_CUDA && algorithm == GPUCONV_ALGORITHM_MATRIX)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "the algorithm matrix is computed on the CPU only; use --backend cpu, or another algorithm");
     if (plan->backend->id == GPUCONV_BACKEND_CUDA)
         considered.frames = gc_min(config->frames, cuda_long_input);
     gpuconv_status status = plan->backend->plan(plan, algorithm, &considered, error);
@@ -99,6 +104,15 @@ static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algor
 /* Returns the seconds by which the algorithms of one backend are ranked. */
 static double cost_of(const gpuconv_plan *plan) {
     return plan->cost > 0 ? plan->cost : plan->predicted;
+}
+
+/* Appends the density of a matrix to the reason, from 4 channels on: what a choice of the algorithm matrix rests on. */
+static void add_density(gpuconv_plan *plan) {
+    const size_t used = strlen(plan->reason);
+    if (plan->products < 2 * (int64_t)(plan->ir->inputs + plan->ir->outputs))
+        return;
+    snprintf(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%", plan->ir->routes,
+             (long long)plan->products, 100.0 * plan->ir->routes / (double)plan->products);
 }
 
 /* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. */
@@ -114,10 +128,13 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     }
     gpuconv_plan best = {.cost = HUGE_VAL};
     char alternatives[128] = "";
-    double seconds[GPUCONV_ALGORITHM_PARTITIONED + 1];
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+    double seconds[GPUCONV_ALGORITHM_MATRIX + 1];
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         seconds[a] = HUGE_VAL;
-        if (plan_algorithm(plan, (gpuconv_algorithm)a, config, error) != GPUCONV_OK)
+        status = plan_algorithm(plan, (gpuconv_algorithm)a, config, error);
+        if (status == GPUCONV_ERROR_MEMORY)
+            return status;
+        if (status)
             continue;
         seconds[a] = plan->predicted;
         if (cost_of(plan) < best.cost) {
@@ -126,6 +143,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
             best.slots = plan->slots;
             best.predicted = plan->predicted;
             best.cost = cost_of(plan);
+            best.bytes = plan->bytes;
         }
     }
     if (!(best.cost < HUGE_VAL))
@@ -135,7 +153,8 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     plan->slots = best.slots;
     plan->predicted = best.predicted;
     plan->cost = best.cost;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
+    plan->bytes = best.bytes;
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
         size_t used = strlen(alternatives);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
             snprintf(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",
@@ -146,6 +165,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
                          : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
     snprintf(plan->reason, sizeof plan->reason, "%.3g s predicted%s%s", best.predicted,
              *costs.cpu || *costs.cuda ? " by the calibration" : "", alternatives);
+    add_density(plan);
     return GPUCONV_OK;
 }
 

@@ -14,6 +14,8 @@ struct gpuconv_plan {
     int slots;        /* most chunks in flight */
     double predicted; /* seconds for the expected frames */
     double cost;      /* ranks the algorithms of this backend; 0: `predicted` ranks them */
+    double bytes;     /* memory of the convolution, from the same model; 0: unknown */
+    int64_t products; /* routes that dense matrices of all components would have; 0: unknown */
     char reason[256], note[256];
 };
 

@@ -5,9 +5,11 @@
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -59,40 +61,59 @@ char *gc_matrix_join_path(const char *folder, const char *name, const char *suff
     return path;
 }
 
+/* Returns the slot of a path in the hash table, or the free slot where it belongs. */
+static int find_slot(const gc_matrix *m, const char *path) {
+    int slot = (int)(gc_hash(path) % GC_MATRIX_SLOTS);
+    while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
+        slot = (slot + 1) % GC_MATRIX_SLOTS;
+    return slot;
+}
+
 gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, gpuconv_error *error) {
     char *path = gc_matrix_join_path(m->folder, name, "");
     if (!path)
         return gc_fail_memory(error, m->path);
-    for (int f = 0; f < m->files; f++)
-        if (strcmp(m->file[f].path, path) == 0) {
-            free(path);
-            *index = f;
-            return GPUCONV_OK;
-        }
+    const int slot = find_slot(m, path);
+    if (m->slot[slot]) {
+        free(path);
+        *index = m->slot[slot] - 1;
+        return GPUCONV_OK;
+    }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
-    gpuconv_status status = m->files < GC_MATRIX_MAX_FILES ? gpuconv_ir_load(path, &ir, &inner) : GPUCONV_ERROR_FORMAT;
-    if (status) {
-        free(path);
-        if (status == GPUCONV_ERROR_MEMORY)
-            return gc_fail_memory(error, m->path);
-        gc_fail(error, status, "%s, line %d: %s", m->path, m->line,
-                *inner.message ? inner.message : "more than 4096 files");
-        return status;
-    }
-    if (m->rate > 0 && gpuconv_ir_rate(ir) != m->rate) {
+    gpuconv_status status = gpuconv_ir_load(path, &ir, &inner);
+    if (status == GPUCONV_ERROR_MEMORY)
+        status = gc_fail_memory(error, m->path);
+    else if (status)
+        gc_fail(error, status, "%s, line %d: %s", m->path, m->line, inner.message);
+    else
+        status = gc_matrix_add_response(m, path, ir, index, error);
+    free(path);
+    return status;
+}
+
+gpuconv_status gc_matrix_add_response(gc_matrix *m, const char *path, gpuconv_ir *ir, int *index,
+                                      gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    if (m->files == GC_MATRIX_MAX_FILES)
+        status = gc_matrix_fail(m, error, "more than %d files", GC_MATRIX_MAX_FILES);
+    if (!status && m->rate > 0 && gpuconv_ir_rate(ir) != m->rate) {
         gpuconv_ir *other;
         status = gpuconv_ir_resample(ir, m->rate, &other, error);
         gpuconv_ir_free(ir);
         ir = other;
     }
+    char *copy = status ? NULL : strdup(path);
+    if (!status && !copy)
+        status = gc_fail_memory(error, m->path);
     if (status) {
-        free(path);
+        gpuconv_ir_free(ir);
         return status;
     }
     m->rate = gpuconv_ir_rate(ir);
-    m->file[m->files] = (gc_matrix_file){path, ir};
+    m->file[m->files] = (gc_matrix_file){copy, ir};
     *index = m->files++;
+    m->slot[find_slot(m, copy)] = m->files;
     return GPUCONV_OK;
 }
 
@@ -199,6 +220,23 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
                         left_out);
 }
 
+/* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with
+ * a slash. Reads from the beginning of the file and returns there. */
+static bool is_brutefir(FILE *f) {
+    bool comment = false, found = false;
+    int c;
+    for (int count = 0; count < 1 << 16 && !found && (c = getc(f)) != EOF; count++) {
+        comment = c == '#' || (comment && c != '\n');
+        if (comment || strchr(" \t\r\n\xEF\xBB\xBF", c))
+            continue;
+        rewind(f);
+        found = true;
+    }
+    if (!found)
+        rewind(f);
+    return found && (isalpha(c) || c == '"');
+}
+
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     if (!gc_is_rate(rate))
@@ -219,7 +257,10 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
-        status = gc_matrix_read_text(m, f, dot && strcasecmp(dot, ".conf") == 0, error);
+        const bool conf = dot && strcasecmp(dot, ".conf") == 0;
+        m->rate_without_files = rate;
+        status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)
+                                                               : gc_matrix_read_text(m, f, conf, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */
     if (!status) {

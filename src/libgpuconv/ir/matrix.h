@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { GC_MATRIX_MAX_FILES = 4096, GC_MATRIX_MAX_FOLDER = 4096 };
+enum { GC_MATRIX_MAX_FILES = 16384, GC_MATRIX_SLOTS = 2 * GC_MATRIX_MAX_FILES, GC_MATRIX_MAX_FOLDER = 4096 };
 
 /* A part of a channel of a file, or a single tap, that is added to a route. */
 typedef struct gc_matrix_entry {
@@ -30,15 +30,23 @@ typedef struct gc_matrix {
     gc_matrix_entry *entry;
     int64_t entries, capacity;
     gc_matrix_file file[GC_MATRIX_MAX_FILES];
+    int slot[GC_MATRIX_SLOTS]; /* hash table of the paths: number of the file + 1; 0: free */
     int files, inputs, outputs;
-    int line;           /* current line of the text, for messages */
-    int64_t max_frames; /* of a route; 0: no limit */
-    double rate;        /* of the files; 0: not known yet */
+    int line;                  /* current line of the text, for messages */
+    int64_t max_frames;        /* of a route; 0: no limit */
+    double rate;               /* of the files; 0: not known yet */
+    double rate_without_files; /* of the response if no file has one */
 } gc_matrix;
 
 /* Fails with FORMAT; the message begins with the path and the current line. */
 gpuconv_status gc_matrix_fail(const gc_matrix *matrix, gpuconv_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Enlarges the matrix, if it is smaller, to contain an input and an output (from 0). */
+static inline void gc_matrix_grow(gc_matrix *matrix, int input, int output) {
+    matrix->inputs = input >= matrix->inputs ? input + 1 : matrix->inputs;
+    matrix->outputs = output >= matrix->outputs ? output + 1 : matrix->outputs;
+}
 
 /* Appends an entry of the current line. Returns FORMAT (too many), MEMORY. */
 gpuconv_status gc_matrix_add(gc_matrix *matrix, const gc_matrix_entry *entry, gpuconv_error *error);
@@ -49,6 +57,14 @@ gpuconv_status gc_matrix_find_file(gc_matrix *matrix, const char *name, int *ind
 /* Joins folder, name and suffix; an absolute name ignores the folder. Returns NULL without memory; the caller frees it.
  */
 char *gc_matrix_join_path(const char *folder, const char *name, const char *suffix);
+
+/* Reads the coefficients and filters of a configuration of BruteFIR. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+gpuconv_status gc_matrix_read_brutefir(gc_matrix *matrix, FILE *file, gpuconv_error *error);
+
+/* Adds a response that was not read by gc_matrix_find_file and stores its index in *index; takes `ir` over, also on
+ * failure. Resamples it to the rate of the others. `path` is for messages. Returns FORMAT (too many), MEMORY. */
+gpuconv_status gc_matrix_add_response(gc_matrix *matrix, const char *path, gpuconv_ir *ir, int *index,
+                                      gpuconv_error *error);
 
 /* Reads the entries of a text file; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_matrix_read_text(gc_matrix *matrix, FILE *file, bool jconvolver, gpuconv_error *error);

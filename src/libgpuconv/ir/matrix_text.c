@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,21 +73,48 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
         if (!parse_time(word[i], times[i - 5]))
             return gc_matrix_fail(m, error, "'%s' is not a time in seconds", word[i]);
     e.factor = gc_level_factor(gain);
-    m->inputs = e.input >= m->inputs ? e.input + 1 : m->inputs;
-    m->outputs = e.output >= m->outputs ? e.output + 1 : m->outputs;
+    gc_matrix_grow(m, e.input, e.output);
     gpuconv_status status =
         strcmp(word[2], "dirac") == 0 ? GPUCONV_OK : gc_matrix_find_file(m, word[2], &e.file, error);
     return status ? status : gc_matrix_add(m, &e, error);
 }
 
+/* Reads a line of gains to an output, such as a row of an ambisonic decoder: row OUTPUT FACTOR FACTOR... with a factor
+ * for each input. */
+static gpuconv_status read_row(gc_matrix *m, char *line, gpuconv_error *error) {
+    char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest); /* "row" */
+    gc_matrix_entry e = {.file = -1};
+    word = strtok_r(NULL, " \t\r\n", &rest);
+    if (!word || !parse_channel(word, &e.output))
+        return gc_matrix_fail(m, error, "a row of gains is: row OUTPUT FACTOR FACTOR..., with a factor for each input");
+    while ((word = strtok_r(NULL, " \t\r\n", &rest)) != NULL && *word != '#') {
+        if (e.input == GC_MAX_CHANNELS || !gc_number_parse(word, &e.factor) || !(fabs(e.factor) <= 1e10))
+            return gc_matrix_fail(m, error, "'%.40s' is not a factor of -1e10 to 1e10, or one of more than %d", word,
+                                  GC_MAX_CHANNELS);
+        gc_matrix_grow(m, e.input, e.output);
+        gpuconv_status status = e.factor != 0 ? gc_matrix_add(m, &e, error) : GPUCONV_OK;
+        if (status)
+            return status;
+        e.input++;
+    }
+    return e.input ? GPUCONV_OK : gc_matrix_fail(m, error, "a row without factors");
+}
+
+/* Returns whether a line of the own format is a row of gains. */
+static bool is_row(const char *line) {
+    line += strspn(line, " \t");
+    return strncmp(line, "row", 3) == 0 && line[3] && strchr(" \t", line[3]);
+}
+
 /* ---- jconvolver -------------------------------------------------------------------------------------------------- */
 
-/* Parses input and output of a route that /convolver/new declares. */
-static gpuconv_status parse_route(const gc_matrix *m, char **word, gc_matrix_entry *e, gpuconv_error *error) {
-    if (!m->inputs)
-        return gc_matrix_fail(m, error, "/convolver/new must come first");
-    if (!parse_channel(word[0], &e->input) || !parse_channel(word[1], &e->output) || e->input >= m->inputs ||
-        e->output >= m->outputs)
+/* Parses input and output of a route that /convolver/new declares. Without that command, as in configurations of mcfx,
+ * the matrix grows with its routes. */
+static gpuconv_status parse_route(gc_matrix *m, char **word, gc_matrix_entry *e, gpuconv_error *error) {
+    bool parsed = parse_channel(word[0], &e->input) && parse_channel(word[1], &e->output);
+    if (parsed && m->max_frames == 0)
+        gc_matrix_grow(m, e->input, e->output);
+    if (!parsed || e->input >= m->inputs || e->output >= m->outputs)
         return gc_matrix_fail(m, error, "%s to %s is not a route of %d inputs and %d outputs", word[0], word[1],
                               m->inputs, m->outputs);
     return GPUCONV_OK;
@@ -101,8 +129,10 @@ static gpuconv_status conf_new(gc_matrix *m, char **word, int words, gpuconv_err
         !(max_frames >= 1 && max_frames <= 1e10))
         return gc_matrix_fail(m, error,
                               "/convolver/new needs inputs, outputs, a partition and the longest response's frames");
-    if (m->inputs)
+    if (m->max_frames > 0)
         return gc_matrix_fail(m, error, "/convolver/new is allowed once only");
+    if (m->entries > 0)
+        return gc_matrix_fail(m, error, "/convolver/new must come before the first route");
     m->inputs = inputs + 1;
     m->outputs = outputs + 1;
     m->max_frames = (int64_t)max_frames;
@@ -154,10 +184,48 @@ static gpuconv_status conf_copy(gc_matrix *m, char **word, int words, gpuconv_er
     return status;
 }
 
-/* /cd FOLDER */
+/* /impulse/packedmatrix INPUTS GAIN DELAY OFFSET LENGTH FILE, of mcfx: channel o of the file holds the responses from
+ * all inputs to output o, one after the other, each as long as the file divided by INPUTS. */
+static gpuconv_status conf_packed(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry e = {.file = -1};
+    int inputs;
+    if (words != 6 || !parse_channel(word[0], &inputs) || !gc_number_parse(word[1], &e.factor) ||
+        !parse_time(word[2], &e.delay) || !parse_time(word[3], &e.offset) || !parse_time(word[4], &e.length))
+        return gc_matrix_fail(m, error, "/impulse/packedmatrix needs inputs, gain, delay, offset, length and file");
+    gpuconv_status status = gc_matrix_find_file(m, word[5], &e.file, error);
+    if (status)
+        return status;
+    const gpuconv_ir *ir = m->file[e.file].ir;
+    const int64_t section = ir->frames / ++inputs;
+    const double offset = e.offset, length = e.length > 0 ? e.length : (double)section - offset;
+    if (ir->frames % inputs)
+        return gc_matrix_fail(m, error, "%s has %lld frames, which %d inputs do not divide evenly",
+                              m->file[e.file].path, (long long)ir->frames, inputs);
+    if (!(length > 0 && offset + length <= (double)section))
+        return gc_matrix_fail(m, error, "%s has %lld frames for each input, not %.0f from frame %.0f on",
+                              m->file[e.file].path, (long long)section, length, offset);
+    for (int i = 0; i < inputs && !status; i++)
+        for (int o = 0; o < ir->planes && !status; o++) {
+            char number[2][16];
+            char *route[2] = {number[0], number[1]};
+            (void)snprintf(number[0], sizeof number[0], "%d", i + 1);
+            (void)snprintf(number[1], sizeof number[1], "%d", o + 1);
+            status = parse_route(m, route, &e, error);
+            e.channel = o;
+            e.offset = offset + (double)(i * section);
+            e.length = length;
+            if (!status)
+                status = gc_matrix_add(m, &e, error);
+        }
+    return status;
+}
+
+/* /cd [FOLDER]; without one, as mcfx writes it, the folder stays. */
 static gpuconv_status conf_folder(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    if (words == 0)
+        return GPUCONV_OK;
     if (words != 1)
-        return gc_matrix_fail(m, error, "/cd needs a folder");
+        return gc_matrix_fail(m, error, "/cd needs one folder, in quotation marks if it contains blanks");
     if ((*word[0] == '/' ? 0 : strlen(m->folder)) + strlen(word[0]) + 2 > GC_MATRIX_MAX_FOLDER)
         return gc_matrix_fail(m, error, "/cd makes the folder's path longer than %d bytes; use an absolute path",
                               GC_MATRIX_MAX_FOLDER - 1);
@@ -174,11 +242,8 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words,
     static const struct {
         const char *name;
         gpuconv_status (*read)(gc_matrix *m, char **word, int words, gpuconv_error *error);
-    } known[] = {{"/convolver/new", conf_new},
-                 {"/impulse/read", conf_read},
-                 {"/impulse/dirac", conf_dirac},
-                 {"/impulse/copy", conf_copy},
-                 {"/cd", conf_folder}};
+    } known[] = {{"/convolver/new", conf_new}, {"/impulse/read", conf_read},           {"/impulse/dirac", conf_dirac},
+                 {"/impulse/copy", conf_copy}, {"/impulse/packedmatrix", conf_packed}, {"/cd", conf_folder}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(word[0], known[i].name) == 0)
             return known[i].read(m, word + 1, words - 1, error);
@@ -186,7 +251,8 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words,
         return GPUCONV_OK; /* names of JACK ports, which are not used */
     return gc_matrix_fail(
         m, error,
-        "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac and /impulse/copy",
+        "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac, /impulse/copy and "
+        "/impulse/packedmatrix",
         word[0]);
 }
 
@@ -220,6 +286,12 @@ gpuconv_status gc_matrix_read_text(gc_matrix *m, FILE *f, bool jconvolver, gpuco
     gpuconv_status status = next_line(m, f, line, &more, error);
     while (!status && more) {
         bool marked = m->line == 1 && strncmp(line, byte_order_mark, sizeof byte_order_mark - 1) == 0;
+        if (!jconvolver && is_row(line)) {
+            status = read_row(m, line, error);
+            if (!status)
+                status = next_line(m, f, line, &more, error);
+            continue;
+        }
         int words = split_words(marked ? line + sizeof byte_order_mark - 1 : line, word);
         if (words < 0)
             return gc_matrix_fail(m, error, "more than %d words, or a quotation mark without its pair", MAX_WORDS);

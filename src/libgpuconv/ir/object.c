@@ -3,8 +3,8 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -127,18 +127,6 @@ gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error
     return GPUCONV_OK;
 }
 
-/* Returns the index of the first NaN or infinity; `frames` if there is none. The first loop has no branch, so that it
- * is vectorised; the second one runs only if it found something. */
-static int64_t find_not_finite(const float *x, int64_t frames) {
-    int not_finite = 0;
-    for (int64_t i = 0; i < frames; i++)
-        not_finite |= !(fabsf(x[i]) <= FLT_MAX);
-    int64_t n = not_finite ? 0 : frames;
-    while (n < frames && isfinite(x[n]))
-        n++;
-    return n;
-}
-
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
                               gpuconv_error *error) {
     *ir = NULL;
@@ -153,7 +141,7 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     if (fits)
         return fits;
     for (int c = 0; c < channels; c++) {
-        int64_t first = find_not_finite(taps[c], frames);
+        int64_t first = gc_find_not_finite(taps[c], frames);
         if (first < frames)
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
                            (long long)first, c + 1);

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "object.h"
+#include "spatial.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,11 +29,26 @@ bool gc_is_matrix(const char *path) {
     return dot && (strcasecmp(dot, ".conf") == 0 || strcasecmp(dot, ".txt") == 0 || strcasecmp(dot, ".matrix") == 0);
 }
 
-/* Reads a response or a matrix and resamples it to `rate`. */
-static gpuconv_status load_at_rate(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
+/* Reads the responses of a SOFA file for an input. */
+static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
+                                gpuconv_error *error) {
+    const gc_scene scene = {p->direction, p->speakers, {p->yaw, p->pitch, p->roll}};
+    gc_sofa *sofa;
+    gpuconv_status status = gc_sofa_load(path, &sofa, error);
+    if (status)
+        return status;
+    status = gc_spatial_make(sofa, path, &scene, inputs, ir, error);
+    gc_sofa_free(sofa);
+    return status;
+}
+
+/* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels, and resamples it to `rate`. */
+static gpuconv_status load_at_rate(const char *path, const gpuconv_preparation *p, int inputs, double rate,
+                                   gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
-    gpuconv_status status =
-        gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gpuconv_ir_load(path, ir, error);
+    gpuconv_status status = gc_is_sofa(path)     ? load_sofa(path, p, inputs, ir, error)
+                            : gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error)
+                                                 : gpuconv_ir_load(path, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;
@@ -75,7 +91,7 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
-    gpuconv_status status = load_at_rate(path, state->rate, &other, error);
+    gpuconv_status status = load_at_rate(path, state->p, state->inputs, state->rate, &other, error);
     if (status)
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
@@ -133,6 +149,9 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
     if (!gc_is_mix_level(p->wet) || !gc_is_mix_level(p->dry))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry are -%d to %d dB, or -inf, not %g and %g",
                        GC_MAX_DECIBELS, GC_MAX_DECIBELS, p->wet, p->dry);
+    if (!(fabs(p->yaw) <= 360 && fabs(p->pitch) <= 360 && fabs(p->roll) <= 360))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "yaw, pitch and roll are -360 to 360 degrees, not %g, %g and %g",
+                       p->yaw, p->pitch, p->roll);
     if (p->series_count < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the number of responses in series is 0 or more, not %d",
                        p->series_count);
@@ -147,11 +166,15 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
     gpuconv_ir *current = NULL, *next;
     *ir = NULL;
     gpuconv_status status = gc_preparation_check(p, error);
+    if (!status && (p->direction || p->speakers) && !gc_is_sofa(path))
+        status =
+            gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                    "%s: is no SOFA file; a direction or a layout chooses among the responses of a .sofa file", path);
     if (!status && !gc_is_rate(rate))
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     if (!status)
-        status = load_at_rate(path, rate, &current, error);
+        status = load_at_rate(path, p, inputs, rate, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;

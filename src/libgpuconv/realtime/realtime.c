@@ -18,7 +18,9 @@ enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20 };
 /* Writes the sentence that gpuconv_realtime_plan returns. */
 static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
     const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
-    size_t used = (size_t)snprintf(r->plan, sizeof r->plan, "the first %lld frames directly", (long long)s->head);
+    size_t used =
+        (size_t)snprintf(r->plan, sizeof r->plan, "%sthe first %lld frames %s", s->dense ? "matrix products, " : "",
+                         (long long)s->head, s->head_points ? "in blocks" : "directly");
     for (int i = 0; i < s->stages && used < sizeof r->plan; i++)
         used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", %lld x %lld",
                                  (long long)s->stage[i].partitions, (long long)s->stage[i].hop);

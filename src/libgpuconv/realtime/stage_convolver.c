@@ -1,6 +1,7 @@
 /* The head, the stages and the tail of one response, and the counters that the callback and the workers share. */
 #include "stage_convolver.h"
 
+#include "dense_products.h"
 #include "gpu_tail.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -18,6 +19,7 @@ enum {
 
 typedef struct stage {
     gc_rt_stage_plan plan;
+    gc_rt_dense *dense; /* of a dense matrix; NULL: the members up to `list` hold the spectra */
     gc_fft *fft;
     int64_t stride;     /* floats of a spectrum */
     float *spectra;     /* planes x partitions, scaled by 1 / hop */
@@ -31,8 +33,11 @@ typedef struct stage {
 struct gc_rt_convolver {
     gpuconv_ir *response; /* the whole response */
     gpuconv_ir *ir;       /* the part of it that the CPU convolves */
-    gc_gpu_tail *tail;    /* the rest, on a GPU; NULL: none */
-    int64_t zeros;        /* frames of silence at its beginning */
+    gc_components components;
+    gc_rt_dense *head; /* the head in blocks, for calls of `head_frames` and more; NULL: it is always direct */
+    float *head_out;   /* a block of it */
+    gc_gpu_tail *tail; /* the rest, on a GPU; NULL: none */
+    int64_t zeros;     /* frames of silence at its beginning */
     const gc_simd *simd;
     gc_rt_schedule schedule;
     stage stage[GC_RT_MAX_STAGES];
@@ -44,6 +49,7 @@ struct gc_rt_convolver {
 };
 
 static void free_stage(stage *s) {
+    gc_rt_dense_free(s->dense);
     gc_fft_free(s->fft);
     free(s->spectra);
     free(s->delay_line);
@@ -58,6 +64,9 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
     gc_gpu_tail_free(c->tail); /* first: its thread reads the input ring */
     for (int i = 0; i < c->schedule.stages; i++)
         free_stage(&c->stage[i]);
+    gc_rt_dense_free(c->head);
+    free(c->head_out);
+    gc_components_free(&c->components);
     gpuconv_ir_free(c->ir);
     gpuconv_ir_free(c->response);
     free(c->input);
@@ -66,8 +75,15 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
 }
 
 /* Allocates a stage and transforms its partitions of the response. Returns false without memory or once cancelled. */
-static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage *s) {
+static bool make_stage(const gc_rt_convolver *c, const gc_rt_stage_plan *plan, stage *s) {
+    const gpuconv_ir *ir = c->ir;
     s->plan = *plan;
+    s->out = gc_calloc(ir->outputs * 2 * plan->hop, sizeof(float));
+    if (c->schedule.dense && c->zeros < plan->offset + plan->hop) {
+        const gc_rt_section section = {plan->offset, plan->hop, plan->partitions};
+        s->dense = gc_rt_dense_new(ir, &c->components, &section, 2 * plan->hop);
+        return s->dense && s->out;
+    }
     s->fft = gc_fft_new(gc_simd_best(), 2 * plan->hop);
     if (!s->fft)
         return false;
@@ -75,7 +91,6 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     int64_t bytes = s->stride * (int64_t)sizeof(float);
     s->spectra = gc_calloc(ir->planes * plan->partitions, bytes);
     s->delay_line = gc_calloc(ir->inputs * plan->partitions, bytes);
-    s->out = gc_calloc(ir->outputs * 2 * plan->hop, sizeof(float));
     s->work = gc_calloc(1, bytes);
     s->list = gc_calloc(2 * ir->routes * plan->partitions, sizeof *s->list);
     float *block = gc_calloc(2 * plan->hop, sizeof *block);
@@ -92,20 +107,34 @@ static bool make_stage(const gpuconv_ir *ir, const gc_rt_stage_plan *plan, stage
     return made && !gc_cancelled();
 }
 
+/* Makes the head in blocks if the schedule has one. Returns false without memory. */
+static bool make_head(gc_rt_convolver *c) {
+    const gc_rt_section section = {0, c->schedule.head, 1};
+    if (!c->schedule.head_points)
+        return true;
+    c->head = gc_rt_dense_new(c->ir, &c->components, &section, c->schedule.head_points);
+    c->head_out = gc_calloc(c->schedule.head_points, sizeof *c->head_out);
+    return c->head && c->head_out;
+}
+
 /* Makes the stages and the input rings of the CPU's part. Returns MEMORY. */
 static gpuconv_status make_cpu_part(gc_rt_convolver *c, int64_t block, double rate, gpuconv_error *error) {
     const gc_rt_schedule *schedule = &c->schedule;
     c->zeros = gc_rt_leading_zeros(c->ir);
     c->simd = gc_simd_best();
+    if (!gc_components_find(c->ir, &c->components))
+        return gc_fail_memory(error, "a real-time convolver");
     gc_rt_schedule_make(c->ir, block, rate, &c->schedule);
     int64_t longest = schedule->stages ? schedule->stage[schedule->stages - 1].hop : 0;
     bool made = true;
     for (int i = 0; i < schedule->stages; i++)
-        made = made && make_stage(c->ir, &schedule->stage[i], &c->stage[i]);
-    c->ring = gc_power_of_two(gc_max(HISTORY_HOPS * longest, schedule->head + SEGMENT));
+        made = made && make_stage(c, &schedule->stage[i], &c->stage[i]);
+    made = made && make_head(c);
+    c->ring =
+        gc_power_of_two(gc_max(gc_max(HISTORY_HOPS * longest, 2 * schedule->head_points), schedule->head + SEGMENT));
     if (c->ir != c->response)
         c->ring = gc_max(c->ring, GC_GPU_TAIL_INPUT_MIN);
-    c->mirror = gc_max(longest, schedule->head + SEGMENT);
+    c->mirror = gc_max(gc_max(longest, schedule->head_points), schedule->head + SEGMENT);
     c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
     c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
     return made && c->input && c->silence ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
@@ -160,6 +189,16 @@ static float *input_ring(const gc_rt_convolver *c, int input) {
 
 /* ---- A stage's block --------------------------------------------------------------------------------------------- */
 
+/* Does what compute_block does, for a dense matrix. */
+static void compute_dense_block(gc_rt_convolver *c, stage *s, int64_t t) {
+    const int64_t hop = s->plan.hop, from = ((t - 1) * hop + c->ring) & (c->ring - 1);
+    for (int i = 0; i < c->ir->inputs; i++)
+        gc_rt_dense_forward(s->dense, i, t, input_ring(c, i) + from);
+    gc_rt_dense_multiply(s->dense, t);
+    for (int o = 0; o < c->ir->outputs; o++)
+        gc_rt_dense_inverse(s->dense, o, hop, s->out + (o * 2 + (t & 1)) * hop);
+}
+
 /* Convolves input block `t` with all partitions of the stage and writes the output frames from t * hop + offset on
  * (uniformly partitioned overlap-save). */
 static void compute_block(gc_rt_convolver *c, stage *s, int64_t t) {
@@ -205,7 +244,10 @@ static bool claim_block(stage *s, int64_t *t) {
 }
 
 static void run_block(gc_rt_convolver *c, stage *s, int64_t t) {
-    compute_block(c, s, t);
+    if (s->dense)
+        compute_dense_block(c, s, t);
+    else
+        compute_block(c, s, t);
     atomic_store_explicit(&s->done, t + 1, memory_order_release);
 }
 
@@ -264,11 +306,32 @@ static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_
     return 0;
 }
 
-/* Adds the direct convolution with the head to n frames. */
+/* Adds the head to n frames by one overlap-save block that ends with them. */
+static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
+    const int64_t points = c->schedule.head_points, kept = gc_round_up(n, 32);
+    const int64_t from = (c->now + n - points + c->ring) & (c->ring - 1);
+    for (int i = 0; i < c->ir->inputs; i++)
+        gc_rt_dense_forward(c->head, i, 0, input_ring(c, i) + from);
+    gc_rt_dense_multiply(c->head, 0);
+    for (int o = 0; o < c->ir->outputs; o++) {
+        float *to = out[o] + at;
+        if (c->components.output_owner[o] < 0)
+            continue;
+        gc_rt_dense_inverse(c->head, o, points - kept, c->head_out);
+        for (int64_t i = 0; i < n; i++)
+            to[i] += c->head_out[kept - n + i];
+    }
+}
+
+/* Adds the convolution with the head to n frames: in a block where that takes less time, else directly. */
 static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
     int64_t position = c->now & (c->ring - 1);
     if (c->zeros >= c->schedule.head)
         return;
+    if (c->head && n >= c->schedule.head_frames && gc_round_up(n, 32) + c->schedule.head <= c->schedule.head_points) {
+        add_head_block(c, out, at, n);
+        return;
+    }
     if (position < c->schedule.head) /* read from the mirror: the history lies before it, at the end of the ring */
         position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {

@@ -8,17 +8,21 @@
  */
 #include "stage_schedule.h"
 
+#include "dense_products.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
+#include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/engine/costs.h"
 
 #include <math.h>
 
 typedef struct search {
-    int64_t taps, zeros;    /* length of the response; zeros at its beginning */
-    double transforms;      /* FFTs of a block: one for each input and output */
-    double routes;          /* spectrum products of a block and partition */
-    double tap_seconds;     /* direct convolution: time of one tap of all routes */
+    int64_t taps, zeros; /* length of the response; zeros at its beginning */
+    double transforms;   /* FFTs of a block: one for each input and output */
+    double routes;       /* spectrum products of a block and partition */
+    double tap_seconds;  /* direct convolution: time of one tap of all routes */
+    int64_t block;       /* frames of a call */
+    bool dense;
     double callback_budget; /* seconds that the callback may spend on a block of a stage */
     gc_costs costs;
     gc_rt_schedule current, *best;
@@ -33,14 +37,50 @@ static const double wakeup_seconds = 20e-6;
 /* Share of the callback's time that one stage may take. */
 static const double callback_share = 0.06;
 
+/* Returns the seconds of one transform of a real block. */
+static double transform_seconds(const search *s, int64_t points) {
+    gc_cost cost = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
+                   : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
+                                        : GC_COST_CPU_LEVEL_SMALL;
+    return (double)points * log2((double)points) * s->costs.seconds[cost];
+}
+
+/* Returns the points of the block in which the head of a dense matrix is convolved, and its time in *seconds. */
+static int64_t head_block(const search *s, int64_t head, double *seconds) {
+    const int64_t points = gc_max(GC_FFT_MIN_POINTS, gc_power_of_two(head + gc_round_up(s->block, 32)));
+    *seconds = s->transforms * transform_seconds(s, points) +
+               s->routes * (double)points / 2 * s->costs.seconds[GC_COST_CPU_BIN] + block_seconds;
+    return points;
+}
+
+/* Returns the load of the head in seconds per frame. */
+static double head_cost(const search *s, int64_t head) {
+    double direct = s->tap_seconds * (double)gc_max(0, head - s->zeros), block;
+    if (!s->dense || direct <= 0)
+        return direct;
+    (void)head_block(s, head, &block);
+    return fmin(direct, block / (double)s->block);
+}
+
+/* Chooses how the head is convolved. */
+static void choose_head(const search *s, gc_rt_schedule *schedule) {
+    const double direct = s->tap_seconds * (double)gc_max(0, schedule->head - s->zeros);
+    double seconds;
+    if (!s->dense || direct <= 0)
+        return;
+    const int64_t points = head_block(s, schedule->head, &seconds);
+    const int64_t least = (int64_t)ceil(seconds / direct);
+    if (least > s->block)
+        return;
+    schedule->head_points = points;
+    schedule->head_frames = least;
+}
+
 /* Predicts the time of a block, decides whether the callback computes it, and returns the stage's load in seconds per
  * frame. */
 static double stage_cost(const search *s, gc_rt_stage_plan *stage) {
     int64_t hop = stage->hop, partitions = stage->partitions, points = 2 * hop;
-    gc_cost cost = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
-                   : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
-                                        : GC_COST_CPU_LEVEL_SMALL;
-    double transform = (double)points * log2((double)points) * s->costs.seconds[cost];
+    double transform = transform_seconds(s, points);
     double products = s->routes * (double)partitions * (double)hop * s->costs.seconds[GC_COST_CPU_BIN];
     stage->seconds = s->transforms * transform + products + block_seconds;
     stage->in_callback = stage->seconds <= s->callback_budget;
@@ -66,7 +106,7 @@ static void try_stage(search *s, int64_t hop, double cost) {
                 continue;
         } else {
             s->current.head = offset;
-            prefix_cost += s->tap_seconds * (double)gc_max(0, offset - s->zeros);
+            prefix_cost += head_cost(s, offset);
         }
         s->current.stage[s->current.stages++] = (gc_rt_stage_plan){.hop = hop, .offset = offset};
         extend(s, prefix_cost);
@@ -104,15 +144,19 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt
                 .zeros = gc_rt_leading_zeros(ir),
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
+                .block = block,
+                .dense = gc_rt_is_dense(ir),
                 .callback_budget = callback_share * (double)block / rate,
                 .costs = gc_costs_of_cpu(name),
                 .best = schedule};
     s.tap_seconds = s.routes * s.costs.seconds[GC_COST_CPU_TAP];
-    double direct_load = s.tap_seconds * (double)gc_max(0, s.taps - s.zeros);
+    double direct_load = head_cost(&s, s.taps);
     *schedule = (gc_rt_schedule){.head = s.taps, .load = HUGE_VAL};
     int64_t shortest = gc_max(GC_RT_MIN_HOP, gc_power_of_two(block));
     for (int64_t hop = shortest; hop <= GC_RT_MAX_HOP; hop *= 2)
         try_stage(&s, hop, 0);
     if (direct_load < schedule->load) /* a short response, or a block longer than every partition */
         *schedule = (gc_rt_schedule){.head = s.taps, .load = direct_load};
+    schedule->dense = s.dense;
+    choose_head(&s, schedule);
 }

@@ -7,6 +7,8 @@
 
 #include "libgpuconv/ir/object.h"
 
+#include <stdbool.h>
+
 enum { GC_RT_MAX_STAGES = 10, GC_RT_MIN_HOP = 256, GC_RT_MAX_HOP = 1 << 16 };
 
 typedef struct gc_rt_stage_plan {
@@ -19,7 +21,10 @@ typedef struct gc_rt_stage_plan {
 } gc_rt_stage_plan;
 
 typedef struct gc_rt_schedule {
-    int64_t head; /* taps that are convolved directly */
+    int64_t head;        /* taps that are convolved without delay */
+    int64_t head_points; /* of the transform for calls of at least head_frames frames; 0: the head is always direct */
+    int64_t head_frames;
+    bool dense; /* the stages compute matrix products */
     int stages;
     gc_rt_stage_plan stage[GC_RT_MAX_STAGES];
     double load; /* predicted seconds of one core per frame */

@@ -1,0 +1,159 @@
+/* Orientations from a file are kept as a table; those from OSC as the latest one, three atomic floats. */
+#include "follow.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
+#include "libgpuconv/core/number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LINES = 1 << 20, PORT = 9000, MAX_PORT = 65535 };
+
+typedef struct moment {
+    double seconds, angle[3];
+} moment;
+
+struct gc_follow {
+    moment *moments; /* of a file */
+    int64_t count, capacity;
+    const gc_osc_module *osc;
+    void *receiver;
+    _Atomic float latest[3]; /* of OSC */
+};
+
+void gc_follow_free(gc_follow *f) {
+    if (!f)
+        return;
+    if (f->receiver)
+        f->osc->close(f->receiver);
+    free(f->moments);
+    free(f);
+}
+
+/* Parses a line into *to. Returns false for anything but two to four numbers; *blank is set for a line without any. */
+static bool parse_line(char *line, moment *to, bool *blank) {
+    double value[4] = {0};
+    int count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(line, " \t\r\n,", &rest); word && *word != '#'; word = strtok_r(NULL, " \t\r\n,", &rest))
+        if (count == 4 || !gc_number_parse(word, &value[count++]))
+            return false;
+    *blank = count == 0;
+    *to = (moment){value[0], {value[1], value[2], value[3]}};
+    return *blank || (count >= 2 && value[0] >= 0 && value[0] <= 1e9 && fabs(value[1]) <= 36000 &&
+                      fabs(value[2]) <= 360 && fabs(value[3]) <= 360);
+}
+
+/* Appends a moment. Returns false without memory. */
+static bool append(gc_follow *f, const moment *m) {
+    if (f->count == f->capacity) {
+        const int64_t capacity = f->capacity ? 2 * f->capacity : 256;
+        moment *larger = gc_calloc(capacity, sizeof *larger);
+        if (!larger)
+            return false;
+        if (f->count)
+            memcpy(larger, f->moments, (size_t)f->count * sizeof *larger);
+        free(f->moments);
+        f->moments = larger;
+        f->capacity = capacity;
+    }
+    f->moments[f->count++] = *m;
+    return true;
+}
+
+static gpuconv_status read_file(gc_follow *f, const char *path, gpuconv_error *error) {
+    char line[256];
+    gpuconv_status status = GPUCONV_OK;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    for (int number = 1; !status && fgets(line, sizeof line, file); number++) {
+        moment m;
+        bool blank = false;
+        if (strlen(line) == sizeof line - 1 || !parse_line(line, &m, &blank) || number > MAX_LINES)
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT,
+                             "%s, line %d: is not SECONDS YAW [PITCH [ROLL]] in seconds and degrees", path, number);
+        else if (!blank && f->count && m.seconds < f->moments[f->count - 1].seconds)
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: %g s is before the line above", path, number,
+                             m.seconds);
+        else if (!blank && !append(f, &m))
+            status = gc_fail_memory(error, path);
+    }
+    if (!status && ferror(file))
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    (void)fclose(file); /* read only: nothing can be lost */
+    if (!status && f->count == 0)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no orientation", path);
+    return status;
+}
+
+/* Stores the angles of a message; called by the receiver's thread. */
+static void turn(void *context, const float ypr[3]) {
+    gc_follow *f = context;
+    for (int i = 0; i < 3; i++)
+        if (fabsf(ypr[i]) <= 360)
+            atomic_store(&f->latest[i], ypr[i]);
+}
+
+static gpuconv_status open_osc(gc_follow *f, const char *port, gpuconv_error *error) {
+    char why[400];
+    int64_t number = PORT;
+    gc_osc_module_get *get;
+    if (port && (!gc_integer_parse(port, &number) || number < 1 || number > MAX_PORT))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "'%.40s' is no UDP port; use osc or osc:PORT with 1 to %d", port,
+                       MAX_PORT);
+    *(void **)&get = gc_module_load("gpuconv-osc", GC_OSC_MODULE, why, sizeof why);
+    if (!get)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build receives no OSC (Debian: liblo-dev): %s", why);
+    f->osc = get();
+    f->receiver = f->osc->open((int)number, turn, f, why, sizeof why);
+    return f->receiver
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_FILE, "UDP port %d: %s; choose another by osc:PORT", (int)number, why);
+}
+
+gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error) {
+    *follow = NULL;
+    gc_follow *f = gc_calloc(1, sizeof *f);
+    if (!f)
+        return gc_fail_memory(error, "following a head");
+    const bool osc = strcmp(source, "osc") == 0 || strncmp(source, "osc:", 4) == 0;
+    gpuconv_status status = osc ? open_osc(f, source[3] ? source + 4 : NULL, error) : read_file(f, source, error);
+    if (status) {
+        gc_follow_free(f);
+        return status;
+    }
+    *follow = f;
+    return GPUCONV_OK;
+}
+
+/* Returns an angle in -180 to 180 degrees. */
+static double wrap(double angle) {
+    return remainder(angle, 360);
+}
+
+gc_orientation gc_follow_at(const gc_follow *f, double seconds) {
+    if (f->receiver)
+        return (gc_orientation){(double)atomic_load(&f->latest[0]), (double)atomic_load(&f->latest[1]),
+                                (double)atomic_load(&f->latest[2])};
+    int64_t low = 0, high = f->count - 1;
+    while (low < high) { /* the last moment that is not later */
+        const int64_t middle = (low + high + 1) / 2;
+        if (f->moments[middle].seconds <= seconds)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    const moment *a = &f->moments[low], *b = low + 1 < f->count && seconds > a->seconds ? a + 1 : a;
+    const double span = b->seconds - a->seconds, share = span > 0 ? (seconds - a->seconds) / span : 0;
+    double angle[3];
+    for (int i = 0; i < 3; i++)
+        angle[i] = wrap(a->angle[i] + share * (b->angle[i] - a->angle[i]));
+    return (gc_orientation){angle[0], angle[1], angle[2]};
+}

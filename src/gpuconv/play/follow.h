@@ -1,0 +1,28 @@
+/* The orientation of a head over time: from a text file, or from a head tracker by OSC. */
+#ifndef GPUCONV_PLAY_FOLLOW_H
+#define GPUCONV_PLAY_FOLLOW_H
+
+#include "gpuconv.h"
+#include "libgpuconv/ir/spatial.h"
+
+typedef struct gc_follow gc_follow;
+
+/* Opens a source: the path of a text file with lines SECONDS YAW [PITCH [ROLL]] in rising time, # begins a comment; or
+ * osc or osc:PORT, which receives messages whose address ends in ypr, with three floats, on a UDP port (default 9000).
+ * Angles are degrees to the left, up, and to the right. Fails with FILE, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED in a
+ * build without liblo. */
+gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error);
+void gc_follow_free(gc_follow *follow);
+
+/* Returns the orientation at a position in seconds: interpolated between the lines of a file, or the latest message. */
+gc_orientation gc_follow_at(const gc_follow *follow, double seconds);
+
+/* The function of the module that receives OSC: `open` starts a thread that calls `turn` for each message. */
+typedef struct gc_osc_module {
+    void *(*open)(int port, void (*turn)(void *context, const float ypr[3]), void *context, char *why, size_t room);
+    void (*close)(void *receiver);
+} gc_osc_module;
+typedef const gc_osc_module *gc_osc_module_get(void);
+#define GC_OSC_MODULE "gpuconv_osc_module"
+
+#endif

@@ -1,0 +1,67 @@
+/* Describes a set of responses by direction (SOFA). */
+#include "describe_sofa.h"
+
+#include "libgpuconv/core/visible.h"
+#include "libgpuconv/ir/sofa.h"
+#include "libgpuconv/report/report.h"
+
+#include <math.h>
+
+/* Reports the extent of the directions of a set, and their distances. */
+static void report_directions(const gc_sofa *s, gpuconv_report *report) {
+    const double degree = 180 / 3.14159265358979323846;
+    double low = 90, high = -90, nearest = HUGE_VAL, farthest = 0;
+    for (int m = 0; m < s->measurements; m++) {
+        const double *p = s->position + 3 * (int64_t)m;
+        const double flat = sqrt(p[0] * p[0] + p[1] * p[1]), distance = sqrt(flat * flat + p[2] * p[2]);
+        const double elevation = atan2(p[2], flat) * degree;
+        low = fmin(low, elevation);
+        high = fmax(high, elevation);
+        nearest = fmin(nearest, distance);
+        farthest = fmax(farthest, distance);
+    }
+    gc_report_count(report, "responses", "directions", s->measurements);
+    gc_report_measure(report, "responses", "lowest elevation", low, "degrees", 1, 0);
+    gc_report_measure(report, "responses", "highest elevation", high, "degrees", 1, 0);
+    gc_report_measure(report, "responses", "nearest source", nearest, "m", 1, 0);
+    gc_report_measure(report, "responses", "farthest source", farthest, "m", 1, 0);
+}
+
+/* Reports the widest gap: the largest angle from any direction of a dense spiral to the nearest measured one. */
+static double widest_gap(const gc_sofa *s) {
+    enum { POINTS = 2000 };
+    const double pi = 3.14159265358979323846;
+    double widest = 0;
+    for (int p = 0; p < POINTS; p++) {
+        const double z = 1 - (2 * p + 1.0) / POINTS, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
+        const double at[3] = {flat * cos(around), flat * sin(around), z};
+        double degrees;
+        (void)gc_sofa_nearest(s, at, &degrees);
+        widest = fmax(widest, degrees);
+    }
+    return widest;
+}
+
+gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpuconv_error *error) {
+    gc_sofa *s;
+    gpuconv_status status = gc_sofa_load(path, &s, error);
+    if (status)
+        return status;
+    char shown[256];
+    gc_report_text(report, "responses", "file", path);
+    if (*s->conventions)
+        gc_report_text(report, "responses", "conventions", gc_visible(shown, sizeof shown, s->conventions));
+    if (*s->title)
+        gc_report_text(report, "responses", "title", gc_visible(shown, sizeof shown, s->title));
+    if (*s->listener)
+        gc_report_text(report, "responses", "listener", gc_visible(shown, sizeof shown, s->listener));
+    gc_report_measure(report, "responses", "rate", s->rate, "Hz", 1, 0);
+    gc_report_count(report, "responses", "receivers", s->receivers);
+    gc_report_measure(report, "responses", "length", (double)(s->frames - s->lead) / s->rate, "s", 1, 0);
+    gc_report_count(report, "responses", "frames", s->frames - 2 * s->lead - (int64_t)ceil(s->longest_delay));
+    gc_report_measure(report, "responses", "longest delay", 1e3 * s->longest_delay / s->rate, "ms", 1, 0);
+    report_directions(s, report);
+    gc_report_measure(report, "responses", "widest gap", widest_gap(s), "degrees", 1, 0);
+    gc_sofa_free(s);
+    return GPUCONV_OK;
+}

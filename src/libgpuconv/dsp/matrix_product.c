@@ -1,0 +1,60 @@
+/* Layout of the operands of a product of matrices of spectra (matrix_product.h). */
+#include "matrix_product.h"
+
+#include "libgpuconv/core/memory.h"
+
+#include <string.h>
+
+/* Bytes of one slab of all input spectra: with the responses that pass through, they stay in a second-level cache. */
+enum { SLAB_BYTES = 384 << 10, MAX_RUN = 1280 /* bytes of one spectrum in a slab */ };
+
+int gc_matrix_pair(const gc_simd *simd) {
+    return simd->matrix->pair;
+}
+
+gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra) {
+    const int64_t pair = simd->matrix->pair, bytes = pair * (int64_t)sizeof(float);
+    int64_t width = 33;
+    while (width > 1 && (width * bytes > MAX_RUN || spectra * width * bytes > SLAB_BYTES))
+        width = width / 4 * 2 + 1; /* 33, 17, 9, 5, 3, 1 */
+    const int64_t run = width * pair;
+    return (gc_matrix_cut){floats, width, run, (floats + run - 1) / run};
+}
+
+void gc_matrix_cut_spectrum(const gc_matrix_cut *c, const float *spectrum, float *runs, int64_t slab) {
+    for (int64_t s = 0; s < c->slabs; s++)
+        memcpy(runs + s * slab, spectrum + s * c->run, (size_t)gc_min(c->run, c->floats - s * c->run) * sizeof *runs);
+}
+
+void gc_matrix_join_spectrum(const gc_matrix_cut *c, const float *runs, int64_t slab, float *spectrum) {
+    for (int64_t s = 0; s < c->slabs; s++)
+        memcpy(spectrum + s * c->run, runs + s * slab, (size_t)gc_min(c->run, c->floats - s * c->run) * sizeof *runs);
+}
+
+int64_t gc_matrix_slab_pairs(const gc_matrix_cut *c, int64_t slab) {
+    return gc_min(c->run, c->floats - slab * c->run) * c->width / c->run;
+}
+
+int64_t gc_matrix_response_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->outputs * s->inputs * s->partitions * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_input_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->inputs * s->delay * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_output_floats(const gc_simd *simd, const gc_matrix_shape *s) {
+    return s->outputs * s->capacity * s->width * simd->matrix->pair;
+}
+
+int64_t gc_matrix_response_at(const gc_simd *simd, const gc_matrix_shape *s, int64_t output, int64_t input,
+                              int64_t partition) {
+    const int64_t group = output / GC_MATRIX_ROWS * GC_MATRIX_ROWS, rows = gc_min(GC_MATRIX_ROWS, s->outputs - group);
+    const int64_t factors = s->inputs * s->partitions, factor = input * s->partitions + partition;
+    return (group * factors + factor * rows + output - group) * s->width * simd->matrix->pair;
+}
+
+void gc_matrix_multiply(const gc_simd *simd, const gc_matrix_shape *shape, int64_t pairs, const float *h,
+                        const float *x, float *y, int64_t blocks) {
+    simd->matrix->multiply(shape, pairs, h, x, y, blocks);
+}

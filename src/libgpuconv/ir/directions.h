@@ -1,0 +1,21 @@
+/* Directions of sources: a single one, loudspeaker layouts by name, and text files. */
+#ifndef GC_IR_DIRECTIONS_H
+#define GC_IR_DIRECTIONS_H
+
+#include "object.h"
+
+/* Where the channels of an input come from. */
+typedef struct gc_directions {
+    int count;
+    double at[GC_MAX_CHANNELS][3]; /* x front, y left, z up; metres */
+} gc_directions;
+
+/* Parses AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres: azimuth -360 to 360, to the left; elevation -90 to 90; the
+ * distance 0.01 to 1000, 1 by default. Returns false for anything else. */
+bool gc_direction_parse(const char *text, double at[3]);
+
+/* Fills the directions of a layout: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 (ITU-R BS.2051, in the order of WAV files), or
+ * of a text file with one direction a line, # begins a comment. Returns FILE, FORMAT, ARGUMENT (no such name). */
+gpuconv_status gc_directions_of_layout(const char *layout, gc_directions *directions, gpuconv_error *error);
+
+#endif

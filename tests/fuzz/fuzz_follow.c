@@ -1,0 +1,29 @@
+/* Fuzzes the text files of space: orientations of a head, and directions of loudspeakers. */
+#include "fuzz.h"
+#include "gpuconv/play/follow.h"
+#include "libgpuconv/ir/directions.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static gc_directions directions;
+    const char *path = fuzz_file("file", data, size);
+    gc_follow *follow;
+    gpuconv_error error = {GPUCONV_OK, ""};
+    gpuconv_status status = gc_follow_open(path, &follow, &error);
+    if (!status == !follow || (status && !*error.message))
+        abort();
+    for (int i = 0; follow && i < 20; i++) {
+        const gc_orientation at = gc_follow_at(follow, i * 0.37);
+        if (!(fabs(at.yaw) <= 180 && fabs(at.pitch) <= 180 && fabs(at.roll) <= 180))
+            abort();
+    }
+    gc_follow_free(follow);
+    status = gc_directions_of_layout(path, &directions, &error);
+    if (!status && (directions.count < 1 || directions.count > GC_MAX_CHANNELS))
+        abort();
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* Fuzzes SOFA files: a set is read and gives a response for a direction, or is refused with a message. */
+#include "fuzz.h"
+#include "gpuconv.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    gpuconv_ir *ir;
+    gpuconv_error error = {GPUCONV_OK, ""};
+    gpuconv_preparation p = gpuconv_preparation_default();
+    p.direction = "30,10";
+    gpuconv_status status = gpuconv_ir_prepare(fuzz_file("file.sofa", data, size), &p, 1, 48000, &ir, &error);
+    if (!status == !ir || (status && !*error.message))
+        abort();
+    gpuconv_ir_free(ir);
+    return 0;
+}

@@ -1,0 +1,257 @@
+/* Compares matrices of many shapes with sums in double precision: dense, sparse, block-diagonal, with channels that no
+ * route uses; offline by every algorithm, and in real time. Checks the product kernels of every instruction set. */
+#include "harness.h"
+
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/matrix_product.h"
+#include "libgpuconv/engine/plan.h"
+
+#include <math.h>
+
+/* A matrix of random responses with its input, and where there is a route. */
+typedef struct matrix {
+    int inputs, outputs;
+    guarded taps, x; /* taps: channel i * outputs + o; a route that is missing has NaN */
+    const float **plane;
+    gpuconv_ir *ir;
+} matrix;
+
+typedef bool has_route(int input, int output);
+
+static bool every(int i, int o) {
+    (void)i;
+    (void)o;
+    return true;
+}
+static bool one_in_seven(int i, int o) {
+    return (i * 37 + o * 101 + i * o * 13) % 11 == 0 && (i + o) % 2 == 0;
+}
+static bool blocks_of_four(int i, int o) {
+    return i / 4 == o / 4;
+}
+static bool all_but_some(int i, int o) { /* input 1 and output 2 have no route at all */
+    return i != 1 && o != 2 && (i + o) % 5 != 0;
+}
+
+static matrix new_matrix(int inputs, int outputs, int64_t taps, int64_t frames, has_route *has) {
+    oracle_random random = {.state = (uint64_t)(inputs * 1009 + outputs)};
+    matrix m = {.inputs = inputs, .outputs = outputs};
+    m.taps = guarded_random(&random, inputs * outputs, taps);
+    m.x = guarded_random(&random, inputs, frames);
+    m.plane = calloc((size_t)(inputs * outputs), sizeof *m.plane);
+    CHECK(m.plane, "no memory");
+    for (int i = 0; i < inputs; i++)
+        for (int o = 0; o < outputs; o++)
+            if (has(i, o))
+                m.plane[i * outputs + o] = m.taps.channel[i * outputs + o];
+    gpuconv_error error = {0};
+    CHECK(gpuconv_ir_new_matrix(m.plane, inputs, outputs, taps, 48000, &m.ir, &error) == GPUCONV_OK, "%s",
+          error.message);
+    return m;
+}
+
+static void free_matrix(matrix *m) {
+    gpuconv_ir_free(m->ir);
+    free(m->plane);
+    guarded_free(&m->taps);
+    guarded_free(&m->x);
+}
+
+/* Returns frame `at` of an output. */
+static double expected(const matrix *m, int output, int64_t at) {
+    double sum = 0;
+    for (int i = 0; i < m->inputs; i++)
+        if (m->plane[i * m->outputs + output])
+            sum += oracle_frame(m->x.channel[i], m->x.frames, m->plane[i * m->outputs + output], m->taps.frames, at);
+    return sum;
+}
+
+/* Compares some frames of every output: both ends, and others at random. */
+static void check_output(const char *what, const matrix *m, const guarded *y) {
+    enum { CHECKED = 40 };
+    oracle_random random = {.state = 5};
+    double error = 0, power = 0;
+    CHECK(guarded_intact(y), "%s: a write outside the buffer", what);
+    for (int o = 0; o < m->outputs; o++) {
+        for (int64_t n = 0; n < y->frames; n++)
+            CHECK(isfinite(y->channel[o][n]), "%s: output %d is not finite at %lld", what, o, (long long)n);
+        for (int k = 0; k < CHECKED; k++) {
+            const int64_t at = k < 3 ? k : k < 6 ? y->frames - k + 2 : oracle_below(&random, y->frames);
+            const double want = expected(m, o, at), got = (double)y->channel[o][at];
+            error += (got - want) * (got - want);
+            power += want * want;
+        }
+    }
+    const double db = 10 * log10(error / power);
+    CHECK(db <= -120, "%s: %.1f dB", what, db);
+}
+
+static const struct {
+    const char *name;
+    int inputs, outputs;
+    int64_t taps, frames;
+    has_route *has;
+} shapes[] = {{"1 x 64", 1, 64, 300, 3000, every},
+              {"64 x 1", 64, 1, 300, 3000, every},
+              {"16 x 16", 16, 16, 2000, 9000, every},
+              {"64 x 64", 64, 64, 500, 3000, every},
+              {"5 x 7", 5, 7, 900, 5000, every},
+              {"2 x 2", 2, 2, 3000, 9000, every},
+              {"200 x 200", 200, 200, 40, 700, every},
+              {"sparse", 40, 33, 700, 4000, one_in_seven},
+              {"blocks of four", 16, 16, 900, 5000, blocks_of_four},
+              {"holes", 6, 9, 900, 5000, all_but_some}};
+
+static void matrices_match_by_every_algorithm(void **state) {
+    (void)state;
+    for (int s = 0; s < COUNT(shapes); s++) {
+        matrix m = new_matrix(shapes[s].inputs, shapes[s].outputs, shapes[s].taps, shapes[s].frames, shapes[s].has);
+        for (int a = 0; a <= COUNT(harness_algorithms); a++) {
+            char what[96];
+            gpuconv_plan *plan = harness_plan(m.ir, (gpuconv_algorithm)a, shapes[s].frames, 2);
+            snprintf(what, sizeof what, "%s, %s", shapes[s].name, gpuconv_algorithm_name((gpuconv_algorithm)a));
+            guarded y = harness_convolve(plan, m.ir, &m.x);
+            check_output(what, &m, &y);
+            guarded_free(&y);
+            gpuconv_plan_free(plan);
+        }
+        free_matrix(&m);
+    }
+}
+
+/* Several partitions and several chunks: the delay line moves on, also behind the last full chunk. */
+static void partitions_and_chunks_of_a_matrix_match(void **state) {
+    (void)state;
+    matrix m = new_matrix(5, 4, 3000, 9000, every);
+    for (int64_t points = 512; points <= 16384; points *= 2)
+        for (int blocks = 1; blocks <= 5; blocks++) {
+            char what[96];
+            gpuconv_plan *plan = harness_plan(m.ir, GPUCONV_ALGORITHM_MATRIX, 9000, 2);
+            assert_true(harness_schedule(plan, GPUCONV_ALGORITHM_MATRIX, 3000, points));
+            plan->chunk = blocks * plan->schedule.hop;
+            snprintf(what, sizeof what, "%lld points, %d blocks", (long long)points, blocks);
+            guarded y = harness_convolve(plan, m.ir, &m.x);
+            check_output(what, &m, &y);
+            guarded_free(&y);
+            gpuconv_plan_free(plan);
+        }
+    free_matrix(&m);
+}
+
+static void a_dense_matrix_is_planned_as_one_and_others_are_not(void **state) {
+    (void)state;
+    static const struct {
+        int inputs, outputs;
+        has_route *has;
+        bool matrix;
+    } cases[] = {{16, 16, every, true}, {64, 64, every, true}, {2, 2, every, false},
+                 {1, 64, every, false}, {64, 1, every, false}, {64, 64, one_in_seven, false}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        matrix m = new_matrix(cases[i].inputs, cases[i].outputs, 6000, 10, cases[i].has);
+        gpuconv_plan *plan = harness_plan(m.ir, GPUCONV_ALGORITHM_AUTO, 1000000, 2);
+        CHECK((gpuconv_plan_algorithm(plan) == GPUCONV_ALGORITHM_MATRIX) == cases[i].matrix, "%d x %d: %s",
+              cases[i].inputs, cases[i].outputs, gpuconv_plan_reason(plan));
+        CHECK(!cases[i].matrix || strstr(gpuconv_plan_reason(plan), "density 100 %"), "no density in: %s",
+              gpuconv_plan_reason(plan));
+        gpuconv_plan_free(plan);
+        free_matrix(&m);
+    }
+}
+
+static void matrices_play_in_real_time(void **state) {
+    (void)state;
+    static const struct {
+        int inputs, outputs, block;
+        int64_t taps;
+        has_route *has;
+    } cases[] = {{8, 8, 128, 20000, every},
+                 {8, 8, 0, 20000, every},
+                 {8, 4, 64, 300, every},
+                 {8, 8, 256, 3000, blocks_of_four},
+                 {6, 8, 128, 9000, all_but_some}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        matrix m = new_matrix(cases[i].inputs, cases[i].outputs, cases[i].taps, 30000, cases[i].has);
+        gpuconv_realtime *rt;
+        gpuconv_error error = {0};
+        gpuconv_realtime_config config = gpuconv_realtime_config_default();
+        config.block = cases[i].block ? cases[i].block : 128;
+        config.freewheel = true;
+        char what[64];
+        CHECK(gpuconv_realtime_new(m.ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
+        guarded y = harness_play(rt, &m.x, cases[i].outputs, cases[i].block, NULL);
+        snprintf(what, sizeof what, "real time, case %d: %s", i, gpuconv_realtime_plan(rt));
+        check_output(what, &m, &y);
+        guarded_free(&y);
+        gpuconv_realtime_free(rt);
+        free_matrix(&m);
+    }
+}
+
+static void wrong_matrices_are_refused(void **state) {
+    (void)state;
+    const float tap = 1, nan = NAN, *one[] = {&tap}, *bad[] = {&nan};
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    assert_int_equal(gpuconv_ir_new_matrix(one, 0, 1, 1, 48000, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    assert_int_equal(gpuconv_ir_new_matrix(one, 1, 1025, 1, 48000, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    assert_int_equal(gpuconv_ir_new_matrix(one, 1, 1, 0, 48000, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    assert_int_equal(gpuconv_ir_new_matrix(one, 1, 1, 1, 0, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    assert_int_equal(gpuconv_ir_new_matrix(bad, 1, 1, 1, 48000, &ir, &error), GPUCONV_ERROR_FORMAT);
+    assert_null(ir);
+}
+
+/* Fills with values from -1 to 1 and returns the buffer. */
+static float *noise(oracle_random *random, int64_t floats) {
+    float *p = gc_calloc(floats, sizeof *p);
+    CHECK(p, "no memory");
+    oracle_fill(random, p, floats);
+    return p;
+}
+
+static void kernels_of_every_instruction_set_multiply_matrices(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    for (int set = 0; set < sets; set++)
+        for (int outputs = 1; outputs <= 7; outputs++)
+            for (int blocks = 1; blocks <= 8; blocks++) {
+                const gc_matrix_shape s = {outputs, 3, 2, blocks + 1, blocks, 3};
+                const int pair = gc_matrix_pair(all[set]), lanes = pair / 2;
+                oracle_random random = {.state = 9};
+                float *h = noise(&random, gc_matrix_response_floats(all[set], &s));
+                float *x = noise(&random, gc_matrix_input_floats(all[set], &s));
+                float *y = noise(&random, gc_matrix_output_floats(all[set], &s));
+                gc_matrix_multiply(all[set], &s, s.width, h, x, y, blocks);
+                for (int o = 0; o < outputs; o++)
+                    for (int t = 0; t < blocks; t++)
+                        for (int k = 0; k < s.width * lanes; k++) {
+                            const int64_t at = k / lanes * pair + k % lanes;
+                            double re = 0, im = 0;
+                            for (int i = 0; i < 3; i++)
+                                for (int p = 0; p < 2; p++) {
+                                    const float *a = h + gc_matrix_response_at(all[set], &s, o, i, p) + at;
+                                    const float *b = x + (i * s.delay + t + 1 - p) * s.width * pair + at;
+                                    re += (double)a[0] * (double)b[0] - (double)a[lanes] * (double)b[lanes];
+                                    im += (double)a[0] * (double)b[lanes] + (double)a[lanes] * (double)b[0];
+                                }
+                            const float *got = y + (o * s.capacity + t) * s.width * pair + at;
+                            CHECK(fabs((double)got[0] - re) < 1e-5 && fabs((double)got[lanes] - im) < 1e-5,
+                                  "%s, %d outputs, %d blocks", all[set]->name, outputs, blocks);
+                        }
+                free(h);
+                free(x);
+                free(y);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_of_every_instruction_set_multiply_matrices),
+        cmocka_unit_test(matrices_match_by_every_algorithm),
+        cmocka_unit_test(partitions_and_chunks_of_a_matrix_match),
+        cmocka_unit_test(a_dense_matrix_is_planned_as_one_and_others_are_not),
+        cmocka_unit_test(matrices_play_in_real_time),
+        cmocka_unit_test(wrong_matrices_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
