@@ -23,7 +23,7 @@ allow() {
         for path in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             allowed=no
             [ -e "$folder/$path" ] && [ "${path#*/}" = "$path" ] && allowed=yes
-            for pattern in gpuconv.h "$@"; do
+            for pattern in gpuconv.h gpuconv_memory.h "$@"; do
                 # shellcheck disable=SC2254 # the pattern is meant as one
                 case $path in $pattern) allowed=yes ;; esac
             done

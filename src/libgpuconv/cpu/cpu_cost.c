@@ -29,8 +29,7 @@ static const double transform_memory = 72e6;
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
-/* Returns the seconds of one FFT of a real block. A level costs more if the block exceeds the second-level cache. */
-static double fft_seconds(const gc_costs *c, int64_t points) {
+double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
                     : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
                                          : GC_COST_CPU_LEVEL_SMALL;
@@ -44,7 +43,7 @@ static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_sche
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return total * (double)s->taps * ir->routes * c->seconds[GC_COST_CPU_TAP] + copies;
     double blocks = ceil(total / (double)s->hop), bins = (double)s->transform / 2 * (double)s->partitions;
-    double fft = fft_seconds(c, s->transform);
+    double fft = gc_cpu_fft_seconds(c, s->transform);
     double block = (ir->inputs + ir->outputs) * fft + ir->routes * bins * c->seconds[GC_COST_CPU_BIN];
     return blocks * block + copies + (double)(ir->planes * s->partitions) * fft;
 }

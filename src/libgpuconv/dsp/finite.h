@@ -2,10 +2,14 @@
 #ifndef GC_DSP_FINITE_H
 #define GC_DSP_FINITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Replaces non-finite samples by 0. *first gets the index of the first one and is unchanged if there are none.
  * @return the number of samples that were replaced */
 int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first);
+
+/* Returns whether no sample is NaN or infinite. */
+bool gc_all_finite(const float *samples, int64_t count);
 
 #endif
