@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from . import _core
-from ._libraries import check_frames, from_host, host_view, library, same_library, to_host
+from ._libraries import check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, window
 from ._response import ImpulseResponse
 
@@ -96,6 +96,9 @@ def convolve(
         from .torch import convolve as convolve_torch
 
         return convolve_torch(x, h, mode, axis, delay=delay, threads=threads)
+    if kind == "jax":
+        refuse_tracer("x", x)
+        refuse_tracer("h", h)
     if kind == "cupy" or (kind == "jax" and _is_on_gpu(x)):
         from ._cuda import convolve_arrays
 

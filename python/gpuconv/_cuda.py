@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional
 
-from . import _core
+from . import _core as _binding
 from ._libraries import check_frames
 from ._modes import Mode, window
 
+_core: Any = _binding  # builds without CUDA lack the classes of the device
 CONVOLVE, GRADIENT_SIGNAL, GRADIENT_RESPONSE = 0, 1, 2
 _F32, _F16, _BF16 = 0, 1, 2
 _devices: dict[int, Any] = {}

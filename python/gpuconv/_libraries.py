@@ -71,6 +71,12 @@ def host_view(name: str, array: np.ndarray) -> np.ndarray:
     return array
 
 
+def refuse_tracer(name: str, array: Any) -> None:
+    """Refuses an array of JAX that has no values yet."""
+    if type(array).__name__.endswith("Tracer"):
+        raise TypeError(f"{name} is traced by JAX: call gpuconv outside of jax.jit, or through jax.pure_callback")
+
+
 def to_host(name: str, array: Any) -> np.ndarray:
     """Returns an array of any library but PyTorch and CuPy as one of NumPy."""
     kind = library(array)
@@ -80,8 +86,7 @@ def to_host(name: str, array: Any) -> np.ndarray:
         made = np.asarray(array)
         return made.astype(np.float32) if made.dtype.kind in "fiu" else made
     if kind == "jax":
-        if type(array).__name__.endswith("Tracer"):
-            raise TypeError(f"{name} is traced by JAX: call gpuconv outside of jax.jit, or through jax.pure_callback")
+        refuse_tracer(name, array)
         return np.asarray(array)
     if array.__dlpack_device__()[0] != HOST:
         raise TypeError(f"{name} is not in host memory, and {type(array).__name__} is not PyTorch, CuPy or JAX; convert it")

@@ -124,8 +124,8 @@ class ImpulseResponse:
 
     def taps(self, input: int = 0, output: int = 0) -> Optional[np.ndarray]:
         """Returns the taps of a route, read-only and without a copy; None if there is no such route."""
-        found: Optional[np.ndarray] = self._ir.taps(input, output)
-        return found
+        found: Any = self._ir.taps(input, output)
+        return found if found is None else np.asarray(found)
 
     def numpy(self) -> np.ndarray:
         """Returns the taps as (outputs, frames), or (inputs, outputs, frames) if there are several inputs."""

@@ -97,9 +97,9 @@ def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
     gx = gh = None
     if ctx.needs_input_grad[0]:
-        gx = _sum_to(_op.gradient_signal(g, h, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
+        gx = _sum_to(_call("gradient_signal", g, h, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
     if ctx.needs_input_grad[1]:
-        gh = _op.gradient_response(g, x, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
+        gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
     return gx, gh, None, None
 
 
@@ -107,9 +107,9 @@ def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ..
     g, h = ctx.saved_tensors
     gg = gh = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_op.convolve(u, h, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", u, h, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
-        gh = _op.gradient_response(g, u, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
+        gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
     return gg, gh, None, None
 
 
@@ -117,10 +117,24 @@ def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], 
     g, x = ctx.saved_tensors
     gg = gx = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_op.convolve(x, v, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", x, v, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
-        gx = _sum_to(_op.gradient_signal(g, v, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
+        gx = _sum_to(_call("gradient_signal", g, v, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
     return gg, gx, None, None, None
+
+
+def _transformed() -> bool:
+    """Returns whether torch.func (grad, vmap, ...) transforms the call."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _call(name: str, *arguments: Any) -> Tensor:
+    """Calls an operator. Within torch.func, which knows no gradients of operators, it is an autograd function."""
+    if not torch.compiler.is_compiling() and _transformed():
+        made: Tensor = _functions[name].apply(*arguments)
+        return made
+    found: Tensor = getattr(_op, name)(*arguments)
+    return found
 
 
 def _batched(operator: Any) -> Any:
@@ -172,6 +186,25 @@ def _register() -> Any:
 _op = _register()
 
 
+def _function(name: str, gradients: Any) -> Any:
+    """Returns the autograd function of an operator."""
+    operator = getattr(_op, name)
+    members = {
+        "forward": staticmethod(lambda *arguments: operator(*arguments)),
+        "setup_context": staticmethod(_setup),
+        "backward": staticmethod(gradients),
+        "vmap": staticmethod(_batched(lambda *arguments: _call(name, *arguments))),
+    }
+    return type(f"gpuconv_{name}", (torch.autograd.Function,), members)
+
+
+_functions = {
+    "convolve": _function("convolve", _convolve_backward),
+    "gradient_signal": _function("gradient_signal", _gradient_signal_backward),
+    "gradient_response": _function("gradient_response", _gradient_response_backward),
+}
+
+
 def convolve(
     x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
 ) -> Tensor:
@@ -212,7 +245,7 @@ def convolve(
             made = torch.from_numpy(convolve_host(_host(x), host, offset, frames, False, count))
             y = made.to(torch.promote_types(x.dtype, h.dtype))
     else:
-        y = _op.convolve(x, h, offset, frames)
+        y = _call("convolve", x, h, offset, frames)
     return y if last else y.movedim(-1, axis)
 
 
@@ -222,7 +255,7 @@ def _is_plain(x: Tensor, h: Tensor) -> bool:
         return False
     if torch.is_grad_enabled() and (x.requires_grad or h.requires_grad):
         return False
-    if x.device.type == "meta" or torch._C._functorch.peek_interpreter_stack() is not None:
+    if x.device.type == "meta" or _transformed():
         return False
     return not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
@@ -272,7 +305,7 @@ def _taps(h: Any) -> Tensor:
     return tensor.detach().clone()
 
 
-class Convolution(nn.Module):
+class Convolution(nn.Module):  # type: ignore[misc]
     """Convolves with a response that belongs to the module.
 
     h: tensor, array or ImpulseResponse, (frames,) or a batch that broadcasts with that of the signals.
@@ -317,7 +350,7 @@ class Convolution(nn.Module):
 Range = Union[float, Tuple[float, float]]
 
 
-class RandomReverb(nn.Module):
+class RandomReverb(nn.Module):  # type: ignore[misc]
     """Convolves each example of a batch with a random response: an augmentation that keeps length and time.
 
     irs: responses: a sequence of tensors, arrays or ImpulseResponses of one rate, each (frames,) or (channels, frames),

@@ -11,16 +11,17 @@
 
 namespace {
 
+using dictionary = nb::typed<nb::dict, nb::str, nb::any>;
 using text = std::optional<std::string>;
 
 const char *c_str(const text &t) {
     return t ? t->c_str() : nullptr;
 }
 
-nb::tuple read_file(const std::string &path, int64_t start, int64_t frames, const text &raw) {
+std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames, const text &raw) {
     gcpy_audio audio = {};
     run_unlocked([&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
-    return nb::make_tuple(make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite);
+    return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite};
 }
 
 int64_t write_file(const std::string &path, const planar_in &samples, int rate, const text &encoding, const text &format) {
@@ -38,7 +39,7 @@ struct preparation {
     gpuconv_preparation steps = gpuconv_preparation_default();
     std::vector<std::string> paths;
     std::vector<const char *> series;
-    explicit preparation(const nb::dict &given) {
+    explicit preparation(const dictionary &given) {
         auto number = [&](const char *name, double other) {
             return given.contains(name) ? nb::cast<double>(given[name]) : other;
         };
@@ -65,7 +66,7 @@ struct preparation {
     }
 };
 
-response prepare(const std::string &path, const nb::dict &steps, int inputs, double rate) {
+response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
     const preparation p(steps);
     gpuconv_ir *made = nullptr;
     run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error); });
@@ -133,7 +134,7 @@ std::string json_of(const gpuconv_report *report) {
     return json;
 }
 
-gpuconv_job job_of(const nb::dict &o) {
+gpuconv_job job_of(const dictionary &o) {
     auto number = [&](const char *name, double other) { return o.contains(name) ? nb::cast<double>(o[name]) : other; };
     gpuconv_job job = gpuconv_job_default();
     job.gain = number("gain", 0);
@@ -144,7 +145,7 @@ gpuconv_job job_of(const nb::dict &o) {
     return job;
 }
 
-gpuconv_config config_of(const nb::dict &o) {
+gpuconv_config config_of(const dictionary &o) {
     auto integer = [&](const char *name, int other) { return o.contains(name) ? nb::cast<int>(o[name]) : other; };
     gpuconv_config config = gpuconv_config_default();
     config.backend = (gpuconv_backend)integer("backend", 0);
@@ -154,7 +155,7 @@ gpuconv_config config_of(const nb::dict &o) {
     return config;
 }
 
-std::string convolve_file(const std::vector<std::string> &paths, const nb::dict &steps, const nb::dict &options,
+std::string convolve_file(const std::vector<std::string> &paths, const dictionary &steps, const dictionary &options,
                           const std::vector<text> &formats, const nb::object &progress, const nb::object &note) {
     const preparation p(steps);
     callbacks c{progress, note};
@@ -187,7 +188,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const nb::dict 
     return json_of(report);
 }
 
-nb::dict batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed, const nb::dict &options,
+dictionary batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed, const dictionary &options,
                const nb::object &progress, const nb::object &note) {
     auto integer = [&](const char *name) { return options.contains(name) ? nb::cast<int>(options[name]) : 0; };
     callbacks c{progress, note};
@@ -215,7 +216,7 @@ nb::dict batch(const std::vector<text> &sources, const std::string &folder, int 
     }
     c.rethrow();
     check(status, error);
-    nb::dict result;
+    dictionary result;
     result["total"] = counts.total;
     result["done"] = counts.done;
     result["failed"] = counts.failed;
