@@ -1,44 +1,44 @@
-# The library as others find it: shared and static, with the header, a CMake package and a pkg-config file; and packages.
+# Installs the library (shared, static, header, CMake package, pkg-config file), the documents and the lab's sources. Each
+# rule names its component, which cmake/packages.cmake makes a package of.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS gpuconv_shared EXPORT gpuconv_shared)
+install(TARGETS gpuconv_shared EXPORT gpuconv_shared
+        LIBRARY COMPONENT library NAMELINK_COMPONENT development)
 set(static gpuconv_core)
 if(GPUCONV_WITH_CUDA)
     list(APPEND static gpuconv_kernels)
     target_link_libraries(gpuconv_core PRIVATE $<INSTALL_INTERFACE:stdc++>) # of what nvcc makes
     set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
 endif()
-install(TARGETS ${static} EXPORT gpuconv_static)
-install(FILES include/gpuconv.h TYPE INCLUDE)
+install(TARGETS ${static} EXPORT gpuconv_static COMPONENT development)
+install(FILES include/gpuconv.h TYPE INCLUDE COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
-install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package})
-install(EXPORT gpuconv_static NAMESPACE gpuconv:: FILE gpuconv-static.cmake DESTINATION ${package})
+install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package} COMPONENT development)
+install(EXPORT gpuconv_static NAMESPACE gpuconv:: FILE gpuconv-static.cmake DESTINATION ${package} COMPONENT development)
 configure_package_config_file(cmake/gpuconv-config.cmake.in gpuconv-config.cmake INSTALL_DESTINATION ${package})
-write_basic_package_version_file(gpuconv-config-version.cmake COMPATIBILITY SameMajorVersion)
+write_basic_package_version_file(gpuconv-config-version.cmake COMPATIBILITY ${GPUCONV_COMPATIBILITY})
 install(FILES ${PROJECT_BINARY_DIR}/gpuconv-config.cmake ${PROJECT_BINARY_DIR}/gpuconv-config-version.cmake
-        DESTINATION ${package})
+        DESTINATION ${package} COMPONENT development)
 
 # Where the prefix lies, seen from the file: so that an installation can be moved.
 file(RELATIVE_PATH GPUCONV_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/gpuconv.pc.in gpuconv.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/gpuconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/gpuconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # The documents keep their places relative to each other, so that their links hold.
-install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT command
         FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.json")
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.c")
-install(DIRECTORY impulses/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/impulses FILES_MATCHING PATTERN "*.flac" PATTERN "MANIFEST")
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT development FILES_MATCHING PATTERN "*.c")
+install(FILES docs/report.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv COMPONENT command)
+install(DIRECTORY impulses/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/impulses COMPONENT command FILES_MATCHING PATTERN "*.flac" PATTERN "MANIFEST")
 
-set(CPACK_PACKAGE_NAME gpuconv)
-set(CPACK_PACKAGE_CONTACT "the authors of gpuconv <gpuconv@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
-set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_GENERATOR DEB TGZ)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_DEBIAN_PACKAGE_SECTION sound)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "gnuplot-nox, jalv, openmpi-bin")
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-include(CPack)
+# What `gpulab show` names, at the same paths below one folder as in a checkout (find_sources in src/gpulab/text.c).
+install(DIRECTORY kernels/course kernels/device DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels COMPONENT lab
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.def")
+install(FILES kernels/engine/peak_rates.cu DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels/engine COMPONENT lab)
+install(FILES src/gpulab/lab.h DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/src/gpulab COMPONENT lab)
+install(DIRECTORY tests/gpu/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/tests/gpu COMPONENT lab FILES_MATCHING PATTERN "*-lab.json")
+
+include(cmake/packages.cmake)

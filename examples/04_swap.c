@@ -21,8 +21,10 @@ int main(void) {
     gpuconv_error error = {GPUCONV_OK, ""};
     gpuconv_ir *loud = make_response(0.5f, &error), *soft = make_response(0.25f, &error);
     gpuconv_realtime *realtime;
-    gpuconv_realtime_config config = {
-        .rate = 48000, .block = BLOCK, .freewheel = true}; /* no sound device sets the pace here: wait for the tail */
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
+    config.rate = 48000;
+    config.block = BLOCK;
+    config.freewheel = true; /* no sound device sets the pace here: wait for the tail */
     if (!loud || !soft || gpuconv_realtime_new(loud, &config, &realtime, &error)) {
         fprintf(stderr, "%s\n", error.message);
         return 1;

@@ -16,6 +16,11 @@
  * - Ownership: every _new, _load, _route and every function that derives a response gives an object that the caller
  *   frees with its _free function. Freeing NULL is legal. A function that fails gives no object and sets its output
  *   pointer to NULL.
+ * - Structures that may grow (gpuconv_config, gpuconv_preparation, gpuconv_realtime_config, gpuconv_job,
+ *   gpuconv_progress) begin with their size. Make them with their _default function and then set fields. A program and
+ *   a library of different versions then work together: fields that the program does not know have their defaults, and
+ *   a field that the library does not know must be zero, else the call returns ARGUMENT. A binding that cannot use the
+ *   inline _default function calls the _init function with its own size of the structure.
  * - Thread-safety: gpuconv_ir and gpuconv_plan are immutable, may be shared by threads, and are reference-counted:
  *   freeing one while an engine still uses it is legal. A gpuconv_engine and a gpuconv_report belong to one thread at a
  *   time. gpuconv_realtime states for each function which thread may call it.
@@ -28,6 +33,7 @@
 #define GPUCONV_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -57,7 +63,7 @@ typedef enum gpuconv_status {
     GPUCONV_ERROR_STATE        /**< a call out of order, such as processing after draining */
 } gpuconv_status;
 
-/** Reason of a failure as text. */
+/** Reason of a failure as text. This structure never grows. */
 typedef struct gpuconv_error {
     gpuconv_status status; /**< the status that the call returned */
     char message[512];     /**< one line of UTF-8 without a full stop; a long path is shortened in the middle */
@@ -378,6 +384,7 @@ GPUCONV_API void gpuconv_ir_free(gpuconv_ir *ir);
 
 /** Steps that prepare a response file for a convolution, in the order in which they are applied. */
 typedef struct gpuconv_preparation {
+    size_t size;                 /**< bytes of the structure, set by gpuconv_preparation_default */
     gpuconv_layout layout;       /**< order of its channels */
     double start;                /**< seconds cut off the beginning, 0..1000000 */
     double length;               /**< seconds kept from there, 0..1000000; 0: to the end */
@@ -396,13 +403,20 @@ typedef struct gpuconv_preparation {
     double dry;                  /**< gain of the input itself in dB, -200..200; -INFINITY: without it */
 } gpuconv_preparation;
 
+/** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_preparation_init(gpuconv_preparation *preparation, size_t size);
+
 /** Returns a preparation that changes nothing: everything zero, but dry -INFINITY. */
-GPUCONV_API gpuconv_preparation gpuconv_preparation_default(void);
+static inline gpuconv_preparation gpuconv_preparation_default(void) {
+    gpuconv_preparation preparation;
+    gpuconv_preparation_init(&preparation, sizeof preparation);
+    return preparation;
+}
 
 /**
  * Reads a response or a matrix (.conf, .txt, .matrix), resamples it to `rate`, applies the steps and routes it.
  * @param path         the file; every message begins with it
- * @param preparation  the steps
+ * @param preparation  the steps; NULL: none
  * @param inputs       channels of the input, 1..1024
  * @param rate         rate of the input, 1..10000000 Hz
  * @param[out] ir      the routed response
@@ -431,6 +445,7 @@ typedef enum gpuconv_algorithm {
 
 /** Configuration of a plan. */
 typedef struct gpuconv_config {
+    size_t size;                 /**< bytes of the structure, set by gpuconv_config_default */
     gpuconv_backend backend;     /**< AUTO: the plan chooses */
     gpuconv_algorithm algorithm; /**< AUTO: the plan chooses */
     int device;                  /**< CUDA device number, 0.. ; -1 (default): the one with the most multiprocessors */
@@ -438,8 +453,15 @@ typedef struct gpuconv_config {
     int64_t frames; /**< expected length of the input, for the choice of the sizes; -1 (default): unknown */
 } gpuconv_config;
 
+/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_config_init(gpuconv_config *config, size_t size);
+
 /** Returns the defaults named above; backend and algorithm are AUTO. */
-GPUCONV_API gpuconv_config gpuconv_config_default(void);
+static inline gpuconv_config gpuconv_config_default(void) {
+    gpuconv_config config;
+    gpuconv_config_init(&config, sizeof config);
+    return config;
+}
 
 GPUCONV_API const char *gpuconv_backend_name(gpuconv_backend backend);       /**< "auto", "cpu", "cuda"; static */
 GPUCONV_API const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm); /**< such as "overlap-save"; static */
@@ -482,7 +504,8 @@ GPUCONV_API void gpuconv_plan_free(gpuconv_plan *plan);
 typedef struct gpuconv_engine gpuconv_engine;
 
 /**
- * Makes an engine. It takes all its memory and, on CUDA, the context; later calls allocate nothing.
+ * Makes an engine. It takes all its memory and, on CUDA, the context; gpuconv_engine_process and gpuconv_engine_drain
+ * allocate nothing.
  * @param plan         the plan; the engine keeps a reference to it
  * @param[out] engine  the engine
  * @param[out] error   the reason of a failure; may be NULL
@@ -518,8 +541,8 @@ GPUCONV_API gpuconv_status gpuconv_engine_drain(gpuconv_engine *engine, float *c
                                                 int64_t *produced);
 
 /**
- * Returns an engine to its state after gpuconv_engine_new, also after a failure.
- * @return DEVICE
+ * Returns an engine to its state after gpuconv_engine_new, also after a failure. Starts the thread that computes anew.
+ * @return DEVICE, MEMORY (no thread can be started; the engine can only be reset or freed)
  */
 GPUCONV_API gpuconv_status gpuconv_engine_reset(gpuconv_engine *engine);
 
@@ -535,8 +558,9 @@ GPUCONV_API void gpuconv_engine_free(gpuconv_engine *engine);
  */
 typedef struct gpuconv_realtime gpuconv_realtime;
 
-/** Configuration of a real-time convolution. A zeroed struct has the defaults. */
+/** Configuration of a real-time convolution. */
 typedef struct gpuconv_realtime_config {
+    size_t size;             /**< bytes of the structure, set by gpuconv_realtime_config_default */
     double rate;             /**< frames per second, 1..10000000; 0 (default): 48000 */
     int block;               /**< longest call in frames that gets its tail in time, 1..65536; 0 (default): 256 */
     int threads;             /**< threads for the tail, 1..64; 0 (default): 1 */
@@ -545,6 +569,16 @@ typedef struct gpuconv_realtime_config {
     int device;              /**< CUDA device number, 0 (default).. ; -1: the one with the most multiprocessors */
     int64_t latency;         /**< frames of added latency, 0 (default)..1048576: more of it lowers the load */
 } gpuconv_realtime_config;
+
+/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_realtime_config_init(gpuconv_realtime_config *config, size_t size);
+
+/** Returns the defaults named above: everything zero. */
+static inline gpuconv_realtime_config gpuconv_realtime_config_default(void) {
+    gpuconv_realtime_config config;
+    gpuconv_realtime_config_init(&config, sizeof config);
+    return config;
+}
 
 /**
  * Makes a real-time convolution and starts its threads.
@@ -619,6 +653,62 @@ typedef enum gpuconv_report_format {
  */
 GPUCONV_API gpuconv_status gpuconv_report_new(gpuconv_report **report);
 
+/** Kind of a value of a report. */
+typedef enum gpuconv_value_type {
+    GPUCONV_VALUE_NONE = 0, /**< there is no such value */
+    GPUCONV_VALUE_TEXT,     /**< a text, such as the name of the device or the label of a row */
+    GPUCONV_VALUE_COUNT,    /**< a whole number */
+    GPUCONV_VALUE_NUMBER    /**< a measured number, with a unit if it is in a section */
+} gpuconv_value_type;
+
+/**
+ * Returns the title of a part of a report; a part is a section, which has one row of values, or a list of rows.
+ * Together with gpuconv_report_name it enumerates a report. Titles, names and texts that the getters return are owned
+ * by the report and valid until it is filled again or freed.
+ * @param report  the report
+ * @param part    number of the part, from 0
+ * @return the title, such as "times"; NULL behind the last part
+ */
+GPUCONV_API const char *gpuconv_report_title(const gpuconv_report *report, int part);
+
+/** Returns the number of rows of a part: 1 for a section, 0 if there is no part of this title. */
+GPUCONV_API int gpuconv_report_rows(const gpuconv_report *report, const char *title);
+
+/**
+ * Returns the name of a value.
+ * @param report  the report
+ * @param title   title of the part
+ * @param row     number of the row, from 0
+ * @param value   number of the value in its row, from 0
+ * @return the name, such as "wall"; NULL behind the last value
+ */
+GPUCONV_API const char *gpuconv_report_name(const gpuconv_report *report, const char *title, int row, int value);
+
+/** Returns the kind of a value; NONE if there is no such part, row or name. */
+GPUCONV_API gpuconv_value_type gpuconv_report_type(const gpuconv_report *report, const char *title, int row,
+                                                   const char *name);
+
+/** Returns a text; NULL if the value is not a TEXT. */
+GPUCONV_API const char *gpuconv_report_text(const gpuconv_report *report, const char *title, int row, const char *name);
+
+/** Returns a COUNT exactly; 0 if the value is not a COUNT. */
+GPUCONV_API int64_t gpuconv_report_count(const gpuconv_report *report, const char *title, int row, const char *name);
+
+/**
+ * Returns a COUNT or a NUMBER. NaN if there is no such number, or if it has no finite value, such as the level of
+ * silence.
+ */
+GPUCONV_API double gpuconv_report_number(const gpuconv_report *report, const char *title, int row, const char *name);
+
+/** Returns the unit of a NUMBER in a section, such as "s"; "" for any other value. */
+GPUCONV_API const char *gpuconv_report_unit(const gpuconv_report *report, const char *title, int row, const char *name);
+
+/** Returns the number of runs that a NUMBER in a section was measured in, at least 1; 0 for any other value. */
+GPUCONV_API int64_t gpuconv_report_runs(const gpuconv_report *report, const char *title, int row, const char *name);
+
+/** Returns half the difference between the largest and the smallest run of a NUMBER in a section; NaN if unknown. */
+GPUCONV_API double gpuconv_report_spread(const gpuconv_report *report, const char *title, int row, const char *name);
+
 /**
  * Writes a report to a stream, which the caller owns.
  * @param report  the report
@@ -640,8 +730,9 @@ typedef enum gpuconv_mode {
     GPUCONV_MODE_VALID     /**< N - M + 1 frames from frame M - 1 on: those that need no zeros around the input */
 } gpuconv_mode;
 
-/** Progress of a job. */
+/** Progress of a job. The library makes it. */
 typedef struct gpuconv_progress {
+    size_t size;    /**< bytes of the structure */
     int64_t frames; /**< input frames read so far */
     int64_t total;  /**< input frames; -1: unknown */
     double rate;    /**< rate of the input in Hz */
@@ -650,12 +741,13 @@ typedef struct gpuconv_progress {
 
 /** A convolution of a file with a response. */
 typedef struct gpuconv_job {
-    const char *input;               /**< path of the input; "-": standard input */
-    const char *response;            /**< path of the impulse response or of a matrix */
-    const char *output;              /**< path of the output, may be that of input or response; "-": standard output */
-    gpuconv_preparation preparation; /**< steps applied to the response */
-    double gain;                     /**< gain of the result in dB, -200..200 */
-    const char *raw;                 /**< format of an input without header: RATE,CHANNELS,ENCODING; NULL: it has one */
+    size_t size;          /**< bytes of the structure, set by gpuconv_job_default */
+    const char *input;    /**< path of the input; "-": standard input */
+    const char *response; /**< path of the impulse response or of a matrix */
+    const char *output;   /**< path of the output, may be that of input or response; "-": standard output */
+    const gpuconv_preparation *preparation; /**< steps applied to the response; NULL: none */
+    double gain;                            /**< gain of the result in dB, -200..200 */
+    const char *raw;      /**< format of an input without header: RATE,CHANNELS,ENCODING; NULL: it has one */
     const char *format;   /**< container of the output, such as "flac"; NULL: by its extension, WAV for "-" */
     const char *encoding; /**< sample format of the output, such as "s24"; NULL: that of the input */
     bool dither;          /**< triangular dither before rounding to integers */
@@ -670,8 +762,15 @@ typedef struct gpuconv_job {
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
 } gpuconv_job;
 
-/** Returns a job that only convolves: default preparation, the whole tail, everything else zero. */
-GPUCONV_API gpuconv_job gpuconv_job_default(void);
+/** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_job_init(gpuconv_job *job, size_t size);
+
+/** Returns a job that only convolves: no preparation, the whole tail, everything else zero. */
+static inline gpuconv_job gpuconv_job_default(void) {
+    gpuconv_job job;
+    gpuconv_job_init(&job, sizeof job);
+    return job;
+}
 
 /**
  * Convolves a file with a response into an output file, in constant memory.

@@ -4,7 +4,9 @@
 #include "libgpuconv/core/visible.h"
 #include "run.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WIDTH = 100 };
 
@@ -46,11 +48,25 @@ static void format_stem(const gc_lab_module *module, char *stem, size_t room) {
             *c = '_';
 }
 
+/* Writes the folder of the sources with a slash at its end: that of the installation that the program belongs to; "" in
+ * a build, whose sources are named relative to the checkout. */
+static const char *find_sources(char *folder, size_t room) {
+    char program[4096], path[4200];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    while (length > 0 && program[length - 1] != '/')
+        length--;
+    (void)snprintf(path, sizeof path, "%.*s" LAB_SOURCES_FROM_PROGRAM, length > 0 ? (int)length : 0, program);
+    char *absolute = length > 0 ? realpath(path, NULL) : NULL;
+    (void)snprintf(folder, room, "%s%s", absolute ? absolute : "", absolute ? "/" : "");
+    free(absolute);
+    return folder;
+}
+
 void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
-    char stem[64], size[100];
+    char stem[64], size[100], sources[4200];
     format_stem(module, stem, sizeof stem);
-    fprintf(to, "%s - %s\n\nCourses: %s\nSource:  kernels/course/%s.c and .cu\n\n", module->name, module->title,
-            module->course, stem);
+    fprintf(to, "%s - %s\n\nCourses: %s\nSource:  %skernels/course/%s.c and .cu\n\n", module->name, module->title,
+            module->course, find_sources(sources, sizeof sources), stem);
     gc_lab_write_wrapped(module->idea, "", to);
     fprintf(to, "\nThe ladder of variants and what each one changed:\n\n");
     for (int i = 0; i < module->variant_count; i++) {
@@ -75,12 +91,14 @@ void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
 }
 
 void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
-    char stem[64];
+    char stem[64], sources[4200];
     format_stem(module, stem, sizeof stem);
+    find_sources(sources, sizeof sources);
     fprintf(to, "# %s\n\n", module->title);
     gc_lab_write_wrapped(module->idea, "", to);
-    fprintf(to, "\nFrom: %s. Source: `kernels/course/%s.c` (idea, reference, CPU) and `kernels/course/%s.cu` (GPU).\n",
-            module->course, stem, stem);
+    fprintf(to,
+            "\nFrom: %s. Source: `%skernels/course/%s.c` (idea, reference, CPU) and `%skernels/course/%s.cu` (GPU).\n",
+            module->course, sources, stem, sources, stem);
     fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
     fprintf(to, "\n| variant | runs on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
     for (int i = 0; i < module->variant_count; i++) {

@@ -57,7 +57,7 @@ static bool load_locked(plugin *p, const char *path, uint32_t *number, gpuconv_e
     if (p->realtime) {
         status = gpuconv_realtime_swap(p->realtime, ir, fade_seconds, error);
     } else {
-        gpuconv_realtime_config config = {.rate = p->rate, .block = CHUNK};
+        gpuconv_realtime_config config = {.size = sizeof config, .rate = p->rate, .block = CHUNK};
         status = gpuconv_realtime_new(ir, &config, &p->realtime, error);
     }
     if (!status) {

@@ -73,8 +73,9 @@ static LV2_Worker_Status respond(LV2_Worker_Respond_Handle handle, uint32_t size
 static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
     (void)handle;
     host.answer_size = 0;
-    const char *path = (const char *)data + 8;
-    if (size > 9 && memchr(path, '/', size - 8) && strncmp(path, host.folder, strlen(host.folder)) != 0)
+    const char *path = (const char *)data + 8; /* not terminated in every message */
+    const size_t length = strlen(host.folder);
+    if (size > 9 && memchr(path, '/', size - 8) && (size - 8 < length || memcmp(path, host.folder, length) != 0))
         return LV2_WORKER_ERR_NO_SPACE;
     (void)host.worker->work(host.handle, respond, NULL, size, data);
     return LV2_WORKER_SUCCESS;

@@ -121,8 +121,12 @@ void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
     oracle_random random = {.state = 82};
     guarded taps, x = guarded_random(&random, 2, FRAMES), y = guarded_new(2, FRAMES);
     gpuconv_ir *ir = harness_response(&random, 4, 2, TAPS, &taps);
-    gpuconv_realtime_config config = {
-        .rate = 48000, .block = 256, .freewheel = true, .backend = GPUCONV_BACKEND_CUDA, .device = -1};
+    gpuconv_realtime_config config = {.size = sizeof config,
+                                      .rate = 48000,
+                                      .block = 256,
+                                      .freewheel = true,
+                                      .backend = GPUCONV_BACKEND_CUDA,
+                                      .device = -1};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
     CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);

@@ -73,6 +73,11 @@ one_line "endless.wav: not readable as audio: a LIST chunk contains a chunk of 4
 cat endless.wav | timeout -s KILL 20 "$GPUCONV" -b cpu - ir.wav out.wav 2>"$work/log/err"
 [ $? -eq 1 ] || fail "an endless LIST on a pipe: $(cat "$work/log/err")"
 one_line "standard input: not readable as audio: a LIST chunk"
+# The same LIST behind a chunk that extends past the end, where libsndfile searches for the next chunk.
+hidden=$SOURCE/tests/fuzz/corpus/pipe/hidden-list
+timeout -s KILL 20 "$GPUCONV" -b cpu "$hidden" ir.wav out.wav 2>"$work/log/err"
+[ $? -eq 1 ] || fail "a hidden endless LIST in a file: $(cat "$work/log/err")"
+one_line "hidden-list: not readable as audio: a LIST chunk contains a chunk of"
 
 # Unknown lengths, as ffmpeg, SoX and an incorrect program write them.
 for size in '\377\377\377\377' '\0\360\377\177' '\0\0\0\0'; do

@@ -2,6 +2,7 @@
  * ends with a complete line although the disk is full. */
 #include "files.h"
 
+#include "gpuconv/batch/history.h"
 #include "gpuconv/batch/results.h"
 #include "gpuconv/batch/targets.h"
 #include "gpuconv/batch/text.h"
@@ -95,12 +96,37 @@ static void a_file_is_identified_by_inode_and_time_or_by_content(void **state) {
     assert_false(gc_state_same(&other, &written));
 }
 
+/* Makes an interrupt that arrives before any entry was judged stop the batch: an entry that counts as "to do" by
+ * mistake would be convolved twice if its output replaces its input. */
+static void an_interrupt_leaves_no_wrong_verdict(void **state) {
+    char input[] = "in.wav", response[] = "ir.wav", output[] = "out.wav";
+    gc_entry entry = {.line = 1, .input = input, .response = response, .output = output, .length = -1};
+    gc_manifest manifest = {&entry, 1};
+    unsigned char verdict = GC_VERDICT_DO;
+    gpuconv_error error = {0};
+    const int raised = 1;
+    (void)state;
+    gc_history *history = gc_history_new(&manifest);
+    assert_non_null(history);
+    assert_int_equal(gc_history_judge(history, ".", 1, &verdict, &error), GPUCONV_OK);
+    assert_int_equal(gc_refuse_conflicts(&manifest, ".", 1, &error), GPUCONV_OK);
+    gpuconv_cancel_set(&raised);
+    gpuconv_status judged = gc_history_judge(history, ".", 1, &verdict, &error);
+    gpuconv_status refused = gc_refuse_conflicts(&manifest, ".", 1, &error);
+    gpuconv_cancel_set(NULL);
+    gc_history_free(history);
+    assert_int_equal(judged, GPUCONV_ERROR_CANCELLED);
+    assert_int_equal(refused, GPUCONV_ERROR_CANCELLED);
+    assert_null(entry.refusal);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(paths_are_normalised),
         cmocka_unit_test(a_file_that_cannot_grow_ends_with_a_complete_line),
         cmocka_unit_test(a_file_is_identified_by_inode_and_time_or_by_content),
+        cmocka_unit_test(an_interrupt_leaves_no_wrong_verdict),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

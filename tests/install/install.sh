@@ -14,12 +14,18 @@ prefix=$work/moved
 library=$(find "$prefix" -name 'libgpuconv.so')
 [ -e "$library" ] || fail "no shared library"
 [ -e "${library%.so}.a" ] || fail "no static library"
-readelf -d "$library" | grep -q 'SONAME.*\[libgpuconv.so.0\]' || fail "another SONAME: $(readelf -d "$library" | grep SONAME)"
+# The SONAME has the major version, and the minor one while the major one is 0.
+: "${SOURCE:?the checkout}"
+version=$(sed -n 's/^project(gpuconv VERSION \([0-9.]*\) .*/\1/p' "$SOURCE/CMakeLists.txt")
+abi=${version%%.*}
+[ "$abi" != 0 ] || abi=${version%.*}
+readelf -d "$library" | grep -q "SONAME.*\[libgpuconv.so.$abi\]" || fail "another SONAME: $(readelf -d "$library" | grep SONAME)"
 
-# What is exported is what the header declares, all of it.
-nm -D --defined-only "$library" | awk '$2 ~ /[TDBRVW]/ { sub("@.*", "", $3); print $3 }' | grep -v '^GPUCONV_' | sort -u >exported
-grep -o 'gpuconv_[a-z0-9_]*(' "$prefix/include/gpuconv.h" | tr -d '(' | sort -u >declared
-diff declared exported || fail "the library shows other names than the header declares"
+# Every symbol that is exported, of whatever kind, is a function that the header declares, and all of these are exported.
+nm -D --defined-only "$library" | awk '{ name = $NF; sub("@.*", "", name); if (name != "GPUCONV_'"$abi"'") print name }' | sort -u >exported
+sed -n 's/^GPUCONV_API .*[ *]\(gpuconv_[a-z0-9_]*\)(.*/\1/p' "$prefix/include/gpuconv.h" | sort -u >declared
+diff declared exported || fail "the library exports other names than the header declares"
+[ "$(wc -l <declared)" -ge 75 ] || fail "only $(wc -l <declared) functions are declared"
 
 for example in 02_streaming 03_matrix; do
     quietly cmake -S "$SOURCE/tests/install" -B $example -DCMAKE_PREFIX_PATH="$prefix" \
@@ -45,20 +51,103 @@ done
 
 # The documents, with everything that their links name, the schema of reports, and the examples.
 for document in README.md CHANGELOG.md LICENSE docs/manual.md docs/library.md docs/data-path.svg docs/before-after.png \
-    docs/report.schema.json examples/01_offline.c; do
+    docs/report.schema.json examples/01_offline.c examples/05_report.c; do
     [ -s "$prefix/share/doc/gpuconv/$document" ] || fail "no document $document"
 done
+[ -s "$prefix/share/gpuconv/report.schema.json" ] || fail "no schema of reports"
 
-# Packages.
+# The lab names files that are there, in the place that it was moved to, and reads its record; it has a manual page.
+lab_is_complete() { # lab_is_complete PREFIX
+    lab=$1/bin/gpulab
+    quietly "$lab" list || fail "gpulab: $(cat "$work/log/err")"
+    [ "$(wc -l <"$work/log/out")" -ge 23 ] || fail "gpulab list: $(cat "$work/log/out")"
+    cut -d' ' -f1 "$work/log/out" >modules
+    while read -r module; do
+        "$lab" show "$module" >shown || fail "gpulab show $module"
+        stem=$(sed -n 's/^Source:  \(.*\)\.c and \.cu$/\1/p' shown)
+        case $stem in
+        "$1"/share/gpuconv/lab/kernels/course/*) ;;
+        *) fail "gpulab show $module names $stem" ;;
+        esac
+        for file in "$stem.c" "$stem.cu"; do
+            [ -s "$file" ] || fail "gpulab show $module names $file, which is not there"
+        done
+        grep -oE '(kernels|tests|src)/[A-Za-z0-9_/.-]*\.(c|h|cu|cuh|json)' shown >named
+        while read -r file; do
+            [ -s "$1/share/gpuconv/lab/$file" ] || fail "gpulab show $module names $file, which is not there"
+        done <named
+    done <modules
+    # What the sources include is there too, unless it belongs to the compiler or the toolkit.
+    (cd "$1/share/gpuconv/lab" && sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' kernels/course/* | sort -u) >included
+    while read -r file; do
+        for folder in . src kernels/course; do
+            [ -s "$1/share/gpuconv/lab/$folder/$file" ] && continue 2
+        done
+        fail "the lab's sources include $file, which is not there"
+    done <included
+    for record in "$1"/share/gpuconv/lab/tests/gpu/*-lab.json; do
+        quietly "$lab" report --from "$record" || fail "$record: $(cat "$work/log/err")"
+    done
+}
+lab_is_complete "$prefix"
+[ -s "$prefix/share/man/man1/gpulab.1" ] || fail "no manual page gpulab"
+grep -q 'run \[MODULE...\]' "$prefix/share/man/man1/gpulab.1" || fail "the page of gpulab lacks its commands"
+
+# Packages: the archive has everything, the .debs one component each.
 (cd "$work" && quietly cpack --config "$build/CPackConfig.cmake" -B "$work/packages") || fail "cpack: $(cat "$work/log/out" "$work/log/err")"
 tar xzf "$work"/packages/*.tar.gz || fail "no archive"
 quietly gpuconv-*/bin/gpuconv --version || fail "the archive's command: $(cat "$work/log/err")"
-if command -v dpkg-deb >"$work/log/which"; then
-    dpkg-deb --info "$work"/packages/*.deb >"$work/log/out" || fail "no package"
-    for library in libsndfile1 libsoxr0 libebur128-1 libjansson4 libpopt0; do
-        grep -q "Depends:.*$library" "$work/log/out" || fail "does not depend on $library: $(cat "$work/log/out")"
+[ -x "$(echo gpuconv-*/bin/gpulab)" ] || fail "no gpulab in the archive"
+command -v dpkg-deb >"$work/log/which" || exit 0
+
+# depends PACKAGE PATTERN: what the package depends on matches the pattern
+depends() {
+    dpkg-deb --field "$work/packages/$1"_*.deb Depends | grep -qE -- "$2" ||
+        fail "$1 does not depend on $2: $(dpkg-deb --field "$work/packages/$1"_*.deb Depends)"
+}
+# unpack PACKAGE: a new folder PACKAGE with its content
+unpack() {
+    mkdir "$1"
+    dpkg-deb -x "$work/packages/$1"_*.deb "$1" || fail "no package $1"
+    for file in copyright changelog.gz; do
+        [ -s "$1/usr/share/doc/$1/$file" ] || fail "$1 has no $file"
     done
-    dpkg-deb --contents "$work"/packages/*.deb >"$work/log/out"
-    grep -q 'usr/bin/gpuconv$' "$work/log/out" || fail "no command in the package"
+    [ "$1" = gpuconv-mpi ] && return
+    dpkg-deb --field "$work/packages/$1"_*.deb Depends | grep -iE 'mpi|cuda' && fail "$1 depends on MPI or CUDA"
+}
+for library in libsndfile1 libsoxr0 libebur128-1 libjansson4 libpopt0; do
+    depends gpuconv $library
+done
+unpack gpuconv
+quietly gpuconv/usr/bin/gpuconv -b cpu in.wav gpuconv/usr/share/gpuconv/impulses/cabinet.flac out2.wav || fail "package gpuconv: $(cat "$work/log/err")"
+cmp out.wav out2.wav || fail "the packaged command gives another output"
+unpack "libgpuconv$abi"
+depends libgpuconv-dev "libgpuconv$abi \(= $version\)"
+unpack libgpuconv-dev
+dpkg-deb --ctrl-tarfile "$work/packages/libgpuconv${abi}"_*.deb | tar xO ./triggers | grep -q ldconfig || fail "the library's package does not call ldconfig"
+dpkg-deb --ctrl-tarfile "$work/packages/libgpuconv${abi}"_*.deb | tar xO ./shlibs | grep -qF "libgpuconv $abi libgpuconv$abi" || fail "no shlibs"
+unpack gpulab
+lab_is_complete "$PWD/gpulab/usr"
+
+# A program is built with the two packages of the library alone.
+mkdir both
+cp -a "libgpuconv$abi/." libgpuconv-dev/. both/
+quietly cmake -S "$SOURCE/tests/install" -B packaged -DCMAKE_PREFIX_PATH="$PWD/both/usr" -DEXAMPLE="$SOURCE/examples/02_streaming.c" ||
+    fail "packages: $(cat "$work/log/err")"
+quietly cmake --build packaged || fail "packages: $(cat "$work/log/out" "$work/log/err")"
+quietly packaged/with_gpuconv || fail "packages: $(cat "$work/log/err")"
+
+# Modules are in packages of their own, where they were built.
+[ -z "$(find gpuconv "libgpuconv$abi" libgpuconv-dev gpulab -name 'gpuconv-mpi*' -o -name '*.lv2')" ] || fail "a module is in a package of another component"
+if [ -e "$build/gpuconv-mpi.so" ]; then
+    depends gpuconv-mpi 'openmpi'
+    depends gpuconv-mpi "gpuconv \(= $version\)"
+    unpack gpuconv-mpi
+    [ -s gpuconv-mpi/usr/lib/gpuconv/gpuconv-mpi.so ] || fail "no module in gpuconv-mpi"
+fi
+if [ -e "$build/lv2" ]; then
+    unpack gpuconv-lv2
+    [ -s gpuconv-lv2/usr/lib/lv2/gpuconv.lv2/manifest.ttl ] || fail "no plug-in in gpuconv-lv2"
+    ldd gpuconv-lv2/usr/lib/lv2/gpuconv.lv2/gpuconv.so | grep -i mpi && fail "the plug-in loads MPI"
 fi
 exit 0

@@ -153,7 +153,7 @@ static void setting_up_can_be_cancelled(void **state) {
         CHECK(strstr(error.message, "interrupted"), "%s", error.message);
         gpuconv_plan_free(plan);
     }
-    gpuconv_realtime_config config = {0};
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
     gpuconv_realtime *played = (gpuconv_realtime *)ir;
     gpuconv_cancel_set(&flag);
     assert_int_equal(gpuconv_realtime_new(ir, &config, &played, NULL), GPUCONV_ERROR_CANCELLED);

@@ -332,6 +332,40 @@ static void an_incomplete_report_is_an_error(void **state) {
     free(whole_report);
 }
 
+static void an_engine_allocates_nothing_while_it_runs(void **state) {
+    (void)state;
+    enum { MANY = 1 << 20, BLOCK = 1000, BLOCKS = 50 };
+    oracle_random random = {.state = 85};
+    guarded taps, x = guarded_random(&random, 2, BLOCK), y = guarded_random(&random, 2, BLOCK);
+    gpuconv_ir *ir = harness_response(&random, 2, 2, 3000, &taps);
+    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], -1, 2);
+        gpuconv_engine *engine;
+        int64_t produced = 0;
+        assert_int_equal(gpuconv_engine_new(plan, &engine, NULL), GPUCONV_OK);
+        countdown = MANY;
+        live = 0;
+        counting = true;
+        gpuconv_status status = GPUCONV_OK;
+        for (int b = 0; b < BLOCKS && !status; b++)
+            status = gpuconv_engine_process(engine, (const float *const *)x.channel, BLOCK, y.channel, &produced);
+        do {
+            status = status ? status : gpuconv_engine_drain(engine, y.channel, BLOCK, &produced);
+        } while (!status && produced > 0);
+        counting = false;
+        assert_int_equal(status, GPUCONV_OK);
+        CHECK(countdown == MANY && live == 0, "%s: %d allocations, %d of them not freed",
+              gpuconv_algorithm_name(harness_algorithms[a]), MANY - (int)countdown, (int)live);
+        gpuconv_engine_free(engine);
+        gpuconv_plan_free(plan);
+    }
+    countdown = 0;
+    guarded_free(&taps);
+    guarded_free(&x);
+    guarded_free(&y);
+    gpuconv_ir_free(ir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_response_survives_every_failed_allocation),
@@ -339,6 +373,7 @@ int main(void) {
         cmocka_unit_test(plan_and_engine_survive_every_failed_allocation),
         cmocka_unit_test(a_file_survives_every_failed_allocation),
         cmocka_unit_test(an_incomplete_report_is_an_error),
+        cmocka_unit_test(an_engine_allocates_nothing_while_it_runs),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

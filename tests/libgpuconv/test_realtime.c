@@ -25,7 +25,7 @@
 /* ---- Helpers ----------------------------------------------------------------------------------------------------- */
 
 static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool freewheel) {
-    gpuconv_realtime_config config = {.rate = 48000, .block = block, .freewheel = freewheel};
+    gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = block, .freewheel = freewheel};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
     CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
@@ -330,7 +330,8 @@ static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
     gpuconv_ir *ir = harness_response(&random, 2, 2, 12000, &kept);
     guarded want = harness_offline(ir, &x);
     for (int l = 0; l < COUNT(latencies); l++) {
-        gpuconv_realtime_config config = {.rate = 48000, .block = 64, .freewheel = true, .latency = latencies[l]};
+        gpuconv_realtime_config config = {
+            .size = sizeof config, .rate = 48000, .block = 64, .freewheel = true, .latency = latencies[l]};
         gpuconv_realtime *rt;
         assert_int_equal(gpuconv_realtime_new(ir, &config, &rt, NULL), GPUCONV_OK);
         assert_int_equal(gpuconv_realtime_latency(rt), latencies[l]);
@@ -357,7 +358,7 @@ static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
     gc_rt_schedule_make(later, 64, 48000, &delayed);
     CHECK(delayed.load < undelayed.load, "a load of %g instead of %g", delayed.load, undelayed.load);
     gpuconv_ir_free(later);
-    gpuconv_realtime_config config = {.latency = -1};
+    gpuconv_realtime_config config = {.size = sizeof config, .latency = -1};
     gpuconv_realtime *rt;
     assert_int_equal(gpuconv_realtime_new(ir, &config, &rt, NULL), GPUCONV_ERROR_ARGUMENT);
     guarded_free(&want);

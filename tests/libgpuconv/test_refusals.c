@@ -159,7 +159,7 @@ PLAN(plan_threads, threads = (int)bad)
 PLAN(plan_frames, frames = (int64_t)bad)
 #define REALTIME(name, field)                                                                                          \
     CALL(name) {                                                                                                       \
-        gpuconv_realtime_config c = {0};                                                                               \
+        gpuconv_realtime_config c = gpuconv_realtime_config_default();                                                 \
         c.field;                                                                                                       \
         return gpuconv_realtime_new(mono, &c, &m->realtime, error);                                                    \
     }
@@ -172,12 +172,12 @@ REALTIME(realtime_device, device = (int)bad)
 REALTIME(realtime_latency, latency = (int64_t)bad)
 CALL(realtime_loose) {
     (void)bad;
-    gpuconv_realtime_config c = {0};
+    gpuconv_realtime_config c = gpuconv_realtime_config_default();
     return gpuconv_realtime_new(unrouted, &c, &m->realtime, error);
 }
 
 static gpuconv_status swap(const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
-    gpuconv_realtime_config c = {0};
+    gpuconv_realtime_config c = gpuconv_realtime_config_default();
     gpuconv_realtime *r;
     CHECK(gpuconv_realtime_new(mono, &c, &r, error) == GPUCONV_OK, "%s", error->message);
     gpuconv_status status = gpuconv_realtime_swap(r, ir, seconds, error);
@@ -202,7 +202,9 @@ CALL(swap_topology) {
     CALL(name) {                                                                                                       \
         (void)m, (void)bad;                                                                                            \
         gpuconv_config c = gpuconv_config_default();                                                                   \
+        gpuconv_preparation p = gpuconv_preparation_default();                                                         \
         gpuconv_job j = gpuconv_job_default();                                                                         \
+        j.preparation = &p;                                                                                            \
         j.input = in_path;                                                                                             \
         j.response = ir_path;                                                                                          \
         j.output = files_path("out.wav");                                                                              \
@@ -214,10 +216,11 @@ JOB(job_gain, gain = bad)
 JOB(job_mode, mode = (gpuconv_mode)(int)bad)
 JOB(job_tail, tail = bad)
 JOB(job_floor, tail_floor = bad)
-JOB(job_wet, preparation.wet = bad)
-JOB(job_dry, preparation.dry = bad)
-JOB(job_ir_gain, preparation.gain = bad)
-JOB(job_predelay, preparation.predelay = bad)
+#define JOB_PREPARATION(name, field) JOB(name, preparation = (p.field, &p))
+JOB_PREPARATION(job_wet, wet = bad)
+JOB_PREPARATION(job_dry, dry = bad)
+JOB_PREPARATION(job_ir_gain, gain = bad)
+JOB_PREPARATION(job_predelay, predelay = bad)
 JOB(job_raw, raw = "48000,2")
 JOB(job_format, format = "nonsense")
 JOB(job_encoding, encoding = "nonsense")

@@ -1,6 +1,7 @@
 /* Parses results.jsonl and compares it with the existing files. */
 #include "history.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
@@ -313,5 +314,7 @@ gpuconv_status gc_history_judge(gc_history *h, const char *folder, int threads, 
     gc_pool_free(pool);
     free(h->shared);
     h->shared = NULL;
+    if (good && gc_cancelled()) /* the pool has skipped entries */
+        return gc_fail_cancelled(error, "the results of earlier runs");
     return good ? GPUCONV_OK : gc_fail_memory(error, "the results of earlier runs");
 }

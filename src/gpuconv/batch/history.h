@@ -68,7 +68,8 @@ typedef enum gc_verdict {
     GC_VERDICT_INPUT_REPLACED /* an earlier run with other settings replaced the input: cannot be done */
 } gc_verdict;
 
-/* Compares the lines with the existing files, using several threads; fills in verdict[entry]. Fails with MEMORY. */
+/* Compares the lines with the existing files, using several threads; fills in verdict[entry]. Fails with MEMORY and, if
+ * the thread's flag (core/cancel.h) is raised, with CANCELLED: the verdicts are not complete then. */
 gpuconv_status gc_history_judge(gc_history *history, const char *folder, int threads, unsigned char *verdict,
                                 gpuconv_error *error);
 

@@ -6,6 +6,7 @@
  */
 #include "targets.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
@@ -246,6 +247,8 @@ static bool check_entries(search *s, gc_pool *pool, bool outputs) {
     for (s->first = 0; s->first < s->manifest->entries && good; s->first += STEP) {
         int64_t count = gc_min(STEP, s->manifest->entries - s->first);
         gc_pool_run(pool, find_entry_targets, s, count);
+        if (gc_cancelled()) /* the pool has skipped entries */
+            return true;
         for (int64_t i = 0; i < count && good; i++) {
             const entry_targets *l = &s->targets[i];
             good = !l->err;
@@ -284,12 +287,14 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     s.targets = gc_calloc(gc_min(STEP, m->entries), sizeof *s.targets);
     gc_pool *pool = gc_pool_new(m->entries < 64 ? 1 : threads);
     bool good = s.conflict && s.with && s.targets && pool && check_entries(&s, pool, true) &&
-                check_entries(&s, pool, false) && refuse_conflicts(&s);
+                check_entries(&s, pool, false) && (gc_cancelled() || refuse_conflicts(&s));
     gc_pool_free(pool);
     free(s.by_path.slot);
     free(s.by_inode.slot);
     free(s.conflict);
     free(s.with);
     free(s.targets);
+    if (good && gc_cancelled())
+        return gc_fail_cancelled(error, "the manifest");
     return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }

@@ -15,7 +15,7 @@ void gc_path_normalise(char *path);
  *
  * @param folder   of the outputs; must exist
  * @param threads  for access to the file system
- * @return MEMORY */
+ * @return MEMORY, CANCELLED (the thread's flag, core/cancel.h, is raised: no entry is refused) */
 gpuconv_status gc_refuse_conflicts(gc_manifest *manifest, const char *folder, int threads, gpuconv_error *error);
 
 #endif

@@ -109,7 +109,7 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     gpuconv_ir_free(unrouted);
     free((void *)planes);
     free(taps);
-    gpuconv_realtime_config config = {.rate = w->rate, .block = w->block, .threads = w->threads};
+    gpuconv_realtime_config config = {.size = sizeof config, .rate = w->rate, .block = w->block, .threads = w->threads};
     if (!status)
         status = gpuconv_realtime_new(ir, &config, &s->realtime, error);
     gpuconv_ir_free(ir);

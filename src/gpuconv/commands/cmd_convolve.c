@@ -83,7 +83,7 @@ static bool parse_tail(const char *text, gpuconv_job *job) {
     return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
 }
 
-static int fill_job(options *o, gpuconv_job *job) {
+static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparation) {
     int mode = gc_choose("--mode", o->mode, words_mode);
     int dither = mode < 0 ? -1 : gc_choose("--dither", o->dither, words_dither);
     if (dither < 0)
@@ -121,16 +121,18 @@ static int fill_job(options *o, gpuconv_job *job) {
     job->note = note;
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
-    return gc_response_options_apply(&o->response, &job->preparation);
+    job->preparation = preparation;
+    return gc_response_options_apply(&o->response, preparation);
 }
 
 static int run(options *o, const char *in, const char *response, const char *out) {
     gpuconv_config config;
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
+    gpuconv_preparation preparation;
     gpuconv_job job = gpuconv_job_default();
     int status = configure(o, &config, &format);
     if (!status)
-        status = fill_job(o, &job);
+        status = fill_job(o, &job, &preparation);
     if (status)
         return status;
     bool piped = strcmp(out, "-") == 0;

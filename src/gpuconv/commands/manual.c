@@ -1,144 +1,16 @@
 /* gpuconv-manual FOLDER: writes the manual pages and the completions for bash, zsh and fish, from the tables that
  * --help prints. The build runs it. */
-#include "cli/cli.h"
+#include "cli/manual_page.h"
 #include "commands.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a file in the folder; ends the process if that fails. */
-static FILE *open_file(const char *folder, const char *name) {
-    char path[4096];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    if (!f) {
-        perror(path);
-        exit(GC_EXIT_FAILED);
-    }
-    return f;
-}
-
-static void close_file(FILE *f) {
-    bool bad = ferror(f) != 0;
-    if (fclose(f) != 0 || bad) {
-        perror("gpuconv-manual");
-        exit(GC_EXIT_FAILED);
-    }
-}
-
 /* Returns the name without the program's: "ir info"; "" for gpuconv itself. */
 static const char *words_of(const gc_command *c) {
     const char *blank = strchr(c->name, ' ');
     return blank ? blank + 1 : "";
-}
-
-/* Copies the name with another character in place of each blank. */
-static void join_name(const gc_command *c, char with, char *name, size_t size) {
-    (void)snprintf(name, size, "%s", c->name);
-    for (char *at = name; *at; at++)
-        *at = *at == ' ' ? with : *at;
-}
-
-/* ---- Manual pages ------------------------------------------------------------------------------------------------ */
-
-static void put_roff(FILE *f, const char *text) {
-    for (bool first = true; *text; text++) {
-        if (first && (*text == '.' || *text == '\''))
-            fputs("\\&", f);
-        if (*text == '-')
-            fputs("\\-", f);
-        else if (*text == '\\')
-            fputs("\\e", f);
-        else
-            fputc(*text, f);
-        first = *text == '\n';
-    }
-}
-
-/* Writes lines of text: a line that begins with a blank as it is, an empty line as the end of a paragraph. */
-static void put_paragraphs(FILE *f, const char *text) {
-    char line[2048];
-    for (; *text; text += *text == '\n') {
-        size_t length = strcspn(text, "\n");
-        (void)snprintf(line, sizeof line, "%.*s", (int)length, text);
-        if (length)
-            put_roff(f, line);
-        fputs(length ? "\n" : ".PP\n", f);
-        text += length;
-    }
-}
-
-static void put_header(FILE *f, const gc_command *c, const char *name) {
-    fputs(".TH ", f);
-    for (const char *at = name; *at; at++)
-        fputc(toupper((unsigned char)*at), f);
-    fprintf(f, " 1 \"\" \"gpuconv %s\"\n.SH NAME\n", gpuconv_version());
-    put_roff(f, name);
-    fputs(" \\- ", f);
-    size_t sentence = strlen(c->about) - 1; /* without the full stop */
-    for (size_t i = 0; i < sentence; i++)
-        fputc(i == 0 ? tolower((unsigned char)c->about[i]) : c->about[i], f);
-    fputs("\n.SH SYNOPSIS\n.B ", f);
-    put_roff(f, c->name);
-    fputc('\n', f);
-    put_roff(f, c->arguments);
-    fputs("\n[\\fIOPTION\\fR...]\n", f);
-}
-
-static void put_options(FILE *f, const gc_command *c) {
-    char option[160];
-    fputs(".SH OPTIONS\n", f);
-    for (const struct poptOption *o = c->options; o->longName; o++) {
-        const char *title = gc_group_title(c, o);
-        if (title)
-            fprintf(f, ".SS %s\n", title);
-        gc_option_name(o, option, sizeof option);
-        fputs(".TP\n.B ", f);
-        put_roff(f, option);
-        fputc('\n', f);
-        put_roff(f, o->descrip);
-        fputc('\n', f);
-    }
-}
-
-static void put_see_also(FILE *f, const gc_command *c) {
-    char name[128];
-    fputs(".SH SEE ALSO\n", f);
-    for (int i = 0, count = 0; gc_commands[i]; i++) {
-        if (gc_commands[i] == c)
-            continue;
-        join_name(gc_commands[i], '-', name, sizeof name);
-        fputs(count++ ? ",\n.BR " : ".BR ", f);
-        put_roff(f, name);
-        fputs(" (1)", f);
-    }
-    fputc('\n', f);
-}
-
-static void write_page(const char *folder, const gc_command *c) {
-    char name[128], file[140];
-    join_name(c, '-', name, sizeof name);
-    (void)snprintf(file, sizeof file, "%s.1", name);
-    FILE *f = open_file(folder, file);
-    put_header(f, c, name);
-    fputs(".SH DESCRIPTION\n", f);
-    put_paragraphs(f, c->about);
-    if (c->details) {
-        fputs(".PP\n", f);
-        put_paragraphs(f, c->details);
-    }
-    put_options(f, c);
-    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong command line, 130 interrupted.\n", f);
-    for (int i = 0; i < GC_EXAMPLES && c->examples[i].line; i++) {
-        fputs(i ? ".TP\n.B " : ".SH EXAMPLES\n.TP\n.B ", f);
-        put_roff(f, c->examples[i].line);
-        fputc('\n', f);
-        put_roff(f, c->examples[i].purpose);
-        fputc('\n', f);
-    }
-    put_see_also(f, c);
-    close_file(f);
 }
 
 /* ---- Completions ------------------------------------------------------------------------------------------------- */
@@ -233,7 +105,7 @@ static void put_first_words(FILE *f, const char *group) {
 }
 
 static void write_bash(const char *folder) {
-    FILE *f = open_file(folder, "gpuconv.bash");
+    FILE *f = gc_manual_open(folder, "gpuconv.bash");
     fputs(
         "# Completion of gpuconv for bash, made from its tables of options.\n"
         "_gpuconv_words() { # offers the words of $1 that begin with $value\n"
@@ -280,7 +152,7 @@ static void write_bash(const char *folder) {
           "    else\n        _gpuconv_files\n    fi\n"
           "}\ncomplete -F _gpuconv gpuconv\n",
           f);
-    close_file(f);
+    gc_manual_close(f);
 }
 
 /* Writes text for use inside single quotes of a shell. */
@@ -296,7 +168,7 @@ static void put_quoted(FILE *f, const char *text, const char *escaped) {
 }
 
 static void write_zsh(const char *folder) {
-    FILE *f = open_file(folder, "_gpuconv");
+    FILE *f = gc_manual_open(folder, "_gpuconv");
     fputs("#compdef gpuconv\n# Completion of gpuconv for zsh, made from its tables of options.\n_gpuconv() {\n"
           "    local command=''\n    case \"${words[2]} ${words[3]}\" in\n",
           f);
@@ -334,11 +206,11 @@ static void write_zsh(const char *folder) {
         fputs(" \\\n            '*:file:_files' ;;\n", f);
     }
     fputs("    esac\n}\n_gpuconv \"$@\"\n", f);
-    close_file(f);
+    gc_manual_close(f);
 }
 
 static void write_fish(const char *folder) {
-    FILE *f = open_file(folder, "gpuconv.fish");
+    FILE *f = gc_manual_open(folder, "gpuconv.fish");
     fputs("# Completion of gpuconv for fish, made from its tables of options.\n", f);
     fputs("complete -c gpuconv -n __fish_is_first_token -a '", f);
     put_first_words(f, "");
@@ -377,7 +249,7 @@ static void write_fish(const char *folder) {
             fputs("'\n", f);
         }
     }
-    close_file(f);
+    gc_manual_close(f);
 }
 
 int main(int argc, char **argv) {
@@ -385,7 +257,7 @@ int main(int argc, char **argv) {
     if (argc != 2)
         return gc_exit(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
     for (int i = 0; gc_commands[i]; i++)
-        write_page(argv[1], gc_commands[i]);
+        gc_manual_page_write(argv[1], gc_commands[i], gc_commands);
     write_bash(argv[1]);
     write_zsh(argv[1]);
     write_fish(argv[1]);

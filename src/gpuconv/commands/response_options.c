@@ -7,7 +7,8 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
     int normalize = align < 0 ? -1 : gc_choose("--normalize", o->normalize, GC_WORDS_NORMALIZE);
     if (normalize < 0)
         return GC_EXIT_USAGE;
-    *p = (gpuconv_preparation){.layout = (gpuconv_layout)layout,
+    *p = (gpuconv_preparation){.size = sizeof *p,
+                               .layout = (gpuconv_layout)layout,
                                .start = o->start,
                                .length = o->length,
                                .trim = o->trim,

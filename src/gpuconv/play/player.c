@@ -60,7 +60,8 @@ static gpuconv_status open_convolver(gc_player *p, gpuconv_error *error) {
         return status;
     p->outputs = gpuconv_ir_outputs(ir);
     atomic_store(&p->tail, gpuconv_ir_frames(ir));
-    gpuconv_realtime_config config = {.rate = p->rate,
+    gpuconv_realtime_config config = {.size = sizeof config,
+                                      .rate = p->rate,
                                       .block = c->block ? c->block : 1024,
                                       .threads = c->threads,
                                       .backend = c->backend,

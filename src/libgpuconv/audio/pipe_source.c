@@ -222,6 +222,10 @@ bool gc_source_start_streaming(gc_source *s) {
     return s->streaming;
 }
 
+int64_t gc_source_header_bytes(const gc_source *s) {
+    return s->raw ? 0 : s->riff.begin;
+}
+
 bool gc_source_knows_length(const gc_source *s) {
     return s->length < unbounded;
 }

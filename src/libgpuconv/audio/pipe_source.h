@@ -51,6 +51,9 @@ void gc_source_rewind(gc_source *source);
  * differently: spool the source then. */
 bool gc_source_start_streaming(gc_source *source);
 
+/* Returns the bytes in front of the first sample. */
+int64_t gc_source_header_bytes(const gc_source *source);
+
 /* Returns true if the header states the number of samples. */
 bool gc_source_knows_length(const gc_source *source);
 

@@ -105,10 +105,11 @@ static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error 
     return GPUCONV_OK;
 }
 
-/* Refuses a file on which libsndfile would loop for ever. */
-static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, gpuconv_error *error) {
+/* Refuses a file on which libsndfile would loop for ever. Checks its first `length` bytes. */
+static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, int64_t length,
+                                  gpuconv_error *error) {
     uint32_t size;
-    if (gc_riff_lists_are_valid(io, file, &size))
+    if (gc_riff_lists_are_valid(io, file, length, &size))
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk contains a chunk of %lu bytes",
                    r->path, (unsigned long)size);
@@ -119,7 +120,8 @@ static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *inf
     const SF_INFO initial = *info;
     char why[256];
     gc_buffered_io_begin(&r->disk, fd, size);
-    gpuconv_status status = info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_callbacks(), &r->disk, error);
+    gpuconv_status status =
+        info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_callbacks(), &r->disk, size, error);
     if (status)
         return status;
     r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
@@ -150,7 +152,9 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
         return status;
     if (!gc_source_is_spooled(r->pipe)) {
         char why[256];
-        if (!raw.format && (status = check_lists(r, gc_source_callbacks(), r->pipe, error)) != GPUCONV_OK)
+        if (!raw.format)
+            status = check_lists(r, gc_source_callbacks(), r->pipe, gc_source_header_bytes(r->pipe), error);
+        if (status)
             return status;
         r->file = gc_sndfile_open(gc_source_callbacks(), SFM_READ, info, r->pipe);
         if (!r->file) {

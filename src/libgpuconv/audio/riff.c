@@ -100,7 +100,13 @@ void gc_riff_set_open_end(unsigned char *head, const gc_riff *r, int64_t file_by
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-enum { MAX_CHUNKS = 4096 }; /* chunks that are checked; libsndfile stops earlier, at the first invalid chunk */
+enum {
+    MAX_CHUNKS = 4096,    /* chunks that are checked; libsndfile stops earlier */
+    BEXT_MIN_BYTES = 602, /* sizes of a broadcast extension and of a cart chunk that libsndfile 1.2 accepts */
+    BEXT_MAX_BYTES = 10240,
+    CART_MIN_BYTES = 2048,
+    CART_MAX_BYTES = 0xffff
+};
 
 typedef struct riff_file {
     SF_VIRTUAL_IO *io;
@@ -135,6 +141,36 @@ static bool list_is_valid(const riff_file *f, int64_t at, int64_t end, uint32_t 
     return true;
 }
 
+/* Returns true if libsndfile continues behind a chunk of this name and size. It ignores the size of others and searches
+ * for the next chunk from there. */
+static bool is_skipped(const unsigned char *name, int64_t size, int64_t left) {
+    for (int i = 0; i < 4; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    if (memcmp(name, "bext", 4) == 0)
+        return size >= BEXT_MIN_BYTES && size <= BEXT_MAX_BYTES && size <= left;
+    if (memcmp(name, "cart", 4) == 0)
+        return size >= CART_MIN_BYTES && size <= CART_MAX_BYTES && size <= left;
+    return size <= left || memcmp(name, "data", 4) == 0;
+}
+
+/* Checks everything from `at` on that could be taken for a LIST chunk, at any position. */
+static bool hidden_lists_are_valid(const riff_file *f, int64_t at, uint32_t *size) {
+    unsigned char block[4096];
+    while (at < f->length) {
+        if (f->io->seek(at, SEEK_SET, f->file) != at)
+            break;
+        const int64_t got = f->io->read(block, sizeof block, f->file);
+        if (got < 4)
+            break;
+        for (int64_t i = 0; i + 4 <= got; i++)
+            if (memcmp(block + i, "LIST", 4) == 0 && !list_is_valid(f, at + i + 8, f->length, size))
+                return false;
+        at += got - 3; /* a name may lie across two blocks */
+    }
+    return true;
+}
+
 /* Checks all LIST chunks of the file. */
 static bool chunk_lists_are_valid(const riff_file *f, uint32_t *size) {
     unsigned char name[4], ds64[16];
@@ -147,14 +183,16 @@ static bool chunk_lists_are_valid(const riff_file *f, uint32_t *size) {
             data_bytes = (int64_t)little_64(ds64 + 8);
         if (memcmp(name, "data", 4) == 0 && bytes == unknown_32 && data_bytes >= 0)
             bytes = data_bytes;
+        if (!is_skipped(name, bytes, f->length - at - 8))
+            return hidden_lists_are_valid(f, at, size);
         at += 8 + bytes + (bytes & 1);
     }
     return true;
 }
 
-bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, uint32_t *size) {
+bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, int64_t length, uint32_t *size) {
     unsigned char head[12];
-    riff_file f = {.io = io, .file = file, .length = io->get_filelen(file)};
+    riff_file f = {.io = io, .file = file, .length = length};
     bool valid = true;
     if (io->seek(0, SEEK_SET, file) == 0 && io->read(head, 12, file) == 12 && memcmp(head + 8, "WAVE", 4) == 0) {
         f.big_endian = memcmp(head, "RIFX", 4) == 0;

@@ -27,9 +27,10 @@ gc_riff_status gc_riff_parse(const unsigned char *head, int64_t count, gc_riff *
  * `file_bytes` bytes. */
 void gc_riff_set_open_end(unsigned char *head, const gc_riff *riff, int64_t file_bytes);
 
-/* Returns false if libsndfile 1.2 would loop for ever on this file: a chunk inside a LIST chunk that states 2^31 bytes
- * or more makes it seek back to the beginning of that chunk. *size is then the stated size. Returns true for files
- * other than WAV and for files that cannot be read. Leaves the position at the first byte. */
-bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, uint32_t *size);
+/* Checks the first `length` bytes of a file. Returns false if libsndfile 1.2 would loop for ever on them: a chunk
+ * inside a LIST chunk that states 2^31 bytes or more makes it seek back to the beginning of that chunk. *size is then
+ * the stated size. Returns true for files other than WAV and for files that cannot be read. Leaves the position at the
+ * first byte. */
+bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, int64_t length, uint32_t *size);
 
 #endif

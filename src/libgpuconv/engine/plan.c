@@ -10,14 +10,23 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/sized_struct.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-gpuconv_config gpuconv_config_default(void) {
-    return (gpuconv_config){.device = -1, .frames = -1};
+void gpuconv_config_init(gpuconv_config *config, size_t size) {
+    const gpuconv_config defaults = {.device = -1, .frames = -1};
+    gc_sized_struct_init(config, size, &defaults, sizeof defaults);
+}
+
+gpuconv_status gc_config_read(const gpuconv_config *from, gpuconv_config *config, gpuconv_error *error) {
+    *config = gpuconv_config_default();
+    return gc_sized_struct_read(
+        &(gc_sized_struct){config, sizeof *config, GC_SIZE_UP_TO(gpuconv_config, frames), "gpuconv_config"}, from,
+        error);
 }
 
 const char *gpuconv_backend_name(gpuconv_backend backend) {
@@ -180,9 +189,9 @@ static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpucon
     }
 }
 
-gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
+/* Does what gpuconv_plan_new does, for a configuration of this version. */
+static gpuconv_status make_plan(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
                                 gpuconv_error *error) {
-    *plan = NULL;
     gpuconv_status status = check_config(config, error);
     if (status)
         return status;
@@ -194,6 +203,14 @@ gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *conf
     if (!status && config->backend == GPUCONV_BACKEND_AUTO && gpu)
         prefer_gpu(gpu->convolver, ir, config, plan);
     return status;
+}
+
+gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
+                                gpuconv_error *error) {
+    gpuconv_config read;
+    *plan = NULL;
+    gpuconv_status status = gc_config_read(config, &read, error);
+    return status ? status : make_plan(ir, &read, plan, error);
 }
 
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan) {

@@ -17,6 +17,9 @@ struct gpuconv_plan {
     char reason[256], note[256];
 };
 
+/* Reads a caller's configuration of any version; does not check the ranges of its fields. @return ARGUMENT */
+gpuconv_status gc_config_read(const gpuconv_config *from, gpuconv_config *config, gpuconv_error *error);
+
 /* Adds a reference, which gpuconv_plan_free drops, and returns the plan. */
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan);
 

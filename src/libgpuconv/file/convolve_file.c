@@ -7,7 +7,9 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/core/visible.h"
+#include "libgpuconv/engine/plan.h"
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
@@ -32,8 +34,9 @@ typedef struct task {
     gc_transfer transfer;
 } task;
 
-gpuconv_job gpuconv_job_default(void) {
-    return (gpuconv_job){.preparation = gpuconv_preparation_default(), .tail = HUGE_VAL};
+void gpuconv_job_init(gpuconv_job *job, size_t size) {
+    const gpuconv_job defaults = {.tail = HUGE_VAL};
+    gc_sized_struct_init(job, size, &defaults, sizeof defaults);
 }
 
 /* Sends a line of text to the job's callback. */
@@ -88,7 +91,7 @@ static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
     if (gpuconv_ir_peak(shaped, &peak), peak == 0)
         note(job, "%s: the response is silent", job->response);
-    else if (silence >= noted_silence && gpuconv_ir_lead(shaped) == 0 && !(job->preparation.predelay > 0))
+    else if (silence >= noted_silence && gpuconv_ir_lead(shaped) == 0 && !(job->preparation->predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
              job->response, silence * 1e3);
     if (*gpuconv_plan_note(plan))
@@ -101,7 +104,7 @@ static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const
  * errors of gpuconv_ir_prepare. */
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
-    const gpuconv_preparation *p = &job->preparation;
+    const gpuconv_preparation *p = job->preparation;
     gpuconv_status status = gc_ir_prepare_shape(job->response, p, in->channels, in->rate, job->cancel, shaped, error);
     if (status)
         return status;
@@ -151,7 +154,7 @@ static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info 
 static void progress(void *context, int64_t frames) {
     const task *t = context;
     const gc_audio_info *in = gc_reader_info(t->transfer.reader);
-    gpuconv_progress p = {frames, in->frames, in->rate, gc_now() - t->begin};
+    gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - t->begin};
     t->job->progress(t->job->context, &p);
 }
 
@@ -303,13 +306,36 @@ static gpuconv_status run_job(const gpuconv_job *job, const gpuconv_config *conf
     return status;
 }
 
+/* The structures of a job, in this version. */
+typedef struct job_structures {
+    gpuconv_job job; /* job.preparation points to `preparation` */
+    gpuconv_preparation preparation;
+    gpuconv_config config;
+} job_structures;
+
+/* Reads the structures of a caller of any version. Returns ARGUMENT. */
+static gpuconv_status read_structures(const gpuconv_job *job, const gpuconv_config *config, job_structures *own,
+                                      gpuconv_error *error) {
+    own->job = gpuconv_job_default();
+    gpuconv_status status = gc_sized_struct_read(
+        &(gc_sized_struct){&own->job, sizeof own->job, GC_SIZE_UP_TO(gpuconv_job, cancel), "gpuconv_job"}, job, error);
+    if (!status)
+        status = gc_preparation_read(own->job.preparation, &own->preparation, error);
+    own->job.preparation = &own->preparation;
+    return status ? status : gc_config_read(config, &own->config, error);
+}
+
 gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,
                                      gpuconv_error *error) {
     gpuconv_error local = {0};
+    job_structures own;
+    gpuconv_status status = read_structures(job, config, &own, error);
+    if (status)
+        return status;
     const volatile int *before = gc_cancel_flag();
-    if (job->cancel)
-        gpuconv_cancel_set(job->cancel);
-    gpuconv_status status = run_job(job, config, report, error ? error : &local);
+    if (own.job.cancel)
+        gpuconv_cancel_set(own.job.cancel);
+    status = run_job(&own.job, &own.config, report, error ? error : &local);
     gpuconv_cancel_set(before);
     return status;
 }

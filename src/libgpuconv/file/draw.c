@@ -2,6 +2,7 @@
  */
 #include "job.h"
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/bands.h"
@@ -28,6 +29,11 @@ typedef struct analysis {
     double seconds, rate;
 } analysis;
 
+/* Returns CANCELLED if the job was interrupted. Called once per block that is read. */
+static gpuconv_status check_cancelled(gpuconv_error *error) {
+    return gc_cancelled() ? gc_fail_cancelled(error, "the drawing") : GPUCONV_OK;
+}
+
 static double mean_of(const float *frame, int channels) {
     double sum = 0;
     for (int c = 0; c < channels; c++)
@@ -41,7 +47,9 @@ static gpuconv_status analyse_wave(gc_reader *r, int64_t frames, analysis *p, fl
     int64_t got = 1;
     gpuconv_status status = GPUCONV_OK;
     for (int64_t at = 0; at < frames && got > 0 && !status; at += got) {
-        status = gc_reader_read_floats(r, block, gc_min(BLOCK, frames - at), &got, error);
+        status = check_cancelled(error);
+        if (!status)
+            status = gc_reader_read_floats(r, block, gc_min(BLOCK, frames - at), &got, error);
         for (int64_t i = 0; !status && i < got; i++) {
             int column = (int)((at + i) * WAVE_COLUMNS / frames);
             double x = mean_of(block + i * channels, channels);
@@ -80,7 +88,9 @@ static gpuconv_status add_power(gc_reader *r, int64_t at, int64_t points, double
     int64_t frames = gc_reader_info(r)->frames, got = 1, done = 0;
     double *im = re + points, scale = frames > points ? 16 : 4;
     memset(re, 0, 2 * (size_t)points * sizeof *re);
-    gpuconv_status status = gc_reader_seek(r, at, error);
+    gpuconv_status status = check_cancelled(error);
+    if (!status)
+        status = gc_reader_seek(r, at, error);
     for (; !status && done < points && got > 0; done += got) {
         status = gc_reader_read_floats(r, block, gc_min(BLOCK, points - done), &got, error);
         for (int64_t i = 0; !status && i < got; i++)
@@ -133,7 +143,9 @@ static gpuconv_status analyse_file(const char *path, const char *raw, analysis *
         status = analyse_wave(r, frames, p, block, error);
     for (int c = 0; c < COLUMNS && !status; c++) {
         int64_t at = frames > POINTS ? (frames - POINTS) * c / (COLUMNS - 1) : 0, got = 0;
-        status = gc_reader_seek(r, at, error);
+        status = check_cancelled(error);
+        if (!status)
+            status = gc_reader_seek(r, at, error);
         if (!status)
             status = gc_reader_read_floats(r, block, POINTS, &got, error);
         if (!status && !analyse_column(block, got, info->channels, p, c))

@@ -3,14 +3,24 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/sized_struct.h"
 #include "object.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-gpuconv_preparation gpuconv_preparation_default(void) {
-    return (gpuconv_preparation){.dry = -HUGE_VAL};
+void gpuconv_preparation_init(gpuconv_preparation *preparation, size_t size) {
+    const gpuconv_preparation defaults = {.dry = -HUGE_VAL};
+    gc_sized_struct_init(preparation, size, &defaults, sizeof defaults);
+}
+
+gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_preparation *preparation,
+                                   gpuconv_error *error) {
+    *preparation = gpuconv_preparation_default();
+    const gc_sized_struct own = {preparation, sizeof *preparation, GC_SIZE_UP_TO(gpuconv_preparation, dry),
+                                 "gpuconv_preparation"};
+    return from ? gc_sized_struct_read(&own, from, error) : GPUCONV_OK;
 }
 
 bool gc_is_matrix(const char *path) {
@@ -200,5 +210,8 @@ gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int
 
 gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
                                   gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_prepare(path, p, inputs, rate, NULL, ir, error);
+    gpuconv_preparation read;
+    *ir = NULL;
+    gpuconv_status status = gc_preparation_read(p, &read, error);
+    return status ? status : gc_ir_prepare(path, &read, inputs, rate, NULL, ir, error);
 }

@@ -21,6 +21,10 @@ gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparatio
 /* Returns whether a response of this name is read as a matrix, which names further files. */
 bool gc_is_matrix(const char *path);
 
+/* Reads a caller's preparation of any version; NULL gives one that changes nothing. @return ARGUMENT */
+gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_preparation *preparation,
+                                   gpuconv_error *error);
+
 /* Checks every value of a preparation. Returns ARGUMENT. */
 gpuconv_status gc_preparation_check(const gpuconv_preparation *preparation, gpuconv_error *error);
 

@@ -4,6 +4,7 @@
 #include "gpu_tail.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/engine/backends.h"
 #include "libgpuconv/ir/object.h"
 #include "realtime_state.h"
@@ -136,19 +137,31 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     return GPUCONV_OK;
 }
 
-gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
+void gpuconv_realtime_config_init(gpuconv_realtime_config *config, size_t size) {
+    const gpuconv_realtime_config defaults = {0};
+    gc_sized_struct_init(config, size, &defaults, sizeof defaults);
+}
+
+gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *given,
                                     gpuconv_realtime **realtime, gpuconv_error *error) {
     *realtime = NULL;
     const gc_filter_bank_backend *backend = NULL;
-    if ((unsigned)config->backend > GPUCONV_BACKEND_CUDA)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config->backend);
-    if (config->backend == GPUCONV_BACKEND_CUDA) {
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
+    gpuconv_status status =
+        gc_sized_struct_read(&(gc_sized_struct){&config, sizeof config, GC_SIZE_UP_TO(gpuconv_realtime_config, latency),
+                                                "gpuconv_realtime_config"},
+                             given, error);
+    if (status)
+        return status;
+    if ((unsigned)config.backend > GPUCONV_BACKEND_CUDA)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config.backend);
+    if (config.backend == GPUCONV_BACKEND_CUDA) {
         const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
         if (!gpu)
             return gc_backend_fail_missing(error);
         backend = gpu->filter_bank;
     }
-    return gc_realtime_new(ir, config, backend, realtime, error);
+    return gc_realtime_new(ir, &config, backend, realtime, error);
 }
 
 gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {

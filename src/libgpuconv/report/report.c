@@ -1,25 +1,14 @@
-/*
- * Reports: facts and measurements, stored as a JSON tree and written as JSON or as text:
- *
- *      { "section": { "fact": "text", "count": 7, "measure": { "value": 1.5, "unit": "s", "n": 1, "spread": 0 } },
- *        "list": [ { "label": "...", "name": value, ... }, ... ] }
- */
-#include "report.h"
+/* Reports: filling the tree of facts and measurements (report_tree.h), and writing it as JSON or as text. */
+#include "report_tree.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-
-struct gpuconv_report {
-    json_t *root;
-    bool incomplete; /* an allocation failed */
-};
 
 gpuconv_status gpuconv_report_new(gpuconv_report **report) {
     *report = NULL;
