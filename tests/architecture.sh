@@ -94,9 +94,13 @@ only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 
-# The public header stands alone.
-printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |
-    ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "gpuconv.h does not compile alone"
+# Each public header stands alone.
+set +f
+for header in include/*.h; do
+    printf '#include "%s"\nint main(void) { return 0; }\n' "${header#*/}" |
+        ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "$header does not compile alone"
+done
+set -f
 
 # The library neither prints nor exits, and the tools exit only through the command line. Comments and strings are left out.
 find src/$L src/gpuconv/batch src/gpuconv/bench src/gpuconv/play src/gpuconv/room src/lv2 -name '*.[ch]' >"$list"

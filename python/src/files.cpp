@@ -164,7 +164,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     job.input = paths.at(0).c_str();
     job.response = paths.at(1).c_str();
     job.output = paths.at(2).c_str();
-    job.preparation = p.steps;
+    job.preparation = &p.steps;
     job.raw = c_str(formats.at(0));
     job.format = c_str(formats.at(1));
     job.encoding = c_str(formats.at(2));

@@ -16,7 +16,7 @@ struct stream {
 
 void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend, int device) {
     new (self) stream;
-    gpuconv_realtime_config config = {};
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
     config.rate = rate;
     config.block = block;
     config.threads = threads;
