@@ -1,7 +1,7 @@
 /**
  * @file
- * gpuconv on arrays in host memory: batches of exact linear convolutions of the caller's own arrays, on all cores of the
- * CPU, without copies. gpuconv_cuda.h does the same on device memory.
+ * gpuconv on arrays in host memory: batches of exact linear convolutions of the caller's own arrays, on all cores of
+ * the CPU, without copies. gpuconv_cuda.h does the same on device memory.
  *
  * Conventions (besides those of gpuconv.h)
  *
@@ -13,9 +13,9 @@
  *   M - 1 and N - M + 1 frames are "valid". Any offset and number of output frames is legal.
  * - An array has a step: frame n is element n * step. 1 is contiguous and fastest; a negative step reads the array
  *   backwards from `data`, which makes a convolution a correlation; 0 repeats one element.
- * - A row gives the same bytes alone, in any batch and with any number of threads. While the response is not longer than
- *   the signal, a mono signal gives the same bytes as gpuconv_convolve_file with the CPU backend, unless that chooses
- *   partitioned convolution.
+ * - A row gives the same bytes alone, in any batch and with any number of threads. While the response is not longer
+ * than the signal, a mono signal gives the same bytes as gpuconv_convolve_file with the CPU backend, unless that
+ * chooses partitioned convolution.
  * - A NaN or infinity in a row spoils the frames that a transform shares with it, never another row.
  */
 #ifndef GPUCONV_MEMORY_H
@@ -46,8 +46,8 @@ GPUCONV_API void gpuconv_memory_free(gpuconv_memory *memory);
 typedef struct gpuconv_memory_response gpuconv_memory_response;
 
 /**
- * Copies a response. Its transforms are computed by the first calls that need them, and kept: at most one for each power
- * of two.
+ * Copies a response. Its transforms are computed by the first calls that need them, and kept: at most one for each
+ * power of two.
  * @param taps           the first tap
  * @param frames         1..2^29
  * @param step           elements from one tap to the next
@@ -76,7 +76,7 @@ typedef struct gpuconv_memory_row {
     float *output;                           /**< frame 0; may not overlap an array of any row */
     int64_t output_frames;                   /**< 0..2^41 */
     int64_t output_step;                     /**< elements from one frame to the next; not 0 */
-    int64_t offset;                          /**< frame of the full convolution that is output frame 0; |offset| <= 2^41 */
+    int64_t offset; /**< frame of the full convolution that is output frame 0; |offset| <= 2^41 */
 } gpuconv_memory_row;
 
 /**
@@ -85,8 +85,8 @@ typedef struct gpuconv_memory_row {
  * @param rows        the rows
  * @param count       0 or more
  * @param[out] error  the reason of a failure, with the number of the row from 0; may be NULL
- * @return ARGUMENT (nothing has been written), UNSUPPORTED (signal and response both have more than 2^29 frames), MEMORY,
- *         CANCELLED. After MEMORY and CANCELLED the outputs are incomplete
+ * @return ARGUMENT (nothing has been written), UNSUPPORTED (signal and response both have more than 2^29 frames),
+ * MEMORY, CANCELLED. After MEMORY and CANCELLED the outputs are incomplete
  */
 GPUCONV_API gpuconv_status gpuconv_memory_convolve(gpuconv_memory *memory, const gpuconv_memory_row *rows,
                                                    int64_t count, gpuconv_error *error);

@@ -1,4 +1,5 @@
-/* Whole sound files as planar floats, with the reader and the writer of the command, so that both give the same bytes. */
+/* Whole sound files as planar floats, with the reader and the writer of the command, so that both give the same bytes.
+ */
 #ifndef GPUCONV_PYTHON_AUDIO_FILE_H
 #define GPUCONV_PYTHON_AUDIO_FILE_H
 

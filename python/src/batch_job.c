@@ -1,4 +1,5 @@
-/* Calls the tools of the command, src/gpuconv/batch and src/gpuconv/room, so that names, picks and figures are the same. */
+/* Calls the tools of the command, src/gpuconv/batch and src/gpuconv/room, so that names, picks and figures are the
+ * same. */
 #include "batch_job.h"
 
 #include "gpuconv/batch/batch.h"

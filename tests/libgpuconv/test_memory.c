@@ -42,8 +42,9 @@ static float *spread(const float *from, int64_t frames, int step, float **first)
 
 /* Convolves one row, into a guarded buffer that has the output's frames in order. */
 static guarded run_row(gpuconv_memory *memory, const shape *s, const guarded *x, const guarded *h, bool prepare) {
-    float *signal, *taps, *memories[] = {spread(x->channel[0], s->frames, s->step[0], &signal),
-                                         spread(h->channel[0], s->taps, s->step[1], &taps)};
+    float *signal, *taps,
+        *memories[] = {spread(x->channel[0], s->frames, s->step[0], &signal),
+                       spread(h->channel[0], s->taps, s->step[1], &taps)};
     const int64_t distance = s->step[2] < 0 ? -s->step[2] : s->step[2], last = (s->output - 1) * distance;
     guarded wide = guarded_new(1, last + 1), y = guarded_new(1, s->output);
     float *output = wide.channel[0] + (s->step[2] < 0 ? last : 0);
@@ -96,13 +97,27 @@ static void check_shape(gpuconv_memory *memory, const shape *s) {
 static void rows_match_the_oracle(void **state) {
     (void)state;
     static const shape shapes[] = {
-        {1, 1, 0, 1, {1, 1, 1}},           {1, 1, -3, 9, {1, 1, 1}},          {5, 3, 0, 7, {1, 1, 1}},
-        {3, 5, 2, 3, {1, 1, 1}},           {100, 40, 39, 61, {1, 1, 1}},      {100, 40, 19, 100, {2, 3, 2}},
-        {100, 40, 0, 139, {-1, -1, -1}},   {1000, 700, 0, 1699, {1, 1, 1}},   {700, 1000, 0, 1699, {-2, 1, 3}},
-        {5000, 300, 149, 5000, {1, 1, 1}}, {5000, 300, 299, 4701, {1, -1, 1}}, {30000, 2500, 0, 32499, {1, 1, 1}},
-        {30000, 2500, 17, 30000, {2, 1, 1}}, {30000, 2500, 1249, 30000, {1, 1, 2}}, {2500, 30000, 40, 9000, {1, -1, 1}},
-        {60000, 40, 33, 60000, {1, 1, 1}}, {60000, 40, 0, 60039, {3, 2, 1}},  {60000, 40, 39, 59961, {1, 1, -2}},
-        {400, 30, -50, 600, {1, 1, 1}},    {400, 30, 5000, 10, {1, 1, 1}},    {400, 30, -5000, 10, {1, 1, 1}},
+        {1, 1, 0, 1, {1, 1, 1}},
+        {1, 1, -3, 9, {1, 1, 1}},
+        {5, 3, 0, 7, {1, 1, 1}},
+        {3, 5, 2, 3, {1, 1, 1}},
+        {100, 40, 39, 61, {1, 1, 1}},
+        {100, 40, 19, 100, {2, 3, 2}},
+        {100, 40, 0, 139, {-1, -1, -1}},
+        {1000, 700, 0, 1699, {1, 1, 1}},
+        {700, 1000, 0, 1699, {-2, 1, 3}},
+        {5000, 300, 149, 5000, {1, 1, 1}},
+        {5000, 300, 299, 4701, {1, -1, 1}},
+        {30000, 2500, 0, 32499, {1, 1, 1}},
+        {30000, 2500, 17, 30000, {2, 1, 1}},
+        {30000, 2500, 1249, 30000, {1, 1, 2}},
+        {2500, 30000, 40, 9000, {1, -1, 1}},
+        {60000, 40, 33, 60000, {1, 1, 1}},
+        {60000, 40, 0, 60039, {3, 2, 1}},
+        {60000, 40, 39, 59961, {1, 1, -2}},
+        {400, 30, -50, 600, {1, 1, 1}},
+        {400, 30, 5000, 10, {1, 1, 1}},
+        {400, 30, -5000, 10, {1, 1, 1}},
     };
     gpuconv_memory *memory = new_memory(2);
     for (int i = 0; i < COUNT(shapes); i++)

@@ -1,6 +1,7 @@
 /*
- * One row on one thread. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous output
- * are written where they belong; only the blocks at the ends, and arrays with another step, go through scratch memory.
+ * One row on one thread. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous
+ * output are written where they belong; only the blocks at the ends, and arrays with another step, go through scratch
+ * memory.
  */
 #include "row_convolve.h"
 

@@ -28,7 +28,8 @@ typedef struct gc_row_scratch {
     float *block, *output, *taps; /* samples */
     int64_t block_floats, output_floats, taps_floats;
     gc_row_spectra spectra[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points: the gaps of a spectrum must stay zero */
-    gpuconv_memory_array kept; /* the taps that the last response's spectrum is of, in the current call; data NULL: none */
+    gpuconv_memory_array
+        kept; /* the taps that the last response's spectrum is of, in the current call; data NULL: none */
     int64_t kept_transform;
 } gc_row_scratch;
 

@@ -17,7 +17,11 @@
 
 #include <math.h>
 
-enum { DIRECT_HOP = 8 * GC_DIRECT_SPAN, MIN_SUM = 8192, STEP = 32 /* gc_fft_inverse writes from a multiple of it on */ };
+enum {
+    DIRECT_HOP = 8 * GC_DIRECT_SPAN,
+    MIN_SUM = 8192,
+    STEP = 32 /* gc_fft_inverse writes from a multiple of it on */
+};
 
 /* Chooses method and sizes for the full convolution. Returns false if the taps are too long. */
 static bool choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_plan *p) {
@@ -50,7 +54,8 @@ static void consider_sum(const gc_costs *costs, gc_row_plan *p) {
     const int64_t hop = gc_round_up(p->end - p->begin, STEP), taps = p->taps.frames;
     if (p->prepared || hop > taps / 2 || p->full_method == GC_ROW_DIRECT)
         return;
-    for (int64_t n = GC_FFT_MIN_POINTS; n <= gc_min(gc_max(MIN_SUM, 8 * gc_power_of_two(hop)), INT64_C(1) << 24); n *= 2) {
+    for (int64_t n = GC_FFT_MIN_POINTS; n <= gc_min(gc_max(MIN_SUM, 8 * gc_power_of_two(hop)), INT64_C(1) << 24);
+         n *= 2) {
         const int64_t partition = n - hop + 1, partitions = partition > 0 ? (taps + partition - 1) / partition : 0;
         const double seconds = (double)(2 * partitions + 1) * gc_cpu_fft_seconds(costs, n);
         if (partition < n / 8 || !(seconds < p->seconds))
@@ -92,8 +97,9 @@ gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row 
         return GPUCONV_OK;
     if ((p->planned_frames != p->signal.frames || p->planned_taps != p->taps.frames) &&
         !choose_full(costs, p->signal.frames, p->taps.frames, p))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%lld frames with %lld taps: one of both must have at most 2^%d",
-                       (long long)p->signal.frames, (long long)p->taps.frames, GC_ROW_MAX_LOG2);
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "%lld frames with %lld taps: one of both must have at most 2^%d", (long long)p->signal.frames,
+                       (long long)p->taps.frames, GC_ROW_MAX_LOG2);
     p->method = p->full_method;
     p->transform = p->full_transform;
     p->hop = p->full_hop;

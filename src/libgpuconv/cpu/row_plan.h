@@ -21,13 +21,13 @@ typedef struct gc_row_plan {
     gc_row_method method;
     gpuconv_memory_array signal, taps; /* the operands, exchanged if the response is the longer one */
     const gpuconv_memory_response *prepared;
-    int64_t begin, end;                      /* frames of the full convolution that are in the output */
-    int64_t transform, hop, before;          /* transform: 0 for direct */
-    int64_t partition, partitions;           /* of the taps, for SUM */
-    int64_t first_block, blocks;             /* those that have output frames */
-    double seconds;                          /* predicted, on one thread */
-    int64_t planned_frames, planned_taps;    /* operands that the sizes were chosen for */
-    gc_row_method full_method;               /* method, transform and hop for the full convolution */
+    int64_t begin, end;                   /* frames of the full convolution that are in the output */
+    int64_t transform, hop, before;       /* transform: 0 for direct */
+    int64_t partition, partitions;        /* of the taps, for SUM */
+    int64_t first_block, blocks;          /* those that have output frames */
+    double seconds;                       /* predicted, on one thread */
+    int64_t planned_frames, planned_taps; /* operands that the sizes were chosen for */
+    gc_row_method full_method;            /* method, transform and hop for the full convolution */
     int64_t full_transform, full_hop;
 } gc_row_plan;
 
