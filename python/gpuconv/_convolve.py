@@ -36,6 +36,8 @@ def _last(name: str, array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _batch(x: np.ndarray, h_batch: tuple[int, ...]) -> tuple[int, ...]:
+    if not h_batch or x.shape[:-1] == h_batch:
+        return x.shape[:-1]
     try:
         return np.broadcast_shapes(x.shape[:-1], h_batch)
     except ValueError:

@@ -32,10 +32,11 @@ def library(array: Any) -> str:
 
 def same_library(x: Any, h: Any) -> str:
     """Returns the library of both arrays."""
-    libraries = library(x), library(h)
-    if libraries[0] != libraries[1]:
-        raise TypeError(f"x is an array of {libraries[0]} and h of {libraries[1]}; convert one of them")
-    return libraries[0]
+    kind = library(x)
+    other = kind if type(h) is type(x) else library(h)
+    if kind != other:
+        raise TypeError(f"x is an array of {kind} and h of {other}; convert one of them")
+    return kind
 
 
 def check_floats(name: str, array: np.ndarray) -> None:

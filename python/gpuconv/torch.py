@@ -41,8 +41,27 @@ def _threads() -> int:
 
 
 def _host(tensor: Tensor) -> np.ndarray:
-    view: np.ndarray = tensor.detach().float().numpy()
+    """Returns the samples as an array of NumPy, without a copy of floats."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    view: np.ndarray = (tensor if tensor.dtype == torch.float32 else tensor.float()).numpy()
     return view
+
+
+def _as(made: np.ndarray, a: Tensor, b: Tensor) -> Tensor:
+    """Returns a result as a tensor of the promoted type of its operands."""
+    tensor = torch.from_numpy(made)
+    return tensor if a.dtype == b.dtype == torch.float32 else tensor.to(torch.promote_types(a.dtype, b.dtype))
+
+
+def _check_batch(x: Tensor, h: Tensor) -> None:
+    """Refuses batches that do not broadcast."""
+    for a, b in zip(reversed(x.shape[:-1]), reversed(h.shape[:-1])):
+        if a != b and a != 1 and b != 1:
+            raise ValueError(
+                f"the batch {tuple(x.shape[:-1])} of x and the batch {tuple(h.shape[:-1])} of h do not broadcast: "
+                "dimensions must be equal, or 1"
+            )
 
 
 def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
@@ -58,7 +77,7 @@ def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
         made: Tensor = run("torch", CONVOLVE, x, h, offset, frames)
         return made
     y = convolve_host(_host(x), _host(h), offset, frames, False, _threads())
-    return torch.from_numpy(y).to(torch.promote_types(x.dtype, h.dtype))
+    return _as(y, x, h)
 
 
 def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
@@ -67,7 +86,7 @@ def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
         made: Tensor = run("torch", GRADIENT_SIGNAL, g, h, offset, frames)
         return made
     y = convolve_host(_host(g), _host(h), h.shape[-1] - 1 - offset, frames, True, _threads())
-    return torch.from_numpy(y).to(torch.promote_types(g.dtype, h.dtype))
+    return _as(y, g, h)
 
 
 def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
@@ -226,13 +245,7 @@ def convolve(
             raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
         x = x.movedim(axis, -1)
         h = h if one else h.movedim(axis, -1)
-    try:
-        torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
-    except RuntimeError:
-        raise ValueError(
-            f"the batch {tuple(x.shape[:-1])} of x and the batch {tuple(h.shape[:-1])} of h do not broadcast: "
-            "dimensions must be equal, or 1"
-        ) from None
+    _check_batch(x, h)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if _is_plain(x, h):
         if x.is_cuda:
@@ -242,8 +255,7 @@ def convolve(
             if not _core.all_finite(host):
                 raise ValueError("h has NaN or infinite taps; a response must be finite")
             count = _threads() if threads is None else thread_count(threads)
-            made = torch.from_numpy(convolve_host(_host(x), host, offset, frames, False, count))
-            y = made.to(torch.promote_types(x.dtype, h.dtype))
+            y = _as(convolve_host(_host(x), host, offset, frames, False, count), x, h)
     else:
         y = _call("convolve", x, h, offset, frames)
     return y if last else y.movedim(-1, axis)
@@ -284,7 +296,7 @@ class _HostPrepared:
             signal = np.broadcast_to(_host(moved), batch + tuple(moved.shape[-1:]))
             count = _threads() if threads is None else thread_count(threads)
             self.prepared.convolve(signal, index, made, offset, count)
-        y = torch.from_numpy(made).to(torch.promote_types(x.dtype, self.h.dtype))
+        y = _as(made, x, self.h)
         return y if last else y.movedim(-1, axis)
 
 

@@ -49,6 +49,7 @@ std::vector<const float *> rows_of(const planar_in &array) {
 }
 
 NB_MODULE(_core, m) {
+    nb::set_leak_warnings(false); // objects that live until the interpreter ends, such as planned jobs, are no leaks
     m.doc() = "Binding of libgpuconv; use the package gpuconv.";
     m.def("version", &gpuconv_version, "Returns the version of the library.");
     bind_arrays(m);
