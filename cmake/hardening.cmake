@@ -1,6 +1,6 @@
-# Hardening of programs and libraries, as far as the compiler and the linker have it: position-independent executables,
+# Hardening of programs and libraries where the compiler and the linker support it: position-independent executables,
 # read-only relocations bound at start, stack protector, stack-clash protection, checked variants of libc's functions.
-# tests/hardening.sh reads the result from the binaries. Sanitizers bring their own checks and are built without it.
+# tests/hardening.sh reads the result from the binaries. Builds with sanitizers, which check more, are not hardened.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
 include(CheckPIESupported)

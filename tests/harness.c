@@ -153,3 +153,30 @@ double harness_distance(const guarded *a, const guarded *b, int64_t frames) {
         }
     return 10 * log10(error / power);
 }
+
+gpuconv_ir *harness_ir(const guarded *taps, double rate) {
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    gpuconv_status status =
+        gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, rate, &ir, &error);
+    CHECK(status == GPUCONV_OK, "refused: %s", error.message);
+    return ir;
+}
+
+gpuconv_ir *harness_random_ir(int channels, int64_t frames, guarded *taps) {
+    oracle_random random = {.state = 91};
+    *taps = guarded_random(&random, channels, frames);
+    return harness_ir(taps, 48000);
+}
+
+void harness_check_history(const gpuconv_ir *ir, const char *words) {
+    CHECK(strstr(gpuconv_ir_history(ir), words), "'%s' does not say '%s'", gpuconv_ir_history(ir), words);
+}
+
+gpuconv_realtime *harness_realtime(const gpuconv_ir *ir, int block, bool freewheel) {
+    gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = block, .freewheel = freewheel};
+    gpuconv_realtime *rt;
+    gpuconv_error error = {0};
+    CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
+    return rt;
+}

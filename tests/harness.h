@@ -12,6 +12,15 @@ gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, in
 /* Returns a routed response with the given taps; fails the test if the library reports an error. */
 gpuconv_ir *harness_route(const guarded *taps, int inputs);
 
+/* Returns an unrouted response with the given taps; fails the test if the library reports an error. */
+gpuconv_ir *harness_ir(const guarded *taps, double rate);
+
+/* Returns an unrouted response of 48 kHz with random taps, which *taps holds. */
+gpuconv_ir *harness_random_ir(int channels, int64_t frames, guarded *taps);
+
+/* Fails the test if the history of the response does not contain `words`. */
+void harness_check_history(const gpuconv_ir *ir, const char *words);
+
 /* Returns a plan for the CPU; fails the test if the plan has another algorithm than requested. */
 gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads);
 
@@ -36,6 +45,9 @@ extern const gpuconv_algorithm harness_algorithms[3];
 
 /* Returns the offline convolution of `in` on the CPU. */
 guarded harness_offline(const gpuconv_ir *ir, const guarded *in);
+
+/* Returns a real-time convolver of 48 kHz; fails the test if the library reports an error. */
+gpuconv_realtime *harness_realtime(const gpuconv_ir *ir, int block, bool freewheel);
 
 /* Processes all of `in` with the real-time convolver in calls of `block` frames, or of changing lengths if `block` is
  * 0. Returns as many frames. `*inside` (or NULL) is true during the calls. */

@@ -125,6 +125,17 @@ def run(*arguments, given=None, **options):
     return finish(process, input=given) if given is not None else finish(process)
 
 
+def until_ready(process):
+    """Waits until the program has installed its handlers: before that the signal's own action ends it."""
+    deadline = time.monotonic() + LIMIT
+    while process.poll() is None and time.monotonic() < deadline:
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as f:
+            caught = next(line for line in f if line.startswith("SigCgt"))
+        if int(caught.split()[1], 16) & 1 << signal.SIGTERM - 1:
+            return
+        time.sleep(0.005)
+
+
 def done(*arguments, **options):
     status, out, err = run(*arguments, **options)
     check(status == 0, f"{arguments}: exit {status}: {err}")
@@ -335,6 +346,7 @@ def fifos(job):
         status, _, err = finish(process)
         check(status == 1 and "pipe.wav" in err, f"a reader that left: exit {status}: {err}")
     process = start("in.wav", "ir.wav", "pipe.wav", "-q")  # no reader
+    until_ready(process)
     time.sleep(0.1 * SLOW)
     check(process.poll() is None, f"a FIFO without a reader: exit {process.poll()}")
     process.send_signal(signal.SIGTERM)

@@ -72,7 +72,7 @@ extern const char *gc_program;
 
 /* Prints "PROGRAM: TEXT" on standard error as one line. Control characters in file names are escaped; a text of more
  * than 1023 bytes is shortened in the middle. @return `status` */
-int gc_exit(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int gc_print_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The words that an option accepts, for argDescrip and gc_choose. */
 #define GC_WORDS_BACKEND "auto|cpu|cuda"
@@ -89,14 +89,14 @@ int gc_choose(const char *option, const char *word, const char *words);
 /* Opens /dev/null for each of the descriptors 0 to 2 that is closed and sets gc_program; the first call of every main.
  * Without it the next file that is opened would get a closed descriptor's number, and messages or a report would be
  * written into that file. Ends the process if /dev/null cannot be opened. */
-void gc_begin(const char *program);
+void gc_start_program(const char *program);
 
 /* Returns whether the descriptor 0, 1 or 2 was closed when the program began. Reading and writing it fails. */
 bool gc_was_closed(int descriptor);
 
 /* Closes standard output; the last call of every main.
  * @return `status`, or GC_EXIT_FAILED after a message if `status` is GC_EXIT_DONE but the output was not written */
-int gc_end(int status);
+int gc_end_program(int status);
 
 /* Installs handlers for SIGINT, SIGTERM and SIGHUP. The first signal sets the flag that is returned, which also cancels
  * library calls of the calling thread (gpuconv_cancel_set); the second signal ends the process. */

@@ -14,7 +14,7 @@ const char *gc_program = "gpuconv";
 
 static volatile int interrupted;
 
-int gc_exit(int status, const char *format, ...) {
+int gc_print_error(int status, const char *format, ...) {
     char text[1024];
     va_list args;
     va_start(args, format);
@@ -30,7 +30,7 @@ int gc_exit_of(gpuconv_status status) {
 
 int gc_check_report(void) {
     return gc_was_closed(STDOUT_FILENO)
-               ? gc_exit(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
+               ? gc_print_error(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
                : GC_EXIT_DONE;
 }
 
@@ -41,15 +41,15 @@ int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {
     gpuconv_report_free(report);
     if (!status)
         return GC_EXIT_DONE;
-    return gc_exit(GC_EXIT_FAILED, "standard output: the report cannot be written: %s",
-                   gc_was_closed(STDOUT_FILENO) ? "closed"
-                   : why                        ? strerror(why)
-                                                : gpuconv_status_text(status));
+    return gc_print_error(GC_EXIT_FAILED, "standard output: the report cannot be written: %s",
+                          gc_was_closed(STDOUT_FILENO) ? "closed"
+                          : why                        ? strerror(why)
+                                                       : gpuconv_status_text(status));
 }
 
 int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
                     gpuconv_report_format format) {
-    int result = status ? gc_exit(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
+    int result = status ? gc_print_error(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
     if (!measured) {
         gpuconv_report_free(report);
         return result;
@@ -79,7 +79,7 @@ int gc_choose(const char *option, const char *word, const char *words) {
         const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
         n += (size_t)snprintf(list + n, sizeof list - n, "%s", put);
     }
-    return gc_exit(-1, "%s '%.60s': must be %s; try --help", option, word, list);
+    return gc_print_error(-1, "%s '%.60s': must be %s; try --help", option, word, list);
 }
 
 static void interrupt(int signal_number) {

@@ -1,6 +1,7 @@
 /* Prints a subcommand's help, made from its gc_command. */
 #include "cli.h"
 #include "terminal.h"
+#include "wrap.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -28,26 +29,6 @@ const char *gc_group_title(const gc_command *c, const struct poptOption *o) {
     return NULL;
 }
 
-/* Prints words in columns `from` to `width`, beginning at column `at`. */
-static void print_words(const char *words, size_t bytes, int at, int from, int width) {
-    const char *end = words + bytes;
-    while (words < end) {
-        int length = (int)strcspn(words, " \n");
-        if (at > from && at + 1 + length > width) {
-            printf("\n%*s", from, "");
-            at = from;
-        } else if (at > from) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", length, words);
-        at += length;
-        words += length;
-        words += strspn(words, " ");
-    }
-    putchar('\n');
-}
-
 /* Prints a text whose lines are wrapped one by one; a line that begins with a blank stays as it is. */
 static void print_lines(const char *text, int width) {
     while (*text) {
@@ -55,7 +36,7 @@ static void print_lines(const char *text, int width) {
         if (*text == ' ')
             printf("%.*s\n", (int)length, text);
         else
-            print_words(text, length, 0, 0, width);
+            gc_print_words(stdout, text, length, (gc_wrap){0, width});
         text += length + (text[length] == '\n');
     }
 }
@@ -67,7 +48,7 @@ static void print_entry(const char *name, const char *text, int indent, int widt
         used = 0;
     }
     printf("%*s", COLUMN - used, "");
-    print_words(text, strlen(text), COLUMN, COLUMN, width);
+    gc_print_words(stdout, text, strlen(text), (gc_wrap){COLUMN, width});
 }
 
 static void print_options(const gc_command *c, int width) {

@@ -47,10 +47,10 @@ static int refuse_number(const struct poptOption *o, const char *value, bool who
     const range *r = &ranges[o->val];
     const char *what = whole ? "a whole number" : "a number";
     if (o->val == GC_RANGE_ANY_COUNT)
-        return gc_exit(GC_EXIT_USAGE, "--%s '%.60s': %s is %s, 0 or more; try --help", o->longName, value,
-                       o->argDescrip, what);
-    return gc_exit(GC_EXIT_USAGE, "--%s '%.60s': %s is %s from %.10g to %.10g; try --help", o->longName, value,
-                   o->argDescrip, what, r->least, r->most);
+        return gc_print_error(GC_EXIT_USAGE, "--%s '%.60s': %s is %s, 0 or more; try --help", o->longName, value,
+                              o->argDescrip, what);
+    return gc_print_error(GC_EXIT_USAGE, "--%s '%.60s': %s is %s from %.10g to %.10g; try --help", o->longName, value,
+                          o->argDescrip, what, r->least, r->most);
 }
 
 /* Converts a number, checks its range and stores it in the option's variable. */
@@ -96,14 +96,14 @@ static int set_value(const struct poptOption *o, char *value) {
     int status = GC_EXIT_DONE;
     char name[64];
     if (!value)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     (void)snprintf(name, sizeof name, "--%s", o->longName);
     if (gc_option_takes_number(o))
         status = set_number(o, value);
     else if (gc_option_takes_words(o))
         status = gc_choose(name, value, o->argDescrip) < 0 ? GC_EXIT_USAGE : GC_EXIT_DONE;
     else if (!*value)
-        status = gc_exit(GC_EXIT_USAGE, "%s '': %s is needed; try --help", name, o->argDescrip);
+        status = gc_print_error(GC_EXIT_USAGE, "%s '': %s is needed; try --help", name, o->argDescrip);
     if (!status && kind_of(o) == POPT_ARG_STRING) {
         free(*(char **)o->arg);
         *(char **)o->arg = value;
@@ -112,7 +112,7 @@ static int set_value(const struct poptOption *o, char *value) {
     if (!status && kind_of(o) == POPT_ARG_ARGV) {
         if (append(o->arg, value))
             return status;
-        status = gc_exit(GC_EXIT_FAILED, "out of memory");
+        status = gc_print_error(GC_EXIT_FAILED, "out of memory");
     }
     free(value);
     return status;
@@ -178,20 +178,21 @@ static int read_option(const gc_command *c, int code, char *value) {
     if (current && value && gc_find_word(value, current->argDescrip) >= 0)
         return set_value(current, value);
     free(value);
-    return gc_exit(GC_EXIT_USAGE, "%s: this option of %s is now %s; try --help", renamed->before, c->name,
-                   renamed->now);
+    return gc_print_error(GC_EXIT_USAGE, "%s: this option of %s is now %s; try --help", renamed->before, c->name,
+                          renamed->now);
 }
 
 int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
     *line = (gc_line){.table = make_popt_table(c)};
     line->context = line->table ? poptGetContext(c->name, argc, argv, line->table, 0) : NULL;
     if (!line->context)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     int status = GC_EXIT_DONE, code = 0;
     while (!status && (code = poptGetNextOpt(line->context)) > 0)
         status = read_option(c, code, poptGetOptArg(line->context));
     if (!status && code < -1)
-        return gc_exit(GC_EXIT_USAGE, "%.200s: %s; try --help", poptBadOption(line->context, 0), poptStrerror(code));
+        return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; try --help", poptBadOption(line->context, 0),
+                              poptStrerror(code));
     line->argument = poptGetArgs(line->context);
     while (line->argument && line->argument[line->count])
         line->count++;

@@ -9,7 +9,7 @@
 
 static bool closed[3];
 
-void gc_begin(const char *program) {
+void gc_start_program(const char *program) {
     /* Standard input is opened for writing and standard output for reading, so that using them fails instead of reading
      * an empty input or discarding output. Messages to a closed standard error are discarded. */
     static const int modes[3] = {O_WRONLY, O_RDONLY, O_WRONLY};
@@ -19,7 +19,7 @@ void gc_begin(const char *program) {
             continue;
         closed[fd] = true;
         if (open("/dev/null", modes[fd]) != fd)
-            _exit(gc_exit(GC_EXIT_FAILED, "/dev/null: %s", strerror(errno)));
+            _exit(gc_print_error(GC_EXIT_FAILED, "/dev/null: %s", strerror(errno)));
     }
 }
 
@@ -27,14 +27,14 @@ bool gc_was_closed(int descriptor) {
     return closed[descriptor];
 }
 
-int gc_end(int status) {
+int gc_end_program(int status) {
     bool bad = ferror(stdout) != 0;
     errno = 0;
     bad |= fclose(stdout) != 0;
     if (!bad || status != GC_EXIT_DONE)
         return status;
-    return gc_exit(GC_EXIT_FAILED, "standard output: %s",
-                   gc_was_closed(STDOUT_FILENO) ? "is closed"
-                   : errno                      ? strerror(errno)
-                                                : "cannot be written");
+    return gc_print_error(GC_EXIT_FAILED, "standard output: %s",
+                          gc_was_closed(STDOUT_FILENO) ? "is closed"
+                          : errno                      ? strerror(errno)
+                                                       : "cannot be written");
 }

@@ -317,19 +317,19 @@ static bool is_given(const struct poptOption *option) {
 static int check_usage(const struct command *command, int count) {
     for (const struct poptOption *o = table; o->longName; o++)
         if (o->shortName && o->arg && !strchr(command->options, o->shortName) && is_given(o))
-            return gc_exit(EXIT_USAGE, "--%s does not go with %s; try --help", o->longName, command->name);
+            return gc_print_error(EXIT_USAGE, "--%s does not go with %s; try --help", o->longName, command->name);
     if (count <= command->arguments)
         return EXIT_DONE;
-    return gc_exit(EXIT_USAGE, "%s takes %d argument%s at most, not %d; try --help", command->name, command->arguments,
-                   command->arguments == 1 ? "" : "s", count);
+    return gc_print_error(EXIT_USAGE, "%s takes %d argument%s at most, not %d; try --help", command->name,
+                          command->arguments, command->arguments == 1 ? "" : "s", count);
 }
 
 static int call_command(const char **arguments, int count) {
     int64_t size[LAB_DIMENSIONS];
     given.shape.shared = shared;
     if (given.size && (given.size[strspn(given.size, "0123456789x")] || !gc_lab_parse_size(given.size, size)))
-        return gc_exit(EXIT_USAGE, "--size '%.60s': use up to %d whole numbers such as 1024x512; try --help",
-                       given.size, LAB_DIMENSIONS);
+        return gc_print_error(EXIT_USAGE, "--size '%.60s': use up to %d whole numbers such as 1024x512; try --help",
+                              given.size, LAB_DIMENSIONS);
     const struct command *command = find_command(count ? arguments[0] : NULL);
     if (command) {
         int status = check_usage(command, count - 1);
@@ -339,8 +339,8 @@ static int call_command(const char **arguments, int count) {
     size_t used = 0;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", commands[i].name);
-    return gc_exit(EXIT_USAGE, "%s%.60s%s: no such command; the commands are %s; try --help", count ? "'" : "",
-                   count ? arguments[0] : "nothing", count ? "'" : "", words);
+    return gc_print_error(EXIT_USAGE, "%s%.60s%s: no such command; the commands are %s; try --help", count ? "'" : "",
+                          count ? arguments[0] : "nothing", count ? "'" : "", words);
 }
 
 const gc_command gc_lab_command = {

@@ -2,6 +2,6 @@
 #include "commands.h"
 
 int main(int argc, const char **argv) {
-    gc_begin("gpulab");
-    return gc_end(gc_command_run(&gc_lab_command, argc, argv));
+    gc_start_program("gpulab");
+    return gc_end_program(gc_command_run(&gc_lab_command, argc, argv));
 }

@@ -1,6 +1,7 @@
 /* Prints modules and reports as text. */
 #include "text.h"
 
+#include "cli/wrap.h"
 #include "libgpuconv/core/visible.h"
 #include "run.h"
 
@@ -10,27 +11,17 @@
 
 enum { WIDTH = 100 };
 
-void gc_lab_write_wrapped(const char *text, const char *margin, FILE *to) {
-    int column = 0;
-    for (const char *word = text; *word;) {
-        if (*word == '\n' && word[1] == '\n') {
-            fprintf(to, "\n\n");
-            column = 0;
-            word += 2;
-            continue;
-        }
-        int length = (int)strcspn(word, " \n");
-        if (column && column + 1 + length > WIDTH) {
-            fputc('\n', to);
-            column = 0;
-        }
-        column += fprintf(to, "%s%.*s", column ? " " : margin, length, word);
-        word += length;
-        word += strspn(word, " ");
-        if (*word == '\n' && word[1] != '\n')
-            word++;
+/* Wraps the paragraphs of a text, which blank lines separate, and begins every line with `margin` blanks. */
+static void write_wrapped(const char *text, int margin, FILE *to) {
+    for (;;) {
+        const char *end = strstr(text, "\n\n");
+        fprintf(to, "%*s", margin, "");
+        gc_print_words(to, text, end ? (size_t)(end - text) : strlen(text), (gc_wrap){margin, WIDTH});
+        if (!end)
+            return;
+        fputc('\n', to);
+        text = end + 2;
     }
-    fputc('\n', to);
 }
 
 void gc_lab_write_list(FILE *to) {
@@ -67,12 +58,12 @@ void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
     format_stem(module, stem, sizeof stem);
     fprintf(to, "%s - %s\n\nCourses: %s\nSource:  %skernels/course/%s.c and .cu\n\n", module->name, module->title,
             module->course, find_sources(sources, sizeof sources), stem);
-    gc_lab_write_wrapped(module->idea, "", to);
+    write_wrapped(module->idea, 0, to);
     fprintf(to, "\nThe ladder of variants and what each one changed:\n\n");
     for (int i = 0; i < module->variant_count; i++) {
         const gc_lab_variant *v = &module->variants[i];
         fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
-        gc_lab_write_wrapped(v->changed, "      ", to);
+        write_wrapped(v->changed, 6, to);
         if (v->course)
             fprintf(to, "      course: %s\n", v->course);
     }
@@ -85,9 +76,9 @@ void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
         fprintf(to, " %s", size);
     }
     fprintf(to, "\n\nWhat to see\n\n");
-    gc_lab_write_wrapped(module->see, "  ", to);
+    write_wrapped(module->see, 2, to);
     fprintf(to, "\nWhat to try next\n\n");
-    gc_lab_write_wrapped(module->next, "  ", to);
+    write_wrapped(module->next, 2, to);
 }
 
 void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
@@ -95,7 +86,7 @@ void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
     format_stem(module, stem, sizeof stem);
     find_sources(sources, sizeof sources);
     fprintf(to, "# %s\n\n", module->title);
-    gc_lab_write_wrapped(module->idea, "", to);
+    write_wrapped(module->idea, 0, to);
     fprintf(to,
             "\nFrom: %s. Source: `%skernels/course/%s.c` (idea, reference, CPU) and `%skernels/course/%s.cu` (GPU).\n",
             module->course, sources, stem, sources, stem);
@@ -107,7 +98,7 @@ void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
                 v->course ? v->course : "");
     }
     fprintf(to, "\n## What to see\n\n");
-    gc_lab_write_wrapped(module->see, "", to);
+    write_wrapped(module->see, 0, to);
     if (module->effect_count)
         fprintf(to, "\nOn a GPU, `gpulab check` and `gpulab run` check these effects:\n\n");
     for (int i = 0; i < module->effect_count; i++) {
@@ -119,7 +110,7 @@ void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
             fprintf(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
     }
     fprintf(to, "\n## What to try next\n\n");
-    gc_lab_write_wrapped(module->next, "", to);
+    write_wrapped(module->next, 0, to);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */

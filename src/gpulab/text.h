@@ -14,7 +14,4 @@ void gc_lab_write_chapter(const gc_lab_module *module, FILE *to);
 /* Prints the results, effects and sweeps of a report as tables. */
 void gc_lab_write_tables(const json_t *report, FILE *to);
 
-/* Wraps a text at 100 columns and begins every line with `margin`. */
-void gc_lab_write_wrapped(const char *text, const char *margin, FILE *to);
-
 #endif

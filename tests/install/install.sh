@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../gpuconv/lib.sh"
 build=$1
 case $SANITIZE in
-?*) skip "what is built with sanitizers is not installed" ;;
+?*) skip "a build with sanitizers is not installed" ;;
 esac
 
 quietly cmake --install "$build" --prefix "$work/first" || fail "cmake --install: $(cat "$work/log/err")"

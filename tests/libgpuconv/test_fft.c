@@ -1,8 +1,9 @@
 /* Tests of the FFT on every supported instruction set: its products are negacyclic convolutions, and no memory outside
- * the arguments is read or written. */
+ * the arguments is read or written. The FFT in double precision is compared with its definition. */
 #include "check.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/dsp/fourier.h"
 #include "oracle.h"
 
 #include <math.h>
@@ -125,12 +126,37 @@ static void invalid_sizes_are_refused(void **state) {
     gc_fft_free(NULL);
 }
 
+static void the_double_precision_fft_equals_the_defining_sum(void **state) {
+    (void)state;
+    enum { N = 64 };
+    oracle_random random = {.state = 94};
+    double re[N], im[N], x[N], y[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = re[i] = (double)oracle_uniform(&random);
+        y[i] = im[i] = (double)oracle_uniform(&random);
+    }
+    assert_true(gc_fourier(re, im, N, -1));
+    for (int k = 0; k < N; k++) {
+        double a = 0, b = 0;
+        for (int i = 0; i < N; i++) {
+            double angle = -2 * 3.14159265358979323846 * k * i / N;
+            a += x[i] * cos(angle) - y[i] * sin(angle);
+            b += x[i] * sin(angle) + y[i] * cos(angle);
+        }
+        assert_true(fabs(a - re[k]) < 1e-12 && fabs(b - im[k]) < 1e-12);
+    }
+    assert_true(gc_fourier(re, im, N, 1));
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(re[i] / N - x[i]) < 1e-14 && fabs(im[i] / N - y[i]) < 1e-14);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_spectra_are_negacyclic_convolutions),
         cmocka_unit_test(the_inverse_writes_the_samples_from_first_on),
         cmocka_unit_test(sums_by_slab_equal_the_whole_sum),
         cmocka_unit_test(invalid_sizes_are_refused),
+        cmocka_unit_test(the_double_precision_fft_equals_the_defining_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

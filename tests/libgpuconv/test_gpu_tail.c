@@ -84,7 +84,7 @@ static void fake_free(gc_filter_bank *b) {
 static const gc_filter_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
 
 static gpuconv_realtime *start_with_gpu_tail(const gpuconv_ir *ir, bool freewheel) {
-    gpuconv_realtime_config config = {.rate = 48000, .block = 256, .freewheel = freewheel};
+    gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = 256, .freewheel = freewheel};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
     CHECK(gc_realtime_new(ir, &config, &fake, &rt, &error) == GPUCONV_OK, "%s", error.message);

@@ -1,5 +1,5 @@
 /* Real-time convolution gives the engine's samples without latency; the callback allocates nothing, takes no lock and
- * makes no system call; an exchange of the response causes no click and no leak. */
+ * makes no system call. */
 #include "check.h"
 #include "count_calls.h"
 #include "harness.h"
@@ -20,20 +20,6 @@
 #include <linux/seccomp.h>
 #endif
 
-/* ---- Wrappers that count calls of the allocator, locks and sleep inside the callback ---------------------------- */
-
-/* ---- Helpers ----------------------------------------------------------------------------------------------------- */
-
-static gpuconv_realtime *start(const gpuconv_ir *ir, int block, bool freewheel) {
-    gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = block, .freewheel = freewheel};
-    gpuconv_realtime *rt;
-    gpuconv_error error = {0};
-    CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
-    return rt;
-}
-
-/* ---- Tests ------------------------------------------------------------------------------------------------------- */
-
 static void calls_of_any_size_give_the_same_samples_as_the_engine(void **state) {
     (void)state;
     static const int blocks[] = {0, 1, 7, 32, 64, 127, 480, 1024};
@@ -49,7 +35,7 @@ static void calls_of_any_size_give_the_same_samples_as_the_engine(void **state) 
             for (int b = 0; b < COUNT(blocks); b++) {
                 if (s > 0 && b != s)
                     continue;
-                gpuconv_realtime *rt = start(ir, blocks[b] ? blocks[b] : 64, true);
+                gpuconv_realtime *rt = harness_realtime(ir, blocks[b] ? blocks[b] : 64, true);
                 guarded y = harness_play(rt, &x, gpuconv_ir_outputs(ir), blocks[b], &in_callback);
                 double error_db = harness_distance(&y, &want, x.frames);
                 CHECK(guarded_intact(&y), "the output's guard bands were overwritten");
@@ -90,7 +76,7 @@ static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
                 continue;
             h.channel[0][k] = 0.5f;
             gpuconv_ir *ir = harness_route(&h, 1);
-            gpuconv_realtime *rt = start(ir, 64, true);
+            gpuconv_realtime *rt = harness_realtime(ir, 64, true);
             guarded y = harness_play(rt, &x, 1, 100, &in_callback);
             double wrong = 0, power = 0;
             for (int64_t n = 0; n < FRAMES; n++) {
@@ -115,7 +101,7 @@ static void the_output_may_be_the_input(void **state) {
     oracle_random random = {7};
     guarded h = guarded_random(&random, 2, 3000), x = guarded_random(&random, 2, 20000);
     gpuconv_ir *ir = harness_route(&h, 2);
-    gpuconv_realtime *a = start(ir, 64, true), *b = start(ir, 64, true);
+    gpuconv_realtime *a = harness_realtime(ir, 64, true), *b = harness_realtime(ir, 64, true);
     guarded want = harness_play(a, &x, 2, 100, &in_callback);
     for (int64_t at = 0; at < x.frames; at += 100) {
         float *both[2] = {x.channel[0] + at, x.channel[1] + at};
@@ -135,7 +121,7 @@ static void the_callback_does_not_allocate_or_lock(void **state) {
     oracle_random random = {8};
     guarded h = guarded_random(&random, 2, 100000), x = guarded_random(&random, 2, 300000);
     gpuconv_ir *ir = harness_route(&h, 2);
-    gpuconv_realtime *rt = start(ir, 64, false);
+    gpuconv_realtime *rt = harness_realtime(ir, 64, false);
     atomic_store(&calls, 0);
     guarded y = harness_play(rt, &x, 2, 64, &in_callback); /* harness_play allocates outside the callback */
     CHECK(atomic_load(&calls) == 0, "%d calls of the allocator, locks or sleep", atomic_load(&calls));
@@ -163,7 +149,7 @@ static void the_callback_makes_no_system_call(void **state) {
     pid_t child = fork();
     CHECK(child >= 0, "cannot fork");
     if (child == 0) {
-        gpuconv_realtime *rt = start(ir, 64, false);
+        gpuconv_realtime *rt = harness_realtime(ir, 64, false);
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) {
             (void)!write(ends[1], "no", 2);
             _exit(0);
@@ -190,136 +176,6 @@ static void the_callback_makes_no_system_call(void **state) {
     guarded_free(&h);
     gpuconv_ir_free(ir);
 #endif
-}
-
-typedef struct exchanges {
-    gpuconv_realtime *rt;
-    gpuconv_ir *ir[2];
-    int count;
-    _Atomic int done;
-    _Atomic int64_t frame; /* number of the last frame that the callback processed */
-} exchanges;
-
-static void *swap_repeatedly(void *argument) {
-    exchanges *e = argument;
-    gpuconv_error error = {0};
-    for (int i = 0; i < e->count; i++) {
-        int64_t begun = atomic_load(&e->frame);
-        if (gpuconv_realtime_swap(e->rt, e->ir[i % 2], 0.005, &error) != GPUCONV_OK)
-            break;
-        atomic_fetch_add(&e->done, 1);
-        while (atomic_load(&e->frame) < begun + 1000 &&
-               i < e->count - 1) { /* two fades: the callback takes it before the next one */
-            struct timespec interval = {0, 50000};
-            nanosleep(&interval, NULL);
-        }
-    }
-    return NULL;
-}
-
-static void a_thousand_exchanges_cause_no_click(void **state) {
-    (void)state;
-    enum { BLOCK = 64, TAPS = 2000 };
-    guarded h[2] = {guarded_new(1, TAPS), guarded_new(1, TAPS)};
-    exchanges e = {.count = 1000};
-    for (int i = 0; i < 2; i++) {
-        for (int k = 0; k < TAPS; k++)
-            h[i].channel[0][k] = k % (i ? 777 : 450) == 0 ? (i ? 0.5f : 1.0f) / (float)(1 + k / 300) : 0.0f;
-        e.ir[i] = harness_route(&h[i], 1);
-    }
-    e.rt = start(e.ir[1], BLOCK, true);
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, swap_repeatedly, &e) == 0, "cannot start a thread");
-    double before = 0, earlier = 0, worst = 0;
-    int64_t frame = 0;
-    for (int64_t after = 0; after < 100; after += atomic_load(&e.done) == e.count) {
-        float x[BLOCK], y[BLOCK], *out = y;
-        const float *in = x;
-        for (int i = 0; i < BLOCK; i++, frame++)
-            x[i] = 0.5f * (float)sin(2 * M_PI * 300 / 48000 * (double)(frame % 160));
-        gpuconv_realtime_process(e.rt, &in, &out, BLOCK);
-        atomic_store(&e.frame, frame);
-        for (int i = 0; i < BLOCK; i++) {
-            double now = (double)y[i], second = fabs(now - 2 * before + earlier);
-            if (frame > 4 * TAPS) /* past the beginning of the sine and of its echoes */
-                worst = second > worst ? second : worst;
-            CHECK(isfinite(now), "not finite");
-            earlier = before;
-            before = now;
-        }
-        CHECK(frame < INT64_C(400000000), "only %d exchanges were made", atomic_load(&e.done));
-    }
-    pthread_join(thread, NULL);
-    CHECK(atomic_load(&e.done) == e.count, "%d of %d exchanges", atomic_load(&e.done), e.count);
-    /* The sine's own second difference is 0.0008, times a gain of 3; a jump between the responses would be 0.5. */
-    CHECK(worst < 0.02, "a second difference of %g: a click", worst);
-    CHECK(gpuconv_realtime_late_blocks(e.rt) == 0, "late blocks while freewheeling");
-    gpuconv_realtime_free(e.rt);
-    for (int i = 0; i < 2; i++) {
-        gpuconv_ir_free(e.ir[i]);
-        guarded_free(&h[i]);
-    }
-}
-
-static void without_callbacks_an_exchange_returns_and_the_newest_one_is_used(void **state) {
-    (void)state;
-    gpuconv_ir *ir[8];
-    gpuconv_error error = {0};
-    for (int i = 0; i < COUNT(ir); i++) {
-        guarded h = guarded_new(1, 1);
-        h.channel[0][0] = (float)(i + 1);
-        ir[i] = harness_route(&h, 1);
-        guarded_free(&h);
-    }
-    gpuconv_realtime *rt = start(ir[0], 64, true);
-    for (int round = 0; round < 50; round++)
-        for (int i = 0; i < COUNT(ir); i++)
-            CHECK(gpuconv_realtime_swap(rt, ir[i], 0, &error) == GPUCONV_OK, "%s", error.message);
-    float x[64], y[64], *out = y;
-    const float *in = x;
-    for (int i = 0; i < COUNT(x); i++)
-        x[i] = 1;
-    for (int b = 0; b < 4; b++)
-        gpuconv_realtime_process(rt, &in, &out, COUNT(x));
-    CHECK(fabsf(y[63] - (float)COUNT(ir)) < 1e-5f, "output %g instead of the newest response's %d", (double)y[63],
-          COUNT(ir));
-    gpuconv_realtime_free(rt);
-    for (int i = 0; i < COUNT(ir); i++)
-        gpuconv_ir_free(ir[i]);
-}
-
-static void an_exchange_ends_with_the_new_response_alone(void **state) {
-    (void)state;
-    oracle_random random = {10};
-    guarded h[2] = {guarded_random(&random, 1, 3000), guarded_random(&random, 1, 7000)};
-    gpuconv_ir *ir[2] = {harness_route(&h[0], 1), harness_route(&h[1], 1)};
-    guarded x = guarded_random(&random, 1, 60000), want = harness_offline(ir[1], &x);
-    gpuconv_realtime *rt = start(ir[0], 128, true);
-    gpuconv_error error = {0};
-    CHECK(gpuconv_realtime_swap(rt, ir[1], 0.1, &error) == GPUCONV_OK, "%s", error.message);
-    guarded y = harness_play(rt, &x, 1, 128, &in_callback);
-    double wrong = 0, power = 0;
-    for (int64_t n = 20000; n < x.frames; n++) { /* the fade, the old response and the faded input are over */
-        double d = (double)y.channel[0][n] - (double)want.channel[0][n];
-        wrong += d * d;
-        power += (double)want.channel[0][n] * (double)want.channel[0][n];
-    }
-    CHECK(10 * log10(wrong / power) <= -120, "%.1f dB", 10 * log10(wrong / power));
-    guarded two = guarded_random(&random, 2, 100);
-    gpuconv_ir *other = harness_route(&two, 2);
-    CHECK(gpuconv_realtime_swap(rt, other, 0, &error) == GPUCONV_ERROR_TOPOLOGY,
-          "a response of other channels was accepted");
-    CHECK(gpuconv_realtime_swap(rt, ir[0], -1, &error) == GPUCONV_ERROR_ARGUMENT, "a negative fade was accepted");
-    gpuconv_realtime_free(rt);
-    gpuconv_ir_free(other);
-    guarded_free(&two);
-    guarded_free(&y);
-    guarded_free(&x);
-    guarded_free(&want);
-    for (int i = 0; i < 2; i++) {
-        gpuconv_ir_free(ir[i]);
-        guarded_free(&h[i]);
-    }
 }
 
 static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
@@ -377,7 +233,7 @@ static void subnormal_numbers_are_flushed_inside_the_callback_only(void **state)
     for (int i = 0; i < 4000; i++)
         x.channel[0][i] = i % 2 ? 1e-12f : -1e-12f; /* products of 1e-42 are subnormal */
     gpuconv_ir *ir = harness_route(&taps, 1);
-    gpuconv_realtime *rt = start(ir, 64, true);
+    gpuconv_realtime *rt = harness_realtime(ir, 64, true);
     guarded y = harness_play(rt, &x, 1, 64, &in_callback);
     for (int i = 0; i < 4000; i++)
         CHECK(y.channel[0][i] == 0 || fabsf(y.channel[0][i]) >= 1.17549435e-38f, "a subnormal number came out");
@@ -397,9 +253,6 @@ int main(void) {
         cmocka_unit_test(the_output_may_be_the_input),
         cmocka_unit_test(the_callback_does_not_allocate_or_lock),
         cmocka_unit_test(the_callback_makes_no_system_call),
-        cmocka_unit_test(a_thousand_exchanges_cause_no_click),
-        cmocka_unit_test(without_callbacks_an_exchange_returns_and_the_newest_one_is_used),
-        cmocka_unit_test(an_exchange_ends_with_the_new_response_alone),
         cmocka_unit_test(a_configured_latency_is_exact_and_reduces_the_load),
         cmocka_unit_test(subnormal_numbers_are_flushed_inside_the_callback_only),
     };

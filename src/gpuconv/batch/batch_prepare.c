@@ -35,7 +35,7 @@ static gpuconv_status select_devices(gc_batch_state *s, int64_t count_max, gpuco
                            s->device[i], found - 1);
         s->progress.device[i] = s->device[i];
     }
-    if (count == 0 || gpu->wake(s->device[0], why) != GPUCONV_OK)
+    if (count == 0 || gpu->init_device(s->device[0], why) != GPUCONV_OK)
         return GPUCONV_OK;
     s->backend = gpu;
     s->devices = s->progress.devices = count;
@@ -107,7 +107,7 @@ static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdic
     return GPUCONV_OK;
 }
 
-/* Opens results.jsonl and lists the entries to do: all, or with --resume those that are not done. */
+/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
 static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuconv_error *error) {
     const gc_manifest *m = s->batch->manifest;
     gc_history *history = NULL;
@@ -148,7 +148,7 @@ gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
         status = gc_refuse_conflicts(s->batch->manifest, s->batch->folder, s->workers, error);
     if (!status && gc_batch_is_first_rank(s))
         status = list_entries(s, path, error);
-    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->forget);
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");
     return status;

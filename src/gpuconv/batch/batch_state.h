@@ -23,8 +23,8 @@ typedef struct gc_batch_state {
 
     pthread_mutex_t lock; /* of the following fields */
     pthread_cond_t thread_ended;
-    int64_t *todo;                      /* indices of entries; on other ranks those that rank 0 sent last */
-    int64_t todo_count, todo_next;      /* todo_next: the first that was not taken */
+    int64_t *todo;                      /* indices of entries; on other ranks the last portion from rank 0 */
+    int64_t todo_count, todo_next;      /* todo_next: the first that no worker has taken */
     int active;                         /* threads that have not ended */
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */

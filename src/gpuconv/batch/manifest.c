@@ -4,6 +4,7 @@
 #include "duplicates.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "manifest_entry.h"
 #include "patterns.h"
 
@@ -110,7 +111,7 @@ gpuconv_status gc_manifest_pick(const char *inputs, const char *responses, gc_pi
     if (!status)
         status = gc_match_files(responses, &h, error);
     for (int64_t i = 0; i < x.count && !status; i++) {
-        int64_t first = pick == GC_PICK_RANDOM  ? (int64_t)(gc_random(&seed) % (uint64_t)h.count)
+        int64_t first = pick == GC_PICK_RANDOM  ? (int64_t)(gc_random_bits(&seed) % (uint64_t)h.count)
                         : pick == GC_PICK_CYCLE ? i % h.count
                                                 : 0;
         int64_t count = pick == GC_PICK_ALL ? h.count : 1;

@@ -58,7 +58,4 @@ void gc_manifest_free(gc_manifest *manifest);
  * false: out of memory */
 bool gc_entry_refuse(gc_entry *entry, const char *what, const char *value);
 
-/* Returns the next number of a random sequence (splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
-uint64_t gc_random(uint64_t *state);
-
 #endif

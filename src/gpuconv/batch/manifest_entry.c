@@ -15,13 +15,6 @@
 const char *const gc_columns[GC_COLUMNS] = {"input", "response", "output", "gain", "wet",
                                             "dry",   "offset",   "length", "seed"};
 
-uint64_t gc_random(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 void gc_manifest_free(gc_manifest *m) {
     for (int64_t i = 0; i < m->entries; i++) {
         free(m->entry[i].input);

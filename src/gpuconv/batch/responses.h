@@ -28,19 +28,18 @@ typedef struct gc_responses gc_responses;
 /* Which response an entry needs, and how it is prepared. */
 typedef struct gc_response_request {
     const char *path;
-    double gain, wet, dry;      /* dB */
-    double rate;                /* of the input, Hz */
-    int channels;               /* of the input */
-    bool shared;                /* other entries name this response, too */
-    const volatile int *cancel; /* cancels reading from a pipe; NULL: none */
+    double gain, wet, dry; /* dB */
+    double rate;           /* of the input, Hz */
+    int channels;          /* of the input */
+    bool shared;           /* other entries name this response, too */
 } gc_response_request;
 
-/* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it. `forget`
- * frees a device's copy. NULL: out of memory. */
-gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes));
+/* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it.
+ * `free_taps` frees a device's copy. NULL: out of memory. */
+gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes));
 
 /* Prepares a response, or returns the cached one; the caller releases it. *is_new: it was prepared for this caller, and
- * no other has used it before. Blocks while another thread prepares the same response. Fails as gc_ir_prepare. */
+ * no other has used it before. Blocks while another thread prepares the same response. Fails as gpuconv_ir_prepare. */
 gpuconv_status gc_responses_acquire(gc_responses *responses, const gc_response_request *request, gc_response **response,
                                     bool *is_new, gpuconv_error *error);
 void gc_responses_release(gc_responses *responses, gc_response *response);

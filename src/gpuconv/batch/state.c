@@ -1,6 +1,7 @@
 /* Determines, prints, parses and compares states of files. */
 #include "state.h"
 
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
 
@@ -12,12 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Mixes a word into a digest (the finaliser of splitmix64: Steele, Lea & Flood, OOPSLA 2014). */
+/* Mixes a word into a digest. */
 static uint64_t mix(uint64_t digest, uint64_t word) {
-    uint64_t z = (digest ^ word) + UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return gc_mix_bits((digest ^ word) + GC_SPLITMIX_STEP);
 }
 
 /* Mixes bytes into a digest; the last word is padded with zeros. */

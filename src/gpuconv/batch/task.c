@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gpuconv_error *er
     if (e->random_offset) {
         uint64_t state = e->seed;
         int64_t spare = all < 0 ? 0 : all - want;
-        from = spare > 0 ? (int64_t)(gc_random(&state) % (uint64_t)(spare + 1)) : 0;
+        from = spare > 0 ? (int64_t)(gc_random_bits(&state) % (uint64_t)(spare + 1)) : 0;
     }
     if (want == 0 || (all >= 0 && from >= all && from > 0))
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no samples from %g s on for a length of %g s", e->input,
@@ -65,8 +66,7 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
     status = seek_part(e, t, error);
     if (status)
         return status;
-    gc_response_request request = {e->response,  e->gain,          e->wet,    e->dry,
-                                   t->info.rate, t->info.channels, e->shared, w->cancel};
+    gc_response_request request = {e->response, e->gain, e->wet, e->dry, t->info.rate, t->info.channels, e->shared};
     status = gc_responses_acquire(w->responses, &request, &t->response, &t->response_is_new, error);
     if (!status) {
         gc_state existing = gc_state_of_path(t->path);

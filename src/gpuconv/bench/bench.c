@@ -1,6 +1,7 @@
 /* Times the cases of the documentation, or a single one, with every algorithm of every backend. */
 #include "bench.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
@@ -91,7 +92,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
             }
         }
         gpuconv_plan_free(plan);
-        if (!status && gc_bench_cancelled(b))
+        if (!status && gc_cancelled())
             status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     }
     return status;
@@ -109,8 +110,8 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
     if (status)
         return status;
     gc_bench_poison(m);
-    if (backend->measure->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds,
-                                         r.name, &reason)) {
+    const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
+    if (backend->measure->time_reference(plan, &timing, r.name, &reason)) {
         gc_bench_note(b, reason.message);
     } else {
         r.seconds = gc_median(seconds, b->runs, &r.spread);

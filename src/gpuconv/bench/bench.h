@@ -28,7 +28,6 @@ typedef struct gc_bench {
     bool time_reference;                           /* also times FFTW and cuFFT if they are installed */
     gpuconv_report *report;                        /* receives the results */
     gc_roofline *roofline;                         /* receives a point for every convolution; may be NULL */
-    const volatile int *cancel;                    /* may be NULL */
     void (*note)(void *context, const char *text); /* receives progress and skipped measurements; may be NULL */
     void *context;
     /* Peak rates by backend, written by gc_bench_peak_rates; 0: not measured, or no such backend. */

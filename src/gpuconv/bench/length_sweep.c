@@ -1,6 +1,7 @@
 /* Times one case for many lengths of its response or of its input. */
 #include "timing.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
@@ -67,7 +68,7 @@ static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, in
 }
 
 /* Draws the times of all backends and algorithms against the length. */
-static gpuconv_status draw(const gc_bench *b, const sweep *s, const char *title, const char *x_label, const char *path,
+static gpuconv_status draw(const sweep *s, const char *title, const char *x_label, const char *path,
                            gpuconv_error *error) {
     static const char *const lines[] = {"the plan's choice", "direct", "overlap-save", "partitioned"};
     gc_plot p = {.title = title, .x_label = x_label, .y_label = "milliseconds", .steps = s->lengths, .x = s->length};
@@ -79,7 +80,7 @@ static gpuconv_status draw(const gc_bench *b, const sweep *s, const char *title,
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = s->time[i][a];
         }
-    return gc_plot_write(&p, path, b->cancel, error);
+    return gc_plot_write(&p, path, error);
 }
 
 gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_bench_axis axis, int64_t most,
@@ -98,11 +99,11 @@ gpuconv_status gc_bench_sweep(const gc_bench *b, const gc_bench_case *base, gc_b
             break;
         status = add_length(b, &s, &m, n, error);
         gc_material_free(&m);
-        if (!status && gc_bench_cancelled(b))
+        if (!status && gc_cancelled())
             status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     }
     if (status || !plot)
         return status;
     const char *x_label = axis == GC_BENCH_TAPS ? "frames of the response" : "frames of the input";
-    return draw(b, &s, base->name, x_label, plot, error);
+    return draw(&s, base->name, x_label, plot, error);
 }

@@ -2,6 +2,7 @@
 #include "processes.h"
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -261,7 +262,7 @@ static gpuconv_status run_tools(const gc_bench *b, const gc_material *m, const c
                 continue;
             (void)unlink(path);
             t[i].failed = run_command(folder, t[i].command, &wall, &processor) != 0;
-            if (b->cancel && *b->cancel) {
+            if (gc_cancelled()) {
                 status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
             } else if (t[i].failed) {
                 note_tool(b, t[i].name, "failed");

@@ -2,6 +2,7 @@
  * output block is verified. */
 #include "realtime.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -70,7 +71,7 @@ static void fill_response(void *context, int channel, float *taps) {
 
 static void session_free(session *s) {
     if (s->backend && s->bank) {
-        s->backend->unpin(s->bank, s->in);
+        s->backend->free_pinned(s->bank, s->in);
         s->in = NULL;
         s->backend->free(s->bank);
     }
@@ -130,7 +131,7 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
                                     .context = s};
     s->backend = gpu->filter_bank;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
-    if (!status && !(s->in = s->backend->pin(s->bank, (int64_t)PERIODS * s->channels * w->block)))
+    if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");
     return status;
 }
@@ -181,13 +182,13 @@ static double output_error(const session *s) {
 }
 
 /* Sleeps until block k is due. @return false if the benchmark was cancelled */
-static bool wait_for_block(const gc_bench *b, double start, double period, int64_t k) {
+static bool wait_for_block(double start, double period, int64_t k) {
     double due = start + (double)(k + 1) * period;
     struct timespec until = {(time_t)due, (long)((due - floor(due)) * 1e9)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-        if (b->cancel && *b->cancel)
+        if (gc_cancelled())
             return false;
-    return !(b->cancel && *b->cancel);
+    return !gc_cancelled();
 }
 
 /* Convolves block k from host memory to host memory. */
@@ -204,17 +205,17 @@ static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error)
 
 /* Processes all blocks at the pace of the clock. Half a second of waiting alone comes first and measures the processor
  * time of the waiting itself. */
-static gpuconv_status run_blocks(const gc_bench *b, session *s, gpuconv_error *error) {
+static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     double period = w->block / w->rate, start = gc_now(), before = processor_time();
     for (int64_t k = 0; (double)k * period < 0.5; k++)
-        if (!wait_for_block(b, start, period, k))
+        if (!wait_for_block(start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     s->idle_cpu = (processor_time() - before) / (gc_now() - start);
     start = gc_now();
     before = processor_time();
     for (int64_t k = 0; k < s->blocks; k++) {
-        if (!wait_for_block(b, start, period, k))
+        if (!wait_for_block(start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
         double begun = gc_now();
         gpuconv_status status = process_block(s, k, error);
@@ -285,7 +286,7 @@ static gpuconv_status report_histogram(const gc_bench *b, const session *s, gpuc
                  .points = {false, true},
                  .x = x,
                  .y = {y, deadline}};
-    return gc_plot_write(&p, s->what->plot, b->cancel, error);
+    return gc_plot_write(&p, s->what->plot, error);
 }
 
 /* Result of a run. */
@@ -304,7 +305,7 @@ static gpuconv_status run_one(const gc_bench *b, const gc_bench_realtime_case *w
     if (!status && channels == w->channels)
         gc_report_text(b->report, "plan", on_gpu(&s) ? "cut on the GPU" : "cut", plan_of(&s));
     if (!status)
-        status = run_blocks(b, &s, error);
+        status = run_blocks(&s, error);
     if (!status) {
         gc_sort(s.block_seconds, s.blocks);
         o->in_time = late_blocks(&s) == 0 && s.block_seconds[(s.blocks - 1) * 999 / 1000] <= w->block / w->rate;

@@ -58,5 +58,5 @@ gpuconv_status gc_bench_draw_roofline(const gc_bench *b, const char *path, gpuco
             p.series++;
         }
     }
-    return gc_plot_write(&p, path, b->cancel, error);
+    return gc_plot_write(&p, path, error);
 }

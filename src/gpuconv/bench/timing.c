@@ -14,10 +14,6 @@ void gc_bench_note(const gc_bench *b, const char *text) {
         b->note(b->context, text);
 }
 
-bool gc_bench_cancelled(const gc_bench *b) {
-    return (b->cancel && *b->cancel) || gc_cancelled();
-}
-
 int gc_bench_backends(const gc_bench *b, const gc_backend_tables *list[2]) {
     int count = 0;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
@@ -55,7 +51,7 @@ void gc_bench_poison(const gc_material *m) {
 
 gpuconv_status gc_bench_verify(const gc_bench *b, const gc_material *m, gc_bench_result *r, gpuconv_error *error) {
     r->error = gc_material_error(m);
-    if (gc_bench_cancelled(b))
+    if (gc_cancelled())
         return gc_fail_cancelled(error, "the benchmark");
     if (r->error <= GC_BENCH_ERROR_BOUND)
         return GPUCONV_OK;
@@ -69,9 +65,8 @@ gpuconv_status gc_bench_time_plan(const gc_bench *b, const gpuconv_plan *plan, g
     double seconds[GC_BENCH_RUNS_MOST];
     name_plan(plan, r->name);
     gc_bench_poison(m);
-    gpuconv_status status =
-        gc_backend_find(plan->backend->id)
-            ->measure->time_plan(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
+    const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
+    gpuconv_status status = gc_backend_find(plan->backend->id)->measure->time_plan(plan, &timing, error);
     if (status)
         return status;
     r->seconds = gc_median(seconds, b->runs, &r->spread);

@@ -22,9 +22,6 @@ typedef struct gc_bench_result {
 /* Passes a text to the benchmark's note callback. */
 void gc_bench_note(const gc_bench *bench, const char *text);
 
-/* Returns whether the benchmark's flag or the thread's cancel flag is raised. */
-bool gc_bench_cancelled(const gc_bench *bench);
-
 /* Lists the backends to be measured: all available ones, or the configured one. @return their number */
 int gc_bench_backends(const gc_bench *bench, const gc_backend_tables *list[2]);
 

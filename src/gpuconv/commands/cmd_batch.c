@@ -121,14 +121,16 @@ static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
     int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
     if (!o->out || !*o->out)
-        return gc_exit(GC_EXIT_USAGE, "--out FOLDER is missing: it names the folder for the results; try --help");
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--out FOLDER is missing: it names the folder for the results; try --help");
     if (!path == (!o->inputs || !o->irs) || (path && (o->inputs || o->irs)))
-        return gc_exit(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
     if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
     if (o->devices && !parse_devices(o->devices, device, &devices))
-        return gc_exit(GC_EXIT_USAGE, "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help",
-                       o->devices, DEVICES_MOST);
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help", o->devices,
+                              DEVICES_MOST);
     gpuconv_error error = {0};
     gc_manifest m;
     const gc_ranks *ranks;
@@ -137,7 +139,7 @@ static int run(options *o, const char *path) {
     if (!status)
         status = read_manifest(o, path, &m, first, &error);
     if (status)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     gc_batch_progress p;
     /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
      * each file. */
@@ -169,7 +171,7 @@ static options given;
 
 static int command(const char **arguments, int count) {
     if (count > 1)
-        return gc_exit(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "one manifest is needed, not %d; try --help", count);
     return run(&given, count ? arguments[0] : NULL);
 }
 

@@ -39,15 +39,16 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     if (algorithm < 0)
         return GC_EXIT_USAGE;
     if (o->peers && (o->stream || o->processes || o->sweep))
-        return gc_exit(GC_EXIT_USAGE, "--peers cannot be combined with --stream, --processes or --sweep; try --help");
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--peers cannot be combined with --stream, --processes or --sweep; try --help");
     if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
-        return gc_exit(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline cannot be combined; try "
-                                      "--help");
+        return gc_print_error(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline cannot be combined; try "
+                                             "--help");
     if (o->plot && !o->sweep)
-        return gc_exit(GC_EXIT_USAGE, "--plot needs --sweep; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--plot needs --sweep; try --help");
     if (!is_case(o->wanted))
-        return gc_exit(GC_EXIT_USAGE, "--case '%.60s': no such case; NAME is all, or a name that --list prints",
-                       o->wanted);
+        return gc_print_error(GC_EXIT_USAGE, "--case '%.60s': no such case; NAME is all, or a name that --list prints",
+                              o->wanted);
     b->config = gpuconv_config_default();
     b->config.backend = (gpuconv_backend)backend;
     b->config.algorithm = (gpuconv_algorithm)algorithm;
@@ -107,8 +108,8 @@ static int run(const options *o) {
     if (o->list)
         return list_cases();
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
-    b.cancel = gc_catch_signals();
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    (void)gc_catch_signals();
     b.roofline = &roofline;
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status && o->roofline)
@@ -139,9 +140,10 @@ static int run(const options *o) {
 static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
 
 static int command(const char **arguments, int count) {
-    return count ? gc_exit(GC_EXIT_USAGE, "bench takes options only, not '%.60s'; or gpuconv bench rt; try --help",
-                           arguments[0])
-                 : run(&given);
+    return count
+               ? gc_print_error(GC_EXIT_USAGE, "bench takes options only, not '%.60s'; or gpuconv bench rt; try --help",
+                                arguments[0])
+               : run(&given);
 }
 
 static struct poptOption table[] = {

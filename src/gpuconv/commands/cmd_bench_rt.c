@@ -25,16 +25,17 @@ static int run(const options *o) {
         return GC_EXIT_USAGE;
     int most = backend == 1 ? 1 << 20 : 1024;
     if (o->channels > most)
-        return gc_exit(GC_EXIT_USAGE, "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
-                       o->channels);
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
+                              o->channels);
     if (o->length * o->rate < 1)
-        return gc_exit(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
-                       o->rate);
+        return gc_print_error(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
+                              o->rate);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
-    b.cancel = gc_catch_signals();
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    (void)gc_catch_signals();
     gc_bench_realtime_case test_case = {.backend = backend == 1 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU,
                                         .device = o->device,
                                         .channels = o->channels,
@@ -55,7 +56,7 @@ static int run(const options *o) {
 static options given = {.device = -1, .length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};
 
 static int command(const char **arguments, int count) {
-    return count ? gc_exit(GC_EXIT_USAGE, "bench rt takes options only, not '%.60s'; try --help", arguments[0])
+    return count ? gc_print_error(GC_EXIT_USAGE, "bench rt takes options only, not '%.60s'; try --help", arguments[0])
                  : run(&given);
 }
 

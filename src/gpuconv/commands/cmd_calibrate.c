@@ -8,7 +8,7 @@ static int command(const char **arguments, int count) {
     gpuconv_report *report = NULL;
     gpuconv_error error = {0};
     if (count)
-        return gc_exit(GC_EXIT_USAGE, "calibrate takes options only, not '%.60s'; try --help", arguments[0]);
+        return gc_print_error(GC_EXIT_USAGE, "calibrate takes options only, not '%.60s'; try --help", arguments[0]);
     int format = gc_choose("--report", given, GC_WORDS_REPORT);
     if (format < 0)
         return GC_EXIT_USAGE;
@@ -19,7 +19,7 @@ static int command(const char **arguments, int count) {
     if (!status)
         return gc_print_report(report, (gpuconv_report_format)format);
     gpuconv_report_free(report);
-    return gc_exit(gc_exit_of(status), "%s", *error.message ? error.message : gpuconv_status_text(status));
+    return gc_print_error(gc_exit_of(status), "%s", *error.message ? error.message : gpuconv_status_text(status));
 }
 
 static struct poptOption table[] = {

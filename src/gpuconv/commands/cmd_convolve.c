@@ -89,27 +89,30 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     if (dither < 0)
         return GC_EXIT_USAGE;
     if (o->format && !gc_is_format_name(o->format))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--format '%.60s': no such format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus, mp3 and raw "
-                       "are some; try --help",
-                       o->format);
+        return gc_print_error(
+            GC_EXIT_USAGE,
+            "--format '%.60s': no such format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus, mp3 and raw "
+            "are some; try --help",
+            o->format);
     if (o->encoding && !gc_is_encoding_name(o->encoding))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--encoding '%.60s': no such encoding; u8, s16, s24, s32, float, double, ulaw, alaw and vorbis "
-                       "are some; try --help",
-                       o->encoding);
+        return gc_print_error(
+            GC_EXIT_USAGE,
+            "--encoding '%.60s': no such encoding; u8, s16, s24, s32, float, double, ulaw, alaw and vorbis "
+            "are some; try --help",
+            o->encoding);
     if (o->raw && !gc_is_raw_format(o->raw))
-        return gc_exit(GC_EXIT_USAGE,
-                       "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
-                       "10000000, CHANNELS 1 to 1024; try --help",
-                       o->raw);
+        return gc_print_error(
+            GC_EXIT_USAGE,
+            "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
+            "10000000, CHANNELS 1 to 1024; try --help",
+            o->raw);
     if (o->tail && !parse_tail(o->tail, job))
-        return gc_exit(
+        return gc_print_error(
             GC_EXIT_USAGE,
             "--tail '%.60s': seconds, auto, or auto:DB; seconds are 0 to 1000000, DB is under 0, down to -300; try --help",
             o->tail);
     if (o->tail && mode)
-        return gc_exit(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
     job->mode = (gpuconv_mode)mode;
     job->dither = dither == 1;
     job->gain = o->gain;
@@ -138,19 +141,19 @@ static int run(options *o, const char *in, const char *response, const char *out
     bool piped = strcmp(out, "-") == 0;
     gpuconv_report *report = NULL;
     if (piped && gc_was_closed(STDOUT_FILENO))
-        return gc_exit(GC_EXIT_FAILED, "standard output: is closed; name a file for OUT");
+        return gc_print_error(GC_EXIT_FAILED, "standard output: is closed; name a file for OUT");
     if (strcmp(in, "-") == 0 && gc_was_closed(STDIN_FILENO))
-        return gc_exit(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
+        return gc_print_error(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
     if (piped && (o->report || o->compare))
-        return gc_exit(GC_EXIT_USAGE,
-                       "standard output cannot take both the sound (OUT is -) and a report; name a file for "
-                       "OUT; try --help");
+        return gc_print_error(GC_EXIT_USAGE,
+                              "standard output cannot take both the sound (OUT is -) and a report; name a file for "
+                              "OUT; try --help");
     if (o->no_clobber && o->force)
-        return gc_exit(GC_EXIT_USAGE, "--no-clobber and --force exclude each other; try --help");
+        return gc_print_error(GC_EXIT_USAGE, "--no-clobber and --force exclude each other; try --help");
     if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
         return GC_EXIT_FAILED;
     if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
     status = piped || o->force ? GC_EXIT_DONE
                                : gc_check_overwrite(&(gc_overwrite){in, response, out, o->raw, o->no_clobber});
@@ -172,27 +175,27 @@ static int run(options *o, const char *in, const char *response, const char *out
         (void)gc_print_report(report, format);
     else
         gpuconv_report_free(report);
-    return gc_exit(gc_exit_of(err), "%s", error.message);
+    return gc_print_error(gc_exit_of(err), "%s", error.message);
 }
 
 static options given = {.device = -1, .response = GC_RESPONSE_OPTIONS};
 
 static int command(const char **arguments, int count) {
     if (count == 1)
-        return gc_exit(
+        return gc_print_error(
             GC_EXIT_USAGE,
             "three files are needed, IN IR OUT, not 1, beginning with '%.60s', which is no subcommand either "
             "(batch, bench, calibrate, help, ir, live or play); try --help",
             arguments[0]);
     if (count != 3)
-        return gc_exit(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
-                       count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
+        return gc_print_error(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
+                              count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
     return run(&given, arguments[0], arguments[1], arguments[2]);
 }
 
 static struct poptOption table[] = {
     {"mode", '\0', POPT_ARG_STRING, &given.mode, 0,
-     "full: keep all frames; same: the middle ones, as many as IN has; valid: those that are computed without zero "
+     "full: keep all frames; same: the middle ones, as many as IN has; valid: the frames computed without zero "
      "padding (default: full)",
      words_mode},
     {"tail", '\0', POPT_ARG_STRING, &given.tail, 0,

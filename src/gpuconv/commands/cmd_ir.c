@@ -19,11 +19,11 @@ static int run_info(const char **arguments, int count) {
     if (format < 0)
         return GC_EXIT_USAGE;
     if (count != 1)
-        return gc_exit(GC_EXIT_USAGE, "one file is needed, IR, not %d; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "one file is needed, IR, not %d; try --help", count);
     gpuconv_report *report = NULL;
     gpuconv_error error = {0};
     if (gpuconv_report_new(&report) != GPUCONV_OK)
-        return gc_exit(GC_EXIT_FAILED, "out of memory");
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
     (void)gc_catch_signals();
     gpuconv_status status = gc_describe(arguments[0], info.plot, report, &error);
     if (!status)
@@ -32,7 +32,7 @@ static int run_info(const char **arguments, int count) {
         (void)gc_print_report(report, (gpuconv_report_format)format);
     else
         gpuconv_report_free(report);
-    return gc_exit(gc_exit_of(status), "%s", error.message);
+    return gc_print_error(gc_exit_of(status), "%s", error.message);
 }
 
 static struct poptOption info_table[] = {
@@ -69,22 +69,22 @@ static int run_measure(const char **arguments, int count) {
     gpuconv_status status;
     gc_sweep_found found = {0};
     if (count != 1 && count != 3)
-        return gc_exit(GC_EXIT_USAGE, "one file is needed, SWEEP, or three, RECORDING SWEEP IR, not %d; try --help",
-                       count);
+        return gc_print_error(GC_EXIT_USAGE,
+                              "one file is needed, SWEEP, or three, RECORDING SWEEP IR, not %d; try --help", count);
     (void)gc_catch_signals();
     if (count == 1)
         status = gc_sweep_write(&measure.sweep, arguments[0], &error);
     else
         status = gc_sweep_read(arguments[0], arguments[1], measure.length, arguments[2], &found, &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                       error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT && count == 1 ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     if (count == 3 && !measure.quiet && found.without)
-        (void)gc_exit(GC_EXIT_DONE, "%s: %d of %d channels do not hold the sweep, the first is channel %d",
-                      arguments[0], found.without, found.channels, found.first_without);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %d of %d channels do not hold the sweep, the first is channel %d",
+                             arguments[0], found.without, found.channels, found.first_without);
     if (count == 3 && !measure.quiet)
-        return gc_exit(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", arguments[2],
-                       1e3 * found.delay);
+        return gc_print_error(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", arguments[2],
+                              1e3 * found.delay);
     return GC_EXIT_DONE;
 }
 
@@ -159,12 +159,13 @@ static int run_synth(const char **arguments, int count) {
     gc_synth settings = gc_synth_default();
     gpuconv_error error = {0};
     if (count != 2)
-        return gc_exit(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR, not %d words; try --help", count);
+        return gc_print_error(GC_EXIT_USAGE, "a kind and a file are needed, KIND IR, not %d words; try --help", count);
     int kind = gc_choose("KIND", arguments[0], words_kind);
     if (kind < 0)
         return GC_EXIT_USAGE;
     if (synth.size && !parse_size(synth.size, settings.size))
-        return gc_exit(GC_EXIT_USAGE, "--size '%.60s': metres such as 8x6x3.2, of a plate 2x1; try --help", synth.size);
+        return gc_print_error(GC_EXIT_USAGE, "--size '%.60s': metres such as 8x6x3.2, of a plate 2x1; try --help",
+                              synth.size);
     settings.kind = (gc_synth_kind)kind;
     settings.rt60 = synth.rt60;
     settings.distance = synth.distance;
@@ -174,7 +175,8 @@ static int run_synth(const char **arguments, int count) {
     (void)gc_catch_signals();
     gpuconv_status status = gc_synth_write(&settings, arguments[1], &error);
     if (status)
-        return gc_exit(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     return GC_EXIT_DONE;
 }
 

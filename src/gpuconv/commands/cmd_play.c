@@ -30,8 +30,8 @@ static int list_devices(void) {
     const gc_sound_system *system;
     char *text = gc_sound_load(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
     if (!text)
-        return gc_exit(GC_EXIT_FAILED, "%s", error.message);
-    (void)fputs(text, stdout); /* gc_end reports a failure */
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+    (void)fputs(text, stdout); /* gc_end_program reports a failure */
     free(text);
     return GC_EXIT_DONE;
 }
@@ -161,7 +161,8 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
             break;
         }
         if (!v.device_active) {
-            result = gc_exit(GC_EXIT_FAILED, "the sound device has failed or was removed; the recording is kept");
+            result =
+                gc_print_error(GC_EXIT_FAILED, "the sound device has failed or was removed; the recording is kept");
             break;
         }
     }
@@ -203,7 +204,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
-        return gc_exit(gc_exit_of(status), "%s", error.message);
+        return gc_print_error(gc_exit_of(status), "%s", error.message);
     gc_player_view v;
     gc_player_get_view(player, &v);
     if (!o->quiet)
@@ -215,7 +216,7 @@ static int play(const options *o, const char *input, const char *const *response
     if (!status)
         status = gc_player_stop(player, &error);
     if (status)
-        result = gc_exit(gc_exit_of(status), "%s", error.message);
+        result = gc_print_error(gc_exit_of(status), "%s", error.message);
     gc_player_free(player);
     return result;
 }
@@ -227,10 +228,11 @@ static int run(options *o, bool live, const char **paths, int count) {
     if (o->backend_index < 0)
         return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
-        return gc_exit(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
-                                           : "a file and a response are needed, IN IR; try --help");
+        return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
+                                                  : "a file and a response are needed, IN IR; try --help");
     if (count > RESPONSES_MOST)
-        return gc_exit(GC_EXIT_USAGE, "%d files are too many; the limit is %d; try --help", count, RESPONSES_MOST);
+        return gc_print_error(GC_EXIT_USAGE, "%d files are too many; the limit is %d; try --help", count,
+                              RESPONSES_MOST);
     return play(o, live ? NULL : paths[0], paths + !live, count - !live);
 }
 

@@ -73,10 +73,10 @@ static int print_help_of(int argc, char **argv) {
     int status = command ? -1 : explain_group(argc, argv, argc == 2);
     if (status >= 0)
         return status;
-    return gc_exit(GC_EXIT_USAGE,
-                   "help '%.60s': no such subcommand; there are batch, bench, bench rt, calibrate, ir info, "
-                   "ir measure, ir synth, live and play; try --help",
-                   argv[command ? words + 1 : 1]);
+    return gc_print_error(GC_EXIT_USAGE,
+                          "help '%.60s': no such subcommand; there are batch, bench, bench rt, calibrate, ir info, "
+                          "ir measure, ir synth, live and play; try --help",
+                          argv[command ? words + 1 : 1]);
 }
 
 static int run(int argc, char **argv) {
@@ -94,6 +94,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    gc_begin("gpuconv");
-    return gc_end(run(argc, argv));
+    gc_start_program("gpuconv");
+    return gc_end_program(run(argc, argv));
 }

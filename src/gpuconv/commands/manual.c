@@ -253,13 +253,13 @@ static void write_fish(const char *folder) {
 }
 
 int main(int argc, char **argv) {
-    gc_begin("gpuconv-manual");
+    gc_start_program("gpuconv-manual");
     if (argc != 2)
-        return gc_exit(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
+        return gc_print_error(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
     for (int i = 0; gc_commands[i]; i++)
         gc_manual_page_write(argv[1], gc_commands[i], gc_commands);
     write_bash(argv[1]);
     write_zsh(argv[1]);
     write_fish(argv[1]);
-    return gc_end(GC_EXIT_DONE);
+    return gc_end_program(GC_EXIT_DONE);
 }

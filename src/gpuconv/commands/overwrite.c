@@ -32,7 +32,8 @@ int gc_check_overwrite(const gc_overwrite *o) {
     struct stat file;
     double rate = 0, ignored;
     if (o->no_clobber && lstat(o->output, &file) == 0)
-        return gc_exit(GC_EXIT_FAILED, "%s: exists, and --no-clobber is given; choose another name for OUT", o->output);
+        return gc_print_error(GC_EXIT_FAILED, "%s: exists, and --no-clobber is given; choose another name for OUT",
+                              o->output);
     if (stat(o->output, &file) != 0 || is_same_file(o->input, &file) || is_same_file(o->response, &file))
         return GC_EXIT_DONE;
     double out = find_duration(o->output, &rate), response = out < 0 ? -1 : find_duration(o->response, &ignored);
@@ -43,7 +44,7 @@ int gc_check_overwrite(const gc_overwrite *o) {
     bool is_as_convolved = in >= 0 && fabs(in + out - 1 / rate - response) < 0.5 / rate;
     if (out > response - 0.5 / rate || !(in < 0 || out < in || is_as_convolved))
         return GC_EXIT_DONE;
-    return gc_exit(
+    return gc_print_error(
         GC_EXIT_FAILED,
         "%s: exists and may be an impulse response (%.3g s; IR has %.3g s), so it is not replaced; the order is "
         "IN IR OUT; --force replaces it",

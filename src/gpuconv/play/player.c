@@ -2,6 +2,7 @@
 #include "player.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/file/job.h"
 #include "player_state.h"
@@ -9,11 +10,6 @@
 #include <math.h>
 
 enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
-
-/* Converts decibels to a linear factor; -INFINITY gives 0. */
-static double linear(double decibels) {
-    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
-}
 
 /* ---- Construction ------------------------------------------------------------------------------------------------ */
 
@@ -220,9 +216,9 @@ void gc_player_bypass(gc_player *p, bool bypass) {
 }
 
 void gc_player_set_levels(gc_player *p, double gain, double wet, double dry) {
-    atomic_store(&p->gain, linear(gain));
-    atomic_store(&p->wet, linear(wet));
-    atomic_store(&p->dry, linear(dry));
+    atomic_store(&p->gain, gc_level_factor(gain));
+    atomic_store(&p->wet, gc_level_factor(wet));
+    atomic_store(&p->dry, gc_level_factor(dry));
 }
 
 void gc_player_seek(gc_player *p, double seconds) {

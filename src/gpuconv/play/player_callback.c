@@ -42,7 +42,9 @@ static void update_peak(gc_player *p, int channel, float peak) {
 }
 
 /* Mixes wet and dry signal into `out`, with a linear ramp from the current factors to the requested ones, and updates
- * the peak meters. The dry signal is left out where inputs cannot be assigned to outputs. */
+ * the peak meters. gpuconv_ir_mix cannot do this: it puts fixed levels into the taps, and a listener changes these
+ * levels while the response plays. Dry inputs go to the outputs of their numbers, or a single one to all outputs. They
+ * are left out if the numbers of inputs and outputs differ otherwise. */
 static void mix(gc_player *p, const float *const *dry, const float *const *wet, float *const *out, int64_t n) {
     double gain = atomic_load(&p->gain), wet_target = gain * atomic_load(&p->wet),
            dry_target = gain * atomic_load(&p->dry);

@@ -100,7 +100,7 @@ static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *p
     top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
     panels[1].y_range[0] = top - 80;
     panels[1].y_range[1] = top;
-    gpuconv_status status = good ? gc_plot_panels(panels, 2, 1, plot, NULL, error) : gc_fail_memory(error, plot);
+    gpuconv_status status = good ? gc_plot_panels(panels, 2, 1, plot, error) : gc_fail_memory(error, plot);
     free(memory);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "synth.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
 #include "libgpuconv/dsp/fourier.h"
 
 #include <math.h>
@@ -94,12 +95,8 @@ bool gc_sound_normalize(gc_sound *sound) {
  * small, in the public domain, and identical on every machine. */
 struct noise gc_noise_seed(uint64_t seed) {
     struct noise noise;
-    for (int i = 0; i < 4; i++) {
-        uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        noise.state[i] = z ^ (z >> 31);
-    }
+    for (int i = 0; i < 4; i++)
+        noise.state[i] = gc_random_bits(&seed);
     return noise;
 }
 

@@ -123,13 +123,6 @@ gpuconv_status gc_writer_commit_checked(gc_writer *writer,
 /* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);
 
-/* As gpuconv_ir_load, interruptible while a pipe blocks. @return also CANCELLED */
-gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
-
-/* As gpuconv_ir_load_matrix, interruptible while a pipe blocks. @return also CANCELLED */
-gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
-                                 gpuconv_error *error);
-
 /* Writes an impulse response to a new file, one channel per plane, as 32-bit floats or 24-bit integers.
  * @return FILE, FORMAT (for example a container without floats), MEMORY */
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);

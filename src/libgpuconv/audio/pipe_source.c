@@ -254,7 +254,7 @@ static sf_count_t source_seek(sf_count_t offset, int whence, void *source) {
     return s->at = to;
 }
 
-/* Reads bytes from the pipe and keeps those that belong into `head`. */
+/* Reads bytes from the pipe and appends them to `head` while it is shorter than `keep`. */
 static int64_t read_pipe(gc_source *s, unsigned char *to, int64_t count) {
     int64_t got;
     (void)read_all(s, to, count, &got);

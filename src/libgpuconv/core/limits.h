@@ -1,4 +1,4 @@
-/* Ranges of values that the library, the command and their tests share. */
+/* Ranges of values that the library, the command and their tests share, and the factor of a level. */
 #ifndef GC_CORE_LIMITS_H
 #define GC_CORE_LIMITS_H
 
@@ -24,6 +24,11 @@ static inline bool gc_is_gain(double decibels) {
 /* Returns whether a wet or dry level is within the range of gains, or -INFINITY (silence). */
 static inline bool gc_is_mix_level(double decibels) {
     return gc_is_gain(decibels) || decibels <= -HUGE_VAL;
+}
+
+/* Returns the factor of a level in decibels; 0 for -INFINITY. */
+static inline double gc_level_factor(double decibels) {
+    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
 }
 
 #endif

@@ -1,8 +1,9 @@
-/* Loading modules with dlopen. */
+/* Loading shared objects with dlopen. */
 #include "module.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -24,4 +25,17 @@ void *gc_module_load(const char *name, const char *symbol, char *why, size_t roo
         (void)snprintf(why, room, "%.300s", reason ? reason : path);
     }
     return NULL;
+}
+
+void *gc_library_open(const char *const *names, bool global) {
+    void *library = NULL;
+    for (; *names && !library; names++)
+        library = dlopen(*names, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
+    return library;
+}
+
+bool gc_library_find(void *library, const char *name, void *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
 }

@@ -1,4 +1,4 @@
-/* Order statistics of timed runs. The command's benchmarks and the lab use them. */
+/* Order statistics of timed runs. The benchmarks of command and lab and the CUDA backend use them. */
 #ifndef GC_CORE_STATISTICS_H
 #define GC_CORE_STATISTICS_H
 

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -32,11 +33,7 @@ typedef struct fftw {
 typedef struct request {
     const fftw *library;
     const gpuconv_plan *plan;
-    const float *const *in;
-    int64_t frames;
-    float *const *out;
-    int runs;
-    double *seconds;
+    const gc_timing *timing;
 } request;
 
 /* An overlap-save convolution at one transform size. */
@@ -54,17 +51,13 @@ typedef struct convolution {
 } convolution;
 
 static bool open_library(fftw *f) {
-    static const char *const names[] = {"libfftw3f.so.3", "libfftw3f.so", "libfftw3f.3.dylib"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
-        f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!f->library)
-        return false;
-    *(void **)&f->forward = dlsym(f->library, "fftwf_plan_dft_r2c_1d");
-    *(void **)&f->backward = dlsym(f->library, "fftwf_plan_dft_c2r_1d");
-    *(void **)&f->run_forward = dlsym(f->library, "fftwf_execute_dft_r2c");
-    *(void **)&f->run_backward = dlsym(f->library, "fftwf_execute_dft_c2r");
-    *(void **)&f->destroy = dlsym(f->library, "fftwf_destroy_plan");
-    return f->forward && f->backward && f->run_forward && f->run_backward && f->destroy;
+    static const char *const names[] = {"libfftw3f.so.3", "libfftw3f.so", "libfftw3f.3.dylib", NULL};
+    f->library = gc_library_open(names, false);
+    return f->library && gc_library_find(f->library, "fftwf_plan_dft_r2c_1d", &f->forward) &&
+           gc_library_find(f->library, "fftwf_plan_dft_c2r_1d", &f->backward) &&
+           gc_library_find(f->library, "fftwf_execute_dft_r2c", &f->run_forward) &&
+           gc_library_find(f->library, "fftwf_execute_dft_c2r", &f->run_backward) &&
+           gc_library_find(f->library, "fftwf_destroy_plan", &f->destroy);
 }
 
 /* Convolves one block of one route. */
@@ -143,7 +136,8 @@ static bool time_size(convolution *c, gc_pool *pool, int runs, double *seconds, 
  * times of the fastest one. */
 static gpuconv_status measure(const request *r, char name[64], gpuconv_error *error) {
     const gpuconv_ir *ir = r->plan->ir;
-    const int64_t frames = r->frames;
+    const gc_timing *timing = r->timing;
+    const int64_t frames = timing->frames;
     int64_t least = 1024, best = 0;
     while (least < 2 * ir->frames)
         least *= 2;
@@ -154,17 +148,17 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     bool ok = samples && padded && pool;
     for (int c = 0; ok && c < ir->inputs; c++) {
         float *to = samples + c * stride + padding;
-        memcpy(to, r->in[c], (size_t)frames * sizeof *to);
+        memcpy(to, timing->in[c], (size_t)frames * sizeof *to);
         padded[c] = to;
     }
     double total = HUGE_VAL;
     for (int64_t points = least; ok && points <= 8 * least && points <= INT64_C(1) << 24; points *= 2) {
         double before = total;
         convolution j = {
-            .f = r->library, .plan = r->plan, .in = padded, .out = r->out, .points = points, .frames = frames};
+            .f = r->library, .plan = r->plan, .in = padded, .out = timing->out, .points = points, .frames = frames};
         j.hop = points - ir->frames + 1;
         j.blocks = (frames + j.hop - 1) / j.hop;
-        ok = time_size(&j, pool, r->runs, r->seconds, &total);
+        ok = time_size(&j, pool, timing->runs, timing->seconds, &total);
         best = total < before ? points : best;
     }
     gc_pool_free(pool);
@@ -174,13 +168,10 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
-gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
-                                     /* Written through the request: NOLINTNEXTLINE(readability-non-const-parameter) */
-                                     float *const *out, int runs, double *seconds, char name[64],
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
                                      gpuconv_error *error) {
     fftw f = {0};
-    const request r = {
-        .library = &f, .plan = plan, .in = in, .frames = frames, .out = out, .runs = runs, .seconds = seconds};
+    const request r = {.library = &f, .plan = plan, .timing = timing};
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
         status =

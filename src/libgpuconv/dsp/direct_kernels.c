@@ -143,7 +143,7 @@ ALWAYS_INLINE void pass(segment g, pass_shape shape) {
         }
 }
 
-/* Computes all outputs of a segment: those that divide evenly into streams, then the rest in one stream. */
+/* Computes all outputs of a segment: streams of equal length first, then the rest as one stream. */
 ALWAYS_INLINE void all_streams(segment g, pass_shape shape) {
     const int64_t per_stream = g.count >= shape.depth * shape.streams ? g.count / shape.streams : 0;
     const int64_t done = per_stream * shape.streams, at = done * LANES;

@@ -1,6 +1,7 @@
 /* Triangular dither before rounding: mean and power of the quantisation error become independent of the signal. */
 #include "dither.h"
 
+#include "libgpuconv/core/random.h"
 #include "simd.h"
 
 #include <math.h>
@@ -9,13 +10,9 @@ gc_dither gc_dither_begin(gc_pcm format, bool enabled) {
     return (gc_dither){.format = format, .enabled = enabled && format.container != GC_F32, .state = 1};
 }
 
-/* Returns the difference of two uniform numbers in [0, 1]: the halves of one number of splitmix64 (Steele, Lea & Flood,
- * OOPSLA 2014). */
+/* Returns the difference of two uniform numbers in [0, 1]: the halves of one random number. */
 static float triangular_noise(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    z ^= z >> 31;
+    uint64_t z = gc_random_bits(state);
     return (float)(uint32_t)(z >> 32) * 0x1p-32f - (float)(uint32_t)z * 0x1p-32f;
 }
 

@@ -1,4 +1,4 @@
-/* Detection of the instruction sets that this processor supports, of those that were compiled. */
+/* Detects which of the compiled instruction sets this processor supports. */
 #include "simd.h"
 
 #include <pthread.h>

@@ -105,7 +105,7 @@ static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
-    gpuconv_status status = gc_ir_prepare_shape(job->response, p, in->channels, in->rate, job->cancel, shaped, error);
+    gpuconv_status status = gc_ir_prepare_shape(job->response, p, in->channels, in->rate, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
@@ -163,7 +163,7 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     const gpuconv_job *job = t->job;
     gc_transfer *transfer = &t->transfer;
     const gc_audio_info *in = gc_reader_info(transfer->reader);
-    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = job->cancel};
+    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_config sized = *config;
     sized.frames = in->frames;

@@ -272,7 +272,7 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .label = {"level", "remaining energy"},
                               .x = d->time,
                               .y = {d->level, d->remaining}}};
-        status = gc_plot_panels(panels, 6, 2, job->plot, job->cancel, error);
+        status = gc_plot_panels(panels, 6, 2, job->plot, error);
     }
     free(before);
     free(after);

@@ -22,7 +22,7 @@ static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     if (!made)
         return gc_fail_memory(error, "the response");
-    double factor = pow(10, decibels / 20);
+    double factor = gc_level_factor(decibels);
     bool finite = true;
     for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++) {
         made->taps[i] = (float)(factor * (double)ir->taps[i]);
@@ -46,19 +46,14 @@ gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir
 
 /* ---- Mix --------------------------------------------------------------------------------------------------------- */
 
-/* Converts decibels to a factor; -INFINITY to 0. */
-static double to_factor(double decibels) {
-    return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;
-}
-
 /* Returns whether the dry input is added to this route: to the output of its number, or to all if it is the only
  * input. */
 static bool takes_dry_input(const gpuconv_ir *ir, int input, int output) {
     return input == output || ir->inputs == 1;
 }
 
-/* Lists the routes of the mix in order of output and input: those of the response with their planes, and those that it
- * lacks for the dry input with plane -1. Returns their number. */
+/* Lists the routes of the mix in order of output and input: routes of the response with their planes, and additional
+ * routes for the dry input with plane -1. Returns their number. */
 static int mix_routes(const gpuconv_ir *ir, bool dry, gc_route *route) {
     int count = 0, r = 0;
     for (int o = 0; o < ir->outputs; o++) {
@@ -83,7 +78,7 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
     gc_route *route = gc_calloc((int64_t)ir->inputs * ir->outputs, sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");
-    double wet_factor = to_factor(wet), dry_factor = to_factor(dry);
+    double wet_factor = gc_level_factor(wet), dry_factor = gc_level_factor(dry);
     int routes = mix_routes(ir, dry_factor > 0, route);
     gpuconv_status fits = gc_ir_check_memory(routes, (double)ir->frames, 0, error);
     if (fits) {
@@ -137,7 +132,7 @@ static double largest_sum(const gpuconv_ir *ir, int power) {
 /* Fills n samples with pink noise: white noise through Kellet's three-pole filter, -3 dB per octave within 0.3 dB. */
 static void fill_pink(double *to, int64_t n, uint64_t seed) {
     double b0 = 0, b1 = 0, b2 = 0;
-    uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    uint64_t state = seed * GC_SPLITMIX_STEP + 1;
     for (int64_t i = 0; i < n; i++) {
         double white = gc_random_uniform(&state);
         b0 = 0.99765 * b0 + white * 0.0990460;

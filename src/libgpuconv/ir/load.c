@@ -53,10 +53,10 @@ static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *f
     return status;
 }
 
-gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    const gc_input_options wish = {.cancel = cancel, .keep_nonfinite = true};
+    const gc_input_options wish = {.cancel = gc_cancel_flag(), .keep_nonfinite = true};
     gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
@@ -76,10 +76,6 @@ gpuconv_status gc_ir_load(const char *path, const volatile int *cancel, gpuconv_
     free(planes);
     gc_reader_free(reader);
     return status;
-}
-
-gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_load(path, NULL, ir, error);
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {

@@ -71,8 +71,7 @@ gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, g
         }
     gpuconv_error inner = {0};
     gpuconv_ir *ir = NULL;
-    gpuconv_status status =
-        m->files < GC_MATRIX_MAX_FILES ? gc_ir_load(path, m->cancel, &ir, &inner) : GPUCONV_ERROR_FORMAT;
+    gpuconv_status status = m->files < GC_MATRIX_MAX_FILES ? gpuconv_ir_load(path, &ir, &inner) : GPUCONV_ERROR_FORMAT;
     if (status) {
         free(path);
         if (status == GPUCONV_ERROR_MEMORY)
@@ -201,11 +200,6 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
 }
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_load_matrix(path, rate, NULL, ir, error);
-}
-
-gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
-                                 gpuconv_error *error) {
     *ir = NULL;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
@@ -225,7 +219,6 @@ gpuconv_status gc_ir_load_matrix(const char *path, double rate, const volatile i
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
-        m->cancel = cancel;
         status = gc_matrix_read_text(m, f, dot && strcasecmp(dot, ".conf") == 0, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */

@@ -34,7 +34,6 @@ typedef struct gc_matrix {
     int line;           /* current line of the text, for messages */
     int64_t max_frames; /* of a route; 0: no limit */
     double rate;        /* of the files; 0: not known yet */
-    const volatile int *cancel;
 } gc_matrix;
 
 /* Fails with FORMAT; the message begins with the path and the current line. */

@@ -71,7 +71,7 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
     for (int i = 5; i < words; i++)
         if (!parse_time(word[i], times[i - 5]))
             return gc_matrix_fail(m, error, "'%s' is not a time in seconds", word[i]);
-    e.factor = pow(10, gain / 20);
+    e.factor = gc_level_factor(gain);
     m->inputs = e.input >= m->inputs ? e.input + 1 : m->inputs;
     m->outputs = e.output >= m->outputs ? e.output + 1 : m->outputs;
     gpuconv_status status =

@@ -29,11 +29,10 @@ bool gc_is_matrix(const char *path) {
 }
 
 /* Reads a response or a matrix and resamples it to `rate`. */
-static gpuconv_status load_at_rate(const char *path, double rate, const volatile int *cancel, gpuconv_ir **ir,
-                                   gpuconv_error *error) {
+static gpuconv_status load_at_rate(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status =
-        gc_is_matrix(path) ? gc_ir_load_matrix(path, rate, cancel, ir, error) : gc_ir_load(path, cancel, ir, error);
+        gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error) : gpuconv_ir_load(path, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;
@@ -69,7 +68,6 @@ typedef struct preparation_state {
     int inputs;
     int series_index; /* next response of p->series */
     double rate;
-    const volatile int *cancel;
 } preparation_state;
 
 static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state *state, gpuconv_ir **next,
@@ -77,7 +75,7 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
-    gpuconv_status status = load_at_rate(path, state->rate, state->cancel, &other, error);
+    gpuconv_status status = load_at_rate(path, state->rate, &other, error);
     if (status)
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
@@ -144,7 +142,7 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
 }
 
 gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                   const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
+                                   gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *current = NULL, *next;
     *ir = NULL;
@@ -153,8 +151,8 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     if (!status)
-        status = load_at_rate(path, rate, cancel, &current, error);
-    preparation_state state = {p, inputs, 0, rate, cancel};
+        status = load_at_rate(path, rate, &current, error);
+    preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
         status = apply_step((step)s, current, &state, &next, &inner);
@@ -195,23 +193,18 @@ gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparatio
     return status;
 }
 
-gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                             const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_error inner = {0};
-    gpuconv_ir *shaped;
-    *ir = NULL;
-    gpuconv_status status = gc_ir_prepare_shape(path, p, inputs, rate, cancel, &shaped, error);
-    if (status)
-        return status;
-    status = gc_ir_apply_levels(shaped, p, ir, &inner);
-    gpuconv_ir_free(shaped);
-    return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
-}
-
 gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
                                   gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_error inner = {0};
+    gpuconv_ir *shaped;
     gpuconv_preparation read;
     *ir = NULL;
     gpuconv_status status = gc_preparation_read(p, &read, error);
-    return status ? status : gc_ir_prepare(path, &read, inputs, rate, NULL, ir, error);
+    if (!status)
+        status = gc_ir_prepare_shape(path, &read, inputs, rate, &shaped, error);
+    if (status)
+        return status;
+    status = gc_ir_apply_levels(shaped, &read, ir, &inner);
+    gpuconv_ir_free(shaped);
+    return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }

@@ -4,14 +4,9 @@
 
 #include "gpuconv.h"
 
-/* Does what gpuconv_ir_prepare does. *cancel becoming non-zero interrupts also the wait for a file or pipe; `cancel`
- * may be NULL. Returns CANCELLED besides. */
-gpuconv_status gc_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs, double rate,
-                             const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
-
-/* Does what gc_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. */
+/* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. */
 gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *preparation, int inputs, double rate,
-                                   const volatile int *cancel, gpuconv_ir **ir, gpuconv_error *error);
+                                   gpuconv_ir **ir, gpuconv_error *error);
 
 /* Applies gain, wet and dry to a routed response. *result is a reference to `ir` if they change nothing. Returns
  * ARGUMENT, MEMORY. */

@@ -29,7 +29,7 @@ typedef struct gc_voice {
     /* Only the callback uses these: */
     int64_t decay_left;      /* frames until a decaying voice is silent */
     int64_t fade_out_length; /* frames of the fade of a voice that is stopped early; 0: it is not */
-    int64_t fade_out_left;   /* frames of that fade still to come */
+    int64_t fade_out_left;   /* frames of that fade that remain */
     bool input_fading;       /* its input is faded in or out */
 } gc_voice;
 

@@ -2,6 +2,7 @@
  * the drawing and the error messages. It inherits no other descriptor and does not know the name of the output file. */
 #include "plot.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
@@ -137,14 +138,14 @@ static int start_gnuplot(const char *program, const int stream[3], pid_t *child)
     return err;
 }
 
-/* Waits for gnuplot and kills it when *cancel becomes non-zero. Returns whether gnuplot exited with status 0, or true
- * if its status is unknown. */
-static bool wait_for_gnuplot(pid_t child, const volatile int *cancel) {
+/* Waits for gnuplot and kills it when the thread's cancel flag is raised. Returns whether gnuplot exited with status 0,
+ * or true if its status is unknown. */
+static bool wait_for_gnuplot(pid_t child) {
     const struct timespec interval = {0, POLL_INTERVAL};
     int status = 0;
     pid_t ended;
     while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        if (cancel && *cancel)
+        if (gc_cancelled())
             (void)kill(child, SIGKILL);
         (void)nanosleep(&interval, NULL);
     }
@@ -231,8 +232,7 @@ static bool write_script(const sheet *s, bool svg, int fd) {
 }
 
 /* Writes the script, runs gnuplot and saves the drawing. */
-static gpuconv_status draw(const sheet *s, const char *path, const int stream[3], const volatile int *cancel,
-                           gpuconv_error *error) {
+static gpuconv_status draw(const sheet *s, const char *path, const int stream[3], gpuconv_error *error) {
     char program[PATH_ROOM], last_error[256];
     bool svg = is_svg(path);
     pid_t child = -1;
@@ -243,8 +243,8 @@ static gpuconv_status draw(const sheet *s, const char *path, const int stream[3]
     int err = start_gnuplot(program, stream, &child);
     if (err)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", path, program, strerror(err));
-    bool succeeded = wait_for_gnuplot(child, cancel);
-    if (cancel && *cancel)
+    bool succeeded = wait_for_gnuplot(child);
+    if (gc_cancelled())
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     if (succeeded && is_whole(stream[1], svg))
         return save(stream[1], path, error);
@@ -254,25 +254,24 @@ static gpuconv_status draw(const sheet *s, const char *path, const int stream[3]
 }
 
 /* Creates the three files in memory and draws. */
-static gpuconv_status write_sheet(const sheet *s, const char *path, const volatile int *cancel, gpuconv_error *error) {
+static gpuconv_status write_sheet(const sheet *s, const char *path, gpuconv_error *error) {
     gpuconv_status status = gc_plot_check(path, error);
     int stream[3] = {-1, -1, -1};
     for (int i = 0; i < 3 && !status; i++)
         if ((stream[i] = memory_file()) < 0)
             status = gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: no memory for the drawing: %s", path, strerror(errno));
     if (!status)
-        status = draw(s, path, stream, cancel, error);
+        status = draw(s, path, stream, error);
     for (int i = 0; i < 3; i++)
         if (stream[i] >= 0)
             close(stream[i]);
     return status;
 }
 
-gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, const volatile int *cancel, gpuconv_error *error) {
-    return write_sheet(&(sheet){.plot = plot}, path, cancel, error);
+gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, gpuconv_error *error) {
+    return write_sheet(&(sheet){.plot = plot}, path, error);
 }
 
-gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path,
-                              const volatile int *cancel, gpuconv_error *error) {
-    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, cancel, error);
+gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path, gpuconv_error *error) {
+    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, error);
 }

@@ -19,9 +19,9 @@ typedef struct gc_plot {
 } gc_plot;
 
 /* Draws into a file whose name ends in .svg or .png. An existing file is replaced atomically. Kills gnuplot when
- * *cancel becomes non-zero (NULL: never). Fails with ARGUMENT (another name), UNSUPPORTED (no gnuplot), FILE, MEMORY or
+ * the thread's cancel flag is raised. Fails with ARGUMENT (another name), UNSUPPORTED (no gnuplot), FILE, MEMORY or
  * CANCELLED. */
-gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, const volatile int *cancel, gpuconv_error *error);
+gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, gpuconv_error *error);
 
 /* Checks, before a job begins, that a drawing can be written: the name ends in .svg or .png, gnuplot is installed and
  * the folder is writable. Fails with ARGUMENT, UNSUPPORTED (no gnuplot), FILE or MEMORY. */
@@ -43,7 +43,6 @@ typedef struct gc_panel {
 } gc_panel;
 
 /* Draws `count` panels row by row, `columns` per row. Otherwise as gc_plot_write. */
-gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path,
-                              const volatile int *cancel, gpuconv_error *error);
+gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path, gpuconv_error *error);
 
 #endif
