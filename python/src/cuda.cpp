@@ -2,7 +2,7 @@
 // calls only queue work, so that they keep the GIL.
 #include "common.h"
 
-#if defined(GPUCONV_PYTHON_CUDA) && __has_include(<gpuconv_cuda.h>)
+#if defined(GPUCONV_WITH_CUDA) && __has_include(<gpuconv_cuda.h>)
 #include <gpuconv_cuda.h>
 
 namespace {
