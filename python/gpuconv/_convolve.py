@@ -95,7 +95,7 @@ def convolve(
     """
     kind = same_library(x, h)
     if kind == "torch":
-        from .torch import convolve as convolve_torch
+        from ._torch import convolve as convolve_torch
 
         return convolve_torch(x, h, mode, axis, delay=delay, threads=threads)
     if kind == "jax":
@@ -163,7 +163,7 @@ class Convolver:
         self._kind = library(h)
         self._array = h
         if self._kind == "torch":
-            from .torch import prepare
+            from ._torch import prepare
 
             self._prepared = prepare(h)
         elif self._kind == "cupy":

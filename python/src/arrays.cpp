@@ -141,8 +141,9 @@ void convolve(const floats_in &x, const floats_in &h, const floats_out &y, int64
 }
 
 // index[i] is the prepared response of row i of the batch.
-void convolve_prepared(const floats_in &x, const prepared &h, const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index,
-                       const floats_out &y, int64_t offset, int threads) {
+void convolve_prepared(const floats_in &x, const prepared &h,
+                       const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index, const floats_out &y,
+                       int64_t offset, int threads) {
     same_batch(x, y);
     std::vector<gpuconv_memory_row> rows(batch_size(y));
     if (index.shape(0) != rows.size())
@@ -179,13 +180,16 @@ void bind_arrays(nb::module_ &m) {
           "Convolves the rows (last dimension) of x and h, whose batches have the shape of y's, and writes the frames "
           "from `offset` on to y. `reversed`: h is read backwards. `threads` 0: one per core.");
     nb::class_<prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
-        .def("__init__", [](prepared *self, const floats_in &h) { new (self) prepared(prepare(h)); }, nb::arg("h"))
+        .def(
+            "__init__", [](prepared *self, const floats_in &h) { new (self) prepared(prepare(h)); }, nb::arg("h"))
         .def_ro("frames", &prepared::frames)
-        .def("convolve", [](const prepared &self, const floats_in &x, const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index,
-                            const floats_out &y, int64_t offset,
-                            int threads) { convolve_prepared(x, self, index, y, offset, threads); },
-             nb::arg("x"), nb::arg("index"), nb::arg("y"), nb::arg("offset"), nb::arg("threads"),
-             "Convolves row i of x with response index[i].");
+        .def(
+            "convolve",
+            [](const prepared &self, const floats_in &x,
+               const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index, const floats_out &y, int64_t offset,
+               int threads) { convolve_prepared(x, self, index, y, offset, threads); },
+            nb::arg("x"), nb::arg("index"), nb::arg("y"), nb::arg("offset"), nb::arg("threads"),
+            "Convolves row i of x with response index[i].");
     m.def("all_finite", &all_finite, nb::arg("array"), "Returns whether no element is NaN or infinite.");
     m.def("forget_threads", &forget_threads, "Forgets all threads; for a forked child.");
 }

@@ -50,8 +50,8 @@ struct planned_job {
     size_t bytes = 0;
 };
 
-void new_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response, const layout &output,
-             int64_t group, int64_t offset, const responses *prepared) {
+void new_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
+             const layout &output, int64_t group, int64_t offset, const responses *prepared) {
     new (self) planned_job{&home, gpuconv_cuda_job_default(), 0};
     self->job.operation = (gpuconv_cuda_operation)operation;
     self->job.signal = array_of(signal, 0);
@@ -65,14 +65,18 @@ void new_job(planned_job *self, const device &home, int operation, const layout 
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written.
-void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace, uintptr_t stream) {
+void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
+             uintptr_t stream) {
     gpuconv_cuda_job job = self.job;
-    const bool gradient = job.operation != GPUCONV_CUDA_CONVOLVE, by_response = job.operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const bool gradient = job.operation != GPUCONV_CUDA_CONVOLVE,
+               by_response = job.operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
     job.output.data = reinterpret_cast<void *>(gradient ? first : made);
     job.signal.data = reinterpret_cast<void *>(!gradient ? first : by_response ? second : made);
     job.response.data = reinterpret_cast<void *>(by_response ? made : second);
     gpuconv_error error = {};
-    check(gpuconv_cuda_run(self.home->cuda, &job, reinterpret_cast<void *>(workspace), self.bytes, stream_of(stream), &error), error);
+    check(gpuconv_cuda_run(self.home->cuda, &job, reinterpret_cast<void *>(workspace), self.bytes, stream_of(stream),
+                           &error),
+          error);
 }
 
 void new_device(device *self, int number) {
@@ -80,7 +84,8 @@ void new_device(device *self, int number) {
     run_unlocked([&](gpuconv_error *error) { return gpuconv_cuda_new(number, &self->cuda, error); });
 }
 
-void new_responses(responses *self, const device &home, const layout &l, uintptr_t data, int64_t frames, uintptr_t stream) {
+void new_responses(responses *self, const device &home, const layout &l, uintptr_t data, int64_t frames,
+                   uintptr_t stream) {
     new (self) responses;
     const gpuconv_cuda_array array = array_of(l, data);
     run_unlocked([&](gpuconv_error *error) {
@@ -88,7 +93,8 @@ void new_responses(responses *self, const device &home, const layout &l, uintptr
     });
 }
 
-void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t data, int64_t channels, int64_t block, uintptr_t stream) {
+void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t data, int64_t channels, int64_t block,
+                  uintptr_t stream) {
     new (self) streamer;
     const gpuconv_cuda_array array = array_of(l, data);
     run_unlocked([&](gpuconv_error *error) {
@@ -96,7 +102,8 @@ void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t
     });
 }
 
-void process(streamer &self, const layout &in, uintptr_t in_data, const layout &out, uintptr_t out_data, uintptr_t stream) {
+void process(streamer &self, const layout &in, uintptr_t in_data, const layout &out, uintptr_t out_data,
+             uintptr_t stream) {
     const gpuconv_cuda_array from = array_of(in, in_data), to = array_of(out, out_data);
     gpuconv_error error = {};
     check(gpuconv_cuda_streamer_process(self.stream, &from, &to, stream_of(stream), &error), error);
@@ -111,20 +118,24 @@ void reset(streamer &self, uintptr_t stream) {
 
 void bind_cuda(nb::module_ &m) {
     m.attr("has_cuda") = true;
-    nb::class_<device>(m, "Cuda", "The tables and kernels of one device.").def("__init__", &new_device, nb::arg("device"));
+    nb::class_<device>(m, "Cuda", "The tables and kernels of one device.")
+        .def("__init__", &new_device, nb::arg("device"));
     nb::class_<responses>(m, "CudaResponses", "Responses whose transforms are kept on the device.")
-        .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"), nb::arg("frames"),
-             nb::arg("stream"))
+        .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
+             nb::arg("frames"), nb::arg("stream"))
         .def_prop_ro("bytes", [](const responses &r) { return gpuconv_cuda_responses_bytes(r.kept); });
     nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
-        .def("__init__", &new_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"), nb::arg("operation"), nb::arg("signal"),
-             nb::arg("response"), nb::arg("output"), nb::arg("group"), nb::arg("offset"), nb::arg("prepared").none())
+        .def("__init__", &new_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
+             nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
+             nb::arg("offset"), nb::arg("prepared").none())
         .def_ro("workspace", &planned_job::bytes)
-        .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"), nb::arg("stream"));
+        .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
+             nb::arg("stream"));
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
-        .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"), nb::arg("channels"),
-             nb::arg("block"), nb::arg("stream"))
-        .def("process", &process, nb::arg("input"), nb::arg("input_data"), nb::arg("output"), nb::arg("output_data"), nb::arg("stream"))
+        .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
+             nb::arg("channels"), nb::arg("block"), nb::arg("stream"))
+        .def("process", &process, nb::arg("input"), nb::arg("input_data"), nb::arg("output"), nb::arg("output_data"),
+             nb::arg("stream"))
         .def("reset", &reset, nb::arg("stream"));
 }
 

@@ -18,18 +18,21 @@ const char *c_str(const text &t) {
     return t ? t->c_str() : nullptr;
 }
 
-std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames, const text &raw) {
+std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames,
+                                               const text &raw) {
     gcpy_audio audio = {};
-    run_unlocked([&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
+    run_unlocked(
+        [&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
     return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite};
 }
 
-int64_t write_file(const std::string &path, const planar_in &samples, int rate, const text &encoding, const text &format) {
+int64_t write_file(const std::string &path, const planar_in &samples, int rate, const text &encoding,
+                   const text &format) {
     const std::vector<const float *> rows = rows_of(samples);
     int64_t clipped = 0;
     run_unlocked([&](gpuconv_error *error) {
-        return gcpy_write(path.c_str(), c_str(format), c_str(encoding), rows.data(), (int)rows.size(), (int64_t)samples.shape(1), rate,
-                          &clipped, error);
+        return gcpy_write(path.c_str(), c_str(format), c_str(encoding), rows.data(), (int)rows.size(),
+                          (int64_t)samples.shape(1), rate, &clipped, error);
     });
     return clipped;
 }
@@ -69,7 +72,8 @@ struct preparation {
 response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
     const preparation p(steps);
     gpuconv_ir *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error); });
+    run_unlocked(
+        [&](gpuconv_error *error) { return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error); });
     return response{ir_owner(made)};
 }
 
@@ -188,8 +192,8 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     return json_of(report);
 }
 
-dictionary batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed, const dictionary &options,
-               const nb::object &progress, const nb::object &note) {
+dictionary batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed,
+                 const dictionary &options, const nb::object &progress, const nb::object &note) {
     auto integer = [&](const char *name) { return options.contains(name) ? nb::cast<int>(options[name]) : 0; };
     callbacks c{progress, note};
     gcpy_batch b = {};
@@ -241,8 +245,8 @@ std::vector<double> acoustics(const planar_in &taps, int channel, double rate, d
 void bind_files(nb::module_ &m) {
     m.def("read", &read_file, nb::arg("path"), nb::arg("start"), nb::arg("frames"), nb::arg("raw").none(),
           "Returns samples (channels, frames), rate, and the number of samples that were not finite.");
-    m.def("write", &write_file, nb::arg("path"), nb::arg("samples"), nb::arg("rate"), nb::arg("encoding").none(), nb::arg("format").none(),
-          "Writes samples (channels, frames) and returns the number of clipped ones.");
+    m.def("write", &write_file, nb::arg("path"), nb::arg("samples"), nb::arg("rate"), nb::arg("encoding").none(),
+          nb::arg("format").none(), "Writes samples (channels, frames) and returns the number of clipped ones.");
     m.def("prepare", &prepare, nb::arg("path"), nb::arg("steps"), nb::arg("inputs"), nb::arg("rate"));
     m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("steps"), nb::arg("options"), nb::arg("formats"),
           nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");

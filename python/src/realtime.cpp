@@ -14,7 +14,8 @@ struct stream {
     }
 };
 
-void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend, int device) {
+void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend,
+                int device) {
     new (self) stream;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     config.rate = rate;
@@ -26,7 +27,8 @@ void new_stream(stream *self, const response &from, double rate, int block, int 
     self->inputs = gpuconv_ir_inputs(from.ir.get());
     self->outputs = gpuconv_ir_outputs(from.ir.get());
     try {
-        run_unlocked([&](gpuconv_error *error) { return gpuconv_realtime_new(from.ir.get(), &config, &self->realtime, error); });
+        run_unlocked(
+            [&](gpuconv_error *error) { return gpuconv_realtime_new(from.ir.get(), &config, &self->realtime, error); });
     } catch (...) {
         self->~stream();
         throw;
@@ -48,7 +50,8 @@ void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::dev
 }
 
 void swap(stream &self, const response &to, double seconds) {
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
+    run_unlocked(
+        [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
 }
 
 } // namespace
@@ -61,6 +64,7 @@ void bind_realtime(nb::module_ &m) {
         .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))
         .def_prop_ro("latency", [](const stream &s) { return gpuconv_realtime_latency(s.realtime); })
         .def_prop_ro("late_blocks", [](const stream &s) { return gpuconv_realtime_late_blocks(s.realtime); })
-        .def_prop_ro("backend", [](const stream &s) { return gpuconv_backend_name(gpuconv_realtime_backend(s.realtime)); })
+        .def_prop_ro("backend",
+                     [](const stream &s) { return gpuconv_backend_name(gpuconv_realtime_backend(s.realtime)); })
         .def_prop_ro("plan", [](const stream &s) { return gpuconv_realtime_plan(s.realtime); });
 }

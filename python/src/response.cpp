@@ -14,7 +14,8 @@ response derive(const response &from, gpuconv_status status, gpuconv_ir *made, c
 }
 
 // Calls an edit of the library: edit(ir, arguments..., &made, &error).
-template <typename Edit, typename... Arguments> response edited(const response &self, Edit edit, Arguments... arguments) {
+template <typename Edit, typename... Arguments>
+response edited(const response &self, Edit edit, Arguments... arguments) {
     gpuconv_ir *made = nullptr;
     gpuconv_error error = {};
     gpuconv_status status;
@@ -51,7 +52,8 @@ nb::object taps_of(const response &self, int input, int output) {
     const float *taps = gpuconv_ir_taps(self.ir.get(), input, output);
     if (!taps)
         return nb::none();
-    nb::ndarray<nb::numpy, const float, nb::ndim<1>> array(taps, {(size_t)gpuconv_ir_frames(self.ir.get())}, nb::find(&self));
+    nb::ndarray<nb::numpy, const float, nb::ndim<1>> array(taps, {(size_t)gpuconv_ir_frames(self.ir.get())},
+                                                           nb::find(&self));
     return array.cast(nb::rv_policy::reference_internal, nb::find(&self));
 }
 
@@ -67,7 +69,8 @@ struct convolver {
     }
 };
 
-void new_convolver(convolver *self, const response &from, int backend, int algorithm, int device, int threads, int64_t frames) {
+void new_convolver(convolver *self, const response &from, int backend, int algorithm, int device, int threads,
+                   int64_t frames) {
     new (self) convolver;
     gpuconv_config config = gpuconv_config_default();
     config.backend = (gpuconv_backend)backend;
@@ -76,7 +79,8 @@ void new_convolver(convolver *self, const response &from, int backend, int algor
     config.threads = threads;
     config.frames = frames;
     try {
-        run_unlocked([&](gpuconv_error *error) { return gpuconv_plan_new(from.ir.get(), &config, &self->plan, error); });
+        run_unlocked(
+            [&](gpuconv_error *error) { return gpuconv_plan_new(from.ir.get(), &config, &self->plan, error); });
     } catch (...) {
         self->~convolver();
         throw;
@@ -91,8 +95,8 @@ void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float,
         to.push_back(out.data() + (int64_t)c * out.stride(0));
     run_unlocked([&](gpuconv_error *error) {
         std::lock_guard<std::mutex> locked(self.lock);
-        gpuconv_status status = self.engine ? gpuconv_engine_reset(self.engine)
-                                            : gpuconv_engine_new(self.plan, &self.engine, error);
+        gpuconv_status status =
+            self.engine ? gpuconv_engine_reset(self.engine) : gpuconv_engine_new(self.plan, &self.engine, error);
         int64_t taken = 0, produced = 0;
         if (!status)
             status = gpuconv_engine_process(self.engine, from.data(), (int64_t)in.shape(1), to.data(), &produced);
@@ -114,9 +118,12 @@ void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float,
 using pair_of_responses = gpuconv_status(const gpuconv_ir *, const gpuconv_ir *, gpuconv_ir **, gpuconv_error *);
 
 nb::class_<response> bind_edits(nb::class_<response> c) {
-    c.def("route", [](const response &s, int inputs, int layout) { return edited(s, gpuconv_ir_route_as, inputs, (gpuconv_layout)layout); });
+    c.def("route", [](const response &s, int inputs, int layout) {
+        return edited(s, gpuconv_ir_route_as, inputs, (gpuconv_layout)layout);
+    });
     c.def("resample", [](const response &s, double rate) { return edited(s, gpuconv_ir_resample, rate); });
-    c.def("cut", [](const response &s, int64_t start, int64_t frames) { return edited(s, gpuconv_ir_cut, start, frames); });
+    c.def("cut",
+          [](const response &s, int64_t start, int64_t frames) { return edited(s, gpuconv_ir_cut, start, frames); });
     c.def("trim", [](const response &s, double decibels) { return edited(s, gpuconv_ir_trim, decibels); });
     c.def("align", [](const response &s, int how) { return edited(s, gpuconv_ir_align, (gpuconv_align)how); });
     c.def("fade", [](const response &s, int64_t in, int64_t out) { return edited(s, gpuconv_ir_fade, in, out); });
@@ -124,9 +131,13 @@ nb::class_<response> bind_edits(nb::class_<response> c) {
     c.def("delay", [](const response &s, int64_t frames) { return edited(s, gpuconv_ir_delay, frames); });
     c.def("stretch", [](const response &s, double factor) { return edited(s, gpuconv_ir_stretch, factor); });
     c.def("minimum_phase", [](const response &s) { return edited(s, gpuconv_ir_minimum_phase); });
-    c.def("series", [](const response &s, const response &o) { return edited(s, gpuconv_ir_series, (const gpuconv_ir *)o.ir.get()); });
+    c.def("series", [](const response &s, const response &o) {
+        return edited(s, gpuconv_ir_series, (const gpuconv_ir *)o.ir.get());
+    });
     c.def("gain", [](const response &s, double decibels) { return edited(s, gpuconv_ir_gain, decibels); });
-    c.def("normalize", [](const response &s, int how) { return edited(s, gpuconv_ir_normalize, (gpuconv_normalize)how, (double *)nullptr); });
+    c.def("normalize", [](const response &s, int how) {
+        return edited(s, gpuconv_ir_normalize, (gpuconv_normalize)how, (double *)nullptr);
+    });
     c.def("mix", [](const response &s, double wet, double dry) { return edited(s, gpuconv_ir_mix, wet, dry); });
     return c;
 }
@@ -134,31 +145,34 @@ nb::class_<response> bind_edits(nb::class_<response> c) {
 } // namespace
 
 void bind_response(nb::module_ &m) {
-    auto c = nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
-                 .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
-                 .def_static("load", &load, nb::arg("path"))
-                 .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
-                 .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
-                 .def("onset", [](const response &s, double decibels) { return gpuconv_ir_onset(s.ir.get(), decibels); })
-                 .def("peak", [](const response &s) {
+    auto c =
+        nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
+            .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
+            .def_static("load", &load, nb::arg("path"))
+            .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
+            .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
+            .def("onset", [](const response &s, double decibels) { return gpuconv_ir_onset(s.ir.get(), decibels); })
+            .def("peak",
+                 [](const response &s) {
                      double magnitude = 0;
                      const int64_t at = gpuconv_ir_peak(s.ir.get(), &magnitude);
                      return std::make_pair(at, magnitude);
                  })
-                 .def_prop_ro("inputs", [](const response &s) { return gpuconv_ir_inputs(s.ir.get()); })
-                 .def_prop_ro("outputs", [](const response &s) { return gpuconv_ir_outputs(s.ir.get()); })
-                 .def_prop_ro("routes", [](const response &s) { return gpuconv_ir_routes(s.ir.get()); })
-                 .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
-                 .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
-                 .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
-                 .def_prop_ro("history", [](const response &s) { return gpuconv_ir_history(s.ir.get()); });
+            .def_prop_ro("inputs", [](const response &s) { return gpuconv_ir_inputs(s.ir.get()); })
+            .def_prop_ro("outputs", [](const response &s) { return gpuconv_ir_outputs(s.ir.get()); })
+            .def_prop_ro("routes", [](const response &s) { return gpuconv_ir_routes(s.ir.get()); })
+            .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
+            .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
+            .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
+            .def_prop_ro("history", [](const response &s) { return gpuconv_ir_history(s.ir.get()); });
     bind_edits(c);
     nb::class_<convolver>(m, "Engine", "A plan for a routed response, and the engine that executes it.")
-        .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"), nb::arg("device"),
-             nb::arg("threads"), nb::arg("frames"))
+        .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"),
+             nb::arg("device"), nb::arg("threads"), nb::arg("frames"))
         .def("convolve", &convolve_all, nb::arg("x"), nb::arg("y"))
         .def_prop_ro("backend", [](const convolver &s) { return gpuconv_backend_name(gpuconv_plan_backend(s.plan)); })
-        .def_prop_ro("algorithm", [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan)); })
+        .def_prop_ro("algorithm",
+                     [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan)); })
         .def_prop_ro("device", [](const convolver &s) { return gpuconv_plan_device(s.plan); })
         .def_prop_ro("reason", [](const convolver &s) { return gpuconv_plan_reason(s.plan); })
         .def_prop_ro("note", [](const convolver &s) { return gpuconv_plan_note(s.plan); });
