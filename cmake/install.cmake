@@ -11,7 +11,7 @@ if(GPUCONV_WITH_CUDA)
     set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
 endif()
 install(TARGETS ${static} EXPORT gpuconv_static COMPONENT development)
-install(FILES include/gpuconv.h include/gpuconv_cuda.h TYPE INCLUDE COMPONENT development)
+install(FILES include/gpuconv.h include/gpuconv_cuda.h include/gpuconv_memory.h TYPE INCLUDE COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
 install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package} COMPONENT development)
@@ -31,6 +31,7 @@ install(FILES ${PROJECT_BINARY_DIR}/gpuconv.pc DESTINATION ${CMAKE_INSTALL_LIBDI
 
 # The documents keep their places relative to each other, so that their links hold.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+install(FILES python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/python COMPONENT command)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT command
         FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.json")
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT development FILES_MATCHING PATTERN "*.c" PATTERN "*.py")

@@ -16,14 +16,14 @@ complain() {
 allow() {
     folder=$1
     shift
-    find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' >"$list"
+    find "$folder" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' >"$list"
     [ -s "$list" ] || complain "no sources in $folder: the rule is out of date"
     while read -r file; do
         # shellcheck disable=SC2013 # a name holds no blanks
         for path in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             allowed=no
             [ -e "$folder/$path" ] && [ "${path#*/}" = "$path" ] && allowed=yes
-            for pattern in gpuconv.h "$@"; do
+            for pattern in gpuconv.h gpuconv_memory.h "$@"; do
                 # shellcheck disable=SC2254 # the pattern is meant as one
                 case $path in $pattern) allowed=yes ;; esac
             done
@@ -59,6 +59,8 @@ allow src/gpuconv/room "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
+# The Python package does to files what the command does, with the same code.
+allow python/src gpuconv/batch/batch.h gpuconv/room/acoustics.h $L/audio/file.h "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
 allow kernels/device
@@ -102,7 +104,7 @@ only src/$L/ir/sofa_file.c 'mysofa\.h'
 only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
-for header in gpuconv.h gpuconv_cuda.h; do
+for header in gpuconv.h gpuconv_cuda.h gpuconv_memory.h; do
     printf '#include "%s"\nint main(void) { return 0; }\n' $header |
         ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "$header does not compile alone"
     if command -v "${CXX:-c++}" >/dev/null; then

@@ -38,8 +38,7 @@ static const int64_t spectra_memory = INT64_C(256) << 20;
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
-/* Returns the seconds of one FFT of a real block. A level costs more if the block exceeds the second-level cache. */
-static double fft_seconds(const gc_costs *c, int64_t points) {
+double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
                     : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
                                          : GC_COST_CPU_LEVEL_SMALL;
@@ -93,7 +92,7 @@ static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_comp
     double copies = total * (ir->inputs + ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return total * (double)s->taps * ir->routes * c->seconds[GC_COST_CPU_TAP] + copies;
-    double blocks = ceil(total / (double)s->hop), fft = fft_seconds(c, s->transform);
+    double blocks = ceil(total / (double)s->hop), fft = gc_cpu_fft_seconds(c, s->transform);
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
         const double moves = (double)s->transform * 8 * c->seconds[GC_COST_CPU_BYTE];
         return blocks * (ir->inputs + ir->outputs) * fft + copies +

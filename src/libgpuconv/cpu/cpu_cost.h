@@ -15,4 +15,7 @@ gpuconv_status gc_cpu_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, cons
 gpuconv_status gc_cpu_plan_by(const gc_costs *costs, gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t frames,
                               gpuconv_error *error);
 
+/* Returns the seconds of one FFT of a real block. A level costs more if the block exceeds the second-level cache. */
+double gc_cpu_fft_seconds(const gc_costs *costs, int64_t points);
+
 #endif

@@ -2,7 +2,6 @@
  * which was cleared before. The test of a whole block has no branch, so that the compiler vectorises it. */
 #include "finite.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static const uint32_t magnitude = 0x7fffffff, exponent_step = 0x00800000, carry_bit = 0x80000000;
@@ -13,7 +12,7 @@ static uint32_t bits_of(const float *sample) {
     return bits;
 }
 
-static bool all_finite(const float *samples, int64_t count) {
+bool gc_all_finite(const float *samples, int64_t count) {
     uint32_t carries = 0;
     for (int64_t i = 0; i < count; i++)
         carries |= (bits_of(samples + i) & magnitude) + exponent_step;
@@ -22,7 +21,7 @@ static bool all_finite(const float *samples, int64_t count) {
 
 int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first) {
     int64_t replaced = 0;
-    if (all_finite(samples, count))
+    if (gc_all_finite(samples, count))
         return 0;
     for (int64_t i = 0; i < count; i++)
         if (((bits_of(samples + i) & magnitude) + exponent_step) & carry_bit) {
@@ -34,7 +33,7 @@ int64_t gc_zero_nonfinite(float *samples, int64_t count, int64_t *first) {
 }
 
 int64_t gc_find_not_finite(const float *samples, int64_t count) {
-    int64_t i = all_finite(samples, count) ? count : 0;
+    int64_t i = gc_all_finite(samples, count) ? count : 0;
     while (i < count && !(((bits_of(samples + i) & magnitude) + exponent_step) & carry_bit))
         i++;
     return i;

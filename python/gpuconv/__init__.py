@@ -1,0 +1,45 @@
+"""gpuconv: exact convolution of audio with impulse responses, on all cores of the CPU or on an NVIDIA GPU.
+
+    import gpuconv
+    x, rate = gpuconv.read("speech.flac")                  # float32, (channels, frames)
+    hall = gpuconv.prepare_ir("hall.flac", inputs=len(x), rate=rate, normalize="loudness")
+    gpuconv.write("wet.flac", gpuconv.Convolver(hall)(x), rate)
+
+convolve(x, h) takes arrays of NumPy, PyTorch, CuPy and JAX; gpuconv.torch has modules with gradients.
+"""
+
+from ._convolve import Convolver, convolve
+from ._core import calibrate as _calibrate
+from ._core import has_cuda as built_with_cuda
+from ._core import version as _version
+from ._files import Audio, BatchResult, batch, convolve_file, read, write
+from ._response import Acoustics, ImpulseResponse, Preparation, acoustics, load_ir, prepare_ir
+from ._stream import StreamingConvolver
+
+__version__: str = _version()
+
+
+def calibrate() -> None:
+    """Measures the costs of this machine's processors in some seconds and keeps them for later processes."""
+    _calibrate()
+
+
+__all__ = [
+    "Acoustics",
+    "Audio",
+    "BatchResult",
+    "Convolver",
+    "ImpulseResponse",
+    "Preparation",
+    "StreamingConvolver",
+    "acoustics",
+    "batch",
+    "built_with_cuda",
+    "calibrate",
+    "convolve",
+    "convolve_file",
+    "load_ir",
+    "prepare_ir",
+    "read",
+    "write",
+]

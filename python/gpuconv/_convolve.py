@@ -1,0 +1,273 @@
+"""Convolution of arrays: convolve(), and Convolver, which prepares the response once."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from . import _core
+from ._libraries import check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host
+from ._modes import ALGORITHMS, BACKENDS, Mode, choose, window
+from ._response import ImpulseResponse
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_core.forget_threads)
+
+
+def thread_count(threads: Optional[int]) -> int:
+    """Returns the threads to use: an argument, GPUCONV_THREADS, or 0 for one per core."""
+    if threads is None:
+        text = os.environ.get("GPUCONV_THREADS", "")
+        if not text:
+            return 0
+        if not text.isdigit() or not 1 <= int(text) <= 1024:
+            raise ValueError(f"GPUCONV_THREADS={text!r}: use 1 to 1024")
+        return int(text)
+    if not 0 <= threads <= 1024:
+        raise ValueError(f"threads={threads}: use 1 to 1024, or 0 for all cores")
+    return threads
+
+
+def _last(name: str, array: np.ndarray, axis: int) -> np.ndarray:
+    check_frames(name, array.shape, axis)
+    return array if axis in (-1, array.ndim - 1) else np.moveaxis(array, axis, -1)
+
+
+def _batch(x: np.ndarray, h_batch: tuple[int, ...]) -> tuple[int, ...]:
+    if not h_batch or x.shape[:-1] == h_batch:
+        return x.shape[:-1]
+    try:
+        return np.broadcast_shapes(x.shape[:-1], h_batch)
+    except ValueError:
+        raise ValueError(
+            f"the batch {x.shape[:-1]} of x and the batch {h_batch} of h do not broadcast: "
+            "dimensions must be equal, or 1"
+        ) from None
+
+
+def _expand(array: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+    return array if array.shape[:-1] == batch else np.broadcast_to(array, batch + array.shape[-1:])
+
+
+def _result(batch: tuple[int, ...], frames: int, axis: int, ndim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a new array with the frames at `axis`, and a view of it with the frames last."""
+    place = axis % ndim + len(batch) + 1 - ndim if axis >= 0 or ndim <= len(batch) + 1 else axis
+    if axis in (-1, ndim - 1):
+        made = np.empty(batch + (frames,), np.float32)
+        return made, made
+    shape = list(batch)
+    shape.insert(place, frames)
+    made = np.empty(shape, np.float32)
+    return made, np.moveaxis(made, place, -1)
+
+
+def convolve_host(x: np.ndarray, h: np.ndarray, offset: int, frames: int, reverse: bool, threads: int) -> np.ndarray:
+    """Convolves along the last dimension and keeps `frames` frames from `offset` on. `reverse`: h is read backwards."""
+    batch = _batch(x, h.shape[:-1])
+    y = np.empty(batch + (frames,), np.float32)
+    if y.size:
+        _core.convolve(_expand(x, batch), _expand(h, batch), y, offset, reverse, threads)
+    return y
+
+
+def convolve(
+    x: Any, h: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
+) -> Any:
+    """Convolves signals with responses: y[n] = sum over k of h[k] x[n - k], exactly, in 32-bit floats.
+
+    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX, or any array in host
+        memory that speaks DLPack; float32, float16, or bfloat16 where the library has it.
+    h: array of the same library with taps along `axis`; one dimension for one response, or a batch that broadcasts
+        with that of x (one response for each signal, for each channel, ...). It must be finite; on a GPU this is not
+        checked, because that would wait for the GPU.
+    mode: with N frames and M taps,
+        "full": all N + M - 1 frames; "same": N frames from (M - 1) // 2 on, as numpy.convolve gives for N >= M;
+        "valid": N - M + 1 frames that need no zeros around x; "causal": the first N frames, for reverberation that
+        keeps the length and the time of the signal.
+    delay: with "causal", frames of the response's own delay that are compensated: the N frames from `delay` on.
+    threads: CPU threads; None: the environment's GPUCONV_THREADS, else one per core.
+
+    Returns an array of the same library on the same device, computed in the order of its current stream. Tensors of
+    PyTorch that need gradients get them. A signal gives the same bytes alone and in any batch.
+    Raises TypeError (a type that does not fit), ValueError (no frames, shapes that do not broadcast, NaN in h).
+    """
+    kind = same_library(x, h)
+    if kind == "torch":
+        from ._torch import convolve as convolve_torch
+
+        return convolve_torch(x, h, mode, axis, delay=delay, threads=threads)
+    if kind == "jax":
+        refuse_tracer("x", x)
+        refuse_tracer("h", h)
+    if kind == "cupy" or (kind == "jax" and _is_on_gpu(x)):
+        from ._cuda import convolve_arrays
+
+        return convolve_arrays(kind, x, h, mode, axis, delay)
+    finish = from_host(x)
+    x, h = to_host("x", x), to_host("h", h)
+    dtype = np.result_type(x.dtype, h.dtype)
+    ndim, one = x.ndim, h.ndim == 1
+    x = _last("x", host_view("x", x), axis)
+    h = _last("h", host_view("h", h), -1 if one else axis)
+    if not one and axis not in (-1, ndim - 1) and h.ndim != ndim:
+        raise ValueError(f"with axis={axis} h must have 1 or, as x, {ndim} dimensions, not {h.ndim}")
+    if not _core.all_finite(h):
+        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    batch = _batch(x, h.shape[:-1])
+    y, view = _result(batch, frames, axis, ndim)
+    if y.size:
+        _core.convolve(_expand(x, batch), _expand(h, batch), view, offset, False, thread_count(threads))
+    return finish(y if dtype == np.float32 else y.astype(dtype))
+
+
+def _is_on_gpu(array: Any) -> bool:
+    devices = getattr(array, "devices", None)
+    return callable(devices) and any(device.platform in ("gpu", "cuda") for device in devices())
+
+
+class Convolver:
+    """A response that is prepared once and convolved with many signals.
+
+    h: an array, as in convolve(), or an ImpulseResponse with its routes (mono, stereo, true stereo, a matrix), which is
+        then convolved as the command does it: x has the shape (..., inputs, frames), or (frames,) for one input, and
+        the result has the outputs of the response; the same samples as `gpuconv IN IR OUT` writes.
+    backend, algorithm, device: for an ImpulseResponse, as the options of the command ("auto", "cpu", "cuda"; "auto",
+        "direct", "overlap-save", "partitioned"; number of a CUDA device, -1: the largest). Arrays are convolved where
+        they are.
+    threads: as in convolve().
+
+    A Convolver is immutable, may be shared by threads, and is usable after fork() and pickle (the latter of arrays).
+    """
+
+    def __init__(
+        self,
+        h: Any,
+        *,
+        backend: str = "auto",
+        algorithm: str = "auto",
+        device: int = -1,
+        threads: Optional[int] = None,
+    ) -> None:
+        self._threads = threads
+        self._engines: dict[tuple[int, int, int], tuple[Any, ImpulseResponse]] = {}
+        self._options = (choose("backend", backend, BACKENDS), choose("algorithm", algorithm, ALGORITHMS), device)
+        self._array: Any = None
+        self._prepared: Any = None
+        if isinstance(h, ImpulseResponse):
+            self._kind = "response"
+            self._response = h
+            return
+        self._kind = library(h)
+        self._array = h
+        if self._kind == "torch":
+            from ._torch import prepare
+
+            self._prepared = prepare(h)
+        elif self._kind == "cupy":
+            from ._cuda import Prepared
+
+            self._prepared = Prepared(self._kind, h)
+        else:
+            host = host_view("h", to_host("h", h))
+            check_frames("h", host.shape, -1)
+            self._dtype = to_host("h", h).dtype
+            self._batch = host.shape[:-1]
+            self._prepared = _core.Prepared(host)
+
+    def __reduce__(self) -> Any:
+        if self._kind == "response":
+            raise TypeError("a Convolver of an ImpulseResponse cannot be pickled; make it where it is used")
+        return _rebuild, (self._array, self._threads)
+
+    def __repr__(self) -> str:
+        what = repr(self._response) if self._kind == "response" else f"{self._kind} array of shape {tuple(self._array.shape)}"
+        return f"gpuconv.Convolver({what})"
+
+    @property
+    def frames(self) -> int:
+        """Taps of the response."""
+        return self._response.frames if self._kind == "response" else int(self._array.shape[-1])
+
+    def __call__(self, x: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0) -> Any:
+        """Convolves x along `axis`, as convolve(x, h, mode, axis, delay=delay)."""
+        if self._kind == "response":
+            return self._convolve_response(x, mode, axis, delay)
+        if library(x) != self._kind:
+            raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
+        if self._kind == "torch" or self._kind == "cupy":
+            return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
+        finish = from_host(x)
+        host = to_host("x", x)
+        dtype = np.result_type(host.dtype, self._dtype)
+        ndim = host.ndim
+        host = _last("x", host_view("x", host), axis)
+        offset, frames = window(mode, host.shape[-1], self._prepared.frames, delay)
+        batch = _batch(host, self._batch)
+        y, view = _result(batch, frames, axis, ndim)
+        if y.size:
+            rows = np.arange(int(np.prod(self._batch)), dtype=np.int64).reshape(self._batch)
+            index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
+            self._prepared.convolve(_expand(host, batch), index, view, offset, thread_count(self._threads))
+        return finish(y if dtype == np.float32 else y.astype(dtype))
+
+    def _engine(self, inputs: int, frames: int) -> tuple[Any, ImpulseResponse]:
+        """Returns an engine for signals of this length; after a fork, a new one."""
+        key = (os.getpid(), inputs, frames)
+        found = self._engines.get(key)
+        if found is None:
+            routed = self._response if self._response.routed else self._response.route(inputs)
+            backend, algorithm, device = self._options
+            engine = _core.Engine(routed._ir, backend, algorithm, device, thread_count(self._threads), frames)
+            found = (engine, routed)
+            if len(self._engines) >= 4:
+                self._engines.clear()
+            self._engines[key] = found
+        return found
+
+    def _convolve_response(self, x: Any, mode: Mode, axis: int, delay: int) -> Any:
+        kind = library(x)
+        finish: Callable[[np.ndarray], Any]
+        if kind == "torch":
+            import torch
+
+            if x.requires_grad and torch.is_grad_enabled():
+                raise TypeError("a Convolver of an ImpulseResponse gives no gradients; use gpuconv.torch.Convolution")
+            device, host = x.device, x.detach().cpu().numpy()
+            finish = lambda result: torch.from_numpy(result).to(device)  # noqa: E731
+        else:
+            finish, host = from_host(x), to_host("x", x)
+        dtype, one = host.dtype, host.ndim == 1
+        host = _last("x", host_view("x", host), axis)
+        if one:
+            host = host[np.newaxis]
+        host = np.ascontiguousarray(host)
+        engine, routed = self._engine(host.shape[-2], host.shape[-1])
+        if host.shape[-2] != routed.inputs:
+            raise ValueError(f"x of shape {host.shape} has {host.shape[-2]} channels, and the response {routed.inputs} inputs")
+        lead = routed.lead if mode in ("full", "causal") else 0
+        if mode == "full":
+            offset, frames = lead, host.shape[-1] + routed.frames - 1 - lead
+        else:
+            offset, frames = window(mode, host.shape[-1], routed.frames, delay)
+            offset += lead
+        batch, total = host.shape[:-2], host.shape[-1] + routed.frames - 1
+        y = np.zeros(batch + (routed.outputs, frames), np.float32)
+        whole = np.empty((routed.outputs, total), np.float32)
+        for index in np.ndindex(*batch):
+            direct = offset == 0 and frames == total
+            engine.convolve(host[index], y[index] if direct else whole)
+            if not direct:
+                part = whole[:, offset : offset + frames]
+                y[index][:, : part.shape[1]] = part
+        if one and routed.outputs == 1:
+            y = y[0]
+        elif axis not in (-1, host.ndim - 1) and not one:
+            y = np.ascontiguousarray(np.moveaxis(y, -1, axis))
+        return finish(y if dtype == np.float32 else y.astype(dtype))
+
+
+def _rebuild(h: Any, threads: Optional[int]) -> Convolver:
+    return Convolver(h, threads=threads)

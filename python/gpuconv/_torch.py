@@ -1,0 +1,301 @@
+"""The operators of gpuconv in PyTorch, with their gradients, and convolve(), which calls them where it is needed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import _core
+from ._convolve import convolve_host, thread_count
+from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, run
+from ._libraries import check_frames
+from ._modes import Mode, window
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+NAMESPACE = "gpuconv"
+
+
+def check(name: str, tensor: Tensor) -> None:
+    if tensor.dtype not in FLOATS:
+        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {name}.float()")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} has layout {tensor.layout}; use {name}.to_dense()")
+    if tensor.device.type not in ("cpu", "cuda", "meta"):
+        raise TypeError(f"{name} is on {tensor.device}; use a tensor on the CPU or on a CUDA device")
+
+
+def _threads() -> int:
+    """Returns PyTorch's number of threads, which is 1 in a worker of a DataLoader, unless GPUCONV_THREADS says more."""
+    return thread_count(None) if os.environ.get("GPUCONV_THREADS") else torch.get_num_threads()
+
+
+def _host(tensor: Tensor) -> np.ndarray:
+    """Returns the samples as an array of NumPy, without a copy of floats."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    view: np.ndarray = (tensor if tensor.dtype == torch.float32 else tensor.float()).numpy()
+    return view
+
+
+def _as(made: np.ndarray, a: Tensor, b: Tensor) -> Tensor:
+    """Returns a result as a tensor of the promoted type of its operands."""
+    tensor = torch.from_numpy(made)
+    return tensor if a.dtype == b.dtype == torch.float32 else tensor.to(torch.promote_types(a.dtype, b.dtype))
+
+
+def _check_batch(x: Tensor, h: Tensor) -> None:
+    """Refuses batches that do not broadcast."""
+    for a, b in zip(reversed(x.shape[:-1]), reversed(h.shape[:-1])):
+        if a != b and a != 1 and b != 1:
+            raise ValueError(
+                f"the batch {tuple(x.shape[:-1])} of x and the batch {tuple(h.shape[:-1])} of h do not broadcast: "
+                "dimensions must be equal, or 1"
+            )
+
+
+def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
+    """Sums over the dimensions that broadcasting has added."""
+    return tensor if tensor.shape[:-1] == tuple(batch) else tensor.sum_to_size(tuple(batch) + tensor.shape[-1:])
+
+
+# ---- The operators: y = x * h from `offset` on, and its two adjoints. Each one's gradients are the other two. ----
+
+
+def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+    if x.is_cuda:
+        made: Tensor = run("torch", CONVOLVE, x, h, offset, frames)
+        return made
+    y = convolve_host(_host(x), _host(h), offset, frames, False, _threads())
+    return _as(y, x, h)
+
+
+def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+    """gx[n] = sum over k of h[k] g[n + k - offset]."""
+    if g.is_cuda:
+        made: Tensor = run("torch", GRADIENT_SIGNAL, g, h, offset, frames)
+        return made
+    y = convolve_host(_host(g), _host(h), h.shape[-1] - 1 - offset, frames, True, _threads())
+    return _as(y, g, h)
+
+
+def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+    """gh[k] = sum over n of x[n] g[n + k - offset], summed over the rows that share a response."""
+    if g.is_cuda:
+        made: Tensor = run("torch", GRADIENT_RESPONSE, g, x, offset, taps, tuple(batch))
+        return _sum_to(made, batch)
+    y = convolve_host(_host(g), _host(x), x.shape[-1] - 1 - offset, taps, True, _threads())
+    return _sum_to(torch.from_numpy(y), batch).to(torch.promote_types(g.dtype, x.dtype))
+
+
+def _fake(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+    batch = torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
+    return x.new_empty(tuple(batch) + (frames,), dtype=torch.promote_types(x.dtype, h.dtype))
+
+
+def _fake_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+    return g.new_empty(tuple(batch) + (taps,), dtype=torch.promote_types(g.dtype, x.dtype))
+
+
+def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], inputs[1])
+    ctx.offset = inputs[2]
+
+
+def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
+    x, h = ctx.saved_tensors
+    gx = gh = None
+    if ctx.needs_input_grad[0]:
+        gx = _sum_to(_call("gradient_signal", g, h, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
+    if ctx.needs_input_grad[1]:
+        gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
+    return gx, gh, None, None
+
+
+def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
+    g, h = ctx.saved_tensors
+    gg = gh = None
+    if ctx.needs_input_grad[0]:
+        gg = _sum_to(_call("convolve", u, h, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+    if ctx.needs_input_grad[1]:
+        gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
+    return gg, gh, None, None
+
+
+def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
+    g, x = ctx.saved_tensors
+    gg = gx = None
+    if ctx.needs_input_grad[0]:
+        gg = _sum_to(_call("convolve", x, v, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+    if ctx.needs_input_grad[1]:
+        gx = _sum_to(_call("gradient_signal", g, v, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
+    return gg, gx, None, None, None
+
+
+def _transformed() -> bool:
+    """Returns whether torch.func (grad, vmap, ...) transforms the call."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _call(name: str, *arguments: Any) -> Tensor:
+    """Calls an operator. Within torch.func, which knows no gradients of operators, it is an autograd function."""
+    if not torch.compiler.is_compiling() and _transformed():
+        made: Tensor = _functions[name].apply(*arguments)
+        return made
+    found: Tensor = getattr(_op, name)(*arguments)
+    return found
+
+
+def _batched(operator: Any) -> Any:
+    """Returns the rule for vmap of (x, h, ...): the mapped dimension becomes the first of the batch."""
+
+    def rule(info: Any, dims: Tuple[Any, ...], *arguments: Any) -> Tuple[Tensor, int]:
+        operands = []
+        ranks = [a.dim() - (d is not None) for a, d in zip(arguments[:2], dims[:2])]
+        for tensor, dim, rank in zip(arguments[:2], dims[:2], ranks):
+            if dim is not None:
+                tensor = tensor.movedim(dim, 0)
+                tensor = tensor.reshape(tensor.shape[:1] + (1,) * (max(ranks) - rank) + tensor.shape[1:])
+            operands.append(tensor)
+        rest = list(arguments[2:])
+        if len(rest) == 3:  # the batch of gradient_response
+            rest[2] = [info.batch_size] + [1] * (max(ranks) - 1 - len(rest[2])) + list(rest[2])
+        made: Tensor = operator(*operands, *rest)
+        if len(rest) == 3:
+            made = made.reshape([info.batch_size] + list(arguments[4]) + [made.shape[-1]])
+        return made, 0
+
+    return rule
+
+
+def _register() -> Any:
+    """Defines the operators gpuconv::convolve, gpuconv::gradient_signal and gpuconv::gradient_response."""
+    pair = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames) -> Tensor"
+    schemas = {
+        "convolve": (pair.format("x", "h"), _convolve, _fake, _convolve_backward),
+        "gradient_signal": (pair.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward),
+        "gradient_response": (
+            "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor",
+            _gradient_response,
+            _fake_response,
+            _gradient_response_backward,
+        ),
+    }
+    for name, (schema, call, fake, backward) in schemas.items():
+        full = f"{NAMESPACE}::{name}"
+        torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
+        torch.library.impl(full, ("cpu", "cuda"), call)
+        torch.library.register_fake(full, fake)
+        torch.library.register_autograd(full, backward, setup_context=_setup)
+        if hasattr(torch.library, "register_vmap"):
+            torch.library.register_vmap(full, _batched(getattr(torch.ops.gpuconv, name)))
+    return torch.ops.gpuconv
+
+
+_op = _register()
+
+
+def _function(name: str, gradients: Any) -> Any:
+    """Returns the autograd function of an operator."""
+    operator = getattr(_op, name)
+    members = {
+        "forward": staticmethod(lambda *arguments: operator(*arguments)),
+        "setup_context": staticmethod(_setup),
+        "backward": staticmethod(gradients),
+        "vmap": staticmethod(_batched(lambda *arguments: _call(name, *arguments))),
+    }
+    return type(f"gpuconv_{name}", (torch.autograd.Function,), members)
+
+
+_functions = {
+    "convolve": _function("convolve", _convolve_backward),
+    "gradient_signal": _function("gradient_signal", _gradient_signal_backward),
+    "gradient_response": _function("gradient_response", _gradient_response_backward),
+}
+
+
+def convolve(
+    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
+) -> Tensor:
+    """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
+
+    The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats. On a GPU the work is
+    queued on the current stream. threads: ignored where gradients are recorded; None: torch.get_num_threads().
+    """
+    check("x", x)
+    check("h", h)
+    if x.device != h.device:
+        raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
+    one = h.dim() == 1
+    check_frames("x", tuple(x.shape), axis)
+    check_frames("h", tuple(h.shape), -1 if one else axis)
+    last = axis in (-1, x.dim() - 1)
+    if not last:
+        if not one and h.dim() != x.dim():
+            raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
+        x = x.movedim(axis, -1)
+        h = h if one else h.movedim(axis, -1)
+    _check_batch(x, h)
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    if is_plain(x, h):
+        if x.is_cuda:
+            y = _convolve(x, h, offset, frames)
+        else:
+            host = _host(h)
+            if not _core.all_finite(host):
+                raise ValueError("h has NaN or infinite taps; a response must be finite")
+            count = _threads() if threads is None else thread_count(threads)
+            y = _as(convolve_host(_host(x), host, offset, frames, False, count), x, h)
+    else:
+        y = _call("convolve", x, h, offset, frames)
+    return y if last else y.movedim(-1, axis)
+
+
+def is_plain(x: Tensor, h: Tensor) -> bool:
+    """Returns whether neither autograd nor a compiler nor a transformation looks at the call."""
+    if torch.compiler.is_compiling() or type(x) is not Tensor or type(h) not in (Tensor, nn.Parameter):
+        return False
+    if torch.is_grad_enabled() and (x.requires_grad or h.requires_grad):
+        return False
+    if x.device.type == "meta" or _transformed():
+        return False
+    return not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+class _HostPrepared:
+    """Responses in host memory whose transforms are kept."""
+
+    def __init__(self, h: Tensor) -> None:
+        self.h = h
+        self.prepared = _core.Prepared(_host(h))
+
+    def __call__(self, x: Tensor, mode: Mode, axis: int = -1, *, delay: int = 0, threads: Optional[int] = None) -> Tensor:
+        check("x", x)
+        if x.device != self.h.device:
+            raise ValueError(f"x is on {x.device} and h on {self.h.device}; move one of them")
+        check_frames("x", tuple(x.shape), axis)
+        last = axis in (-1, x.dim() - 1)
+        moved = x if last else x.movedim(axis, -1)
+        offset, frames = window(mode, moved.shape[-1], self.prepared.frames, delay)
+        batch = np.broadcast_shapes(tuple(moved.shape[:-1]), tuple(self.h.shape[:-1]))
+        made = np.empty(batch + (frames,), np.float32)
+        if made.size:
+            own = tuple(self.h.shape[:-1])
+            rows = np.arange(int(np.prod(own)), dtype=np.int64).reshape(own)
+            index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
+            signal = np.broadcast_to(_host(moved), batch + tuple(moved.shape[-1:]))
+            count = _threads() if threads is None else thread_count(threads)
+            self.prepared.convolve(signal, index, made, offset, count)
+        y = _as(made, x, self.h)
+        return y if last else y.movedim(-1, axis)
+
+
+def prepare(h: Tensor) -> Any:
+    """Transforms responses, (..., frames), and keeps the transforms, on their device."""
+    check("h", h)
+    h = h.detach()
+    check_frames("h", tuple(h.shape), -1)
+    return Prepared("torch", h) if h.is_cuda else _HostPrepared(h)

@@ -1,0 +1,176 @@
+"""gpuconv for PyTorch: convolution with gradients, as custom operators, and modules.
+
+convolve() works on the CPU and on an NVIDIA GPU, under torch.compile, autocast and torch.func, and can be differentiated
+any number of times. Results are computed in 32-bit floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ._libraries import check_frames
+from ._modes import Mode, window
+from ._response import ImpulseResponse
+from ._torch import check, convolve, is_plain, prepare
+
+__all__ = ["Convolution", "RandomReverb", "convolve"]
+
+
+def _taps(h: Any) -> Tensor:
+    """Returns taps of any kind as a float tensor."""
+    if isinstance(h, ImpulseResponse):
+        h = h.numpy()
+    tensor = h if isinstance(h, Tensor) else torch.as_tensor(np.asarray(h))
+    check("h", tensor)
+    return tensor.detach().clone()
+
+
+class Convolution(nn.Module):  # type: ignore[misc]
+    """Convolves with a response that belongs to the module.
+
+    h: tensor, array or ImpulseResponse, (frames,) or a batch that broadcasts with that of the signals.
+    mode, delay: as in convolve(). learn: the taps are a parameter instead of a buffer.
+    Without gradients the transforms of the response are kept from one call to the next.
+    """
+
+    h: Tensor
+
+    def __init__(self, h: Any, mode: Mode = "full", *, delay: int = 0, learn: bool = False) -> None:
+        super().__init__()
+        taps = _taps(h)
+        check_frames("h", tuple(taps.shape), -1)
+        if not torch.isfinite(taps).all():
+            raise ValueError("h has NaN or infinite taps; a response must be finite")
+        window(mode, taps.shape[-1], taps.shape[-1], delay)  # checks the words
+        if learn:
+            self.h = nn.Parameter(taps)
+        else:
+            self.register_buffer("h", taps)
+        self.mode: Mode = mode
+        self.delay = delay
+        self._kept: Optional[Tuple[Any, Any]] = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": None}
+
+    def extra_repr(self) -> str:
+        return f"{tuple(self.h.shape)}, mode={self.mode!r}, delay={self.delay}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns x, (..., frames), convolved."""
+        if not is_plain(x, self.h):
+            return convolve(x, self.h, self.mode, delay=self.delay)
+        key = (self.h.data_ptr(), self.h._version, self.h.device, self.h.dtype)
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, prepare(self.h))
+        made: Tensor = self._kept[1](x, self.mode, delay=self.delay)
+        return made
+
+
+Range = Union[float, Tuple[float, float]]
+
+
+class RandomReverb(nn.Module):  # type: ignore[misc]
+    """Convolves each example of a batch with a random response: an augmentation that keeps length and time.
+
+    irs: responses: a sequence of tensors, arrays or ImpulseResponses of one rate, each (frames,) or (channels, frames),
+        of any lengths; or one tensor (responses, [channels,] frames).
+    p: probability that an example is convolved.
+    wet: share of the convolved signal, 0..1, the rest is the signal itself; or a range of which each example draws one.
+    normalize: "energy" (white noise keeps its level), "peak" (the largest tap becomes 1), or "none": of each response.
+    align: the direct sound keeps its time: the delay of each response up to its peak is compensated.
+    In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the
+    signal's device, so that workers of a DataLoader draw their own. On a GPU nothing waits for the GPU.
+    """
+
+    bank: Tensor
+
+    def __init__(
+        self,
+        irs: Any,
+        p: float = 0.5,
+        wet: Range = 1.0,
+        normalize: str = "energy",
+        *,
+        align: bool = True,
+    ) -> None:
+        super().__init__()
+        low, high = wet if isinstance(wet, tuple) else (wet, wet)
+        if not 0 <= p <= 1:
+            raise ValueError(f"p={p}: use a probability, 0 to 1")
+        if not 0 <= low <= high <= 1:
+            raise ValueError(f"wet={wet}: use a share from 0 to 1, or a range (low, high) of it")
+        if normalize not in ("energy", "peak", "none"):
+            raise ValueError(f"normalize={normalize!r}: use 'energy', 'peak', 'none'")
+        self.p, self.wet = p, (low, high)
+        self.normalize, self.align = normalize, align
+        bank, self.delay = _bank([_taps(ir) for ir in irs], normalize, align)
+        self.register_buffer("bank", bank)
+
+    def extra_repr(self) -> str:
+        return f"{len(self.bank)} responses of {self.bank.shape[-1]} frames, p={self.p}, wet={self.wet}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns x, (batch, [channels,] frames) or (frames,), with as many frames."""
+        if not self.training or self.p == 0:
+            return x
+        if x.dim() == 1:
+            made: Tensor = self.forward(x[None])[0]
+            return made
+        if x.dim() not in (2, 3) or (self.bank.dim() == 3 and (x.dim() == 2 or x.shape[1] != self.bank.shape[1])):
+            fits = f"(batch, {self.bank.shape[1]}, frames)" if self.bank.dim() == 3 else "(batch, [channels,] frames)"
+            raise ValueError(f"x of shape {tuple(x.shape)}: use {fits}")
+        count = x.shape[0]
+        pick = torch.randint(len(self.bank), (count,), device=x.device)
+        low, high = self.wet
+        wet = torch.rand(count, device=x.device) * (high - low) + low
+        chosen = torch.rand(count, device=x.device) < self.p
+        if not x.is_cuda:  # convolve only what is chosen
+            rows = chosen.nonzero()[:, 0]
+            if len(rows) == 0:
+                return x
+            if len(rows) < count:
+                return x.index_copy(0, rows, self._mix(x[rows], pick[rows], wet[rows]))
+            return self._mix(x, pick, wet)
+        return self._mix(x, pick, wet * chosen)
+
+    def _mix(self, x: Tensor, pick: Tensor, wet: Tensor) -> Tensor:
+        h = self.bank[pick]
+        if x.dim() == 3 and h.dim() == 2:
+            h = h[:, None]
+        y = convolve(x, h, "causal", delay=self.delay).to(x.dtype)
+        if self.wet == (1.0, 1.0) and not x.is_cuda:
+            return y
+        share = wet.reshape((-1,) + (1,) * (x.dim() - 1)).to(x.dtype)
+        return x + share * (y - x)
+
+
+def _bank(irs: Sequence[Tensor], normalize: str, align: bool) -> Tuple[Tensor, int]:
+    """Returns all responses in one tensor, with their peaks at the same frame, and that frame."""
+    if not irs:
+        raise ValueError("no response: at least one is needed")
+    shapes = {ir.shape[:-1] for ir in irs}
+    if len(shapes) != 1 or irs[0].dim() not in (1, 2):
+        raise ValueError(f"responses of shapes {sorted({tuple(ir.shape) for ir in irs})}: use (frames,) or (channels, frames), "
+                         "with as many channels in each")
+    ready, peaks = [], []
+    for number, ir in enumerate(irs):
+        check_frames(f"response {number}", tuple(ir.shape), -1)
+        ir = ir.float().cpu()
+        if not torch.isfinite(ir).all():
+            raise ValueError(f"response {number} has NaN or infinite taps; a response must be finite")
+        size = {"energy": ir.square().sum(-1).max().sqrt(), "peak": ir.abs().max(), "none": torch.ones(())}[normalize]
+        if size == 0:
+            raise ValueError(f"response {number} is silent")
+        ready.append(ir / size)
+        peaks.append(int(ir.abs().reshape(-1, ir.shape[-1]).amax(0).argmax()) if align else 0)
+    delay = max(peaks)
+    length = max(delay - peak + ir.shape[-1] for ir, peak in zip(ready, peaks))
+    bank = ready[0].new_zeros((len(ready),) + tuple(ready[0].shape[:-1]) + (length,))
+    for row, ir, peak in zip(bank, ready, peaks):
+        row[..., delay - peak : delay - peak + ir.shape[-1]] = ir
+    return bank, delay

@@ -1,0 +1,74 @@
+// What the binding's files share: the library's errors as Python's exceptions, and owners of its objects.
+#ifndef GPUCONV_PYTHON_COMMON_H
+#define GPUCONV_PYTHON_COMMON_H
+
+#include <gpuconv.h>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace nb = nanobind;
+
+// Raises the exception of a status. The GIL is held.
+[[noreturn]] void raise(gpuconv_status status, const char *message);
+
+// Raises if the status is not 0.
+inline void check(gpuconv_status status, const gpuconv_error &error) {
+    if (status != GPUCONV_OK)
+        raise(status, error.message);
+}
+
+// Calls a function without the GIL and raises if it fails. `call` gets the error to fill.
+template <typename Call> void run_unlocked(Call call) {
+    gpuconv_error error = {};
+    gpuconv_status status;
+    {
+        nb::gil_scoped_release unlocked;
+        status = call(&error);
+    }
+    check(status, error);
+}
+
+// Deletes an object of the library with its _free function.
+template <auto Free> struct deleter {
+    template <typename T> void operator()(T *object) const {
+        Free(object);
+    }
+};
+
+using ir_owner = std::unique_ptr<gpuconv_ir, deleter<gpuconv_ir_free>>;
+
+// An impulse response, as Python sees it. Immutable.
+struct response {
+    ir_owner ir;
+};
+
+// Arrays of floats in host memory with any strides.
+using floats_in = nb::ndarray<const float, nb::device::cpu, nb::ro>;
+using floats_out = nb::ndarray<float, nb::device::cpu>;
+using planar_in = nb::ndarray<const float, nb::device::cpu, nb::ndim<2>, nb::ro>;
+using planar_out = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
+
+// Makes an array of NumPy that owns `samples`, which are freed with free().
+planar_out make_planar(float *samples, size_t channels, size_t frames);
+
+// Pointers to the rows of an array whose frames are contiguous. Raises ValueError otherwise.
+std::vector<const float *> rows_of(const planar_in &array);
+
+void bind_arrays(nb::module_ &m);
+void bind_cuda(nb::module_ &m);
+void bind_files(nb::module_ &m);
+void bind_realtime(nb::module_ &m);
+void bind_response(nb::module_ &m);
+
+#endif

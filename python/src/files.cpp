@@ -1,0 +1,257 @@
+// Files: reading, writing, the job from file to file, the batch, and the acoustic figures of a response.
+#include "common.h"
+
+#include "audio_file.h"
+#include "batch_job.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+namespace {
+
+using dictionary = nb::typed<nb::dict, nb::str, nb::any>;
+using text = std::optional<std::string>;
+
+const char *c_str(const text &t) {
+    return t ? t->c_str() : nullptr;
+}
+
+std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames,
+                                               const text &raw) {
+    gcpy_audio audio = {};
+    run_unlocked(
+        [&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
+    return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite};
+}
+
+int64_t write_file(const std::string &path, const planar_in &samples, int rate, const text &encoding,
+                   const text &format) {
+    const std::vector<const float *> rows = rows_of(samples);
+    int64_t clipped = 0;
+    run_unlocked([&](gpuconv_error *error) {
+        return gcpy_write(path.c_str(), c_str(format), c_str(encoding), rows.data(), (int)rows.size(),
+                          (int64_t)samples.shape(1), rate, &clipped, error);
+    });
+    return clipped;
+}
+
+// The steps of a preparation as Python passes them: a dictionary of numbers, with a list of paths for "series".
+struct preparation {
+    gpuconv_preparation steps = gpuconv_preparation_default();
+    std::vector<std::string> paths;
+    std::vector<const char *> series;
+    explicit preparation(const dictionary &given) {
+        auto number = [&](const char *name, double other) {
+            return given.contains(name) ? nb::cast<double>(given[name]) : other;
+        };
+        steps.layout = (gpuconv_layout)(int)number("layout", 0);
+        steps.start = number("start", 0);
+        steps.length = number("length", 0);
+        steps.trim = number("trim", 0);
+        steps.align = (gpuconv_align)(int)number("align", 0);
+        steps.reverse = number("reverse", 0) != 0;
+        steps.stretch = number("stretch", 0);
+        steps.minimum_phase = number("minimum_phase", 0) != 0;
+        steps.fade = number("fade", 0);
+        steps.predelay = number("predelay", 0);
+        steps.normalize = (gpuconv_normalize)(int)number("normalize", 0);
+        steps.gain = number("gain", 0);
+        steps.wet = number("wet", 0);
+        steps.dry = number("dry", -std::numeric_limits<double>::infinity());
+        if (given.contains("series"))
+            paths = nb::cast<std::vector<std::string>>(given["series"]);
+        for (const std::string &path : paths)
+            series.push_back(path.c_str());
+        steps.series = series.data();
+        steps.series_count = (int)series.size();
+    }
+};
+
+response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
+    const preparation p(steps);
+    gpuconv_ir *made = nullptr;
+    run_unlocked(
+        [&](gpuconv_error *error) { return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error); });
+    return response{ir_owner(made)};
+}
+
+// Python's callbacks of a job without the GIL. A callback that raises, or Ctrl-C, cancels the job.
+struct callbacks {
+    nb::object progress, note;
+    volatile int cancel = 0;
+    template <typename... Arguments> void call(const nb::object &function, Arguments... arguments) {
+        nb::gil_scoped_acquire held;
+        if (cancel)
+            return;
+        try {
+            if (PyErr_CheckSignals() != 0)
+                throw nb::python_error();
+            if (!function.is_none())
+                function(arguments...);
+        } catch (nb::python_error &error) {
+            error.restore();
+            PyErr_Fetch(&type, &value, &trace);
+            cancel = 1;
+        }
+    }
+    // Raises what a callback raised.
+    void rethrow() {
+        if (!type)
+            return;
+        PyErr_Restore(type, value, trace);
+        type = value = trace = nullptr;
+        throw nb::python_error();
+    }
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+};
+
+void on_note(void *context, const char *line) {
+    auto *c = static_cast<callbacks *>(context);
+    const std::string copy(line);
+    c->call(c->note, copy);
+}
+
+void on_progress(void *context, const gpuconv_progress *p) {
+    auto *c = static_cast<callbacks *>(context);
+    c->call(c->progress, p->frames, p->total);
+}
+
+void on_counts(void *context, const gcpy_counts *counts) {
+    auto *c = static_cast<callbacks *>(context);
+    c->call(c->progress, counts->done + counts->failed + counts->skipped, counts->total);
+}
+
+// Returns a report as JSON.
+std::string json_of(const gpuconv_report *report) {
+    char *memory = nullptr;
+    size_t size = 0;
+    FILE *stream = open_memstream(&memory, &size);
+    gpuconv_status status = stream ? gpuconv_report_write(report, GPUCONV_REPORT_JSON, stream) : GPUCONV_ERROR_MEMORY;
+    if (stream && std::fclose(stream) != 0)
+        status = GPUCONV_ERROR_MEMORY;
+    std::string json(memory ? memory : "", size);
+    std::free(memory);
+    if (status)
+        raise(status, nullptr);
+    return json;
+}
+
+gpuconv_job job_of(const dictionary &o) {
+    auto number = [&](const char *name, double other) { return o.contains(name) ? nb::cast<double>(o[name]) : other; };
+    gpuconv_job job = gpuconv_job_default();
+    job.gain = number("gain", 0);
+    job.dither = number("dither", 0) != 0;
+    job.mode = (gpuconv_mode)(int)number("mode", 0);
+    job.tail = number("tail", INFINITY);
+    job.tail_floor = number("tail_floor", 0);
+    return job;
+}
+
+gpuconv_config config_of(const dictionary &o) {
+    auto integer = [&](const char *name, int other) { return o.contains(name) ? nb::cast<int>(o[name]) : other; };
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = (gpuconv_backend)integer("backend", 0);
+    config.algorithm = (gpuconv_algorithm)integer("algorithm", 0);
+    config.device = integer("device", -1);
+    config.threads = integer("threads", 0);
+    return config;
+}
+
+std::string convolve_file(const std::vector<std::string> &paths, const dictionary &steps, const dictionary &options,
+                          const std::vector<text> &formats, const nb::object &progress, const nb::object &note) {
+    const preparation p(steps);
+    callbacks c{progress, note};
+    gpuconv_job job = job_of(options);
+    const gpuconv_config config = config_of(options);
+    job.input = paths.at(0).c_str();
+    job.response = paths.at(1).c_str();
+    job.output = paths.at(2).c_str();
+    job.preparation = &p.steps;
+    job.raw = c_str(formats.at(0));
+    job.format = c_str(formats.at(1));
+    job.encoding = c_str(formats.at(2));
+    job.plot = c_str(formats.at(3));
+    job.note = on_note;
+    job.progress = on_progress;
+    job.context = &c;
+    job.cancel = &c.cancel;
+    gpuconv_report *report = nullptr;
+    if (gpuconv_report_new(&report))
+        raise(GPUCONV_ERROR_MEMORY, nullptr);
+    std::unique_ptr<gpuconv_report, deleter<gpuconv_report_free>> owner(report);
+    gpuconv_error error = {};
+    gpuconv_status status;
+    {
+        nb::gil_scoped_release unlocked;
+        status = gpuconv_convolve_file(&job, &config, report, &error);
+    }
+    c.rethrow();
+    check(status, error);
+    return json_of(report);
+}
+
+dictionary batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed,
+                 const dictionary &options, const nb::object &progress, const nb::object &note) {
+    auto integer = [&](const char *name) { return options.contains(name) ? nb::cast<int>(options[name]) : 0; };
+    callbacks c{progress, note};
+    gcpy_batch b = {};
+    b.manifest = c_str(sources.at(0));
+    b.inputs = c_str(sources.at(1));
+    b.responses = c_str(sources.at(2));
+    b.folder = folder.c_str();
+    b.pick = pick;
+    b.seed = seed;
+    b.backend = integer("backend");
+    b.workers = integer("workers");
+    b.resume = integer("resume");
+    b.fail_fast = integer("fail_fast");
+    b.cancel = &c.cancel;
+    b.progress = on_counts;
+    b.note = on_note;
+    b.context = &c;
+    gcpy_counts counts = {};
+    gpuconv_error error = {};
+    gpuconv_status status;
+    {
+        nb::gil_scoped_release unlocked;
+        status = gcpy_batch_run(&b, &counts, &error);
+    }
+    c.rethrow();
+    check(status, error);
+    dictionary result;
+    result["total"] = counts.total;
+    result["done"] = counts.done;
+    result["failed"] = counts.failed;
+    result["skipped"] = counts.skipped;
+    result["clipped"] = counts.clipped;
+    result["seconds"] = counts.seconds;
+    result["audio_seconds"] = counts.audio;
+    return result;
+}
+
+std::vector<double> acoustics(const planar_in &taps, int channel, double rate, double band) {
+    const std::vector<const float *> rows = rows_of(taps);
+    std::vector<double> figures(8);
+    run_unlocked([&](gpuconv_error *error) {
+        return gcpy_acoustics(rows.at((size_t)channel), (int64_t)taps.shape(1), rate, band, figures.data(), error);
+    });
+    return figures;
+}
+
+} // namespace
+
+void bind_files(nb::module_ &m) {
+    m.def("read", &read_file, nb::arg("path"), nb::arg("start"), nb::arg("frames"), nb::arg("raw").none(),
+          "Returns samples (channels, frames), rate, and the number of samples that were not finite.");
+    m.def("write", &write_file, nb::arg("path"), nb::arg("samples"), nb::arg("rate"), nb::arg("encoding").none(),
+          nb::arg("format").none(), "Writes samples (channels, frames) and returns the number of clipped ones.");
+    m.def("prepare", &prepare, nb::arg("path"), nb::arg("steps"), nb::arg("inputs"), nb::arg("rate"));
+    m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("steps"), nb::arg("options"), nb::arg("formats"),
+          nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");
+    m.def("batch", &batch, nb::arg("sources"), nb::arg("folder"), nb::arg("pick"), nb::arg("seed"), nb::arg("options"),
+          nb::arg("progress").none(), nb::arg("note").none());
+    m.def("acoustics", &acoustics, nb::arg("taps"), nb::arg("channel"), nb::arg("rate"), nb::arg("band"));
+    m.def("calibrate", [] { run_unlocked([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });
+}

@@ -1,0 +1,70 @@
+// Streaming without latency: gpuconv_realtime, whose calls wait for a late tail.
+#include "common.h"
+
+#include <mutex>
+
+namespace {
+
+struct stream {
+    gpuconv_realtime *realtime = nullptr;
+    std::mutex lock; // one thread processes at a time
+    int inputs = 0, outputs = 0;
+    ~stream() {
+        gpuconv_realtime_free(realtime);
+    }
+};
+
+void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend,
+                int device) {
+    new (self) stream;
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
+    config.rate = rate;
+    config.block = block;
+    config.threads = threads;
+    config.freewheel = freewheel;
+    config.backend = (gpuconv_backend)backend;
+    config.device = device;
+    self->inputs = gpuconv_ir_inputs(from.ir.get());
+    self->outputs = gpuconv_ir_outputs(from.ir.get());
+    try {
+        run_unlocked(
+            [&](gpuconv_error *error) { return gpuconv_realtime_new(from.ir.get(), &config, &self->realtime, error); });
+    } catch (...) {
+        self->~stream();
+        throw;
+    }
+}
+
+void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::device::cpu, nb::ndim<2>> &out) {
+    const std::vector<const float *> from = rows_of(in);
+    std::vector<float *> to;
+    for (size_t c = 0; c < out.shape(0); c++)
+        to.push_back(out.data() + (int64_t)c * out.stride(0));
+    if ((int)from.size() != self.inputs || (int)to.size() != self.outputs || in.shape(1) != out.shape(1))
+        throw nb::value_error("a block whose shape does not fit the stream");
+    run_unlocked([&](gpuconv_error *) {
+        std::lock_guard<std::mutex> locked(self.lock);
+        gpuconv_realtime_process(self.realtime, from.data(), to.data(), (int64_t)in.shape(1));
+        return GPUCONV_OK;
+    });
+}
+
+void swap(stream &self, const response &to, double seconds) {
+    run_unlocked(
+        [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
+}
+
+} // namespace
+
+void bind_realtime(nb::module_ &m) {
+    nb::class_<stream>(m, "Stream", "A real-time convolution of blocks.")
+        .def("__init__", &new_stream, nb::arg("response"), nb::arg("rate"), nb::arg("block"), nb::arg("threads"),
+             nb::arg("freewheel"), nb::arg("backend"), nb::arg("device"))
+        .def("process", &process, nb::arg("x"), nb::arg("y"))
+        .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))
+        .def_prop_ro("latency", [](const stream &s) { return gpuconv_realtime_latency(s.realtime); })
+        .def_prop_ro("late_blocks", [](const stream &s) { return gpuconv_realtime_late_blocks(s.realtime); })
+        .def_prop_ro("backend",
+                     [](const stream &s) { return gpuconv_backend_name(gpuconv_realtime_backend(s.realtime)); })
+        .def_prop_ro("plan", [](const stream &s) { return gpuconv_realtime_plan(s.realtime); });
+}

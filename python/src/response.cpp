@@ -1,0 +1,179 @@
+// Impulse responses and the engine of gpuconv.h.
+#include "common.h"
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+namespace {
+
+response derive(const response &from, gpuconv_status status, gpuconv_ir *made, const gpuconv_error &error) {
+    (void)from;
+    check(status, error);
+    return response{ir_owner(made)};
+}
+
+// Calls an edit of the library: edit(ir, arguments..., &made, &error).
+template <typename Edit, typename... Arguments>
+response edited(const response &self, Edit edit, Arguments... arguments) {
+    gpuconv_ir *made = nullptr;
+    gpuconv_error error = {};
+    gpuconv_status status;
+    {
+        nb::gil_scoped_release unlocked;
+        status = edit(self.ir.get(), arguments..., &made, &error);
+    }
+    return derive(self, status, made, error);
+}
+
+response from_taps(const planar_in &taps, double rate) {
+    gpuconv_ir *made = nullptr;
+    const std::vector<const float *> rows = rows_of(taps);
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_ir_new(rows.data(), (int)rows.size(), (int64_t)taps.shape(1), rate, &made, error);
+    });
+    return response{ir_owner(made)};
+}
+
+response load(const std::string &path) {
+    gpuconv_ir *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_load(path.c_str(), &made, error); });
+    return response{ir_owner(made)};
+}
+
+response load_matrix(const std::string &path, double rate) {
+    gpuconv_ir *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_load_matrix(path.c_str(), rate, &made, error); });
+    return response{ir_owner(made)};
+}
+
+// Copies the taps of a route; without routes of that kind, None.
+nb::object taps_of(const response &self, int input, int output) {
+    const float *taps = gpuconv_ir_taps(self.ir.get(), input, output);
+    if (!taps)
+        return nb::none();
+    nb::ndarray<nb::numpy, const float, nb::ndim<1>> array(taps, {(size_t)gpuconv_ir_frames(self.ir.get())},
+                                                           nb::find(&self));
+    return array.cast(nb::rv_policy::reference_internal, nb::find(&self));
+}
+
+// A plan with its engine, made on first use.
+struct convolver {
+    ir_owner ir; // held by the plan too
+    gpuconv_plan *plan = nullptr;
+    gpuconv_engine *engine = nullptr;
+    std::mutex lock; // an engine belongs to one thread at a time
+    ~convolver() {
+        gpuconv_engine_free(engine);
+        gpuconv_plan_free(plan);
+    }
+};
+
+void new_convolver(convolver *self, const response &from, int backend, int algorithm, int device, int threads,
+                   int64_t frames) {
+    new (self) convolver;
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = (gpuconv_backend)backend;
+    config.algorithm = (gpuconv_algorithm)algorithm;
+    config.device = device;
+    config.threads = threads;
+    config.frames = frames;
+    try {
+        run_unlocked(
+            [&](gpuconv_error *error) { return gpuconv_plan_new(from.ir.get(), &config, &self->plan, error); });
+    } catch (...) {
+        self->~convolver();
+        throw;
+    }
+}
+
+// Convolves the whole input; `out` has N + M - 1 frames.
+void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float, nb::device::cpu, nb::ndim<2>> &out) {
+    const std::vector<const float *> from = rows_of(in);
+    std::vector<float *> to;
+    for (size_t c = 0; c < out.shape(0); c++)
+        to.push_back(out.data() + (int64_t)c * out.stride(0));
+    run_unlocked([&](gpuconv_error *error) {
+        std::lock_guard<std::mutex> locked(self.lock);
+        gpuconv_status status =
+            self.engine ? gpuconv_engine_reset(self.engine) : gpuconv_engine_new(self.plan, &self.engine, error);
+        int64_t taken = 0, produced = 0;
+        if (!status)
+            status = gpuconv_engine_process(self.engine, from.data(), (int64_t)in.shape(1), to.data(), &produced);
+        while (!status) {
+            taken += produced;
+            std::vector<float *> rest = to;
+            for (float *&row : rest)
+                row += taken;
+            if (taken == (int64_t)out.shape(1))
+                break;
+            status = gpuconv_engine_drain(self.engine, rest.data(), (int64_t)out.shape(1) - taken, &produced);
+            if (!status && produced == 0)
+                status = GPUCONV_ERROR_STATE;
+        }
+        return status;
+    });
+}
+
+using pair_of_responses = gpuconv_status(const gpuconv_ir *, const gpuconv_ir *, gpuconv_ir **, gpuconv_error *);
+
+nb::class_<response> bind_edits(nb::class_<response> c) {
+    c.def("route", [](const response &s, int inputs, int layout) {
+        return edited(s, gpuconv_ir_route_as, inputs, (gpuconv_layout)layout);
+    });
+    c.def("resample", [](const response &s, double rate) { return edited(s, gpuconv_ir_resample, rate); });
+    c.def("cut",
+          [](const response &s, int64_t start, int64_t frames) { return edited(s, gpuconv_ir_cut, start, frames); });
+    c.def("trim", [](const response &s, double decibels) { return edited(s, gpuconv_ir_trim, decibels); });
+    c.def("align", [](const response &s, int how) { return edited(s, gpuconv_ir_align, (gpuconv_align)how); });
+    c.def("fade", [](const response &s, int64_t in, int64_t out) { return edited(s, gpuconv_ir_fade, in, out); });
+    c.def("reverse", [](const response &s) { return edited(s, gpuconv_ir_reverse); });
+    c.def("delay", [](const response &s, int64_t frames) { return edited(s, gpuconv_ir_delay, frames); });
+    c.def("stretch", [](const response &s, double factor) { return edited(s, gpuconv_ir_stretch, factor); });
+    c.def("minimum_phase", [](const response &s) { return edited(s, gpuconv_ir_minimum_phase); });
+    c.def("series", [](const response &s, const response &o) {
+        return edited(s, gpuconv_ir_series, (const gpuconv_ir *)o.ir.get());
+    });
+    c.def("gain", [](const response &s, double decibels) { return edited(s, gpuconv_ir_gain, decibels); });
+    c.def("normalize", [](const response &s, int how) {
+        return edited(s, gpuconv_ir_normalize, (gpuconv_normalize)how, (double *)nullptr);
+    });
+    c.def("mix", [](const response &s, double wet, double dry) { return edited(s, gpuconv_ir_mix, wet, dry); });
+    return c;
+}
+
+} // namespace
+
+void bind_response(nb::module_ &m) {
+    auto c =
+        nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
+            .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
+            .def_static("load", &load, nb::arg("path"))
+            .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
+            .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
+            .def("onset", [](const response &s, double decibels) { return gpuconv_ir_onset(s.ir.get(), decibels); })
+            .def("peak",
+                 [](const response &s) {
+                     double magnitude = 0;
+                     const int64_t at = gpuconv_ir_peak(s.ir.get(), &magnitude);
+                     return std::make_pair(at, magnitude);
+                 })
+            .def_prop_ro("inputs", [](const response &s) { return gpuconv_ir_inputs(s.ir.get()); })
+            .def_prop_ro("outputs", [](const response &s) { return gpuconv_ir_outputs(s.ir.get()); })
+            .def_prop_ro("routes", [](const response &s) { return gpuconv_ir_routes(s.ir.get()); })
+            .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
+            .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
+            .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
+            .def_prop_ro("history", [](const response &s) { return gpuconv_ir_history(s.ir.get()); });
+    bind_edits(c);
+    nb::class_<convolver>(m, "Engine", "A plan for a routed response, and the engine that executes it.")
+        .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"),
+             nb::arg("device"), nb::arg("threads"), nb::arg("frames"))
+        .def("convolve", &convolve_all, nb::arg("x"), nb::arg("y"))
+        .def_prop_ro("backend", [](const convolver &s) { return gpuconv_backend_name(gpuconv_plan_backend(s.plan)); })
+        .def_prop_ro("algorithm",
+                     [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan)); })
+        .def_prop_ro("device", [](const convolver &s) { return gpuconv_plan_device(s.plan); })
+        .def_prop_ro("reason", [](const convolver &s) { return gpuconv_plan_reason(s.plan); })
+        .def_prop_ro("note", [](const convolver &s) { return gpuconv_plan_note(s.plan); });
+}

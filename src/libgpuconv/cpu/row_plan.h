@@ -1,0 +1,39 @@
+/* The schedule of one row of gpuconv_memory_convolve: operands, algorithm, sizes, and the blocks of the output. */
+#ifndef GC_CPU_ROW_PLAN_H
+#define GC_CPU_ROW_PLAN_H
+
+#include "gpuconv_memory.h"
+#include "libgpuconv/engine/costs.h"
+
+/* Limit of the shorter operand, and with it of a transform: 2^30 points. */
+enum { GC_ROW_MAX_LOG2 = 29 };
+
+typedef enum gc_row_method {
+    GC_ROW_ZERO = 0,     /* no frame of the convolution is in the output */
+    GC_ROW_DIRECT,       /* sums in the time domain */
+    GC_ROW_OVERLAP_SAVE, /* one transform longer than the response; blocks of the signal */
+    GC_ROW_SUM           /* few output frames: one block, the sum over partitions of both operands */
+} gc_row_method;
+
+/* Block b has the frames b * hop .. b * hop + hop - 1 of the full convolution (SUM: from `begin` on) and reads `before`
+ * frames more of the signal. */
+typedef struct gc_row_plan {
+    gc_row_method method;
+    gpuconv_memory_array signal, taps; /* the operands, exchanged if the response is the longer one */
+    const gpuconv_memory_response *prepared;
+    int64_t begin, end;                   /* frames of the full convolution that are in the output */
+    int64_t transform, hop, before;       /* transform: 0 for direct */
+    int64_t partition, partitions;        /* of the taps, for SUM */
+    int64_t first_block, blocks;          /* those that have output frames */
+    double seconds;                       /* predicted, on one thread */
+    int64_t planned_frames, planned_taps; /* operands that the sizes were chosen for */
+    gc_row_method full_method;            /* method, transform and hop for the full convolution */
+    int64_t full_transform, full_hop;
+} gc_row_plan;
+
+/* Plans a row. *plan may hold the plan of another row, whose sizes are used again if they fit.
+ * @return UNSUPPORTED if both operands are too long */
+gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row *row, int64_t taps, gc_row_plan *plan,
+                                gpuconv_error *error);
+
+#endif

@@ -1,0 +1,202 @@
+"""Files and responses: the same bytes and figures as the command, levels of errors, progress, and Ctrl-C."""
+
+import json
+import subprocess
+import sys
+import warnings
+
+import gpuconv
+import numpy as np
+import pytest
+from conftest import assert_close, oracle
+
+
+def run(command, *arguments):
+    subprocess.run([command, *map(str, arguments)], check=True, capture_output=True)
+
+
+JOBS = [
+    ("speech.flac", "hall.flac", "wav", {}, []),
+    ("speech.flac", "small-room.flac", "flac", {"gain": -6.0}, ["--gain", "-6"]),
+    ("strings.flac", "hall-true-stereo.flac", "wav", {"wet": -12, "dry": 0, "predelay": 0.03},
+     ["--wet", "-12", "--dry", "0", "--predelay", "0.03"]),
+    ("drums.flac", "studio.flac", "wav", {"normalize": "loudness", "trim": -60, "encoding": "s24"},
+     ["--normalize", "loudness", "--trim", "-60", "--encoding", "s24"]),
+    ("drums.flac", "plate.flac", "wav", {"mode": "same", "encoding": "float", "reverse": True, "fade": 0.1},
+     ["--mode", "same", "--encoding", "float", "--reverse", "--fade", "0.1"]),
+    ("speech.flac", "cathedral.flac", "wav", {"tail": "auto", "dither": True, "ir_length": 0.7, "minimum_phase": True},
+     ["--tail", "auto", "--dither", "tpdf", "--ir-length", "0.7", "--minimum-phase"]),
+]
+
+
+@pytest.mark.parametrize("sample, response, kind, keywords, options", JOBS)
+def test_convolve_file_writes_the_bytes_of_the_command(
+    tmp_path, command, samples, impulses, sample, response, kind, keywords, options
+):
+    mine, theirs = tmp_path / f"python.{kind}", tmp_path / f"command.{kind}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = gpuconv.convolve_file(samples / sample, impulses / response, mine, **keywords)
+    run(command, samples / sample, impulses / response, theirs, *options)
+    assert mine.read_bytes() == theirs.read_bytes()
+    assert report["files"]["output"] == str(mine)
+
+
+@pytest.mark.parametrize("sample, response", [("speech.flac", "hall.flac"), ("strings.flac", "hall-true-stereo.flac"),
+                                              ("drums.flac", "studio.flac")])
+def test_arrays_give_the_samples_of_the_command(tmp_path, command, samples, impulses, sample, response):
+    x, rate = gpuconv.read(samples / sample)
+    hall = gpuconv.prepare_ir(impulses / response, inputs=len(x), rate=rate, normalize="energy", predelay=0.01)
+    gpuconv.write(tmp_path / "python.wav", gpuconv.Convolver(hall)(x), rate)
+    run(command, samples / sample, impulses / response, tmp_path / "command.wav", "--normalize", "energy", "--predelay",
+        "0.01", "--encoding", "float")
+    mine, theirs = gpuconv.read(tmp_path / "python.wav"), gpuconv.read(tmp_path / "command.wav")
+    assert mine.rate == theirs.rate
+    assert np.array_equal(mine.samples, theirs.samples)
+
+
+def test_a_mono_array_gives_the_samples_of_the_command(tmp_path, command, samples, impulses):
+    x, rate = gpuconv.read(samples / "speech.flac")
+    hall = gpuconv.prepare_ir(impulses / "small-room.flac", inputs=1, rate=rate)
+    run(command, samples / "speech.flac", impulses / "small-room.flac", tmp_path / "out.wav", "--encoding", "float")
+    want = gpuconv.read(tmp_path / "out.wav").samples
+    if hall.lead == 0 and len(want) == 1:
+        assert np.array_equal(gpuconv.convolve(x, hall.taps()), want)
+    else:
+        assert_close(np.stack([gpuconv.convolve(x[0], taps) for taps in hall.numpy()]), want.astype(float))
+
+
+def test_batch_writes_the_bytes_of_the_command(tmp_path, command, samples, impulses):
+    seen = []
+    patterns = {"inputs": str(samples / "*.flac"), "irs": str(impulses / "*.flac")}
+    result = gpuconv.batch(out=tmp_path / "mine", **patterns, seed=7, progress=lambda done, total: seen.append((done, total)))
+    run(command, "batch", "--inputs", patterns["inputs"], "--irs", patterns["irs"], "--seed", "7", "--out", tmp_path / "theirs")
+    names = sorted(path.name for path in (tmp_path / "theirs").iterdir())
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == names
+    for name in names:
+        if name != "results.jsonl":
+            assert (tmp_path / "mine" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    assert result.done == result.total == len(names) - 2 and result.failed == 0
+    assert seen[-1] == (result.total, result.total)
+    lines = [json.loads(line) for line in open(result.results)]
+    assert {line["status"] for line in lines} == {"done"}
+    again = gpuconv.batch(tmp_path / "mine" / "manifest.csv", out=tmp_path / "mine", resume=True)
+    assert (again.done, again.skipped) == (0, result.total)
+
+
+def test_batch_counts_failures_and_refuses_nonsense(tmp_path, samples, impulses):
+    manifest = tmp_path / "list.csv"
+    manifest.write_text(f"input,response,output\n{samples}/click.flac,{impulses}/small-room.flac,a.wav\nmissing.wav,{impulses}/hall.flac,b.wav\n")
+    result = gpuconv.batch(manifest, out=tmp_path / "out")
+    assert (result.done, result.failed) == (1, 1)
+    with pytest.raises(TypeError, match="either a manifest, or inputs and irs"):
+        gpuconv.batch(out=tmp_path)
+    with pytest.raises(OSError, match="nothing-here"):
+        gpuconv.batch(out=tmp_path / "x", inputs="nothing-here*", irs="nothing-here*")
+    with pytest.raises(ValueError, match="pick='best'"):
+        gpuconv.batch(manifest, out=tmp_path, pick="best")
+
+
+def test_an_exception_in_a_callback_ends_the_job(tmp_path, samples, impulses):
+    def fail(*_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        gpuconv.convolve_file(samples / "strings.flac", impulses / "cathedral.flac", tmp_path / "out.wav", progress=fail)
+    assert not (tmp_path / "out.wav").exists()
+
+
+def test_read_and_write(tmp_path, rng):
+    x = rng.uniform(-1, 1, (3, 70001)).astype(np.float32)
+    assert gpuconv.write(tmp_path / "x.wav", x, 44100) == 0
+    back = gpuconv.read(tmp_path / "x.wav")
+    assert back.rate == 44100 and np.array_equal(back.samples, x)
+    part = gpuconv.read(tmp_path / "x.wav", start=65000, frames=5000).samples
+    assert np.array_equal(part, x[:, 65000:70000])
+    assert gpuconv.read(tmp_path / "x.wav", start=70000, frames=5000).samples.shape == (3, 1)
+    with pytest.raises(ValueError, match="start 70001 is not within its 70001 frames"):
+        gpuconv.read(tmp_path / "x.wav", start=70001)
+    gpuconv.write(tmp_path / "x.flac", x.T[:, 0], 8000, encoding="s16")
+    assert np.abs(gpuconv.read(tmp_path / "x.flac").samples - x[:1]).max() <= 0.51 / 32768
+    with pytest.warns(UserWarning, match="samples clipped; a gain of -6.0 dB avoids it"):
+        assert gpuconv.write(tmp_path / "loud.wav", np.array([0.5, 2.0, -2.0], np.float32), 8000, encoding="s16") == 2
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda d: gpuconv.read(d / "missing.wav"), OSError, "missing.wav"),
+        (lambda d: gpuconv.write(d / "x.wav", np.zeros((2, 0), np.float32), 8000), ValueError, r"shape \(2, 0\)"),
+        (lambda d: gpuconv.write(d / "x.wav", np.zeros(3), 8000), TypeError, "float64"),
+        (lambda d: gpuconv.write(d / "x.xyz", np.zeros(3, np.float32), 8000), ValueError, "x.xyz"),
+        (lambda d: gpuconv.write(d / "x.wav", np.zeros(3, np.float32), 8000.5), ValueError, "rate=8000.5"),
+        (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1, rate=8000, room=2), TypeError, "no step 'room'"),
+        (lambda d: gpuconv.convolve_file("a", "b", "c", mode="causal"), ValueError, "mode='causal'"),
+        (lambda d: gpuconv.convolve_file("a", "b", "c", tail="long"), ValueError, "tail='long'"),
+        (lambda d: gpuconv.acoustics(np.ones(5, np.float32)), TypeError, "needs its rate"),
+        (lambda d: gpuconv.acoustics(np.ones(5, np.float32), 48000, band=40000), ValueError, "band=40000"),
+    ],
+)
+def test_bad_files_say_what_fits(tmp_path, call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(tmp_path)
+
+
+def test_acoustics_are_those_of_the_command(command, impulses):
+    path = impulses / "hall.flac"
+    printed = subprocess.run([command, "ir", "info", str(path), "--report", "json"], check=True, capture_output=True).stdout
+    rows = json.loads(printed)["acoustics"]
+    for channel, figures in enumerate(gpuconv.acoustics(path)):
+        row = next(row for row in rows if row.get("label", row.get("name")) == f"channel {channel + 1}")
+        assert row["T30 s"] == pytest.approx(figures.t30, rel=1e-6)
+        assert row["C80 dB"] == pytest.approx(figures.c80, rel=1e-6)
+    octave = gpuconv.acoustics(path, band=1000)
+    assert octave[0].t30 == pytest.approx(gpuconv.acoustics(gpuconv.load_ir(path), band=1000)[0].t30)
+
+
+def test_a_response_is_edited(rng):
+    taps = rng.standard_normal((2, 400)).astype(np.float32) * np.exp(-np.arange(400) / 60).astype(np.float32)
+    ir = gpuconv.ImpulseResponse(taps, 48000)
+    assert np.array_equal(ir.numpy(), taps) and np.array_equal(np.asarray(ir), taps)
+    assert ir.cut(10, 100).frames == 100
+    assert ir.reverse().history == "reversed"
+    assert np.array_equal(ir.reverse().numpy(), taps[:, ::-1])
+    assert ir.delay(7).onset() >= 7
+    assert np.allclose(ir.gain(20).numpy(), 10 * taps, rtol=1e-6)
+    assert np.allclose(np.abs(ir.normalize("peak").numpy()).max(), 1)
+    assert np.isclose(ir.peak()[1], np.abs(taps).max())
+    assert ir.resample(24000).rate == 24000
+    assert ir.series(ir).frames == 799
+    assert ir.stretch(2).frames > 700
+    assert ir.fade(0, 50).trim(-20).frames < 400
+    assert ir.minimum_phase().align("peak").lead >= 0
+    stereo = ir.route(2)
+    assert (stereo.inputs, stereo.outputs) == (2, 2) and stereo.taps(0, 1) is None
+    assert stereo.mix(0, -6).numpy().shape == (2, 2, 400)
+    with pytest.raises(ValueError, match="3 channels of response do not fit 2"):
+        gpuconv.ImpulseResponse(np.ones((3, 5), np.float32), 8000).route(2)
+    with pytest.raises(ValueError, match="not finite at frame 0"):
+        gpuconv.ImpulseResponse(taps * np.nan, 48000)
+    assert repr(ir) == "<gpuconv.ImpulseResponse 1 to 2, 400 frames, 0.00833 s at 48000 Hz>"
+
+
+def test_a_routed_response_convolves_channels(rng):
+    taps = rng.standard_normal((4, 300)).astype(np.float32)
+    x = rng.standard_normal((3, 2, 2000)).astype(np.float32)
+    y = gpuconv.Convolver(gpuconv.ImpulseResponse(taps, 48000))(x)
+    assert y.shape == (3, 2, 2299)
+    for out in range(2):
+        assert_close(y[:, out], oracle(x[:, 0], taps[out]) + oracle(x[:, 1], taps[2 + out]))
+    mono = gpuconv.Convolver(gpuconv.ImpulseResponse(taps[0], 48000))
+    for mode in ("full", "same", "valid", "causal"):
+        assert_close(mono(x[0, 0], mode), oracle(x[0, 0], taps[0], mode))
+    assert_close(mono(x[0, :1].T, axis=0).T, oracle(x[0, :1], taps[0]))
+
+
+def test_the_progress_bar_needs_no_tqdm(tmp_path, samples, impulses):
+    text = (
+        "import sys; sys.modules['tqdm'] = sys.modules['tqdm.auto'] = None; sys.stderr.isatty = lambda: True; import gpuconv;"
+        f"gpuconv.convolve_file({str(samples / 'click.flac')!r}, {str(impulses / 'small-room.flac')!r}, "
+        f"{str(tmp_path / 'o.wav')!r}, progress=True)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", text], check=True)

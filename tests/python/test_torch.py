@@ -1,0 +1,254 @@
+"""gpuconv.torch on the CPU: values, gradients of first and second order, torch.compile, autocast, vmap, DataLoader."""
+
+import copy
+import io
+import os
+import pickle
+import warnings
+
+import gpuconv
+import numpy as np
+import pytest
+from conftest import assert_close, oracle
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import gpuconv.torch as gt  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Input #. requires gradient and is not a double")
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(1)
+
+
+def needing(*shape):
+    return torch.randn(*shape).requires_grad_()
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid", "causal"])
+@pytest.mark.parametrize("shapes", [((40,), (9,)), ((2, 3, 30), (8,)), ((2, 3, 30), (2, 1, 8)), ((3, 1, 20), (2, 20)), ((1, 10), (4, 3))])
+def test_values_and_gradients(mode, shapes):
+    x, h = needing(*shapes[0]), needing(*shapes[1])
+    assert_close(gpuconv.convolve(x, h, mode).detach(), oracle(x.detach(), h.detach(), mode))
+    delay = 4 if mode == "causal" else 0
+    assert torch.autograd.gradcheck(lambda a, b: gt.convolve(a, b, mode, delay=delay), (x, h), eps=0.1, atol=2e-2, rtol=1e-3)
+
+
+def test_second_order_gradients():
+    assert torch.autograd.gradgradcheck(
+        lambda a, b: gt.convolve(a, b, "same"), (needing(2, 1, 12), needing(3, 5)), eps=0.1, atol=3e-2, rtol=1e-2
+    )
+
+
+def test_gradients_of_long_signals_match_autograd_of_an_fft():
+    x, h = needing(3, 20000), needing(3, 1500)
+    weight = torch.randn(3, 21499)
+    (gt.convolve(x, h) * weight).sum().backward()
+    got = x.grad.clone(), h.grad.clone()
+    x64, h64 = x.detach().double().requires_grad_(), h.detach().double().requires_grad_()
+    y = torch.fft.irfft(torch.fft.rfft(x64, 32768) * torch.fft.rfft(h64, 32768), 32768)[..., :21499]
+    (y * weight).sum().backward()
+    assert_close(got[0], x64.grad.numpy(), bound=-110)
+    assert_close(got[1], h64.grad.numpy(), bound=-110)
+
+
+def test_strides_axes_and_types():
+    x, h = torch.randn(2, 3, 500), torch.randn(60)
+    want = oracle(x, h)
+    assert_close(gt.convolve(x.transpose(1, 2).contiguous().transpose(1, 2), h), want)
+    assert_close(gt.convolve(x.movedim(-1, 0), h, axis=0).movedim(0, -1), want)
+    assert_close(gpuconv.convolve(x[..., ::2], h.flip(0)), oracle(x[..., ::2], h.flip(0)))
+    for dtype, bound in ((torch.float16, -60), (torch.bfloat16, -40)):
+        y = gt.convolve(x.to(dtype), h.to(dtype))
+        assert y.dtype == dtype
+        assert_close(y.float(), want, bound)
+    assert gt.convolve(x.half(), h).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["convolve", "gradient_signal", "gradient_response"])
+def test_the_operators_are_well_formed(name):
+    x, h = needing(2, 3, 60), needing(2, 1, 20)
+    arguments = (x, needing(2, 3, 60), 3, 15, [2, 1]) if name == "gradient_response" else (x, h, 3, 50)
+    outcome = torch.library.opcheck(getattr(torch.ops.gpuconv, name), arguments)
+    assert set(outcome.values()) == {"SUCCESS"}
+
+
+def test_torch_compile_keeps_one_graph():
+    x, h = needing(2, 300), needing(40)
+    model = torch.compile(lambda a, b: gt.convolve(a * 2, b, "causal").relu().sum(), backend="aot_eager", fullgraph=True)
+    compiled = model(x, h)
+    compiled.backward()
+    got = x.grad.clone(), h.grad.clone()
+    x.grad = h.grad = None
+    plain = gt.convolve(x * 2, h, "causal").relu().sum()
+    plain.backward()
+    assert torch.allclose(compiled, plain)
+    assert torch.allclose(got[0], x.grad) and torch.allclose(got[1], h.grad)
+
+
+def test_autocast():
+    layer, h, x = torch.nn.Linear(64, 64), needing(9), torch.randn(4, 64)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = layer(x)
+        y = gt.convolve(low, h)
+        (y * y).mean().backward()
+    assert low.dtype == torch.bfloat16 and y.dtype == torch.float32
+    assert layer.weight.grad.dtype == torch.float32 and torch.isfinite(h.grad).all()
+
+
+def test_vmap():
+    x, h = torch.randn(3, 2, 50), torch.randn(3, 7)
+    y = torch.func.vmap(gt.convolve)(x, h)
+    assert_close(y, oracle(x, h[:, None]))
+    per_example = torch.func.vmap(torch.func.grad(lambda b, a: gt.convolve(a, b).square().sum()))(h, x)
+    for i in range(3):
+        own = h[i].clone().requires_grad_()
+        gt.convolve(x[i], own).square().sum().backward()
+        assert torch.allclose(per_example[i], own.grad, rtol=1e-4, atol=1e-3)
+
+
+def test_a_convolution_module():
+    h = torch.randn(3, 200)
+    module = gt.Convolution(h, "causal")
+    x = torch.randn(5, 3, 1000)
+    want = oracle(x, h, "causal")
+    for _ in range(2):
+        assert_close(module(x), want)
+    module.h.mul_(2)  # the kept transforms are of the old taps
+    assert_close(module(x), 2 * want)
+    for twin in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert torch.equal(twin(x), module(x))
+    store = io.BytesIO()
+    torch.save(module.state_dict(), store)
+    assert "h" in module.state_dict() and not list(module.parameters())
+    learned = gt.Convolution(h, learn=True)
+    learned(x).square().sum().backward()
+    assert learned.h.grad.shape == h.shape
+    with pytest.raises(ValueError, match="NaN"):
+        gt.Convolution(h * float("nan"))
+    with pytest.raises(ValueError, match="mode='half'"):
+        gt.Convolution(h, "half")
+
+
+def test_learning_a_response_converges():
+    target = torch.tensor([0.5, -0.2, 0.1, 0.0, 0.3])
+    module = gt.Convolution(torch.zeros(5), "full", learn=True)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.05)
+    x = torch.randn(8, 200)
+    y = torch.from_numpy(oracle(x, target)).float()
+    for _ in range(150):
+        optimizer.zero_grad()
+        (module(x) - y).square().mean().backward()
+        optimizer.step()
+    assert (module.h.detach() - target).abs().max() < 0.02
+
+
+def test_a_convolver_of_a_tensor():
+    h, x = torch.randn(2, 100), torch.randn(4, 2, 700)
+    convolver = gpuconv.Convolver(h)
+    assert_close(convolver(x, "same"), oracle(x, h, "same"))
+    assert_close(convolver(x.movedim(-1, 0), axis=0).movedim(0, -1), oracle(x, h))
+    assert torch.equal(pickle.loads(pickle.dumps(convolver))(x), convolver(x))
+
+
+def test_random_reverb():
+    irs = [torch.randn(50), torch.randn(80), np.random.default_rng(0).standard_normal(30).astype(np.float32)]
+    x = torch.randn(64, 2, 400)
+    reverb = gt.RandomReverb(irs, p=0.5)
+    y = reverb(x)
+    assert y.shape == x.shape
+    untouched = (y == x).flatten(1).all(1).sum()
+    assert 10 < untouched < 54
+    assert torch.equal(reverb.eval()(x), x)
+    assert torch.equal(gt.RandomReverb(irs, p=0)(x), x)
+    # With p = 1 each example is one of the responses, whose direct sound keeps its time.
+    always = gt.RandomReverb(irs, p=1.0, normalize="peak")
+    y = always(x[:6])
+    candidates = [oracle(x[:6], ir / np.abs(ir).max(), "causal", int(np.abs(ir).argmax())) for ir in map(np.asarray, irs)]
+    for i in range(6):
+        assert min(np.abs(y[i].numpy() - c[i]).max() for c in candidates) < 1e-4
+    torch.manual_seed(3)
+    first = always(x)
+    torch.manual_seed(3)
+    assert torch.equal(always(x), first)
+    assert always(x[0, 0]).shape == (400,)
+    half = gt.RandomReverb(irs[:1], p=1.0, wet=(0.25, 0.25), align=False)
+    taps = irs[0] / irs[0].square().sum().sqrt()
+    assert_close(half(x), 0.75 * x.numpy() + 0.25 * oracle(x, taps, "causal"), bound=-100)
+    channels = gt.RandomReverb([torch.randn(2, 40)], p=1.0)
+    assert channels(x).shape == x.shape
+    assert "3 responses of" in repr(reverb)
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: gt.RandomReverb([]), "at least one"),
+        (lambda: gt.RandomReverb([torch.zeros(5)]), "response 0 is silent"),
+        (lambda: gt.RandomReverb([torch.ones(5) * float("inf")]), "response 0 has NaN"),
+        (lambda: gt.RandomReverb([torch.ones(5)], p=2), "p=2"),
+        (lambda: gt.RandomReverb([torch.ones(5)], wet=(0.5, 0.2)), "wet="),
+        (lambda: gt.RandomReverb([torch.ones(5)], normalize="loud"), "normalize='loud'"),
+        (lambda: gt.RandomReverb([torch.ones(5), torch.ones(2, 5)]), "as many channels"),
+        (lambda: gt.RandomReverb([torch.ones(2, 5)])(torch.ones(3, 4, 9)), r"use \(batch, 2, frames\)"),
+    ],
+)
+def test_random_reverb_says_what_fits(make, text):
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+class Utterances(torch.utils.data.Dataset):
+    def __init__(self):
+        self.reverb = gt.RandomReverb([torch.randn(3000), torch.randn(1000)], p=1.0)
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return self.reverb(torch.randn(8000))
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_data_loader_workers(start):
+    data = Utterances()
+    data.reverb(torch.randn(8000))  # threads of the parent before the fork
+    loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context=start)
+    batches = list(loader)
+    assert [tuple(batch.shape) for batch in batches] == [(4, 8000)] * 3
+    assert all(torch.isfinite(batch).all() for batch in batches)
+
+
+def test_numpy_and_torch_agree():
+    x, h = torch.randn(3, 9000), torch.randn(700)
+    assert np.array_equal(gpuconv.convolve(x, h).numpy(), gpuconv.convolve(x.numpy(), h.numpy()))
+
+
+@pytest.mark.parametrize(
+    "x, h, kind, text",
+    [
+        (torch.ones(5).double(), torch.ones(3), TypeError, r"x has dtype torch.float64.*x.float\(\)"),
+        (torch.ones(5), torch.ones(3).int(), TypeError, r"h has dtype torch.int32"),
+        (torch.ones(0), torch.ones(3), ValueError, r"x has no frames"),
+        (torch.ones(5), torch.ones(3, 0), ValueError, r"h has no frames"),
+        (torch.ones(5), torch.ones(3) * float("nan"), ValueError, r"h has NaN"),
+        (torch.ones(2, 5), torch.ones(3, 3), ValueError, r"do not broadcast"),
+        (torch.ones(5, device="meta"), torch.ones(3), ValueError, r"x is on meta and h on cpu"),
+        (torch.ones(5).to_sparse(), torch.ones(3), TypeError, r"to_dense"),
+        (torch.ones(5), np.ones(3, np.float32), TypeError, r"x is an array of torch and h of numpy"),
+    ],
+)
+def test_bad_tensors_say_what_fits(x, h, kind, text):
+    with pytest.raises(kind, match=text):
+        gpuconv.convolve(x, h)
+
+
+def test_a_meta_tensor_has_its_shape():
+    assert gt.convolve(torch.ones(2, 50, device="meta"), torch.ones(7, device="meta")).shape == (2, 56)
+
+
+def test_streaming_tensors():
+    h, x = torch.randn(400), torch.randn(1000)
+    stream = gpuconv.StreamingConvolver(h)
+    assert_close(stream(x), oracle(x, h)[:1000], bound=-110)
