@@ -57,15 +57,15 @@ static const gc_lab_size sizes[] = {{{1, 1}, LAB_QUICK},          {{3, 1003}, LA
                                     {{2048, 2048}, LAB_CPU_TIME}, {{8192, 8192}, LAB_GPU_TIME}};
 
 #define ON_GPU(title, text, function, value)                                                                           \
-    { .name = title, .changed = text, .where = LAB_GPU, .parameter = (value), .launch = LAB_ON_GPU(function) }
+    { .name = title, .changed = text, .where = LAB_GPU, .parameter = (value), LAB_RUNS_ON_GPU(function) }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU along rows",
      .changed = "the cache loads whole lines, and every element of a line is used",
-     .launch = along_rows},
+     LAB_RUNS(along_rows)},
     {.name = "CPU down columns",
      .changed = "one element of each line is used before the cache replaces the line",
-     .launch = down_columns},
+     LAB_RUNS(down_columns)},
     ON_GPU("horizontal", "neighbouring threads access neighbouring elements: a warp reads 128 bytes with one request",
            gck_coalescing_horizontal, 0),
     ON_GPU(

@@ -53,15 +53,15 @@ static const gc_lab_size sizes[] = {
 #define READ(title, function, text, kind)                                                                              \
     {                                                                                                                  \
         .name = title, .changed = text, .where = LAB_GPU, .parameter = (kind), .tolerance = 1e-6,                      \
-        .prepare = LAB_ON_GPU(gck_table_prepare), .launch = LAB_ON_GPU(function)                                       \
+        .prepare = LAB_ON_GPU(gck_table_prepare), LAB_RUNS_ON_GPU(function)                                            \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU, uniform", .changed = "two loops on one core", .launch = sequential, .tolerance = 1e-6},
+    {.name = "CPU, uniform", .changed = "two loops on one core", LAB_RUNS(sequential), .tolerance = 1e-6},
     {.name = "CPU, divergent",
      .changed = "two loops on one core",
      .parameter = DIVERGENT,
-     .launch = sequential,
+     LAB_RUNS(sequential),
      .tolerance = 1e-6},
     READ("global, uniform", gck_table_global,
          "volatile loads: each one is executed as written, and none may use the read-only path", UNIFORM),

@@ -79,7 +79,7 @@ static const gc_lab_size sizes[] = {
 #define FORM(title, text, processor, form, function)                                                                   \
     {                                                                                                                  \
         .name = title, .changed = text, .where = processor, .parameter = form, .describe = print_differences,          \
-        .launch = function                                                                                             \
+        LAB_RUNS(function)                                                                                             \
     }
 
 static const gc_lab_variant variants[] = {

@@ -78,34 +78,34 @@ static const gc_lab_size sizes[] = {
 };
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU blur", .changed = "one core, row by row and pixel by pixel", .launch = sequential, .tolerance = 1e-6},
+    {.name = "CPU blur", .changed = "one core, row by row and pixel by pixel", LAB_RUNS(sequential), .tolerance = 1e-6},
     {.name = "CPU blur, OpenMP",
      .changed = "the rows are divided among all cores",
-     .launch = all_cores,
+     LAB_RUNS(all_cores),
      .tolerance = 1e-6},
     {.name = "fade, 2-D blocks",
      .changed = "blocks of 32 x 8 threads cover the image; a bounds check stops the threads beyond its border",
      .where = LAB_GPU,
      .parameter = FADE,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_fade)},
+     LAB_RUNS_ON_GPU(gck_image_fade)},
     {.name = "blur from global memory",
      .changed = "nine loads per pixel; the pixels that neighbouring threads load too come from the cache",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur)},
+     LAB_RUNS_ON_GPU(gck_image_blur)},
     {.name = "blur tiled with halo",
      .changed = "a block loads its tile and a halo of one pixel into shared memory once, and computes from there",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur_tile)},
+     LAB_RUNS_ON_GPU(gck_image_blur_tile)},
     {.name = "blur in registers",
      .changed =
          "a thread computes 4 x 8 pixels from registers: 16 bytes per load, and the horizontal sum of a row is used "
          "for three rows of output",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur_registers)},
+     LAB_RUNS_ON_GPU(gck_image_blur_registers)},
 };
 
 static const gc_lab_effect effects[] = {

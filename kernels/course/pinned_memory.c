@@ -46,16 +46,16 @@ static const gc_lab_size sizes[] = {
 #define TO_DEVICE(kind, title, text)                                                                                   \
     {                                                                                                                  \
         .name = title " to the device", .changed = text, .where = LAB_GPU, .memory = (kind), .flags = LAB_ON_DEVICE,   \
-        .launch = LAB_ON_GPU(gck_pinned_to_device)                                                                     \
+        LAB_RUNS_ON_GPU(gck_pinned_to_device)                                                                          \
     }
 #define FROM_DEVICE(kind, title, text)                                                                                 \
     {                                                                                                                  \
         .name = title " from the device", .changed = text, .where = LAB_GPU, .memory = (kind),                         \
-        .prepare = LAB_ON_GPU(gck_pinned_fill_device), .launch = LAB_ON_GPU(gck_pinned_from_device)                    \
+        .prepare = LAB_ON_GPU(gck_pinned_fill_device), LAB_RUNS_ON_GPU(gck_pinned_from_device)                         \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU memcpy", .changed = "from host memory to host memory, without the device", .launch = host_copy},
+    {.name = "CPU memcpy", .changed = "from host memory to host memory, without the device", LAB_RUNS(host_copy)},
     TO_DEVICE(LAB_PAGEABLE, "pageable", "memory from malloc: the driver copies it through its own pinned buffer"),
     TO_DEVICE(LAB_PINNED, "pinned", "memory from cudaHostAlloc: the copy engine reads it directly"),
     TO_DEVICE(LAB_PORTABLE, "portable", "pinned for every context, and as fast"),
@@ -70,7 +70,7 @@ static const gc_lab_variant variants[] = {
      .changed = "no copy: a kernel reads and writes host memory across the bus",
      .where = LAB_GPU,
      .memory = LAB_MAPPED,
-     .launch = LAB_ON_GPU(gck_pinned_mapped),
+     LAB_RUNS_ON_GPU(gck_pinned_mapped),
      .needs = "this device cannot map the host's memory"},
 };
 

@@ -57,25 +57,25 @@ static const gc_lab_size sizes[] = {
 #define IN_STREAMS(n, title, kind, text)                                                                               \
     {                                                                                                                  \
         .name = title ", " #n, .changed = text, .where = LAB_GPU, .parameter = (n), .memory = (kind),                  \
-        .flags = LAB_HOST_CLOCK, .tolerance = 1e-4, .launch = LAB_ON_GPU(gck_streams_parts)                            \
+        .flags = LAB_HOST_CLOCK, .tolerance = 1e-4, LAB_RUNS_ON_GPU(gck_streams_parts)                                 \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU OpenMP", .changed = "the same work on all cores", .launch = all_cores, .tolerance = 1e-4},
+    {.name = "CPU OpenMP", .changed = "the same work on all cores", LAB_RUNS(all_cores), .tolerance = 1e-4},
     {.name = "three kernels, one stream",
      .changed = "three kernels, each too small for the whole device, one after the other",
      .where = LAB_GPU,
      .parameter = 1,
      .flags = LAB_HOST_CLOCK,
      .tolerance = 1e-4,
-     .launch = LAB_ON_GPU(gck_streams_three_kernels)},
+     LAB_RUNS_ON_GPU(gck_streams_three_kernels)},
     {.name = "three kernels, two streams",
      .changed = "the second kernel in its own stream: it runs at the same time as the first",
      .where = LAB_GPU,
      .parameter = 2,
      .flags = LAB_HOST_CLOCK,
      .tolerance = 1e-4,
-     .launch = LAB_ON_GPU(gck_streams_three_kernels)},
+     LAB_RUNS_ON_GPU(gck_streams_three_kernels)},
     IN_STREAMS(1, "pinned, streams", LAB_PINNED, "copy in, kernel, copy back: each waits for the one before"),
     IN_STREAMS(2, "pinned, streams", LAB_PINNED, "halves of the data in two streams"),
     IN_STREAMS(3, "pinned, streams", LAB_PINNED,

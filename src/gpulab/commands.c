@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "about.h"
 #include "amdahl.h"
+#include "chapter.h"
 #include "html.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/output_file.h"
@@ -23,7 +24,7 @@ enum { EXIT_DONE = GC_EXIT_DONE, EXIT_FAILED = GC_EXIT_FAILED, EXIT_USAGE = GC_E
 typedef struct options {
     char *size, *from, *html;
     gc_lab_block_shape shape;
-    int json, markdown, quick, clean, no_effects, counts, quiet;
+    int json, markdown, brief, quick, clean, no_effects, counts, quiet;
 } options;
 
 /* Prints "gpulab: ", the message and the name (or NULL) as one line. Returns `status`. */
@@ -70,8 +71,10 @@ static int show_modules(const options *o, const char **names) {
     if (!names || !names[0])
         return fail(EXIT_USAGE, "show needs the name of a module; gpulab list prints them", NULL);
     int n = choose_modules(names, chosen);
+    gpuconv_error error = {0};
     for (int i = 0; i < n; i++)
-        (o->markdown ? gc_lab_write_chapter : gc_lab_write_module)(chosen[i], stdout);
+        if ((o->markdown ? gc_lab_write_chapter : gc_lab_write_module)(chosen[i], o->brief, stdout, &error))
+            return fail(EXIT_FAILED, error.message, NULL);
     return n ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -259,7 +262,7 @@ static const struct command {
     const char *options;
     int arguments;
 } commands[] = {{"list", list_modules, "", 0},
-                {"show", show_modules, "m", 64},
+                {"show", show_modules, "mb", 64},
                 {"ptx", print_ptx, "C", 64},
                 {"run", time_modules, "sjQcq", 64},
                 {"check", check_modules, "sjQcnq", 64},
@@ -284,6 +287,7 @@ static struct poptOption table[] = {
      "SIZE"},
     {"json", 'j', POPT_ARG_NONE, &given.json, 0, "print JSON instead of tables", NULL},
     {"markdown", 'm', POPT_ARG_NONE, &given.markdown, 0, "show: print a chapter in Markdown", NULL},
+    {"brief", 'b', POPT_ARG_NONE, &given.brief, 0, "show: leave out the code", NULL},
     {"quick", 'Q', POPT_ARG_NONE, &given.quick, 0, "check: small sizes only, do not check effects", NULL},
     {"clean", 'c', POPT_ARG_NONE, &given.clean, 0,
      "check: skip variants with intended races and kernels of other libraries", NULL},
@@ -348,7 +352,7 @@ const gc_command gc_lab_command = {
     .arguments = "COMMAND [ARGUMENT...]",
     .about = "Runs and measures the kernels of CUDA courses on this machine.",
     .details = "  list                 list the modules\n"
-               "  show MODULE...       explain a module, its variants and its source files\n"
+               "  show MODULE...       explain a module and show the code of its variants\n"
                "  ptx MODULE...        print the kernels' PTX with counts of loads and multiply-adds\n"
                "  run [MODULE...]      time every variant and compare it with the peak rates\n"
                "  check [MODULE...]    compare every variant with its reference; check every effect\n"

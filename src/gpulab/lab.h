@@ -126,6 +126,7 @@ typedef struct gc_lab_variant {
     const char *changed; /* the difference from the variant before it */
     gc_lab_where where;
     gc_lab_launch launch;  /* NULL: not in this build */
+    const char *code;      /* name of the launcher or function in the sources, from which its code is shown */
     gc_lab_launch prepare; /* runs before, untimed: constant memory, kernel attributes; or NULL */
     int parameter;
     gc_lab_type input, output; /* of the float buffers; LAB_AS_IS */
@@ -192,6 +193,11 @@ typedef struct gc_lab_module {
 #else
 #define LAB_ON_HOPPER(name) NULL
 #endif
+
+/* Set `launch` and `code` of a variant. */
+#define LAB_RUNS(function) .launch = (function), .code = #function
+#define LAB_RUNS_ON_GPU(launcher) .launch = LAB_ON_GPU(launcher), .code = #launcher
+#define LAB_RUNS_ON_HOPPER(launcher) .launch = LAB_ON_HOPPER(launcher), .code = #launcher
 
 /* ---- cuBLAS, as a reference for speed ---------------------------------------------------------------------------- */
 

@@ -1,116 +1,16 @@
-/* Prints modules and reports as text. */
+/* Prints the list of modules and reports as text. */
 #include "text.h"
 
-#include "cli/wrap.h"
 #include "libgpuconv/core/visible.h"
 #include "run.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { WIDTH = 100 };
-
-/* Wraps the paragraphs of a text, which blank lines separate, and begins every line with `margin` blanks. */
-static void write_wrapped(const char *text, int margin, FILE *to) {
-    for (;;) {
-        const char *end = strstr(text, "\n\n");
-        fprintf(to, "%*s", margin, "");
-        gc_print_words(to, text, end ? (size_t)(end - text) : strlen(text), (gc_wrap){margin, WIDTH});
-        if (!end)
-            return;
-        fputc('\n', to);
-        text = end + 2;
-    }
-}
 
 void gc_lab_write_list(FILE *to) {
     const gc_lab_module *const *modules;
     int count = gc_lab_modules(&modules);
     for (int i = 0; i < count; i++)
         fprintf(to, "%-16s %2d variants  %s\n", modules[i]->name, modules[i]->variant_count, modules[i]->title);
-}
-
-/* Writes the name of a module's source files: the module's name with underscores instead of hyphens. */
-static void format_stem(const gc_lab_module *module, char *stem, size_t room) {
-    (void)snprintf(stem, room, "%s", module->name);
-    for (char *c = stem; *c; c++)
-        if (*c == '-')
-            *c = '_';
-}
-
-/* Writes the folder of the sources with a slash at its end: that of the installation that the program belongs to; "" in
- * a build, whose sources are named relative to the checkout. */
-static const char *find_sources(char *folder, size_t room) {
-    char program[4096], path[4200];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    while (length > 0 && program[length - 1] != '/')
-        length--;
-    (void)snprintf(path, sizeof path, "%.*s" LAB_SOURCES_FROM_PROGRAM, length > 0 ? (int)length : 0, program);
-    char *absolute = length > 0 ? realpath(path, NULL) : NULL;
-    (void)snprintf(folder, room, "%s%s", absolute ? absolute : "", absolute ? "/" : "");
-    free(absolute);
-    return folder;
-}
-
-void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
-    char stem[64], size[100], sources[4200];
-    format_stem(module, stem, sizeof stem);
-    fprintf(to, "%s - %s\n\nCourses: %s\nSource:  %skernels/course/%s.c and .cu\n\n", module->name, module->title,
-            module->course, find_sources(sources, sizeof sources), stem);
-    write_wrapped(module->idea, 0, to);
-    fprintf(to, "\nThe ladder of variants and what each one changed:\n\n");
-    for (int i = 0; i < module->variant_count; i++) {
-        const gc_lab_variant *v = &module->variants[i];
-        fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
-        write_wrapped(v->changed, 6, to);
-        if (v->course)
-            fprintf(to, "      course: %s\n", v->course);
-    }
-    fprintf(to, "\nSizes (");
-    for (int d = 0; d < LAB_DIMENSIONS && module->dimension[d]; d++)
-        fprintf(to, "%s%s", d ? " x " : "", module->dimension[d]);
-    fprintf(to, "):");
-    for (int i = 0; i < module->size_count; i++) {
-        gc_lab_format_size(module, module->sizes[i].value, size, sizeof size);
-        fprintf(to, " %s", size);
-    }
-    fprintf(to, "\n\nWhat to see\n\n");
-    write_wrapped(module->see, 2, to);
-    fprintf(to, "\nWhat to try next\n\n");
-    write_wrapped(module->next, 2, to);
-}
-
-void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
-    char stem[64], sources[4200];
-    format_stem(module, stem, sizeof stem);
-    find_sources(sources, sizeof sources);
-    fprintf(to, "# %s\n\n", module->title);
-    write_wrapped(module->idea, 0, to);
-    fprintf(to,
-            "\nFrom: %s. Source: `%skernels/course/%s.c` (idea, reference, CPU) and `%skernels/course/%s.cu` (GPU).\n",
-            module->course, sources, stem, sources, stem);
-    fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
-    fprintf(to, "\n| variant | runs on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
-    for (int i = 0; i < module->variant_count; i++) {
-        const gc_lab_variant *v = &module->variants[i];
-        fprintf(to, "| %s | %s | %s | %s |\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU", v->changed,
-                v->course ? v->course : "");
-    }
-    fprintf(to, "\n## What to see\n\n");
-    write_wrapped(module->see, 0, to);
-    if (module->effect_count)
-        fprintf(to, "\nOn a GPU, `gpulab check` and `gpulab run` check these effects:\n\n");
-    for (int i = 0; i < module->effect_count; i++) {
-        const gc_lab_effect *e = &module->effects[i];
-        if (e->slower)
-            fprintf(to, "- %s: *%s* compared with *%s*, %s %g\n", e->what, e->slower, e->faster,
-                    e->agree ? "within a factor of" : "at least", e->ratio);
-        else
-            fprintf(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
-    }
-    fprintf(to, "\n## What to try next\n\n");
-    write_wrapped(module->next, 0, to);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
