@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 400, MAX_LINES = 1200 };
+enum { MAX_ITEMS = 400, MAX_LINES = 1200, MAX_FILES = 8 };
 
 /* The lines of a rung's code. */
 typedef struct listing {
@@ -17,26 +17,60 @@ typedef struct listing {
     int count;
 } listing;
 
-/* Returns whether a file holds code of this kind of variant. */
-static bool has_code_for(const char *path, const gc_lab_module *module, gc_lab_where where) {
-    const char *name = strrchr(path, '/') + 1, *extension = strrchr(name, '.');
-    return gc_lab_is_source_of(name, module->name) && (strcmp(extension, ".c") == 0) == (where == LAB_CPU);
+/* The items of a module's sources. */
+typedef struct items {
+    gc_code_item *item;
+    int count;
+    const char *path[MAX_FILES];
+} items;
+
+/* Reads the items of all sources of a module. */
+static gpuconv_status read_items(const gc_lab_module *module, items *all, gpuconv_error *error) {
+    *all = (items){.item = gc_calloc(MAX_ITEMS, sizeof *all->item)};
+    if (!all->item)
+        return gc_fail_memory(error, "the code of a module");
+    int files = 0;
+    for (const gc_lab_source *s = gc_lab_sources(); s->path && files < MAX_FILES; s++) {
+        if (!gc_lab_is_source_of(strrchr(s->path, '/') + 1, module->name))
+            continue;
+        int first = all->count;
+        all->count += gc_code_items(s->text, all->item + first, MAX_ITEMS - first);
+        for (int i = first; i < all->count; i++)
+            all->item[i].file = files;
+        all->path[files++] = s->path;
+    }
+    return GPUCONV_OK;
+}
+
+static bool is_header(const items *all, int file) {
+    return strcmp(strrchr(all->path[file], '.'), ".cuh") == 0;
+}
+
+/* Returns whether code of the file `from` can name items of `file`: of the same file or of a header. */
+static bool is_visible(const items *all, int file, int from) {
+    return file == from || is_header(all, file);
+}
+
+/* Marks the items that item `i` names. Returns whether there were new ones. */
+static bool reach_from(items *all, int i) {
+    const gc_code_item *from = &all->item[i];
+    bool found = false;
+    size_t length;
+    for (const char *at = from->begin; (at = gc_code_identifier(at, from->end, &length)) != NULL; at += length)
+        for (int k = 0; k < all->count; k++) {
+            gc_code_item *to = &all->item[k];
+            if (!to->reached && is_visible(all, to->file, from->file) && gc_code_item_defines(to, at, length))
+                to->reached = found = true;
+        }
+    return found;
 }
 
 /* Marks the items that the marked ones name, until there are no new ones. */
-static void reach(gc_code_item *items, int count) {
+static void reach(items *all) {
     for (bool found = true; found;) {
         found = false;
-        for (int i = 0; i < count; i++) {
-            size_t length;
-            const char *at = items[i].reached ? items[i].begin : items[i].end;
-            while ((at = gc_code_identifier(at, items[i].end, &length)) != NULL) {
-                for (int k = 0; k < count; k++)
-                    if (!items[k].reached && gc_code_item_defines(&items[k], at, length))
-                        items[k].reached = found = true;
-                at += length;
-            }
-        }
+        for (int i = 0; i < all->count; i++)
+            found = (all->item[i].reached && reach_from(all, i)) || found;
     }
 }
 
@@ -53,33 +87,34 @@ static void append_item(listing *to, const gc_code_item *item) {
     }
 }
 
-/* Lists the code of a rung: the items that its function reaches, in the order of the files, and the function last. */
+/* Returns the function of this name, or NULL. */
+static gc_code_item *find_function(const items *all, const char *name) {
+    for (int i = 0; i < all->count; i++)
+        if (gc_code_item_defines(&all->item[i], name, strlen(name)) && all->item[i].end[-1] == '}')
+            return &all->item[i];
+    return NULL;
+}
+
+/* Lists the code of a rung: the items that its function reaches, headers first, and the function last. */
 static gpuconv_status list_code(const gc_lab_module *module, const gc_lab_variant *v, listing *to,
                                 gpuconv_error *error) {
-    *to = (listing){.line = gc_calloc(MAX_LINES, sizeof *to->line)};
-    gc_code_item *items = gc_calloc(MAX_ITEMS, sizeof *items);
-    if (!to->line || !items) {
-        free(items);
-        return gc_fail_memory(error, "the code of a variant");
-    }
-    int count = 0;
-    for (const gc_lab_source *s = gc_lab_sources(); s->path; s++)
-        if (has_code_for(s->path, module, v->where))
-            count += gc_code_items(s->text, items + count, MAX_ITEMS - count);
-    gc_code_item *last = NULL;
-    for (int i = 0; i < count && v->code; i++)
-        if (gc_code_item_defines(&items[i], v->code, strlen(v->code)) && items[i].end[-1] == '}')
-            last = &items[i];
+    items all;
+    *to = (listing){0};
+    gpuconv_status err = read_items(module, &all, error);
+    if (!err && !(to->line = gc_calloc(MAX_LINES, sizeof *to->line)))
+        err = gc_fail_memory(error, "the code of a variant");
+    gc_code_item *last = !err && v->code ? find_function(&all, v->code) : NULL;
     if (last) {
         last->reached = true;
-        reach(items, count);
-        for (int i = 0; i < count; i++)
-            if (items[i].reached && &items[i] != last)
-                append_item(to, &items[i]);
+        reach(&all);
+        for (int header = 1; header >= 0; header--)
+            for (int i = 0; i < all.count; i++)
+                if (all.item[i].reached && &all.item[i] != last && is_header(&all, all.item[i].file) == header)
+                    append_item(to, &all.item[i]);
         append_item(to, last);
     }
-    free(items);
-    return GPUCONV_OK;
+    free(all.item);
+    return err;
 }
 
 static bool is_same_line(const gc_lab_code_line *a, const gc_lab_code_line *b) {

@@ -11,6 +11,7 @@ typedef struct gc_code_item {
     const char *name;        /* of a function, variable, macro or type; not terminated */
     size_t name_length;
     bool is_enum; /* its name is that of the first constant; the others are found in its text */
+    int file;     /* set by the caller, as is `reached` */
     bool reached;
 } gc_code_item;
 

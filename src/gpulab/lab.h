@@ -100,7 +100,8 @@ enum {                     /* flags of a variant */
        LAB_HOST_CLOCK = 2, /* timed by the host's clock until all streams are idle */
        LAB_ONCE = 4,       /* run once, without a cold run: its figure() is the result */
        LAB_LIBRARY = 8,    /* calls kernels of a library */
-       LAB_ON_DEVICE = 16  /* its outputs are in buffer[], although it has host memory */
+       LAB_ON_DEVICE = 16, /* its outputs are in buffer[], although it has host memory */
+       LAB_NO_BANDS = 32   /* its buffers have no guard bands, so that a memory checker sees their ends */
 };
 
 enum {                /* uses of a size */
