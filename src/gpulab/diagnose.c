@@ -39,7 +39,8 @@ static kind classify(const gc_lab_output *o, int64_t index, double allowed) {
     return isnan(got) ? NOT_A_NUMBER : isinf(got) ? INFINITE : WRONG;
 }
 
-/* Sets the pattern if all wrong elements lie in at most a quarter of every 32, 64, ... 1024 elements. */
+/* Sets the pattern if all wrong elements lie in at most a quarter of every 1024, 512, ... 32 elements, with
+ * the largest such number. */
 static void find_period(const gc_lab_output *o, double allowed, gc_lab_diagnosis *d) {
     int64_t bad = d->unwritten + d->nan + d->infinite + d->wrong;
     for (int period = 1024; period >= 32 && bad >= 4; period /= 2) {
@@ -56,6 +57,7 @@ static void find_period(const gc_lab_output *o, double allowed, gc_lab_diagnosis
             d->period = period;
             d->from = from;
             d->to = to;
+            return;
         }
     }
 }
@@ -144,6 +146,8 @@ static void add_causes(growing *to, const gc_lab_output *o, const gc_lab_diagnos
                 "read before it was set, or from an input that was read outside its buffer.");
     if (d->infinite && !d->nan)
         add(to, "\nInfinity comes from a division by 0 or from a sum that was not reset.");
+    if (o->count == 1 && d->wrong)
+        add(to, "\nAn element that many threads update needs an atomic operation (atomicAdd), and a beginning of 0.");
     if (d->belongs >= 0)
         add(to, "\nThe value that was found belongs to index %lld: an index is computed wrongly.",
             (long long)d->belongs);

@@ -151,6 +151,11 @@ static gpuconv_status run_stage(const attempt *a, gc_student_stage stage, const 
     return *report || tool ? GPUCONV_OK : gc_fail_memory(error, "a report");
 }
 
+static bool is_library(const char *file) {
+    const char *end = strrchr(file, '.');
+    return end && strcmp(end, ".so") == 0;
+}
+
 /* ---- The stages -------------------------------------------------------------------------------------------------- */
 
 static bool has_state(const json_t *report, const char *state) {
@@ -190,6 +195,16 @@ static gpuconv_status check_memory(const attempt *a, bool races, bool *found, gp
     return err;
 }
 
+/* Prints a remark on a wrong kernel whose source uses shared memory and has no barrier. */
+static void remark_barrier(const attempt *a) {
+    char *source = is_library(a->options->file) ? NULL : read_text(a, "student.cu");
+    if (source && strstr(source, "__shared__") && !strstr(source, "__syncthreads"))
+        gc_try_print_text("The file uses shared memory without __syncthreads(): a thread that reads what another one "
+                          "writes must wait for it.",
+                          2, stdout);
+    free(source);
+}
+
 /* Checks the kernel against the reference. Sets `*right`. */
 static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuconv_error *error) {
     json_t *report = NULL;
@@ -199,6 +214,8 @@ static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuc
         return err;
     *right = has_state(report, "right");
     gc_try_print_check(&a->subject, report, stdout);
+    if (has_state(report, "wrong") || has_state(report, "unsteady"))
+        remark_barrier(a);
     (void)fflush(stdout);
     bool looks = has_device && !a->options->quick && !has_state(report, "endless") && !has_state(report, "crashed");
     if (looks)
@@ -240,11 +257,6 @@ static gpuconv_status compile(attempt *a, int capability, bool *compiled, gpucon
     gc_explain_compiler_messages(messages, &(gc_student_source){file, signature}, stdout);
     free(messages);
     return GPUCONV_OK;
-}
-
-static bool is_library(const char *file) {
-    const char *end = strrchr(file, '.');
-    return end && strcmp(end, ".so") == 0;
 }
 
 /* Runs all stages. Sets `*right`. */
