@@ -66,6 +66,10 @@ static void write_lines(const chapter *c, const gc_lab_code *code) {
         fprintf(c->to, "%s%s\n", fence, code->against ? "diff" : "cuda");
     for (int i = 0; i < code->count; i++) {
         const gc_lab_code_line *line = &code->line[i];
+        if (line->mark == GC_LAB_LEFT_OUT) {
+            fprintf(c->to, "%s  ... %d lines as in the rung before\n", c->markdown ? "" : "    ", line->length);
+            continue;
+        }
         char mark[3] = {line->mark, ' ', '\0'};
         bool marked = code->against && line->length > 0;
         fprintf(c->to, "%s%s%.*s\n", c->markdown || !line->length ? "" : "    ", marked ? mark : "", line->length,
@@ -101,7 +105,7 @@ static void write_figure(const chapter *c, const gc_lab_variant *v) {
     const json_t *row = gc_lab_recorded_find(c->recorded, c->module->name, v->name, NULL);
     if (!row)
         return;
-    gc_lab_recorded_format(row, text, sizeof text);
+    gc_lab_recorded_format(row, true, text, sizeof text);
     fprintf(c->to, c->markdown ? "%s%s\n" : "%s> %s\n", c->markdown ? "\nRecorded: " : "      ", text);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 400, MAX_LINES = 1200, MAX_FILES = 8 };
+enum { MAX_ITEMS = 400, MAX_LINES = 1200, MAX_FILES = 8, MAX_COMMON = 24, CONTEXT = 6 };
 
 /* The lines of a rung's code. */
 typedef struct listing {
@@ -128,6 +128,26 @@ static bool is_same_code(const listing *a, const listing *b) {
     return same;
 }
 
+/* Replaces the middle of long runs of common lines. Returns the number of lines that are left. */
+static int leave_out(gc_lab_code_line *line, int count) {
+    int to = 0;
+    for (int i = 0; i < count;) {
+        int end = i;
+        while (end < count && line[end].mark == ' ')
+            end++;
+        bool is_long = end - i > MAX_COMMON;
+        for (int k = i; k < end; k++)
+            if (!is_long || k < i + CONTEXT || k >= end - CONTEXT)
+                line[to++] = line[k];
+            else if (k == i + CONTEXT)
+                line[to++] = (gc_lab_code_line){GC_LAB_LEFT_OUT, "", end - i - 2 * CONTEXT};
+        if (end < count)
+            line[to++] = line[end++];
+        i = end;
+    }
+    return to;
+}
+
 /* Fills `code` with the lines of both listings, marked, from a longest common subsequence. Leaves the marks out if less
  * than a quarter of the lines is common. */
 static gpuconv_status mark_lines(const listing *before, const listing *now, gc_lab_code *code, gpuconv_error *error) {
@@ -164,7 +184,7 @@ static gpuconv_status mark_lines(const listing *before, const listing *now, gc_l
     }
     free(code->line);
     code->line = line;
-    code->count = count;
+    code->count = leave_out(line, count);
     return GPUCONV_OK;
 }
 

@@ -10,10 +10,12 @@
 
 #include <stdbool.h>
 
+enum { GC_LAB_LEFT_OUT = '~' };
+
 typedef struct gc_lab_code_line {
-    char mark; /* ' ', '+': not in the rung before, '-': only in the rung before */
+    char mark; /* ' ', '+': not in the rung before, '-': only in the rung before, or GC_LAB_LEFT_OUT */
     const char *text;
-    int length; /* without the line break */
+    int length; /* without the line break; GC_LAB_LEFT_OUT: the number of lines that both rungs have here */
 } gc_lab_code_line;
 
 typedef struct gc_lab_code {

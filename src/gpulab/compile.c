@@ -138,22 +138,24 @@ gpuconv_status gc_compile_student(const gc_lab_module *module, const char *sourc
     if (err)
         return err;
     if (!gc_process_find("nvcc", "CUDACXX", bin, nvcc, sizeof nvcc))
-        return gc_fail(error, GPUCONV_ERROR_FILE,
-                       "nvcc was not found: install NVIDIA's CUDA toolkit, and put nvcc into PATH or its path into CUDACXX");
+        return gc_fail(
+            error, GPUCONV_ERROR_FILE,
+            "nvcc was not found: install NVIDIA's CUDA toolkit, and put nvcc into PATH or its path into CUDACXX");
     FILE *header = fopen(gc_work_path(folder, "gpulab_solve.h", path, sizeof path), "w");
     if (header)
         write_header(module, header);
     if (!header || (ferror(header) | fclose(header)) != 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno));
     (void)snprintf(architecture, sizeof architecture, "-arch=sm_%d", capability);
-    const char *const arguments[] = {nvcc,       "-shared",        "-O3",      "-std=c++17",  "-lineinfo",
-                                     "-Xcompiler", "-fPIC",        "-Xlinker", "-z,defs",     architecture,
-                                     "-I",       "folder",         "-include", "gpulab_solve.h", "student.cu",
-                                     "-o",       "student.so",     NULL};
+    const char *const arguments[] = {nvcc,         "-shared",    "-O3",      "-std=c++17",     "-lineinfo",
+                                     "-Xcompiler", "-fPIC",      "-Xlinker", "-z,defs",        architecture,
+                                     "-I",         "folder",     "-include", "gpulab_solve.h", "student.cu",
+                                     "-o",         "student.so", NULL};
     gc_process_result result;
-    err = gc_process_run(&(gc_process_request){arguments, folder->path,
-                                               gc_work_path(folder, "messages.txt", path, sizeof path), compile_seconds},
-                         &result, error);
+    err =
+        gc_process_run(&(gc_process_request){arguments, folder->path,
+                                             gc_work_path(folder, "messages.txt", path, sizeof path), compile_seconds},
+                       &result, error);
     if (!err && result.timed_out)
         err = gc_fail(error, GPUCONV_ERROR_FILE, "%s: the compiler did not end within %.0f s", source, compile_seconds);
     *compiled = !err && result.status == 0;

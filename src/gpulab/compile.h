@@ -1,9 +1,9 @@
 /*
  * Compiles a student's CUDA source as a shared library for one module.
  *
- * The compiler sees only names that gpulab chooses: the source is student.cu in a folder of its own, a link to the file,
- * and a header declares the function solve with the buffers of the module. The name of the student's file is never part
- * of a program text or of a command line.
+ * The compiler sees only names that gpulab chooses: the source is student.cu in a folder of its own, a link to the
+ * file, and a header declares the function solve with the buffers of the module. The name of the student's file is
+ * never part of a program text or of a command line.
  */
 #ifndef GPULAB_COMPILE_H
 #define GPULAB_COMPILE_H

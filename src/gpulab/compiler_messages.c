@@ -22,7 +22,8 @@ static const struct {
     {"a __global__ function call must be configured",
      "a kernel is launched with its grid: kernel<<<blocks, threads, 0, stream>>>(...)"},
     {"a host function call cannot be configured", "<<<...>>> launches kernels only: mark the function __global__"},
-    {"must have a void return type", "a kernel returns nothing: declare it __global__ void, and write results to memory"},
+    {"must have a void return type",
+     "a kernel returns nothing: declare it __global__ void, and write results to memory"},
     {"is undefined", "this name is not declared: is it misspelt? CUDA's own are threadIdx, blockIdx, blockDim and "
                      "gridDim, with .x, .y and .z"},
     {"expected a \";\"", "a semicolon is missing, usually at the end of the line above"},
@@ -41,8 +42,9 @@ static const struct {
     {"has already been declared", "two things have this name"},
     {"must have a constant value", "the size of an array in a kernel is a constant: constexpr int N = ..., or dynamic "
                                    "shared memory (extern __shared__)"},
-    {"dynamic initialization is not supported", "a __shared__ variable has no initial value: let one thread set it, then "
-                                                "__syncthreads()"},
+    {"dynamic initialization is not supported",
+     "a __shared__ variable has no initial value: let one thread set it, then "
+     "__syncthreads()"},
     {"Unsupported gpu architecture", "this nvcc does not know the GPU: use another version of the CUDA toolkit"},
     {"unsupported GNU version", "this nvcc does not accept the host's gcc: set NVCC_CCBIN to an older g++"},
 };
@@ -82,11 +84,11 @@ static void print_source_line(const gc_student_source *source, long number, FILE
         (void)fclose(from);
 }
 
-/* Returns whether a line reports an error: "file(12): error: ..." of nvcc, "file:12:3: error: ..." of the host compiler,
- * "ptxas error   : ..." or a name that the linker misses. */
+/* Returns whether a line reports an error: "file(12): error: ..." of nvcc, "file:12:3: error: ..." of the host
+ * compiler, "ptxas error   : ..." or a name that the linker misses. */
 static bool is_error(const char *line, size_t length) {
-    static const char *const forms[] = {": error:", "fatal error:", ": catastrophic error:", "ptxas error", "nvcc fatal",
-                                        "undefined reference to"};
+    static const char *const forms[] = {
+        ": error:", "fatal error:", ": catastrophic error:", "ptxas error", "nvcc fatal", "undefined reference to"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (memmem(line, length, forms[i], strlen(forms[i])))
             return true;

@@ -10,8 +10,8 @@ typedef struct gc_student_source {
     const char *signature; /* of solve */
 } gc_student_source;
 
-/* Prints the first errors of nvcc, the host compiler, ptxas and the linker in `messages`, and the number of further ones;
- * the whole text if it has none of their forms. */
+/* Prints the first errors of nvcc, the host compiler, ptxas and the linker in `messages`, and the number of further
+ * ones; the whole text if it has none of their forms. */
 void gc_explain_compiler_messages(const char *messages, const gc_student_source *source, FILE *to);
 
 /* Prints a text in which student.cu stands for the student's file, with control characters as escapes. */

@@ -184,8 +184,9 @@ const char *gc_lab_explain_code(int code) {
         {1, "an argument of the launch or of a call is not valid; shared memory above 48 KiB needs "
             "cudaFuncSetAttribute"},
         {2, "the device has no memory left"},
-        {9, "the launch is not possible: a block has 1 to 1024 threads, a grid at least one block in each dimension, and "
-            "a block at most 48 KiB of shared memory unless more is requested"},
+        {9,
+         "the launch is not possible: a block has 1 to 1024 threads, a grid at least one block in each dimension, and "
+         "a block at most 48 KiB of shared memory unless more is requested"},
         {209, "the program has no code for this GPU"},
         {700, "a thread read or wrote an address that belongs to no buffer: an index is too large or negative, or a "
               "pointer of the host was passed to the kernel"},

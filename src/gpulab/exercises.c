@@ -156,13 +156,15 @@ void gc_exercise_write_start(const gc_lab_module *module, const gc_exercise *exe
     gc_solve_signature(module, signature, sizeof signature);
     fprintf(to, "// gpulab, exercise %s\n//\n", name);
     write_comment(exercise ? exercise->task : module->title, to);
+    fprintf(
+        to,
+        "//\n// gpulab try %s           the task and hints\n// gpulab try %s FILE.cu   compiles this file, checks it "
+        "and measures it\n//\n"
+        "// All pointers are on the device. solve queues its work on the stream and does not wait.\n"
+        "// <cstdint>, <cuda_runtime.h>, <cuda_fp16.h> and <cuda_bf16.h> are included already.\n\n",
+        name, name);
     fprintf(to,
-            "//\n// gpulab try %s           the task and hints\n// gpulab try %s FILE.cu   compiles this file, checks it "
-            "and measures it\n//\n"
-            "// All pointers are on the device. solve queues its work on the stream and does not wait.\n"
-            "// <cstdint>, <cuda_runtime.h>, <cuda_fp16.h> and <cuda_bf16.h> are included already.\n\n",
-            name, name);
-    fprintf(to, "__global__ void kernel(/* parameters */) {\n    // what one thread does\n}\n\n%s {\n"
-                "    // launch the kernel: kernel<<<blocks, threads, 0, stream>>>(...);\n}\n",
+            "__global__ void kernel(/* parameters */) {\n    // what one thread does\n}\n\n%s {\n"
+            "    // launch the kernel: kernel<<<blocks, threads, 0, stream>>>(...);\n}\n",
             signature);
 }

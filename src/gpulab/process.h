@@ -24,8 +24,8 @@ typedef struct gc_process_result {
  * @return FILE if it cannot be started, CANCELLED */
 gpuconv_status gc_process_run(const gc_process_request *request, gc_process_result *result, gpuconv_error *error);
 
-/* Finds a program: in $variable (if not NULL and set), in the folders of PATH, and in `folder` (may be NULL). Writes its
- * path. Returns false if there is none. */
+/* Finds a program: in $variable (if not NULL and set), in the folders of PATH, and in `folder` (may be NULL). Writes
+ * its path. Returns false if there is none. */
 bool gc_process_find(const char *name, const char *variable, const char *folder, char *path, size_t room);
 
 #endif

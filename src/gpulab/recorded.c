@@ -32,7 +32,7 @@ const json_t *gc_lab_recorded_find(const json_t *recorded, const char *module, c
     return found;
 }
 
-void gc_lab_recorded_format(const json_t *row, char *text, size_t room) {
+void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_t room) {
     double median = json_number_value(json_object_get(row, "median")),
            share = json_number_value(json_object_get(row, "share"));
     const json_t *figure = json_object_get(row, "figure");
@@ -48,7 +48,7 @@ void gc_lab_recorded_format(const json_t *row, char *text, size_t room) {
         used = (size_t)snprintf(text, room, "%.2f us", median * 1e6);
     else
         used = (size_t)snprintf(text, room, "%.1f ns", median * 1e9);
-    if (used < room)
+    if (used < room && with_size)
         used += (size_t)snprintf(text + used, room - used, " at %s", size ? size : "?");
     if (used < room && share > 0 && bound)
         (void)snprintf(text + used, room - used,

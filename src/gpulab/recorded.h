@@ -16,8 +16,9 @@ const char *gc_lab_recorded_device(const json_t *recorded);
  * none. `recorded` may be NULL. */
 const json_t *gc_lab_recorded_find(const json_t *recorded, const char *module, const char *variant, const char *size);
 
-/* Writes a measured row as one text: "0.190 ms at 8388608x512, 71 % of the arithmetic limit". */
-void gc_lab_recorded_format(const json_t *row, char *text, size_t room);
+/* Writes a measured row as one text: "0.190 ms at 8388608x512, 71 % of the arithmetic limit", the size if `with_size`.
+ */
+void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_t room);
 
 /* Returns whether a row of a report is a variant that was skipped because the machine has no GPU. */
 bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row);

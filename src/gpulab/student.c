@@ -161,7 +161,9 @@ static bool check_size(const gc_lab_session *session, const gc_student_request *
                            "Two runs gave different results. In one of them: %.1200s\nThis is a race: a barrier "
                            "(__syncthreads) is missing, or several threads update one element without an atomic "
                            "operation, or memory is read before it is written.",
-                           right ? first : text ? text : "");
+                           right  ? first
+                           : text ? text
+                                  : "");
             set_state(report, "unsteady", both);
             return false;
         }
@@ -201,7 +203,8 @@ static gpuconv_status check_sizes(const gc_lab_session *session, const gc_studen
 
 /* ---- Timing ------------------------------------------------------------------------------------------------------ */
 
-/* Copies the rungs that are timed at the large sizes, and the student's kernel as the last one. Returns their number. */
+/* Copies the rungs that are timed at the large sizes, and the student's kernel as the last one. Returns their number.
+ */
 static int collect_rungs(const gc_lab_session *session, const gc_student_request *request, gc_lab_variant *rungs) {
     const gc_lab_module *module = request->module;
     int count = 0;

@@ -1,9 +1,9 @@
 /*
  * Runs a student's kernel, which was compiled as a shared library, on the buffers of a module.
  *
- * The library is loaded in a process of its own, because a kernel may damage the GPU's context, run for ever, or end the
- * process. This process writes what it finds into a file, as JSON, before every step, so that the file names the step in
- * which the process ended.
+ * The library is loaded in a process of its own, because a kernel may damage the GPU's context, run for ever, or end
+ * the process. This process writes what it finds into a file, as JSON, before every step, so that the file names the
+ * step in which the process ended.
  */
 #ifndef GPULAB_STUDENT_H
 #define GPULAB_STUDENT_H

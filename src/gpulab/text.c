@@ -97,17 +97,17 @@ static void print_measured(const json_t *row, row_printer *p) {
 static void print_row(const json_t *report, const json_t *recorded, const json_t *row, FILE *to) {
     static const char *const notes[][2] = {{"said", "observed"}, {"course", "course"}};
     char text[300];
-    const json_t *other = gc_lab_is_skipped_without_gpu(report, row)
-                              ? gc_lab_recorded_find(recorded, text_of(row, "module"), text_of(row, "variant"),
-                                                     text_of(row, "size"))
-                              : NULL;
+    const json_t *other =
+        gc_lab_is_skipped_without_gpu(report, row)
+            ? gc_lab_recorded_find(recorded, text_of(row, "module"), text_of(row, "variant"), text_of(row, "size"))
+            : NULL;
     row_printer p = {to, 2 + 32 + 4, gc_terminal_columns(fileno(to))};
     fputs("  ", to);
     print_text(to, text_of(row, "variant"), -32);
     fputc(' ', to);
     print_text(to, text_of(row, "where"), -3);
     if (other) {
-        gc_lab_recorded_format(other, text, sizeof text);
+        gc_lab_recorded_format(other, false, text, sizeof text);
         fprintf(to, "  * %s\n", text);
     } else if (strcmp(text_of(row, "state"), "measured") != 0) {
         fputc(' ', to);

@@ -1,5 +1,5 @@
-/* gpulab try: compiles a student's kernel, checks it against a module's reference, explains what is wrong, and puts it on
- * the module's ladder. */
+/* gpulab try: compiles a student's kernel, checks it against a module's reference, explains what is wrong, and puts it
+ * on the module's ladder. */
 #ifndef GPULAB_TRY_H
 #define GPULAB_TRY_H
 

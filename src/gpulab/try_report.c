@@ -65,14 +65,16 @@ void gc_try_print_check(const gc_try_subject *s, const json_t *report, FILE *to)
         {"outside", "writes outside a buffer"},
         {"unsteady", "gives different results from run to run"},
         {"failed", "fails"},
-        {"endless", "does not end: it has an endless loop, or waits at a barrier that not all threads of a block reach"},
+        {"endless",
+         "does not end: it has an endless loop, or waits at a barrier that not all threads of a block reach"},
         {"crashed", "ended the process: solve read or wrote memory of the host that is not its own, such as an element "
                     "of a device buffer"},
     };
     char text[400];
     const char *state = text_of(report, "state"), *verdict = "fails";
     if (strcmp(state, "right") == 0) {
-        (void)snprintf(text, sizeof text, "%.200s is right at every size up to %.60s.", s->file, text_of(report, "size"));
+        (void)snprintf(text, sizeof text, "%.200s is right at every size up to %.60s.", s->file,
+                       text_of(report, "size"));
         gc_try_print_text(text, 0, to);
         return;
     }
@@ -98,8 +100,9 @@ int gc_try_print_sanitizer(const gc_try_subject *s, const char *output, FILE *to
         bool ruled = length > strlen(rule) && strncmp(line, rule, strlen(rule)) == 0;
         bool begins = ruled && (strncmp(text, "Invalid", 7) == 0 || strncmp(text, "Error: Race", 11) == 0 ||
                                 strncmp(text, "Error: Potential", 16) == 0 || strncmp(text, "Barrier error", 13) == 0);
-        bool ends = inside && (!ruled || begins || memmem(line, length, "backtrace", 9) ||
-                               memmem(line, length, "ERROR SUMMARY", 13) || memmem(line, length, "RACECHECK SUMMARY", 17));
+        bool ends =
+            inside && (!ruled || begins || memmem(line, length, "backtrace", 9) ||
+                       memmem(line, length, "ERROR SUMMARY", 13) || memmem(line, length, "RACECHECK SUMMARY", 17));
         if (ends)
             break;
         if (begins)
@@ -138,8 +141,9 @@ static const gc_lab_variant *find_variant(const gc_lab_module *module, const cha
 static void print_rung(const rung *r, FILE *to) {
     char shown[200];
     double share = number_of(r->row, "share"), median = number_of(r->row, "median");
-    fprintf(to, "%c %-34s %10.3f %s", r->variant ? ' ' : '>', gc_visible(shown, sizeof shown, text_of(r->row, "variant")),
-            median >= 1e-3 ? median * 1e3 : median * 1e6, median >= 1e-3 ? "ms" : "us");
+    fprintf(to, "%c %-34s %10.3f %s", r->variant ? ' ' : '>',
+            gc_visible(shown, sizeof shown, text_of(r->row, "variant")), median >= 1e-3 ? median * 1e3 : median * 1e6,
+            median >= 1e-3 ? "ms" : "us");
     if (share > 0)
         fprintf(to, "  %5.1f %% of %s", 100 * share, gc_visible(shown, sizeof shown, text_of(r->row, "bound")));
     fputc('\n', to);
@@ -201,11 +205,10 @@ void gc_try_print_recorded(const gc_try_subject *s, FILE *to) {
     fprintf(to, "\nThe ladder, as recorded on an %s:\n", gc_lab_recorded_device(recorded));
     for (int i = 0; i < s->module->variant_count; i++) {
         const gc_lab_variant *v = &s->module->variants[i];
-        const json_t *row =
-            v->where == LAB_GPU ? gc_lab_recorded_find(recorded, s->module->name, v->name, NULL) : NULL;
+        const json_t *row = v->where == LAB_GPU ? gc_lab_recorded_find(recorded, s->module->name, v->name, NULL) : NULL;
         if (!row)
             continue;
-        gc_lab_recorded_format(row, text, sizeof text);
+        gc_lab_recorded_format(row, true, text, sizeof text);
         fprintf(to, "  %-34s %s\n", v->name, text);
     }
     json_decref(recorded);
