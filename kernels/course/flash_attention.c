@@ -183,12 +183,11 @@ const gc_lab_module gc_lab_flash_attention = {
         "Two matrix products with a little arithmetic between them remain, which is work for tensor cores. In a warp, "
         "the registers with the result of the first product have the layout that the second product needs for its "
         "input, so that the scores do not even pass through shared memory.",
-    .see =
-        "Compare the TFLOP/s of the four kernels: for 8192 tokens on an H200 they are 8, 28, 341 and 576. The last is "
-        "78 % of cuBLAS's fp16 rate. The GB/s of the three kernels are traffic of the scores, which the other kernels "
-        "do not have.\n\n"
-        "gpulab run flash-attention --json contains the relative error against double precision as rms: with 16-bit "
-        "weights it is 2e-4, about a hundred times that of fp32.",
+    .see = "Compare the TFLOP/s of the four kernels: for 8192 tokens on an H200 they are 8, 28, 341 and 597. The last "
+           "is 88 % of cuBLAS's fp16 rate. The GB/s of the three kernels are traffic of the scores, which the other "
+           "kernels do not have.\n\n"
+           "gpulab run flash-attention --json contains the relative error against double precision as rms: with 16-bit "
+           "weights it is 2e-4, about a hundred times that of fp32.",
     .next =
         "Compare 2048 and 8192 tokens: the time grows with the square of the number of tokens, but the memory of the "
         "online kernels does not. gpulab show matmul explains the products.",

@@ -121,9 +121,9 @@ const gc_lab_module gc_lab_memory_latency = {
         "usually ready to run. Latency times bandwidth is the number of bytes that must be in flight to keep a memory "
         "busy.",
     .see =
-        "Compare the cycles per step with the course's table. On an H200: registers 4, shared memory 29, L1 cache 40, "
-        "L2 cache 287, device memory 670. An addition takes 4 cycles instead of the 1 in the table: an instruction "
-        "can start in every cycle, but a dependent one waits for the result.\n\n"
+        "Compare the cycles per step with the course's table. On an H200: registers 4, shared memory 29, L1 cache "
+        "40, L2 cache 288, device memory 668. An addition takes 4 cycles instead of the 1 in the table: an "
+        "instruction can start in every cycle, but a dependent one waits for the result.\n\n"
         "The constant cache takes 104 cycles, more than the 20 to 40 in the table. A likely reason is that 16 KB are "
         "more than the first level of the constant cache holds.",
     .next =

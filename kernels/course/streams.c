@@ -111,7 +111,7 @@ const gc_lab_module gc_lab_streams = {
         "Three small kernels take 6.2 ms in one stream and 4.1 ms in two on an H200: the first two run at the same "
         "time. With copies, the time falls from 3.4 ms in one stream to 2.0 ms in three and 1.6 ms in eight. The "
         "longest step is a copy of 64 MB, which takes 1.2 ms alone, so no number of streams can get below that. From "
-        "pageable memory it takes 12 ms with one stream and 13 ms with four.",
+        "pageable memory it takes 11.5 ms with one stream and still 10.4 ms with four.",
     .next =
         "gpuconv --report json shows the same overlap for real files: a timeline of reading, copying, computing and "
         "writing.",

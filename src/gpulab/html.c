@@ -234,7 +234,7 @@ static const char head[] =
     "@media(max-width:40rem){table,tbody,tr,th,td{display:block;width:auto}tr{padding:.3rem 0;border-bottom:1px "
     "solid "
     "#ddd}th,td{border:0;padding:0}.n{text-align:left;width:auto}td:nth-child(4){width:auto}"
-    "section{overflow-x:auto}svg{min-width:44rem}}\n"
+    "section{overflow-x:auto}svg{min-width:32rem}}\n"
     "@media print{nav{display:none}body{max-width:none;font-size:10pt}h2{break-before:page}h3,h4,tr,svg{break-inside:avoid}"
     "h3,h4{break-after:avoid}pre{white-space:pre-wrap;font-size:7pt;border:1px solid #ddd}}\n"
     "</style></head><body>\n<h1>The kernels of the courses, measured</h1>\n";
