@@ -143,8 +143,9 @@ static void compiler_messages_are_explained(void **state) {
     expect_explained("student.cu(4): error: expected a \";\"\n", "a semicolon is missing");
     expect_explained("/usr/bin/ld: x.o: undefined reference to `solve'\ncollect2: error: ld returned 1\n",
                      "exactly these parameters:\n    void solve(int *ids)");
-    expect_explained("student.cu(4): error: a\nstudent.cu(5): error: b\nstudent.cu(6): error: c\nstudent.cu(7): error: d\n",
-                     "1 more error");
+    expect_explained(
+        "student.cu(4): error: a\nstudent.cu(5): error: b\nstudent.cu(6): error: c\nstudent.cu(7): error: d\n",
+        "1 more error");
     expect_explained("something else\n", "something else");
     expect_explained("student.cu(1): error: \033[31m\n", "\\x1b[31m");
     expect_explained("", "");
@@ -152,8 +153,8 @@ static void compiler_messages_are_explained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_outputs_are_told),    cmocka_unit_test(every_rung_has_code),
-        cmocka_unit_test(differences_are_marked),    cmocka_unit_test(exercises_lead_to_rungs),
+        cmocka_unit_test(wrong_outputs_are_told),          cmocka_unit_test(every_rung_has_code),
+        cmocka_unit_test(differences_are_marked),          cmocka_unit_test(exercises_lead_to_rungs),
         cmocka_unit_test(compiler_messages_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
