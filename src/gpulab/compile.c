@@ -90,7 +90,8 @@ static void write_header(const gc_lab_module *module, FILE *to) {
     int count = module->buffers(module->sizes[0].value, buffer);
     gc_solve_signature(module, signature, sizeof signature);
     fprintf(to,
-            "#include <cstdint>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n"
+            /* nvcc itself includes cuda_runtime.h */
+            "#include <cstdint>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n"
             "extern \"C\" %s;\n"
             "extern \"C\" int gpulab_solve(void *const *buffer, const int64_t *size, cudaStream_t stream) {\n"
             "    solve(",
