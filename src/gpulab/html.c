@@ -183,6 +183,15 @@ static void put_rungs(const page *p, const gc_lab_module *module) {
     }
 }
 
+/* Returns whether the report has rows of a module. */
+static bool is_measured(const page *p, const gc_lab_module *module) {
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(p->report, "results"), i, row) if (is_of(row, module, NULL)) return true;
+    return false;
+}
+
+/* Writes a chapter. The code is left out if the report does not have the module. */
 static void put_module(const page *p, const gc_lab_module *module) {
     FILE *to = p->to;
     const json_t *effect;
@@ -205,8 +214,10 @@ static void put_module(const page *p, const gc_lab_module *module) {
     }
     fputs("<h3>What to see</h3>\n", to);
     put_paragraphs(to, module->see);
-    fputs("<h3>The code of the rungs</h3>\n", to);
-    put_rungs(p, module);
+    if (is_measured(p, module)) {
+        fputs("<h3>The code of the rungs</h3>\n", to);
+        put_rungs(p, module);
+    }
     fputs("<h3>What to try next</h3>\n", to);
     put_paragraphs(to, module->next);
     fputs("</section>\n", to);

@@ -76,8 +76,11 @@ lab show --markdown convolution
 grep -q '^```diff' "$work/log/out" || fail "show --markdown has no differences"
 grep -q '^+ __constant__ float' "$work/log/out" || fail "show --markdown marks no line"
 lab report hello --html page.html
-grep -q "<span class='p'>+ " page.html || fail "a page without marked code"
+grep -q '__global__ void hello' page.html || fail "a page without code"
 grep -q '<details' page.html && fail "a page with a closed part"
+echo '{"results": [{"module": "convolution", "variant": "v", "where": "GPU", "size": "s", "state": "skipped"}]}' >code.json
+lab report --from code.json --html code.html
+grep -q "<span class='p'>+ __constant__ float" code.html || fail "a page without marked code"
 [ "$(grep -c -e 'hello' -e '</html>' page.html)" -ge 2 ] || fail "report --html: $(head -c 300 page.html)"
 
 [ -z "$(find . -name 'page.html.*')" ] || fail "a temporary page is left"
