@@ -60,7 +60,6 @@ refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 refuses 2 "info, measure or synth" ir
 refuses 2 "'inf': must be info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
-refuses 2 "IR, not 2" ir info ir.wav ir.wav
 refuses 2 "SWEEP" ir measure
 refuses 2 "not 2" ir measure a b
 refuses 2 "not 4" ir measure a b c d

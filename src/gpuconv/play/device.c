@@ -14,3 +14,8 @@ gpuconv_status gc_sound_load(const gc_sound_system **system, gpuconv_error *erro
     *system = get();
     return GPUCONV_OK;
 }
+
+char *gc_sound_devices(gpuconv_error *error) {
+    const gc_sound_system *system;
+    return gc_sound_load(&system, error) ? NULL : system->list(error);
+}

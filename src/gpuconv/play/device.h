@@ -45,4 +45,7 @@ typedef const gc_sound_system *gc_sound_system_get(void);
 /* Loads the module. @return UNSUPPORTED if this build has none. */
 gpuconv_status gc_sound_load(const gc_sound_system **system, gpuconv_error *error);
 
+/* Returns the list of devices, to be freed. NULL: *error has the reason. */
+char *gc_sound_devices(gpuconv_error *error);
+
 #endif
