@@ -42,11 +42,11 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK | LAB_GPU_TIME}, {{7}, LAB_C
 #define STRIDE(n, text)                                                                                                \
     {                                                                                                                  \
         .name = "stride " #n, .changed = text, .where = LAB_GPU, .parameter = (n), .flags = LAB_ONCE,                  \
-        .figure = cycles_per_read, .figure_unit = "cycles a read", .launch = LAB_ON_GPU(gck_bank_conflicts)            \
+        .figure = cycles_per_read, .figure_unit = "cycles a read", LAB_RUNS_ON_GPU(gck_bank_conflicts)                 \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "writes the expected sums; a CPU has no banks to measure", .launch = expected_sums},
+    {.name = "CPU", .changed = "writes the expected sums; a CPU has no banks to measure", LAB_RUNS(expected_sums)},
     {.name = "broadcast",
      .changed = "all threads read the same word, which one access delivers to all of them",
      .where = LAB_GPU,
@@ -54,7 +54,7 @@ static const gc_lab_variant variants[] = {
      .flags = LAB_ONCE,
      .figure = cycles_per_read,
      .figure_unit = "cycles a read",
-     .launch = LAB_ON_GPU(gck_bank_conflicts)},
+     LAB_RUNS_ON_GPU(gck_bank_conflicts)},
     STRIDE(1, "neighbouring words: each thread reads from a different bank"),
     STRIDE(2, "every second word: two threads per bank"),
     STRIDE(4, "four threads per bank"),

@@ -57,15 +57,15 @@ static const gc_lab_size sizes[] = {{{1, 1}, LAB_QUICK},          {{3, 1003}, LA
                                     {{2048, 2048}, LAB_CPU_TIME}, {{8192, 8192}, LAB_GPU_TIME}};
 
 #define ON_GPU(title, text, function, value)                                                                           \
-    { .name = title, .changed = text, .where = LAB_GPU, .parameter = (value), .launch = LAB_ON_GPU(function) }
+    { .name = title, .changed = text, .where = LAB_GPU, .parameter = (value), LAB_RUNS_ON_GPU(function) }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU along rows",
      .changed = "the cache loads whole lines, and every element of a line is used",
-     .launch = along_rows},
+     LAB_RUNS(along_rows)},
     {.name = "CPU down columns",
      .changed = "one element of each line is used before the cache replaces the line",
-     .launch = down_columns},
+     LAB_RUNS(down_columns)},
     ON_GPU("horizontal", "neighbouring threads access neighbouring elements: a warp reads 128 bytes with one request",
            gck_coalescing_horizontal, 0),
     ON_GPU(
@@ -115,13 +115,12 @@ const gc_lab_module gc_lab_coalescing = {
         "order costs nothing, and the results are written along rows again.\n\n"
         "With a misaligned start a warp needs one sector more. The neighbouring warp needs the same sector, so it is "
         "usually in the cache.",
-    .see =
-        "On an H200 vertical access takes 6.9 times as long as horizontal access for the same bytes. Corner turning "
-        "takes no longer than horizontal access; here it is even 9 % faster, probably because each thread has several "
-        "loads in flight.\n\n"
-        "Stride 2 takes 1.4 times as long as stride 1, stride 8 takes 5.2 times as long, and stride 32 takes 11 times "
-        "as long. Beyond stride 8 a warp needs no more sectors, so the further increase must come from the levels "
-        "behind the L1 cache. A misaligned start costs 2 %. The best variant is float4, at 99 % of the copy.",
+    .see = "On an H200 vertical access takes 6.9 times as long as horizontal access for the same bytes. Corner turning "
+           "takes no longer than horizontal access; here it is even 9 % faster, probably because each thread has "
+           "several loads in flight.\n\n"
+           "Stride 2 takes 1.4 times as long as stride 1, stride 8 takes 5.2 times as long, and stride 32 takes 11 "
+           "times as long. Beyond stride 8 a warp needs no more sectors, so the further increase must come from the "
+           "levels behind the L1 cache. A misaligned start costs 2 %. The best variant is float4, at 98 % of the copy.",
     .next = "gpulab run transpose applies corner turning to a matrix whose rows must become columns.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

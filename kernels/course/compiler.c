@@ -69,19 +69,19 @@ static const gc_lab_size sizes[] = {
 #define ON_GPU(title, text, function, computation, bound)                                                              \
     {                                                                                                                  \
         .name = title, .changed = text, .where = LAB_GPU, .parameter = computation, .tolerance = bound,                \
-        .launch = LAB_ON_GPU(function)                                                                                 \
+        LAB_RUNS_ON_GPU(function)                                                                                      \
     }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU filter",
      .changed = "the CPU's compiler unrolls and vectorises the loop; all cores",
      .tolerance = 1e-6,
-     .launch = filter},
+     LAB_RUNS(filter)},
     {.name = "CPU formula",
      .changed = "sinf and expf of the C library; all cores",
      .parameter = FORMULA,
      .tolerance = 1e-6,
-     .launch = formula},
+     LAB_RUNS(formula)},
     ON_GPU("unroll 1", "#pragma unroll 1: a counter, a comparison and a jump for every tap", gck_compiler_rolled,
            FILTER, 1e-6),
     ON_GPU("unrolled", "#pragma unroll: 64 loads and 32 multiply-adds, with no loop instructions",

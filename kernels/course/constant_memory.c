@@ -53,15 +53,15 @@ static const gc_lab_size sizes[] = {
 #define READ(title, function, text, kind)                                                                              \
     {                                                                                                                  \
         .name = title, .changed = text, .where = LAB_GPU, .parameter = (kind), .tolerance = 1e-6,                      \
-        .prepare = LAB_ON_GPU(gck_table_prepare), .launch = LAB_ON_GPU(function)                                       \
+        .prepare = LAB_ON_GPU(gck_table_prepare), LAB_RUNS_ON_GPU(function)                                            \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU, uniform", .changed = "two loops on one core", .launch = sequential, .tolerance = 1e-6},
+    {.name = "CPU, uniform", .changed = "two loops on one core", LAB_RUNS(sequential), .tolerance = 1e-6},
     {.name = "CPU, divergent",
      .changed = "two loops on one core",
      .parameter = DIVERGENT,
-     .launch = sequential,
+     LAB_RUNS(sequential),
      .tolerance = 1e-6},
     READ("global, uniform", gck_table_global,
          "volatile loads: each one is executed as written, and none may use the read-only path", UNIFORM),
@@ -97,8 +97,8 @@ const gc_lab_module gc_lab_constant_memory = {
         "Shared memory has 32 banks and can deliver 32 different numbers at a time. The L1 cache is between the two; "
         "__ldg tells the compiler that the data does not change, so that the loads may use it.",
     .see =
-        "On an H200, with a uniform index, the shared copy takes 0.09 ms, __ldg 0.13 ms, constant memory 0.33 ms and "
-        "volatile global loads 0.70 ms. With a divergent index shared memory takes the same 0.09 ms, __ldg 0.53 ms, "
+        "On an H200, with a uniform index, the shared copy takes 0.09 ms, __ldg 0.13 ms, constant memory 0.34 ms and "
+        "volatile global loads 0.70 ms. With a divergent index shared memory takes the same 0.09 ms, __ldg 0.52 ms, "
         "constant memory 9.1 ms, which is 27 times as long as before, and volatile global loads 19.7 ms.\n\n"
         "Constant memory is not the fastest here even when all threads read the same number: the index changes with "
         "every read. Its best case is a kernel in which the index is known at compile time, because the arithmetic "

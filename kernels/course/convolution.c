@@ -98,16 +98,16 @@ enum { ONE_THREAD = 2048 + 1, ONE_BLOCK = 2048 + 1024 };
         .name = "register-unrolled, " #x " outputs", .changed = text, .where = LAB_GPU, .parameter = (x),              \
         .tolerance = 2e-6, .course = "0.83 ms = 10.35 of 14.7 TFLOP/s, the best x",                                    \
         .prepare = LAB_ON_GPU(gck_convolution_prepare), .facts = LAB_ON_GPU(gck_convolution_unrolled_facts),           \
-        .launch = LAB_ON_GPU(gck_convolution_unrolled)                                                                 \
+        LAB_RUNS_ON_GPU(gck_convolution_unrolled)                                                                      \
     }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU core",
      .changed = "one core, which computes 32 outputs at a time",
-     .launch = one_core,
+     LAB_RUNS(one_core),
      .tolerance = 2e-6,
      .course = "367 ms"},
-    {.name = "CPU OpenMP", .changed = "all cores", .launch = all_cores, .tolerance = 2e-6},
+    {.name = "CPU OpenMP", .changed = "all cores", LAB_RUNS(all_cores), .tolerance = 2e-6},
     {.name = "one thread, taps global",
      .changed = "a single thread of the GPU, which has no other work while it waits for a load",
      .where = LAB_GPU,
@@ -115,7 +115,7 @@ static const gc_lab_variant variants[] = {
      .parameter = ONE_THREAD,
      .tolerance = 2e-6,
      .course = "17433 ms for 2^23 outputs: 17.0 ms for 2^13",
-     .launch = LAB_ON_GPU(gck_convolution_global)},
+     LAB_RUNS_ON_GPU(gck_convolution_global)},
     {.name = "one thread, taps constant",
      .changed = "the taps from constant memory, which does not help a single thread",
      .where = LAB_GPU,
@@ -124,7 +124,7 @@ static const gc_lab_variant variants[] = {
      .tolerance = 2e-6,
      .course = "22438 ms for 2^23 outputs: 21.9 ms for 2^13",
      .prepare = LAB_ON_GPU(gck_convolution_prepare),
-     .launch = LAB_ON_GPU(gck_convolution_constant)},
+     LAB_RUNS_ON_GPU(gck_convolution_constant)},
     {.name = "one block, taps global",
      .changed = "1024 threads on one multiprocessor: while one warp waits, another one computes",
      .where = LAB_GPU,
@@ -132,7 +132,7 @@ static const gc_lab_variant variants[] = {
      .parameter = ONE_BLOCK,
      .tolerance = 2e-6,
      .course = "224 ms for 2^23 outputs: 0.219 ms for 2^13",
-     .launch = LAB_ON_GPU(gck_convolution_global)},
+     LAB_RUNS_ON_GPU(gck_convolution_global)},
     {.name = "one block, taps constant",
      .changed = "all threads of a warp need the same tap, and constant memory broadcasts it",
      .where = LAB_GPU,
@@ -141,26 +141,26 @@ static const gc_lab_variant variants[] = {
      .tolerance = 2e-6,
      .course = "120 ms for 2^23 outputs: 0.117 ms for 2^13",
      .prepare = LAB_ON_GPU(gck_convolution_prepare),
-     .launch = LAB_ON_GPU(gck_convolution_constant)},
+     LAB_RUNS_ON_GPU(gck_convolution_constant)},
     {.name = "taps global",
      .changed = "one thread per output, on all multiprocessors",
      .where = LAB_GPU,
      .tolerance = 2e-6,
      .course = "5 ms",
-     .launch = LAB_ON_GPU(gck_convolution_global)},
+     LAB_RUNS_ON_GPU(gck_convolution_global)},
     {.name = "taps constant",
      .changed = "the taps from constant memory",
      .where = LAB_GPU,
      .tolerance = 2e-6,
      .prepare = LAB_ON_GPU(gck_convolution_prepare),
-     .launch = LAB_ON_GPU(gck_convolution_constant)},
+     LAB_RUNS_ON_GPU(gck_convolution_constant)},
     {.name = "tile in shared memory",
      .changed =
          "a block reads its inputs and the taps once into shared memory; each multiply-add still needs more than one "
          "load",
      .where = LAB_GPU,
      .tolerance = 2e-6,
-     .launch = LAB_ON_GPU(gck_convolution_tile)},
+     LAB_RUNS_ON_GPU(gck_convolution_tile)},
     {.name = "double precision",
      .changed = "the kernel with constant taps, computing in double precision",
      .where = LAB_GPU,
@@ -168,7 +168,7 @@ static const gc_lab_variant variants[] = {
      .output = LAB_F64,
      .tolerance = 1e-13,
      .prepare = LAB_ON_GPU(gck_convolution_prepare),
-     .launch = LAB_ON_GPU(gck_convolution_double)},
+     LAB_RUNS_ON_GPU(gck_convolution_double)},
     UNROLLED(4,
              "four outputs per thread: the window of inputs stays in registers, and a load serves four multiply-adds"),
     UNROLLED(8, "eight outputs per thread"),
@@ -203,12 +203,12 @@ const gc_lab_module gc_lab_convolution = {
         "value has to be moved.\n\n"
         "Most of the remaining instructions are multiply-adds, so the rate of the multiply-add loop is the ceiling.",
     .see =
-        "For 2^13 outputs on an H200 one thread takes 25.6 ms and one block of 1024 threads 0.143 ms: 179 times as "
-        "fast. Taps from constant memory slow the single thread down (31.8 ms) and speed the block up (0.106 ms).\n\n"
-        "For 2^23 outputs one CPU core takes 264 ms and the first kernel on the whole GPU 1.15 ms, which is 230 times "
-        "as fast. Compare the register-unrolled kernels with the multiply-add loop: 4 outputs per thread reach 54 % "
-        "of it, 8 only 30 %, 16 reach 71 % and 32 reach 55 %. The best takes 0.19 ms, 6 times as fast as the first "
-        "kernel; the course reached 70 % too.",
+        "For 2^13 outputs on an H200 one thread takes 25.6 ms and one block of 1024 threads 0.144 ms: 178 times as "
+        "fast. Taps from constant memory slow the single thread down (31.8 ms) and speed the block up (0.107 ms).\n\n"
+        "For 2^23 outputs one CPU core takes 341 ms and the first kernel on the whole GPU 1.15 ms, which is 297 "
+        "times as fast. Compare the register-unrolled kernels with the multiply-add loop: 4 outputs per thread reach "
+        "54 % of it, 8 only 30 %, 16 reach 71 % and 32 reach 55 %. The best takes 0.19 ms, 6 times as fast as the "
+        "first kernel; the course reached 70 % too.",
     .next =
         "gpulab sweep convolution threads and gpulab sweep convolution blocks draw the course's two plots for your "
         "GPU: 1 to 1024 threads on one multiprocessor, and 1 to 16384 blocks, with a peak at every multiple of the "

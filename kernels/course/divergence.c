@@ -55,7 +55,7 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},
                                     {{1 << 26}, LAB_GPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU OpenMP", .changed = "all cores", .tolerance = 1e-6, .launch = all_cores},
+    {.name = "CPU OpenMP", .changed = "all cores", .tolerance = 1e-6, LAB_RUNS(all_cores)},
     {.name = "branch a quadrant",
      .changed =
          "each quadrant has its own branch: a warp with points in all four quadrants executes four branches, one "
@@ -63,13 +63,13 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.38 ms, T4, 10 M points",
-     .launch = LAB_ON_GPU(gck_polar_branches)},
+     LAB_RUNS_ON_GPU(gck_polar_branches)},
     {.name = "no branch",
      .changed = "the same instructions for all quadrants; a select corrects the angle",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.10 ms, T4, 10 M points",
-     .launch = LAB_ON_GPU(gck_polar_branchless)},
+     LAB_RUNS_ON_GPU(gck_polar_branchless)},
     {.name = "float2, fast intrinsics",
      .changed =
          "one load of 8 bytes per point; reciprocal and square root from the special-function unit, a polynomial for "
@@ -77,12 +77,12 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .tolerance = 1e-5,
      .course = "0.97 ms, T4, 10 M points",
-     .launch = LAB_ON_GPU(gck_polar_fast)},
+     LAB_RUNS_ON_GPU(gck_polar_fast)},
     {.name = "two points a thread",
      .changed = "16 bytes per load, twice the bytes in flight: now only the memory limits the speed",
      .where = LAB_GPU,
      .tolerance = 1e-5,
-     .launch = LAB_ON_GPU(gck_polar_two_points)},
+     LAB_RUNS_ON_GPU(gck_polar_two_points)},
 };
 
 static const gc_lab_effect effects[] = {

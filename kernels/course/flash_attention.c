@@ -123,20 +123,20 @@ static const gc_lab_size sizes[] = {
 };
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "one core, online softmax, one key at a time", .launch = sequential, .tolerance = 1e-5},
-    {.name = "CPU OpenMP", .changed = "all cores, each with one row at a time", .launch = all_cores, .tolerance = 1e-5},
+    {.name = "CPU", .changed = "one core, online softmax, one key at a time", LAB_RUNS(sequential), .tolerance = 1e-5},
+    {.name = "CPU OpenMP", .changed = "all cores, each with one row at a time", LAB_RUNS(all_cores), .tolerance = 1e-5},
     {.name = "three kernels",
      .changed =
          "scores, softmax and product: three kernels per head, with tokens x tokens scores in memory between them",
      .where = LAB_GPU,
      .parameter = SCORES_IN_MEMORY,
      .tolerance = 2e-5,
-     .launch = LAB_ON_GPU(gck_attention_three_kernels)},
+     LAB_RUNS_ON_GPU(gck_attention_three_kernels)},
     {.name = "online softmax, fp32",
      .changed = "one kernel: a block keeps 64 queries and processes 64 keys at a time; the scores stay on the chip",
      .where = LAB_GPU,
      .tolerance = 2e-5,
-     .launch = LAB_ON_GPU(gck_attention_online)},
+     LAB_RUNS_ON_GPU(gck_attention_online)},
     {.name = "tensor cores",
      .changed =
          "both products with mma, from 16-bit inputs to floats; the registers with the result of the first product "
@@ -147,7 +147,7 @@ static const gc_lab_variant variants[] = {
      .tolerance = 2e-3,
      .needs = "needs tensor cores and asynchronous copies, compute capability 8.0 or higher",
      .facts = LAB_ON_GPU(gck_attention_tensor_facts),
-     .launch = LAB_ON_GPU(gck_attention_tensor)},
+     LAB_RUNS_ON_GPU(gck_attention_tensor)},
     {.name = "wgmma",
      .changed =
          "Hopper's own instructions: one thread loads tiles, eight warps multiply from shared memory; the softmax of "
@@ -157,7 +157,7 @@ static const gc_lab_variant variants[] = {
      .input = LAB_F16,
      .tolerance = 2e-3,
      .needs = "needs a GPU of compute capability 9.0, and a build for sm_90a",
-     .launch = LAB_ON_HOPPER(gck_attention_wgmma)},
+     LAB_RUNS_ON_HOPPER(gck_attention_wgmma)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -183,12 +183,11 @@ const gc_lab_module gc_lab_flash_attention = {
         "Two matrix products with a little arithmetic between them remain, which is work for tensor cores. In a warp, "
         "the registers with the result of the first product have the layout that the second product needs for its "
         "input, so that the scores do not even pass through shared memory.",
-    .see =
-        "Compare the TFLOP/s of the four kernels: for 8192 tokens on an H200 they are 8, 28, 341 and 576. The last is "
-        "78 % of cuBLAS's fp16 rate. The GB/s of the three kernels are traffic of the scores, which the other kernels "
-        "do not have.\n\n"
-        "gpulab run flash-attention --json contains the relative error against double precision as rms: with 16-bit "
-        "weights it is 2e-4, about a hundred times that of fp32.",
+    .see = "Compare the TFLOP/s of the four kernels: for 8192 tokens on an H200 they are 8, 28, 341 and 597. The last "
+           "is 88 % of cuBLAS's fp16 rate. The GB/s of the three kernels are traffic of the scores, which the other "
+           "kernels do not have.\n\n"
+           "gpulab run flash-attention --json contains the relative error against double precision as rms: with 16-bit "
+           "weights it is 2e-4, about a hundred times that of fp32.",
     .next =
         "Compare 2048 and 8192 tokens: the time grows with the square of the number of tokens, but the memory of the "
         "online kernels does not. gpulab show matmul explains the products.",

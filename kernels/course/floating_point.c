@@ -76,25 +76,22 @@ static void print_differences(const gc_lab_run *run, char *text, size_t room) {
 static const gc_lab_size sizes[] = {
     {{1}, LAB_QUICK}, {{1003}, LAB_QUICK}, {{100003}, LAB_CHECK | LAB_CPU_TIME}, {{1 << 26}, LAB_GPU_TIME}};
 
-#define FORM(title, text, processor, form, function)                                                                   \
-    {                                                                                                                  \
-        .name = title, .changed = text, .where = processor, .parameter = form, .describe = print_differences,          \
-        .launch = function                                                                                             \
-    }
+#define FORM(title, text, processor, form, runs)                                                                       \
+    { .name = title, .changed = text, .where = processor, .parameter = form, .describe = print_differences, runs }
 
 static const gc_lab_variant variants[] = {
-    FORM("CPU fused", "fmaf: one rounding", LAB_CPU, FUSED, sequential),
-    FORM("CPU apart", "a rounded product and a rounded sum: two roundings", LAB_CPU, APART, sequential),
-    FORM("CPU (x + y) + z", "additions from the left", LAB_CPU, LEFT, sequential),
-    FORM("CPU x + (y + z)", "additions from the right", LAB_CPU, RIGHT, sequential),
+    FORM("CPU fused", "fmaf: one rounding", LAB_CPU, FUSED, LAB_RUNS(sequential)),
+    FORM("CPU apart", "a rounded product and a rounded sum: two roundings", LAB_CPU, APART, LAB_RUNS(sequential)),
+    FORM("CPU (x + y) + z", "additions from the left", LAB_CPU, LEFT, LAB_RUNS(sequential)),
+    FORM("CPU x + (y + z)", "additions from the right", LAB_CPU, RIGHT, LAB_RUNS(sequential)),
     FORM("GPU fused", "the code that nvcc generates for x * y + z; the same bits as fmaf on the CPU", LAB_GPU, FUSED,
-         LAB_ON_GPU(gck_floating_point)),
+         LAB_RUNS_ON_GPU(gck_floating_point)),
     FORM("GPU apart", "__fmul_rn and __fadd_rn prevent fusing: the same bits as on a CPU without FMA", LAB_GPU, APART,
-         LAB_ON_GPU(gck_floating_point)),
+         LAB_RUNS_ON_GPU(gck_floating_point)),
     FORM("GPU (x + y) + z", "the compiler never changes the order of additions", LAB_GPU, LEFT,
-         LAB_ON_GPU(gck_floating_point)),
+         LAB_RUNS_ON_GPU(gck_floating_point)),
     FORM("GPU x + (y + z)", "the other order, which may give other bits", LAB_GPU, RIGHT,
-         LAB_ON_GPU(gck_floating_point)),
+         LAB_RUNS_ON_GPU(gck_floating_point)),
 };
 
 static const gc_lab_effect effects[] = {{"memory hides the second instruction", "GPU apart", "GPU fused", 1.1, 1}};

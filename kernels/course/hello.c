@@ -49,14 +49,14 @@ static const gc_lab_size sizes[] = {{{2, 3}, LAB_QUICK | LAB_GPU_TIME | LAB_CPU_
 static const gc_lab_variant variants[] = {
     {.name = "two loops",
      .changed = "the work of the launch, done by one CPU thread: a loop over blocks and a loop over threads",
-     .launch = nested_loops,
+     LAB_RUNS(nested_loops),
      .describe = print_ids},
     {.name = "a grid",
      .changed = "one launch of 2 blocks with 3 threads each; the order in which the threads run is not defined",
      .where = LAB_GPU,
      .describe = print_ids,
      .course = "6 threads, every pair once",
-     .launch = LAB_ON_GPU(gck_hello)},
+     LAB_RUNS_ON_GPU(gck_hello)},
 };
 
 static const gc_lab_effect effects[] = {{"six threads are too little work for a GPU", "a grid", "two loops", 1, 0}};

@@ -78,34 +78,34 @@ static const gc_lab_size sizes[] = {
 };
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU blur", .changed = "one core, row by row and pixel by pixel", .launch = sequential, .tolerance = 1e-6},
+    {.name = "CPU blur", .changed = "one core, row by row and pixel by pixel", LAB_RUNS(sequential), .tolerance = 1e-6},
     {.name = "CPU blur, OpenMP",
      .changed = "the rows are divided among all cores",
-     .launch = all_cores,
+     LAB_RUNS(all_cores),
      .tolerance = 1e-6},
     {.name = "fade, 2-D blocks",
      .changed = "blocks of 32 x 8 threads cover the image; a bounds check stops the threads beyond its border",
      .where = LAB_GPU,
      .parameter = FADE,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_fade)},
+     LAB_RUNS_ON_GPU(gck_image_fade)},
     {.name = "blur from global memory",
      .changed = "nine loads per pixel; the pixels that neighbouring threads load too come from the cache",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur)},
+     LAB_RUNS_ON_GPU(gck_image_blur)},
     {.name = "blur tiled with halo",
      .changed = "a block loads its tile and a halo of one pixel into shared memory once, and computes from there",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur_tile)},
+     LAB_RUNS_ON_GPU(gck_image_blur_tile)},
     {.name = "blur in registers",
      .changed =
          "a thread computes 4 x 8 pixels from registers: 16 bytes per load, and the horizontal sum of a row is used "
          "for three rows of output",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_image_blur_registers)},
+     LAB_RUNS_ON_GPU(gck_image_blur_registers)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -126,11 +126,10 @@ const gc_lab_module gc_lab_image = {
         "makes the reuse explicit: a block loads its pixels with a halo of one pixel, waits at a barrier, and "
         "computes from shared memory. A thread that computes several pixels can keep their inputs in registers, and "
         "needs even fewer loads.",
-    .see =
-        "Look at the share of the copy's speed. On an H200 fading reaches 60 %, because a thread has only one load of "
-        "4 bytes in flight. The blur from global memory reaches 49 %: the cache serves eight of its nine loads. The "
-        "tile in shared memory is slower, 38 %: it adds a barrier and the way through shared memory, and saves only "
-        "loads that hit the cache. The blur in registers reaches 97 %, with about one load per pixel.",
+    .see = "Look at the share of the copy's speed. On an H200 fading reaches 60 %, because a thread has only one load "
+           "of 4 bytes in flight. The blur from global memory reaches 49 %: the cache serves eight of its nine loads. "
+           "The tile in shared memory is slower, 38 %: it adds a barrier and the way through shared memory, and saves "
+           "only loads that hit the cache. The blur in registers reaches 96 %, with about one load per pixel.",
     .next =
         "Widen the blur to 5 x 5 weights in all three kernels: 25 loads per pixel. Is the tile still slower than the "
         "cache? gpulab run registers has Khunjush's image of 64 x 48 pixels, which shows how blocks are assigned to "

@@ -51,13 +51,13 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},      {{2}, LAB_CHECK},    
                                     {{100003}, LAB_CHECK}, {{1 << 26}, LAB_GPU_TIME}, {{1 << 22}, LAB_CPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "one loop on one core", .launch = sequential},
+    {.name = "CPU", .changed = "one loop on one core", LAB_RUNS(sequential)},
     {.name = "dynamic shared memory",
      .changed = "1024 elements per block, and two neighbours; the launch passes the number of bytes",
      .where = LAB_GPU,
      .course = "equal to the CPU's",
      .facts = LAB_ON_GPU(gck_median_facts),
-     .launch = LAB_ON_GPU(gck_median_dynamic)},
+     LAB_RUNS_ON_GPU(gck_median_dynamic)},
     {.name = "above 48 KB",
      .changed =
          "16384 elements per block: a kernel gets more than 48 KB only after cudaFuncSetAttribute has raised its limit",
@@ -65,14 +65,14 @@ static const gc_lab_variant variants[] = {
      .parameter = 1,
      .needs = "needs more than 64 KB of shared memory a block",
      .facts = LAB_ON_GPU(gck_median_facts),
-     .launch = LAB_ON_GPU(gck_median_large)},
+     LAB_RUNS_ON_GPU(gck_median_large)},
     {.name = "with a preferred carve-out",
      .changed =
          "1024 elements per block again; the kernel asks for a tenth of the largest shared memory, which leaves the "
          "rest to the L1 cache",
      .where = LAB_GPU,
      .parameter = 2,
-     .launch = LAB_ON_GPU(gck_median_carveout)},
+     LAB_RUNS_ON_GPU(gck_median_carveout)},
 };
 
 static const gc_lab_effect effects[] = {{"a preferred carve-out that is large enough changes nothing",

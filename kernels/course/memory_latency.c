@@ -79,18 +79,18 @@ static const gc_lab_size sizes[] = {
     {                                                                                                                  \
         .name = title, .changed = text, .where = LAB_GPU, .parameter = (chain), .flags = LAB_ONCE,                     \
         .figure = cycles_per_step, .figure_unit = "cycles", .course = figures,                                         \
-        .prepare = LAB_ON_GPU(gck_latency_prepare), .launch = LAB_ON_GPU(function)                                     \
+        .prepare = LAB_ON_GPU(gck_latency_prepare), LAB_RUNS_ON_GPU(function)                                          \
     }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU, 16 KB",
      .changed = "1024 steps in the L1 cache; the time is that of all steps",
-     .launch = follow_chain},
+     LAB_RUNS(follow_chain)},
     {.name = "CPU, 512 MB",
      .changed =
          "1024 steps along the large chain; they touch only 1024 lines, which stay in a cache when the run is repeated",
      .parameter = LARGE_CHAIN,
-     .launch = follow_chain},
+     LAB_RUNS(follow_chain)},
     LATENCY("registers", "no memory: a chain of dependent additions", NO_CHAIN, "1 cycle", gck_latency_registers),
     LATENCY("shared", "a chain in shared memory", SMALL_CHAIN, NULL, gck_latency_shared),
     LATENCY("constant cache", "a chain of 16 KB in constant memory", SMALL_CHAIN, "20 to 40 cycles",
@@ -121,9 +121,9 @@ const gc_lab_module gc_lab_memory_latency = {
         "usually ready to run. Latency times bandwidth is the number of bytes that must be in flight to keep a memory "
         "busy.",
     .see =
-        "Compare the cycles per step with the course's table. On an H200: registers 4, shared memory 29, L1 cache 40, "
-        "L2 cache 287, device memory 670. An addition takes 4 cycles instead of the 1 in the table: an instruction "
-        "can start in every cycle, but a dependent one waits for the result.\n\n"
+        "Compare the cycles per step with the course's table. On an H200: registers 4, shared memory 29, L1 cache "
+        "40, L2 cache 288, device memory 668. An addition takes 4 cycles instead of the 1 in the table: an "
+        "instruction can start in every cycle, but a dependent one waits for the result.\n\n"
         "The constant cache takes 104 cycles, more than the 20 to 40 in the table. A likely reason is that 16 KB are "
         "more than the first level of the constant cache holds.",
     .next =

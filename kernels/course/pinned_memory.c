@@ -46,16 +46,16 @@ static const gc_lab_size sizes[] = {
 #define TO_DEVICE(kind, title, text)                                                                                   \
     {                                                                                                                  \
         .name = title " to the device", .changed = text, .where = LAB_GPU, .memory = (kind), .flags = LAB_ON_DEVICE,   \
-        .launch = LAB_ON_GPU(gck_pinned_to_device)                                                                     \
+        LAB_RUNS_ON_GPU(gck_pinned_to_device)                                                                          \
     }
 #define FROM_DEVICE(kind, title, text)                                                                                 \
     {                                                                                                                  \
         .name = title " from the device", .changed = text, .where = LAB_GPU, .memory = (kind),                         \
-        .prepare = LAB_ON_GPU(gck_pinned_fill_device), .launch = LAB_ON_GPU(gck_pinned_from_device)                    \
+        .prepare = LAB_ON_GPU(gck_pinned_fill_device), LAB_RUNS_ON_GPU(gck_pinned_from_device)                         \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU memcpy", .changed = "from host memory to host memory, without the device", .launch = host_copy},
+    {.name = "CPU memcpy", .changed = "from host memory to host memory, without the device", LAB_RUNS(host_copy)},
     TO_DEVICE(LAB_PAGEABLE, "pageable", "memory from malloc: the driver copies it through its own pinned buffer"),
     TO_DEVICE(LAB_PINNED, "pinned", "memory from cudaHostAlloc: the copy engine reads it directly"),
     TO_DEVICE(LAB_PORTABLE, "portable", "pinned for every context, and as fast"),
@@ -70,7 +70,7 @@ static const gc_lab_variant variants[] = {
      .changed = "no copy: a kernel reads and writes host memory across the bus",
      .where = LAB_GPU,
      .memory = LAB_MAPPED,
-     .launch = LAB_ON_GPU(gck_pinned_mapped),
+     LAB_RUNS_ON_GPU(gck_pinned_mapped),
      .needs = "this device cannot map the host's memory"},
 };
 
@@ -94,12 +94,11 @@ const gc_lab_module gc_lab_pinned_memory = {
         "read. Mapped memory has an address on the device, so that a kernel can access it without any copy.\n\n"
         "Pinning is slow, and pinned memory cannot be used for anything else: pin buffers once, use them often, and "
         "do not pin more than needed.",
-    .see =
-        "With 64 MB on an H200, copies of pinned memory run at 55 GB/s in both directions; of pageable memory at 9 "
-        "GB/s to the device and 18 GB/s from it. Portable and write-combined memory are as fast as pinned memory, and "
-        "the mapped variant moves 83 GB/s, counting both directions.\n\n"
-        "With 64 KB the rates are lower: a pinned copy takes 3 to 4 microseconds and reaches only 17 to 23 GB/s, "
-        "because the fixed cost of a call weighs more than the bytes.",
+    .see = "With 64 MB on an H200, copies of pinned memory run at 55 GB/s in both directions; of pageable memory at 16 "
+           "GB/s to the device and 15 GB/s from it. Portable and write-combined memory are as fast as pinned memory, "
+           "and the mapped variant moves 84 GB/s, counting both directions.\n\n"
+           "With 64 KB the rates are lower: a pinned copy takes 3 to 4 microseconds and reaches only 17 to 23 GB/s, "
+           "because the fixed cost of a call weighs more than the bytes.",
     .next = "gpulab run streams hides these copies behind kernels; gpuconv does the same with files.",
     .dimension = {"elements"},
     .buffers = buffers,

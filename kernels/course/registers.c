@@ -73,11 +73,11 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},
 #define BOUNDS(n, text)                                                                                                \
     {                                                                                                                  \
         .name = "bounds of " #n, .changed = text, .where = LAB_GPU, .parameter = (n), .tolerance = 1e-5,               \
-        .facts = LAB_ON_GPU(gck_registers_facts), .launch = LAB_ON_GPU(gck_registers_mix)                              \
+        .facts = LAB_ON_GPU(gck_registers_facts), LAB_RUNS_ON_GPU(gck_registers_mix)                                   \
     }
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "one core, in double precision", .launch = sequential, .tolerance = 1e-6},
+    {.name = "CPU", .changed = "one core, in double precision", LAB_RUNS(sequential), .tolerance = 1e-6},
     BOUNDS(1, "at least one block of 256 threads per multiprocessor: up to 255 registers per thread"),
     BOUNDS(2, "at least two blocks: at most 128 registers per thread"),
     BOUNDS(4, "four blocks: 64 registers per thread, so 80 numbers no longer fit"),
@@ -89,14 +89,14 @@ static const gc_lab_variant variants[] = {
      .at = LAB_SLOW_TIME,
      .parameter = IMAGE_1024,
      .tolerance = 1e-4,
-     .launch = LAB_ON_GPU(gck_registers_image)},
+     LAB_RUNS_ON_GPU(gck_registers_image)},
     {.name = "64 x 48, blocks of 64",
      .changed = "the same image in 48 blocks, for 48 multiprocessors",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .parameter = IMAGE_64,
      .tolerance = 1e-4,
-     .launch = LAB_ON_GPU(gck_registers_image)},
+     LAB_RUNS_ON_GPU(gck_registers_image)},
 };
 
 static const gc_lab_effect effects[] = {

@@ -41,26 +41,26 @@ static const gc_lab_size sizes[] = {
     {{1}, LAB_QUICK}, {{1000}, LAB_QUICK}, {{100003}, LAB_CHECK}, {{5000011}, LAB_GPU_TIME | LAB_CPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "one loop on one core", .launch = sequential},
+    {.name = "CPU", .changed = "one loop on one core", LAB_RUNS(sequential)},
     {.name = "kernel alone",
      .changed =
          "a thread for each element; the size is not a multiple of the block size, and a bounds check stops the extra "
          "threads",
      .where = LAB_GPU,
-     .launch = LAB_ON_GPU(gck_scale_kernel)},
+     LAB_RUNS_ON_GPU(gck_scale_kernel)},
     {.name = "steps 4 to 7",
      .changed = "copy in, launch, check for errors after the launch and after the synchronisation, copy back",
      .where = LAB_GPU,
      .memory = LAB_PAGEABLE,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_scale_steps)},
+     LAB_RUNS_ON_GPU(gck_scale_steps)},
     {.name = "an error caught",
      .changed =
          "first a launch with 2048 threads per block, which every GPU refuses; the error is read at once, and the "
          "next launch succeeds",
      .where = LAB_GPU,
      .flags = LAB_LIBRARY, /* a sanitizer reports the refused launch as an error, so --clean skips this variant */
-     .launch = LAB_ON_GPU(gck_scale_error)},
+     LAB_RUNS_ON_GPU(gck_scale_error)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -77,7 +77,7 @@ const gc_lab_module gc_lab_scale = {
         "example one with too many threads or too much shared memory, and cudaGetLastError returns the reason. A "
         "kernel that fails while it runs is reported only by the next synchronisation, so its return value must be "
         "checked as well. A program that checks neither may return wrong results without any message.",
-    .see = "The kernel is a small part of steps 4 to 7: on an H200 15 microseconds of 2.5 ms. The variant with the "
+    .see = "The kernel is a small part of steps 4 to 7: on an H200 15 microseconds of 2.4 ms. The variant with the "
            "refused launch still gives the right result, at the speed of the kernel alone: the program has read the "
            "error, and the refused launch had no effect.",
     .next =

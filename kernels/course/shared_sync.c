@@ -52,14 +52,14 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK}, {{33}, LAB_CHECK}, {{2000}
 static const gc_lab_variant variants[] = {
     {.name = "CPU",
      .changed = "one thread, which writes first and reads later: no barrier needed",
-     .launch = sequential},
+     LAB_RUNS(sequential)},
     {.name = "write, barrier, read",
      .changed = "__syncthreads between write and read: no thread reads before all threads have written",
      .where = LAB_GPU,
      .figure = percent_right,
      .figure_unit = "% of the reads are right",
      .describe = print_counts,
-     .launch = LAB_ON_GPU(gck_shared_barrier)},
+     LAB_RUNS_ON_GPU(gck_shared_barrier)},
     {.name = "write, read: the race",
      .changed = "no barrier: a warp may read before another warp has written",
      .where = LAB_GPU,
@@ -67,7 +67,7 @@ static const gc_lab_variant variants[] = {
      .figure = percent_right,
      .figure_unit = "% of the reads are right",
      .describe = print_counts,
-     .launch = LAB_ON_GPU(gck_shared_race)},
+     LAB_RUNS_ON_GPU(gck_shared_race)},
 };
 
 static const gc_lab_effect effects[] = {

@@ -56,12 +56,12 @@ static int sequential(const gc_lab_run *run) {
 static const gc_lab_size sizes[] = {{{1}, LAB_QUICK}, {{1003}, LAB_CHECK | LAB_GPU_TIME | LAB_CPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "the host's clock around a loop", .tolerance = 1e-6, .launch = sequential},
+    {.name = "CPU", .changed = "the host's clock around a loop", .tolerance = 1e-6, LAB_RUNS(sequential)},
     {.name = "CUDA events",
      .changed = "two events in the stream, with time stamps from the device; their resolution is half a microsecond",
      .where = LAB_GPU,
      .tolerance = 1e-6,
-     .launch = LAB_ON_GPU(gck_timing)},
+     LAB_RUNS_ON_GPU(gck_timing)},
     {.name = "host clock",
      .changed =
          "from before the launch until after the synchronisation: this includes the launch and the wake-up of the "
@@ -69,21 +69,21 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_timing)},
+     LAB_RUNS_ON_GPU(gck_timing)},
     {.name = "clock64",
      .changed = "the cycles that one thread counts, divided by the clock frequency from NVML",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .figure = microseconds_by_cycles,
      .figure_unit = "us by cycles",
-     .launch = LAB_ON_GPU(gck_timing)},
+     LAB_RUNS_ON_GPU(gck_timing)},
     {.name = "globaltimer",
      .changed = "the nanoseconds that one thread reads from %globaltimer",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .figure = microseconds_by_globaltimer,
      .figure_unit = "us by nanoseconds",
-     .launch = LAB_ON_GPU(gck_timing)},
+     LAB_RUNS_ON_GPU(gck_timing)},
     {.name = "globaltimer after a rest",
      .changed = "the same, once, after 0.2 seconds without work, in which the GPU may have lowered its clock",
      .where = LAB_GPU,
@@ -91,7 +91,7 @@ static const gc_lab_variant variants[] = {
      .flags = LAB_ONCE,
      .figure = microseconds_by_globaltimer,
      .figure_unit = "us by nanoseconds",
-     .launch = LAB_ON_GPU(gck_timing_after_idle)},
+     LAB_RUNS_ON_GPU(gck_timing_after_idle)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -112,9 +112,9 @@ const gc_lab_module gc_lab_timing = {
         "For a reliable result, warm up until the clock is steady, take at least ten samples, and report the median "
         "with its spread. A single sample may be an exception, and the best of many samples is too optimistic.",
     .see =
-        "On an H200 the kernel counts 45.2 microseconds by cycles and by nanoseconds. The events, which include the "
-        "start and the end of the kernel, give 47.2, and the host clock, which also includes the launch, 48.6. After "
-        "the idle time it takes no longer: 45.0, so the clock of this GPU did not fall.",
+        "On an H200 the kernel counts 45.2 microseconds by cycles and 45.4 by nanoseconds. The events, which include "
+        "the start and the end of the kernel, give 47.6, and the host clock, which also includes the launch, 48.6. "
+        "After the idle time it takes no longer: 45.0, so the clock of this GPU did not fall.",
     .next = "gpulab device prints the present clocks. gpulab run --json records clock, temperature and the reasons for "
             "throttling in every row.",
     .dimension = {"threads"},

@@ -73,41 +73,41 @@ static const gc_lab_size sizes[] = {
 };
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "two loops: reads along rows, writes down columns", .launch = sequential},
+    {.name = "CPU", .changed = "two loops: reads along rows, writes down columns", LAB_RUNS(sequential)},
     {.name = "CPU tiled",
      .changed = "tiles that fit in the cache, and all cores: the cache does the work of shared memory on a GPU",
-     .launch = tiled},
+     LAB_RUNS(tiled)},
     {.name = "copy",
      .changed = "no transposition: the time that memory needs for the same number of bytes",
      .where = LAB_GPU,
      .parameter = COPIES,
      .course = "105.2 GB/s, M2050; 136.0 GB/s, K20c",
-     .launch = LAB_ON_GPU(gck_transpose_copy)},
+     LAB_RUNS_ON_GPU(gck_transpose_copy)},
     {.name = "copy through shared memory",
      .changed = "the same copy through a tile in shared memory: the cost of the tile and its barrier",
      .where = LAB_GPU,
      .parameter = COPIES,
      .course = "104.6 GB/s, M2050; 152.3 GB/s, K20c",
-     .launch = LAB_ON_GPU(gck_transpose_copy_shared)},
+     LAB_RUNS_ON_GPU(gck_transpose_copy_shared)},
     {.name = "naive",
      .changed = "reads along rows; writes down columns, each thread of a warp to a different row: 32 sectors per warp",
      .where = LAB_GPU,
      .course = "18.8 GB/s, M2050; 55.3 GB/s, K20c",
-     .launch = LAB_ON_GPU(gck_transpose_naive)},
+     LAB_RUNS_ON_GPU(gck_transpose_naive)},
     {.name = "coalesced through shared memory",
      .changed = "the tile is transposed in shared memory; reads and writes of global memory go along rows",
      .where = LAB_GPU,
      .course = "51.3 GB/s, M2050; 97.6 GB/s, K20c",
-     .launch = LAB_ON_GPU(gck_transpose_tile)},
+     LAB_RUNS_ON_GPU(gck_transpose_tile)},
     {.name = "padded tile",
      .changed = "rows of 33 floats: the elements of a column are in 32 different banks",
      .where = LAB_GPU,
      .course = "99.5 GB/s, M2050; 144.3 GB/s, K20c",
-     .launch = LAB_ON_GPU(gck_transpose_padded)},
+     LAB_RUNS_ON_GPU(gck_transpose_padded)},
     {.name = "best",
      .changed = "tiles of 64 x 64 and 16 bytes per load and store: more bytes in flight, fewer instructions",
      .where = LAB_GPU,
-     .launch = LAB_ON_GPU(gck_transpose_best)},
+     LAB_RUNS_ON_GPU(gck_transpose_best)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -131,12 +131,12 @@ const gc_lab_module gc_lab_transpose = {
         "32 x 32 tile are in one bank. With rows of 33 floats each row is shifted by one bank, and there is no "
         "conflict.",
     .see =
-        "Compare the GB/s of each variant with the copy. On an H200 the copy reaches 3024 GB/s and the naive "
-        "transposition 512. The tile brings it to 1703, and the padding to 3193. The best variant reaches 3957 GB/s, "
+        "Compare the GB/s of each variant with the copy. On an H200 the copy reaches 3014 GB/s and the naive "
+        "transposition 511. The tile brings it to 1702, and the padding to 3182. The best variant reaches 3963 GB/s, "
         "94 % of the copy that the lab measures as the ceiling.\n\n"
-        "The copy through shared memory is faster than the plain copy, 3410 against 3024 GB/s: all loads of a thread "
-        "are in flight before the barrier, while in the plain copy each load waits for the store before it, since the "
-        "compiler cannot exclude that in and out overlap.",
+        "The copy through shared memory is faster than the plain copy, 3394 against 3014 GB/s: all loads of a thread "
+        "are in flight before the barrier, while in the plain copy each load waits for the store before it, since "
+        "the compiler cannot exclude that in and out overlap.",
     .next = "gpulab run bank-conflicts measures the conflict alone, and gpulab run coalescing the access down columns.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

@@ -56,33 +56,33 @@ static const gc_lab_size sizes[] = {
 static const gc_lab_variant variants[] = {
     {.name = "CPU sequential",
      .changed = "one core and one loop, which the compiler turns into vector instructions",
-     .launch = sequential,
+     LAB_RUNS(sequential),
      .course = "37 ms (10 M elements)"},
     {.name = "CPU OpenMP",
      .changed = "one more line: the loop is divided among all cores, which share one memory",
-     .launch = all_cores,
+     LAB_RUNS(all_cores),
      .course = "24 ms (10 M elements)"},
     {.name = "few threads",
      .changed = "on a GPU, with the course's first grid: 20 blocks of 32 threads, each thread striding over the data",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
-     .launch = LAB_ON_GPU(gck_vector_add_few)},
+     LAB_RUNS_ON_GPU(gck_vector_add_few)},
     {.name = "one thread an element",
      .changed =
          "as many threads as elements; the last block may extend beyond the data, so each thread checks its index",
      .where = LAB_GPU,
-     .launch = LAB_ON_GPU(gck_vector_add_simple),
+     LAB_RUNS_ON_GPU(gck_vector_add_simple),
      .course = "0.6 ms, Tesla T4 (10 M elements)"},
     {.name = "grid-stride",
      .changed =
          "eight blocks of 256 threads per multiprocessor; each thread continues with a stride of the whole grid until "
          "the data ends",
      .where = LAB_GPU,
-     .launch = LAB_ON_GPU(gck_vector_add_stride)},
+     LAB_RUNS_ON_GPU(gck_vector_add_stride)},
     {.name = "float4",
      .changed = "16 bytes per load, and eight loads in flight in each thread before the first value is used",
      .where = LAB_GPU,
-     .launch = LAB_ON_GPU(gck_vector_add_float4)},
+     LAB_RUNS_ON_GPU(gck_vector_add_float4)},
     {.name = "explicit copies",
      .changed =
          "with the transfers: both inputs are copied to the device, added, and the result is copied back; the host "
@@ -91,28 +91,28 @@ static const gc_lab_variant variants[] = {
      .at = LAB_SLOW_TIME,
      .memory = LAB_PAGEABLE,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_vector_add_copies)},
+     LAB_RUNS_ON_GPU(gck_vector_add_copies)},
     {.name = "pinned copies",
      .changed = "the same copies from pinned memory, which the copy engine reads directly",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_PINNED,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_vector_add_copies)},
+     LAB_RUNS_ON_GPU(gck_vector_add_copies)},
     {.name = "mapped memory",
      .changed = "no copies: the kernel itself reads and writes host memory across the bus",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_MAPPED,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_vector_add_simple)},
+     LAB_RUNS_ON_GPU(gck_vector_add_simple)},
     {.name = "managed memory",
      .changed = "one pointer for host and device; a page moves to the side that touches it and stays there",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .memory = LAB_MANAGED,
      .flags = LAB_HOST_CLOCK,
-     .launch = LAB_ON_GPU(gck_vector_add_simple)},
+     LAB_RUNS_ON_GPU(gck_vector_add_simple)},
 };
 
 static const gc_lab_effect effects[] = {
@@ -140,7 +140,7 @@ const gc_lab_module gc_lab_vector_add = {
     .see =
         "Compare the GB/s of the kernels with the copy: at 2^27 elements on an H200 the variant with a thread for "
         "each element reaches 82 % of it, grid-stride 87 %, and float4 all of it.\n\n"
-        "With 10 million elements the kernel takes 0.04 ms. With the transfers it takes 10.7 ms from pageable memory "
+        "With 10 million elements the kernel takes 0.04 ms. With the transfers it takes 10.2 ms from pageable memory "
         "and 2.2 ms from pinned memory; mapped memory takes 1.6 ms. Managed memory takes 0.04 ms only because the "
         "warm-up has moved its pages to the device, where they stay.",
     .next = "gpulab amdahl computes from these times the largest speedup of a whole program. gpulab run pinned-memory "

@@ -18,6 +18,7 @@ struct gc_lab_case {
     gc_lab_device *device;
     gc_lab_run run;
     int buffers;
+    int band; /* bytes of a guard band */
     gc_lab_buffer buffer[LAB_BUFFERS];
     char *host[LAB_BUFFERS], *on_device[LAB_BUFFERS]; /* from the first guard band on */
     float *decoded[LAB_BUFFERS];                      /* inputs as floats for the reference */
@@ -47,7 +48,7 @@ static gpuconv_status new_buffer(gc_lab_case *c, int i, gpuconv_error *error) {
     gc_lab_buffer *b = &c->buffer[i];
     if (b->count < 0 || b->count > INT64_MAX / 16)
         return gc_fail_memory(error, b->name);
-    int64_t bytes = bytes_of(b) + 2 * BAND;
+    int64_t bytes = bytes_of(b) + 2 * c->band;
     void *host = NULL, *on_device = NULL;
     if (!c->device) {
         host = gc_calloc(bytes, 1);
@@ -63,8 +64,8 @@ static gpuconv_status new_buffer(gc_lab_case *c, int i, gpuconv_error *error) {
         return gc_fail_memory(error, b->name);
     memset(host, BAND_BYTE, (size_t)bytes);
     c->run.count[i] = b->count;
-    c->run.host[i] = c->host[i] + BAND;
-    c->run.buffer[i] = on_device ? c->on_device[i] + BAND : c->run.host[i];
+    c->run.host[i] = c->host[i] + c->band;
+    c->run.buffer[i] = on_device ? c->on_device[i] + c->band : c->run.host[i];
     return GPUCONV_OK;
 }
 
@@ -106,6 +107,7 @@ gpuconv_status gc_lab_case_new(const gc_lab_module *module, const gc_lab_variant
     c->output = variant->output;
     c->memory = variant->memory;
     c->device = device;
+    c->band = variant->flags & LAB_NO_BANDS ? 0 : BAND;
     memcpy(c->run.size, size, sizeof c->run.size);
     c->buffers = module->buffers(size, c->buffer);
     gpuconv_status err = GPUCONV_OK;
@@ -119,8 +121,8 @@ gpuconv_status gc_lab_case_new(const gc_lab_module *module, const gc_lab_variant
         if (!err)
             err = fill(c, i, error);
         if (!err && !is_shared_memory(c))
-            err =
-                device_status(gc_lab_device_copy(c->on_device[i], c->host[i], bytes_of(b) + 2 * BAND), b->name, error);
+            err = device_status(gc_lab_device_copy(c->on_device[i], c->host[i], bytes_of(b) + 2 * c->band), b->name,
+                                error);
     }
     if (err) {
         gc_lab_case_free(c);
@@ -173,8 +175,8 @@ gpuconv_status gc_lab_case_poison(gc_lab_case *c, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-static bool is_band_intact(const char *at) {
-    for (int k = 0; k < BAND; k++)
+static bool is_band_intact(const gc_lab_case *c, const char *at) {
+    for (int k = 0; k < c->band; k++)
         if (at[k] != BAND_BYTE)
             return false;
     return true;
@@ -188,20 +190,20 @@ static gpuconv_status fetch(gc_lab_case *c, const gc_lab_variant *variant, int i
     if (!is_shared_memory(c)) {
         gpuconv_status err;
         if ((c->memory == LAB_DEVICE || (variant->flags & LAB_ON_DEVICE)) && b->role != LAB_INPUT) {
-            err = device_status(gc_lab_device_copy(c->host[i], c->on_device[i], bytes + 2 * BAND), b->name, error);
+            err = device_status(gc_lab_device_copy(c->host[i], c->on_device[i], bytes + 2 * c->band), b->name, error);
         } else {
             char bands[2 * BAND];
-            err = device_status(gc_lab_device_copy(bands, c->on_device[i], BAND), b->name, error);
+            err = device_status(gc_lab_device_copy(bands, c->on_device[i], c->band), b->name, error);
             if (!err)
-                err = device_status(gc_lab_device_copy(bands + BAND, c->on_device[i] + BAND + bytes, BAND), b->name,
-                                    error);
-            if (!err && (!is_band_intact(bands) || !is_band_intact(bands + BAND)))
+                err = device_status(gc_lab_device_copy(bands + c->band, c->on_device[i] + c->band + bytes, c->band),
+                                    b->name, error);
+            if (!err && (!is_band_intact(c, bands) || !is_band_intact(c, bands + c->band)))
                 err = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written outside the buffer, on the device", b->name);
         }
         if (err)
             return err;
     }
-    if (!is_band_intact(c->host[i]) || !is_band_intact(c->host[i] + BAND + bytes))
+    if (!is_band_intact(c, c->host[i]) || !is_band_intact(c, c->host[i] + c->band + bytes))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: written outside the buffer", b->name);
     return GPUCONV_OK;
 }
@@ -275,4 +277,35 @@ gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, 
             return err;
     }
     return GPUCONV_OK;
+}
+
+/* Copies an output, or the guard bands of an input, to the host. */
+static int fetch_buffer(gc_lab_case *c, int i) {
+    int64_t bytes = bytes_of(&c->buffer[i]), end = c->band + bytes;
+    if (c->buffer[i].role != LAB_INPUT)
+        return gc_lab_device_copy(c->host[i], c->on_device[i], bytes + 2 * c->band);
+    int err = gc_lab_device_copy(c->host[i], c->on_device[i], c->band);
+    return err ? err : gc_lab_device_copy(c->host[i] + end, c->on_device[i] + end, c->band);
+}
+
+gpuconv_status gc_lab_case_fetch(gc_lab_case *c, gpuconv_error *error) {
+    gpuconv_status err = GPUCONV_OK;
+    for (int i = 0; i < c->buffers && !err && !is_shared_memory(c); i++)
+        err = device_status(fetch_buffer(c, i), c->buffer[i].name, error);
+    return err;
+}
+
+bool gc_lab_case_view(const gc_lab_case *c, int i, gc_lab_view *view) {
+    if (i >= c->buffers)
+        return false;
+    int64_t bytes = bytes_of(&c->buffer[i]);
+    const char *begin = c->host[i] + c->band;
+    *view = (gc_lab_view){.buffer = &c->buffer[i], .data = begin};
+    for (int k = 0; k < c->band && !view->outside; k++) {
+        if (begin[bytes + k] != BAND_BYTE)
+            view->outside = bytes + k;
+        else if (begin[-1 - k] != BAND_BYTE)
+            view->outside = -1 - k;
+    }
+    return true;
 }

@@ -42,4 +42,18 @@ gpuconv_status gc_lab_case_poison(gc_lab_case *c, gpuconv_error *error);
 gpuconv_status gc_lab_case_check(gc_lab_case *c, const gc_lab_variant *variant, int64_t max_compared,
                                  gc_lab_deviation *deviation, gpuconv_error *error);
 
+/* One buffer after a run. `data` is the host's copy of an output; `outside` is the offset in bytes of the first byte
+ * that was changed outside the buffer, from its beginning; 0: none was. */
+typedef struct gc_lab_view {
+    const gc_lab_buffer *buffer;
+    const void *data;
+    int64_t outside;
+} gc_lab_view;
+
+/* Copies the outputs to the host. @return DEVICE */
+gpuconv_status gc_lab_case_fetch(gc_lab_case *c, gpuconv_error *error);
+
+/* Describes buffer `i` after gc_lab_case_fetch. Returns false if there is no such buffer. */
+bool gc_lab_case_view(const gc_lab_case *c, int i, gc_lab_view *view);
+
 #endif

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "about.h"
 #include "amdahl.h"
+#include "chapter.h"
 #include "html.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/output_file.h"
@@ -11,6 +12,7 @@
 #include "saved.h"
 #include "size_sweep.h"
 #include "text.h"
+#include "try.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,7 @@ enum { EXIT_DONE = GC_EXIT_DONE, EXIT_FAILED = GC_EXIT_FAILED, EXIT_USAGE = GC_E
 typedef struct options {
     char *size, *from, *html;
     gc_lab_block_shape shape;
-    int json, markdown, quick, clean, no_effects, counts, quiet;
+    int json, markdown, brief, quick, clean, no_effects, counts, list, start, quiet;
 } options;
 
 /* Prints "gpulab: ", the message and the name (or NULL) as one line. Returns `status`. */
@@ -70,8 +72,10 @@ static int show_modules(const options *o, const char **names) {
     if (!names || !names[0])
         return fail(EXIT_USAGE, "show needs the name of a module; gpulab list prints them", NULL);
     int n = choose_modules(names, chosen);
+    gpuconv_error error = {0};
     for (int i = 0; i < n; i++)
-        (o->markdown ? gc_lab_write_chapter : gc_lab_write_module)(chosen[i], stdout);
+        if ((o->markdown ? gc_lab_write_chapter : gc_lab_write_module)(chosen[i], o->brief, stdout, &error))
+            return fail(EXIT_FAILED, error.message, NULL);
     return n ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -252,6 +256,16 @@ static int report(const options *o, const char **names) {
     return status;
 }
 
+/* Prints the exercises, or compiles, checks and times a student's kernel. */
+static int try_kernel(const options *o, const char **names) {
+    if (o->list)
+        return names ? fail(EXIT_USAGE, "try --list takes no arguments, but got ", names[0]) : gc_try_list();
+    if (!names)
+        return fail(EXIT_USAGE, "try needs an exercise or a module; gpulab try --list prints them", NULL);
+    return gc_try(&(gc_try_options){
+        .name = names[0], .file = names[1], .size = o->size, .start = o->start != 0, .quick = o->quick != 0});
+}
+
 /* The commands: name, function, letters of the options that it reads, greatest number of arguments. */
 static const struct command {
     const char *name;
@@ -259,14 +273,15 @@ static const struct command {
     const char *options;
     int arguments;
 } commands[] = {{"list", list_modules, "", 0},
-                {"show", show_modules, "m", 64},
+                {"show", show_modules, "mb", 64},
                 {"ptx", print_ptx, "C", 64},
                 {"run", time_modules, "sjQcq", 64},
                 {"check", check_modules, "sjQcnq", 64},
                 {"device", print_device, "trS", 0},
                 {"report", report, "sQcfHq", 64},
                 {"sweep", sweep, "jq", 2},
-                {"amdahl", print_amdahl, "q", 0}};
+                {"amdahl", print_amdahl, "q", 0},
+                {"try", try_kernel, "slTQ", 2}};
 
 static const struct command *find_command(const char *name) {
     for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
@@ -280,11 +295,15 @@ static const options defaults = {.shape = {.threads = 256, .registers = 32}};
 static long long shared;
 
 static struct poptOption table[] = {
-    {"size", 's', POPT_ARG_STRING, &given.size, 0, "run, check, report: time at this size, such as 4096x4096x4096",
+    {"size", 's', POPT_ARG_STRING, &given.size, 0, "run, check, report, try: time at this size, such as 4096x4096x4096",
      "SIZE"},
     {"json", 'j', POPT_ARG_NONE, &given.json, 0, "print JSON instead of tables", NULL},
     {"markdown", 'm', POPT_ARG_NONE, &given.markdown, 0, "show: print a chapter in Markdown", NULL},
-    {"quick", 'Q', POPT_ARG_NONE, &given.quick, 0, "check: small sizes only, do not check effects", NULL},
+    {"brief", 'b', POPT_ARG_NONE, &given.brief, 0, "show: leave out the code", NULL},
+    {"quick", 'Q', POPT_ARG_NONE, &given.quick, 0,
+     "check: small sizes only, do not check effects; try: no memory checker and no times", NULL},
+    {"list", 'l', POPT_ARG_NONE, &given.list, 0, "try: list the exercises", NULL},
+    {"start", 'T', POPT_ARG_NONE, &given.start, 0, "try: write a source file to begin with", NULL},
     {"clean", 'c', POPT_ARG_NONE, &given.clean, 0,
      "check: skip variants with intended races and kernels of other libraries", NULL},
     {"no-effects", 'n', POPT_ARG_NONE, &given.no_effects, 0, "check: compare results only, measure no times", NULL},
@@ -330,6 +349,8 @@ static int call_command(const char **arguments, int count) {
     if (given.size && (given.size[strspn(given.size, "0123456789x")] || !gc_lab_parse_size(given.size, size)))
         return gc_print_error(EXIT_USAGE, "--size '%.60s': use up to %d whole numbers such as 1024x512; try --help",
                               given.size, LAB_DIMENSIONS);
+    if (count && strcmp(arguments[0], "try-library") == 0) /* gc_try starts it */
+        return gc_try_library(arguments + 1, count - 1);
     const struct command *command = find_command(count ? arguments[0] : NULL);
     if (command) {
         int status = check_usage(command, count - 1);
@@ -348,12 +369,13 @@ const gc_command gc_lab_command = {
     .arguments = "COMMAND [ARGUMENT...]",
     .about = "Runs and measures the kernels of CUDA courses on this machine.",
     .details = "  list                 list the modules\n"
-               "  show MODULE...       explain a module, its variants and its source files\n"
+               "  show MODULE...       explain a module and show the code of its variants\n"
                "  ptx MODULE...        print the kernels' PTX with counts of loads and multiply-adds\n"
                "  run [MODULE...]      time every variant and compare it with the peak rates\n"
                "  check [MODULE...]    compare every variant with its reference; check every effect\n"
                "  device               print the GPU's properties and the occupancy of a launch\n"
                "  sweep MODULE AXIS    convolution threads, convolution blocks, or matmul size\n"
+               "  try EXERCISE [FILE]  compile, check, explain and time your own kernel; without FILE: the task\n"
                "  amdahl               print the speedup that Amdahl's law allows for vector-add\n"
                "  report               print a run as tables, or write a page with --html",
     .options = table,

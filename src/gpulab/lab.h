@@ -100,7 +100,8 @@ enum {                     /* flags of a variant */
        LAB_HOST_CLOCK = 2, /* timed by the host's clock until all streams are idle */
        LAB_ONCE = 4,       /* run once, without a cold run: its figure() is the result */
        LAB_LIBRARY = 8,    /* calls kernels of a library */
-       LAB_ON_DEVICE = 16  /* its outputs are in buffer[], although it has host memory */
+       LAB_ON_DEVICE = 16, /* its outputs are in buffer[], although it has host memory */
+       LAB_NO_BANDS = 32   /* its buffers have no guard bands, so that a memory checker sees their ends */
 };
 
 enum {                /* uses of a size */
@@ -126,6 +127,7 @@ typedef struct gc_lab_variant {
     const char *changed; /* the difference from the variant before it */
     gc_lab_where where;
     gc_lab_launch launch;  /* NULL: not in this build */
+    const char *code;      /* name of the launcher or function in the sources, from which its code is shown */
     gc_lab_launch prepare; /* runs before, untimed: constant memory, kernel attributes; or NULL */
     int parameter;
     gc_lab_type input, output; /* of the float buffers; LAB_AS_IS */
@@ -192,6 +194,11 @@ typedef struct gc_lab_module {
 #else
 #define LAB_ON_HOPPER(name) NULL
 #endif
+
+/* Set `launch` and `code` of a variant. */
+#define LAB_RUNS(function) .launch = (function), .code = #function
+#define LAB_RUNS_ON_GPU(launcher) .launch = LAB_ON_GPU(launcher), .code = #launcher
+#define LAB_RUNS_ON_HOPPER(launcher) .launch = LAB_ON_HOPPER(launcher), .code = #launcher
 
 /* ---- cuBLAS, as a reference for speed ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 /* Embeds one PTX file per .cu file with the assembler's .incbin and counts its instructions per kernel and opcode. */
 #include "ptx.h"
 
+#include "sources.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,20 +136,10 @@ static void count_file(const char *text, FILE *to) {
     }
 }
 
-/* Returns whether a .cu file belongs to a module: matmul, for example, has matmul.cu, matmul_tensor.cu and
- * matmul_hopper.cu. */
-static bool is_file_of(const char *file, const char *module) {
-    size_t i = 0;
-    for (; module[i]; i++)
-        if (file[i] != (module[i] == '-' ? '_' : module[i]))
-            return false;
-    return !file[i] || strcmp(file + i, "_tensor") == 0 || strcmp(file + i, "_hopper") == 0;
-}
-
 bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
     bool found = false;
     for (int f = 0; files[f].name; f++) {
-        if (!is_file_of(files[f].name, module->name))
+        if (!gc_lab_is_source_of(files[f].name, module->name))
             continue;
         found = true;
         fprintf(to, "// kernels/course/%s.cu\n// %-28s", files[f].name, "kernel: instructions");

@@ -1,28 +1,14 @@
-/* Prints modules and reports as text. */
+/* Prints the list of modules and reports as text. */
 #include "text.h"
 
-#include "cli/wrap.h"
+#include "cli/terminal.h"
 #include "libgpuconv/core/visible.h"
+#include "recorded.h"
 #include "run.h"
 
-#include <stdlib.h>
+#include <stdarg.h>
+
 #include <string.h>
-#include <unistd.h>
-
-enum { WIDTH = 100 };
-
-/* Wraps the paragraphs of a text, which blank lines separate, and begins every line with `margin` blanks. */
-static void write_wrapped(const char *text, int margin, FILE *to) {
-    for (;;) {
-        const char *end = strstr(text, "\n\n");
-        fprintf(to, "%*s", margin, "");
-        gc_print_words(to, text, end ? (size_t)(end - text) : strlen(text), (gc_wrap){margin, WIDTH});
-        if (!end)
-            return;
-        fputc('\n', to);
-        text = end + 2;
-    }
-}
 
 void gc_lab_write_list(FILE *to) {
     const gc_lab_module *const *modules;
@@ -31,89 +17,9 @@ void gc_lab_write_list(FILE *to) {
         fprintf(to, "%-16s %2d variants  %s\n", modules[i]->name, modules[i]->variant_count, modules[i]->title);
 }
 
-/* Writes the name of a module's source files: the module's name with underscores instead of hyphens. */
-static void format_stem(const gc_lab_module *module, char *stem, size_t room) {
-    (void)snprintf(stem, room, "%s", module->name);
-    for (char *c = stem; *c; c++)
-        if (*c == '-')
-            *c = '_';
-}
-
-/* Writes the folder of the sources with a slash at its end: that of the installation that the program belongs to; "" in
- * a build, whose sources are named relative to the checkout. */
-static const char *find_sources(char *folder, size_t room) {
-    char program[4096], path[4200];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    while (length > 0 && program[length - 1] != '/')
-        length--;
-    (void)snprintf(path, sizeof path, "%.*s" LAB_SOURCES_FROM_PROGRAM, length > 0 ? (int)length : 0, program);
-    char *absolute = length > 0 ? realpath(path, NULL) : NULL;
-    (void)snprintf(folder, room, "%s%s", absolute ? absolute : "", absolute ? "/" : "");
-    free(absolute);
-    return folder;
-}
-
-void gc_lab_write_module(const gc_lab_module *module, FILE *to) {
-    char stem[64], size[100], sources[4200];
-    format_stem(module, stem, sizeof stem);
-    fprintf(to, "%s - %s\n\nCourses: %s\nSource:  %skernels/course/%s.c and .cu\n\n", module->name, module->title,
-            module->course, find_sources(sources, sizeof sources), stem);
-    write_wrapped(module->idea, 0, to);
-    fprintf(to, "\nThe ladder of variants and what each one changed:\n\n");
-    for (int i = 0; i < module->variant_count; i++) {
-        const gc_lab_variant *v = &module->variants[i];
-        fprintf(to, "  %s (%s)\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU");
-        write_wrapped(v->changed, 6, to);
-        if (v->course)
-            fprintf(to, "      course: %s\n", v->course);
-    }
-    fprintf(to, "\nSizes (");
-    for (int d = 0; d < LAB_DIMENSIONS && module->dimension[d]; d++)
-        fprintf(to, "%s%s", d ? " x " : "", module->dimension[d]);
-    fprintf(to, "):");
-    for (int i = 0; i < module->size_count; i++) {
-        gc_lab_format_size(module, module->sizes[i].value, size, sizeof size);
-        fprintf(to, " %s", size);
-    }
-    fprintf(to, "\n\nWhat to see\n\n");
-    write_wrapped(module->see, 2, to);
-    fprintf(to, "\nWhat to try next\n\n");
-    write_wrapped(module->next, 2, to);
-}
-
-void gc_lab_write_chapter(const gc_lab_module *module, FILE *to) {
-    char stem[64], sources[4200];
-    format_stem(module, stem, sizeof stem);
-    find_sources(sources, sizeof sources);
-    fprintf(to, "# %s\n\n", module->title);
-    write_wrapped(module->idea, 0, to);
-    fprintf(to,
-            "\nFrom: %s. Source: `%skernels/course/%s.c` (idea, reference, CPU) and `%skernels/course/%s.cu` (GPU).\n",
-            module->course, sources, stem, sources, stem);
-    fprintf(to, "\n## What to run\n\n    gpulab run %s\n    gpulab check %s\n", module->name, module->name);
-    fprintf(to, "\n| variant | runs on | what it changed | the course's figure |\n| --- | --- | --- | --- |\n");
-    for (int i = 0; i < module->variant_count; i++) {
-        const gc_lab_variant *v = &module->variants[i];
-        fprintf(to, "| %s | %s | %s | %s |\n", v->name, v->where == LAB_CPU ? "CPU" : "GPU", v->changed,
-                v->course ? v->course : "");
-    }
-    fprintf(to, "\n## What to see\n\n");
-    write_wrapped(module->see, 0, to);
-    if (module->effect_count)
-        fprintf(to, "\nOn a GPU, `gpulab check` and `gpulab run` check these effects:\n\n");
-    for (int i = 0; i < module->effect_count; i++) {
-        const gc_lab_effect *e = &module->effects[i];
-        if (e->slower)
-            fprintf(to, "- %s: *%s* compared with *%s*, %s %g\n", e->what, e->slower, e->faster,
-                    e->agree ? "within a factor of" : "at least", e->ratio);
-        else
-            fprintf(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
-    }
-    fprintf(to, "\n## What to try next\n\n");
-    write_wrapped(module->next, 0, to);
-}
-
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
+
+enum { INDENT = 8 }; /* of the lines that continue a row */
 
 static const char *text_of(const json_t *row, const char *name) {
     const char *text = json_string_value(json_object_get(row, name));
@@ -124,15 +30,6 @@ static double number_of(const json_t *row, const char *name) {
     return json_number_value(json_object_get(row, name));
 }
 
-static void print_time(FILE *to, double seconds) {
-    if (seconds >= 1)
-        fprintf(to, "%8.3f s ", seconds);
-    else if (seconds >= 1e-3)
-        fprintf(to, "%8.3f ms", seconds * 1e3);
-    else
-        fprintf(to, "%8.2f us", seconds * 1e6);
-}
-
 /* Prints a text on one line, padded to `width`, with control characters as escapes. All texts of a report are printed
  * by this function because a report may come from an untrusted file. */
 static void print_text(FILE *to, const char *text, int width) {
@@ -140,49 +37,89 @@ static void print_text(FILE *to, const char *text, int width) {
     fprintf(to, "%*s", width, gc_visible(shown, sizeof shown, text ? text : ""));
 }
 
-static void print_measured(const json_t *row, FILE *to) {
-    double median = number_of(row, "median"), bytes = number_of(row, "bytes"), work = number_of(row, "operations");
-    print_time(to, median);
-    fprintf(to, " +-%4.1f%%", 100 * number_of(row, "spread") / median);
-    if (number_of(row, "cold") > 0) {
-        fprintf(to, "  cold");
-        print_time(to, number_of(row, "cold"));
+/* Prints the parts of a row, wrapped to the terminal. */
+typedef struct row_printer {
+    FILE *to;
+    int column, width;
+} row_printer;
+
+/* Prints one part after two blanks, on a new line if it does not fit. */
+static void print_part(row_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print_part(row_printer *p, const char *format, ...) {
+    char part[400], shown[400];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    int columns = gc_display_columns(gc_visible(shown, sizeof shown, part));
+    if (p->column + 2 + columns > p->width && p->column > INDENT) {
+        fprintf(p->to, "\n%*s", INDENT - 2, "");
+        p->column = INDENT - 2;
     }
-    if (bytes > 0)
-        fprintf(to, "  %7.1f GB/s", bytes / median * 1e-9);
-    if (work > 0)
-        fprintf(to, "  %8.3f TFLOP/s", work / median * 1e-12);
-    if (number_of(row, "share") > 0) {
-        fprintf(to, "  %5.1f%% of ", 100 * number_of(row, "share"));
-        print_text(to, text_of(row, "bound"), 0);
-    }
-    if (json_object_get(row, "figure")) {
-        fprintf(to, "  %.4g ", number_of(row, "figure"));
-        print_text(to, text_of(row, "unit"), 0);
-    }
-    const json_t *facts = json_object_get(row, "facts");
-    if (facts)
-        fprintf(to, "  %.0f registers, %.0f bytes local, %.0f blocks of %.0f per multiprocessor",
-                number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
-                number_of(facts, "threads"));
+    fprintf(p->to, "  %s", shown);
+    p->column += 2 + columns;
 }
 
-static void print_row(const json_t *row, FILE *to) {
+static void format_time(double seconds, char *text, size_t room) {
+    if (seconds >= 1)
+        (void)snprintf(text, room, "%8.3f s ", seconds);
+    else if (seconds >= 1e-3)
+        (void)snprintf(text, room, "%8.3f ms", seconds * 1e3);
+    else
+        (void)snprintf(text, room, "%8.2f us", seconds * 1e6);
+}
+
+static void print_measured(const json_t *row, row_printer *p) {
+    double median = number_of(row, "median"), bytes = number_of(row, "bytes"), work = number_of(row, "operations");
+    char time[40];
+    format_time(median, time, sizeof time);
+    print_part(p, "%s +-%4.1f%%", time, 100 * number_of(row, "spread") / median);
+    if (number_of(row, "cold") > 0) {
+        format_time(number_of(row, "cold"), time, sizeof time);
+        print_part(p, "cold%s", time);
+    }
+    if (bytes > 0)
+        print_part(p, "%7.1f GB/s", bytes / median * 1e-9);
+    if (work > 0)
+        print_part(p, "%8.3f TFLOP/s", work / median * 1e-12);
+    if (number_of(row, "share") > 0)
+        print_part(p, "%5.1f%% of %.200s", 100 * number_of(row, "share"), text_of(row, "bound"));
+    if (json_object_get(row, "figure"))
+        print_part(p, "%.4g %.200s", number_of(row, "figure"), text_of(row, "unit"));
+    const json_t *facts = json_object_get(row, "facts");
+    if (facts)
+        print_part(p, "%.0f registers, %.0f bytes local, %.0f blocks of %.0f per multiprocessor",
+                   number_of(facts, "registers"), number_of(facts, "local_bytes"), number_of(facts, "blocks"),
+                   number_of(facts, "threads"));
+}
+
+/* Prints a row. A variant that was skipped because there is no GPU has its recorded figure after a mark. */
+static void print_row(const json_t *report, const json_t *recorded, const json_t *row, FILE *to) {
     static const char *const notes[][2] = {{"said", "observed"}, {"course", "course"}};
+    char text[300];
+    const json_t *other =
+        gc_lab_is_skipped_without_gpu(report, row)
+            ? gc_lab_recorded_find(recorded, text_of(row, "module"), text_of(row, "variant"), text_of(row, "size"))
+            : NULL;
+    row_printer p = {to, 2 + 32 + 4, gc_terminal_columns(fileno(to))};
     fputs("  ", to);
     print_text(to, text_of(row, "variant"), -32);
     fputc(' ', to);
     print_text(to, text_of(row, "where"), -3);
-    fputc(' ', to);
-    if (strcmp(text_of(row, "state"), "measured") != 0) {
+    if (other) {
+        gc_lab_recorded_format(other, false, text, sizeof text);
+        fprintf(to, "  * %s\n", text);
+    } else if (strcmp(text_of(row, "state"), "measured") != 0) {
+        fputc(' ', to);
         print_text(to, text_of(row, "state"), 0);
         fputs(": ", to);
         print_text(to, text_of(row, "why"), 0);
         fputc('\n', to);
         return;
+    } else {
+        print_measured(row, &p);
+        fputc('\n', to);
     }
-    print_measured(row, to);
-    fputc('\n', to);
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         if (json_object_get(row, notes[i][0])) {
             fprintf(to, "    %s: ", notes[i][1]);
@@ -219,7 +156,7 @@ static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
     }
 }
 
-static void print_device(const json_t *report, FILE *to) {
+static void print_device(const json_t *report, const json_t *recorded, FILE *to) {
     const json_t *peak = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
     if (number_of(peak, "copy") > 0) {
         print_text(to, text_of(device, "name"), 0);
@@ -229,9 +166,9 @@ static void print_device(const json_t *report, FILE *to) {
                 number_of(peak, "copy") * 1e-9, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
                 number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
     } else if (json_object_get(device, "missing")) {
-        fputs("GPU variants were skipped: ", to);
+        fputs("There is no GPU (", to);
         print_text(to, text_of(device, "missing"), 0);
-        fputc('\n', to);
+        fprintf(to, "). The figures after * were recorded on an %s.\n", gc_lab_recorded_device(recorded));
     }
 }
 
@@ -250,7 +187,8 @@ void gc_lab_write_tables(const json_t *report, FILE *to) {
     const json_t *row;
     const char *module = "", *size = "";
     size_t i;
-    print_device(report, to);
+    json_t *recorded = gc_lab_recorded_load();
+    print_device(report, recorded, to);
     json_array_foreach(json_object_get(report, "results"), i, row) {
         if (strcmp(module, text_of(row, "module")) != 0 || strcmp(size, text_of(row, "size")) != 0) {
             fputc('\n', to);
@@ -261,7 +199,7 @@ void gc_lab_write_tables(const json_t *report, FILE *to) {
         }
         module = text_of(row, "module");
         size = text_of(row, "size");
-        print_row(row, to);
+        print_row(report, recorded, row, to);
     }
     if (json_array_size(json_object_get(report, "effects")))
         fprintf(to, "\neffects\n");
@@ -269,4 +207,5 @@ void gc_lab_write_tables(const json_t *report, FILE *to) {
     const char *name;
     json_t *sweep;
     json_object_foreach(json_object_get(report, "sweeps"), name, sweep) print_sweep(name, sweep, to);
+    json_decref(recorded);
 }

@@ -22,15 +22,40 @@ static size_t match_word(const char *text, const char *const *words) {
 
 /* Aborts if the page has an unknown element or attribute, or an attribute without closing quote. */
 static void check_page(const char *page) {
-    static const char *const elements[] = {"!doctype", "a",       "b",     "body",  "circle",  "details", "h1",    "h2",
-                                           "h3",       "h4",      "head",  "html",  "line",    "meta",    "nav",   "p",
-                                           "polyline", "section", "span",  "style", "summary", "svg",     "table", "td",
-                                           "text",     "th",      "title", "tr",    NULL};
-    static const char *const attributes[] = {"aria-label",   "charset", "class",   "colspan", "content", "cx",
-                                             "cy",           "fill",    "height",  "href",    "html",    "id",
-                                             "lang",         "name",    "points",  "r",       "role",    "stroke",
-                                             "stroke-width", "style",   "viewBox", "width",   "x",       "x1",
-                                             "x2",           "y",       "y1",      "y2",      NULL};
+    static const char *const elements[] = {"!doctype", "a",    "b",       "body",  "circle", "details", "h1",  "h2",
+                                           "h3",       "h4",   "head",    "html",  "line",   "meta",    "nav", "p",
+                                           "polyline", "pre",  "section", "span",  "style",  "summary", "svg", "table",
+                                           "td",       "text", "th",      "title", "tr",     NULL};
+    static const char *const attributes[] = {"aria-label",
+                                             "charset",
+                                             "class",
+                                             "colspan",
+                                             "content",
+                                             "cx",
+                                             "cy",
+                                             "fill",
+                                             "height",
+                                             "href",
+                                             "html",
+                                             "id",
+                                             "lang",
+                                             "name",
+                                             "points",
+                                             "r",
+                                             "role",
+                                             "stroke",
+                                             "stroke-dasharray",
+                                             "stroke-width",
+                                             "style",
+                                             "viewBox",
+                                             "width",
+                                             "x",
+                                             "x1",
+                                             "x2",
+                                             "y",
+                                             "y1",
+                                             "y2",
+                                             NULL};
     const char *at = strstr(page, "</style>"); /* the text before it is constant */
     if (!at)
         abort();

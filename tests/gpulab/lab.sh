@@ -34,6 +34,10 @@ while read -r module; do
     for word in Courses Source ladder; do
         grep -q "$word" "$work/log/out" || fail "show $module does not print $word"
     done
+    grep -q '^ *> .* at ' "$work/log/out" || fail "show $module has no recorded figure"
+    grep -q '__global__' "$work/log/out" || fail "show $module has no code"
+    lab show --brief "$module"
+    grep -q '__global__ void' "$work/log/out" && fail "show --brief $module has code"
     stem=$(echo "$module" | tr - _)
     [ -f "$SOURCE/kernels/course/$stem.c" ] || fail "no source of $module"
 done <"$work/log/modules"
@@ -63,7 +67,20 @@ else
 fi
 lab report --from run.json
 grep -q 'hello' "$work/log/out" || fail "report: $(cat "$work/log/out")"
+if grep -qF '"missing"' run.json; then
+    [ "$(grep -c 'recorded on an NVIDIA H200' "$work/log/out")" -eq 1 ] || fail "recorded figures: $(cat "$work/log/out")"
+    grep -q 'a grid .* GPU  \* .* us' "$work/log/out" || fail "no recorded figure: $(cat "$work/log/out")"
+    grep -q skipped "$work/log/out" && fail "skipped on a row: $(cat "$work/log/out")"
+fi
+lab show --markdown convolution
+grep -q '^```diff' "$work/log/out" || fail "show --markdown has no differences"
+grep -q '^+ __constant__ float' "$work/log/out" || fail "show --markdown marks no line"
 lab report hello --html page.html
+grep -q '__global__ void hello' page.html || fail "a page without code"
+grep -q '<details' page.html && fail "a page with a closed part"
+echo '{"results": [{"module": "convolution", "variant": "v", "where": "GPU", "size": "s", "state": "skipped"}]}' >code.json
+lab report --from code.json --html code.html
+grep -q "<span class='p'>+ __constant__ float" code.html || fail "a page without marked code"
 [ "$(grep -c -e 'hello' -e '</html>' page.html)" -ge 2 ] || fail "report --html: $(head -c 300 page.html)"
 
 [ -z "$(find . -name 'page.html.*')" ] || fail "a temporary page is left"

@@ -1,0 +1,139 @@
+/* Recognises error messages by their wording. */
+#include "compiler_messages.h"
+
+#include "libgpuconv/core/visible.h"
+
+#include <stdbool.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SHOWN = 3, LINE_BYTES = 1000 };
+
+/* An error message contains `part`; `meaning` says what to do. A meaning with %s gets the signature. */
+static const struct {
+    const char *part, *meaning;
+} meanings[] = {
+    {"undefined reference to `solve'",
+     "gpulab calls this function, and the file has none with exactly these parameters:\n    %s"},
+    {"is undefined in device code", "a kernel can call only functions marked __device__ or __global__"},
+    {"calling a __host__ function",
+     "a kernel can call only functions marked __device__: write __device__ before that function"},
+    {"a __global__ function call must be configured",
+     "a kernel is launched with its grid: kernel<<<blocks, threads, 0, stream>>>(...)"},
+    {"a host function call cannot be configured", "<<<...>>> launches kernels only: mark the function __global__"},
+    {"must have a void return type",
+     "a kernel returns nothing: declare it __global__ void, and write results to memory"},
+    {"is undefined", "this name is not declared: is it misspelt? CUDA's own are threadIdx, blockIdx, blockDim and "
+                     "gridDim, with .x, .y and .z"},
+    {"expected a \";\"", "a semicolon is missing, usually at the end of the line above"},
+    {"expected a \")\"", "a closing bracket is missing"},
+    {"expected a \"}\"", "a closing brace is missing"},
+    {"modifiable lvalue", "this is const: inputs are read only; write to the output"},
+    {"too few arguments", "the call has fewer arguments than the function has parameters"},
+    {"too many arguments", "the call has more arguments than the function has parameters"},
+    {"is incompatible with parameter", "the types differ: inputs are const float *, sizes are int64_t"},
+    {"cannot be used to initialize", "the types differ: inputs are const pointers"},
+    {"uses too much shared data",
+     "a block can declare at most 48 KiB of shared memory: make the tile smaller, or use dynamic shared memory and "
+     "cudaFuncSetAttribute"},
+    {"cannot open source file", "the included file was not found; it is searched beside your file"},
+    {"No such file or directory", "a file was not found; included files are searched beside your file"},
+    {"has already been declared", "two things have this name"},
+    {"must have a constant value", "the size of an array in a kernel is a constant: constexpr int N = ..., or dynamic "
+                                   "shared memory (extern __shared__)"},
+    {"dynamic initialization is not supported",
+     "a __shared__ variable has no initial value: let one thread set it, then "
+     "__syncthreads()"},
+    {"Unsupported gpu architecture", "this nvcc does not know the GPU: use another version of the CUDA toolkit"},
+    {"unsupported GNU version", "this nvcc does not accept the host's gcc: set NVCC_CCBIN to an older g++"},
+};
+
+void gc_print_messages(const char *text, size_t length, const gc_student_source *source, FILE *to) {
+    static const char name[] = "student.cu";
+    char line[LINE_BYTES], shown[2 * LINE_BYTES];
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 1 < sizeof line;) {
+        if (length - i >= strlen(name) && memcmp(text + i, name, strlen(name)) == 0) {
+            int written = snprintf(line + used, sizeof line - used, "%s", source->path);
+            used += written > 0 ? (size_t)written : 0;
+            i += strlen(name);
+        } else {
+            line[used++] = text[i++];
+        }
+    }
+    line[used < sizeof line ? used : sizeof line - 1] = '\0';
+    fputs(gc_visible(shown, sizeof shown, line), to);
+}
+
+/* Prints line `number` of the source. */
+static void print_source_line(const gc_student_source *source, long number, FILE *to) {
+    char text[LINE_BYTES], shown[LINE_BYTES];
+    FILE *from = fopen(source->path, "r");
+    long at = 1;
+    bool begins = true;
+    while (from && at <= number && fgets(text, sizeof text, from)) {
+        if (at == number && begins) {
+            text[strcspn(text, "\r\n")] = '\0';
+            fprintf(to, "    %s\n", gc_visible(shown, sizeof shown, text + strspn(text, " \t")));
+        }
+        begins = strchr(text, '\n') != NULL || at == number;
+        at += begins;
+    }
+    if (from)
+        (void)fclose(from);
+}
+
+/* Returns whether a line reports an error: "file(12): error: ..." of nvcc, "file:12:3: error: ..." of the host
+ * compiler, "ptxas error   : ..." or a name that the linker misses. */
+static bool is_error(const char *line, size_t length) {
+    static const char *const forms[] = {
+        ": error:", "fatal error:", ": catastrophic error:", "ptxas error", "nvcc fatal", "undefined reference to"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (memmem(line, length, forms[i], strlen(forms[i])))
+            return true;
+    return memmem(line, length, "error #", 7) != NULL;
+}
+
+static void explain(const char *line, size_t length, const gc_student_source *source, FILE *to) {
+    const char *reference = memmem(line, length, "undefined reference", 19);
+    if (reference) { /* the files before it are the compiler's own */
+        length -= (size_t)(reference - line);
+        line = reference;
+    }
+    gc_print_messages(line, length, source, to);
+    fputc('\n', to);
+    static const char name[] = "student.cu";
+    if (length > strlen(name) && strncmp(line, name, strlen(name)) == 0) {
+        long number = strtol(line + strlen(name) + 1, NULL, 10);
+        if (number > 0)
+            print_source_line(source, number, to);
+    }
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+        if (!memmem(line, length, meanings[i].part, strlen(meanings[i].part)))
+            continue;
+        const char *place = strstr(meanings[i].meaning, "%s");
+        fprintf(to, "  -> %.*s%s\n", place ? (int)(place - meanings[i].meaning) : 1000, meanings[i].meaning,
+                place ? source->signature : "");
+        return;
+    }
+}
+
+void gc_explain_compiler_messages(const char *messages, const gc_student_source *source, FILE *to) {
+    int count = 0;
+    for (const char *line = messages; *line;) {
+        size_t length = strcspn(line, "\n");
+        if (is_error(line, length) && ++count <= MAX_SHOWN)
+            explain(line, length, source, to);
+        line += length + (line[length] == '\n');
+    }
+    if (count > MAX_SHOWN)
+        fprintf(to, "%d more error%s; the first one often causes the others.\n", count - MAX_SHOWN,
+                count - MAX_SHOWN == 1 ? "" : "s");
+    for (const char *line = count ? "" : messages; *line;) {
+        size_t length = strcspn(line, "\n");
+        gc_print_messages(line, length, source, to);
+        fputc('\n', to);
+        line += length + (line[length] == '\n');
+    }
+}

@@ -1,0 +1,105 @@
+/* Starts a program as the leader of a process group, which is killed as a whole: nvcc starts other programs. */
+#include "process.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { POLL_INTERVAL = 5 * 1000 * 1000 }; /* ns */
+
+/* Adds the actions for the folder and the standard streams. Returns 0 or an errno value. */
+static int add_actions(const gc_process_request *request, posix_spawn_file_actions_t *actions) {
+    int err = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!err && request->output)
+        err = posix_spawn_file_actions_addopen(actions, 1, request->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    else if (!err)
+        err = posix_spawn_file_actions_adddup2(actions, 2, 1);
+    if (!err && request->output)
+        err = posix_spawn_file_actions_adddup2(actions, 1, 2);
+    if (!err && request->folder)
+        err = posix_spawn_file_actions_addchdir_np(actions, request->folder);
+    return err;
+}
+
+static int start(const gc_process_request *request, pid_t *child) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int err = posix_spawn_file_actions_init(&actions);
+    if (err)
+        return err;
+    err = add_actions(request, &actions);
+    if (!err && (err = posix_spawnattr_init(&attributes)) == 0) {
+        (void)posix_spawnattr_setsigdefault(&attributes, &all);
+        (void)posix_spawnattr_setsigmask(&attributes, &none);
+        (void)posix_spawnattr_setpgroup(&attributes, 0);
+        (void)posix_spawnattr_setflags(&attributes,
+                                       POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+        err = posix_spawn(child, request->arguments[0], &actions, &attributes, (char *const *)request->arguments,
+                          environ);
+        (void)posix_spawnattr_destroy(&attributes);
+    }
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return err;
+}
+
+gpuconv_status gc_process_run(const gc_process_request *request, gc_process_result *result, gpuconv_error *error) {
+    const struct timespec interval = {0, POLL_INTERVAL};
+    pid_t child, ended;
+    int status = 0;
+    bool cancelled = false;
+    *result = (gc_process_result){.status = -1};
+    int err = start(request, &child);
+    if (err)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be started: %s", request->arguments[0], strerror(err));
+    double end = gc_now() + request->seconds;
+    while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        cancelled = cancelled || gc_cancelled();
+        result->timed_out = result->timed_out || gc_now() > end;
+        if (cancelled || result->timed_out)
+            (void)kill(-child, SIGKILL);
+        (void)nanosleep(&interval, NULL);
+    }
+    if (cancelled)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", request->arguments[0]);
+    if (ended == child && WIFEXITED(status))
+        result->status = WEXITSTATUS(status);
+    if (ended == child && WIFSIGNALED(status))
+        result->signal = WTERMSIG(status);
+    return GPUCONV_OK;
+}
+
+/* Writes FOLDER/NAME and returns whether it can be executed. */
+static bool is_program(const char *folder, size_t length, const char *name, char *path, size_t room) {
+    int written = snprintf(path, room, "%.*s/%s", (int)length, folder, name);
+    return written > 0 && (size_t)written < room && access(path, X_OK) == 0;
+}
+
+bool gc_process_find(const char *name, const char *variable, const char *folder, char *path, size_t room) {
+    const char *given = variable ? getenv(variable) : NULL, *at = getenv("PATH");
+    if (given && strchr(given, '/') && access(given, X_OK) == 0 && strlen(given) < room) {
+        (void)snprintf(path, room, "%s", given);
+        return true;
+    }
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        if (length > 0 && at[0] == '/' && is_program(at, length, name, path, room))
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return folder && is_program(folder, strlen(folder), name, path, room);
+}

@@ -1,0 +1,14 @@
+// The name of a built-in variable is misspelt.
+// found by: the compiler
+// exercise: vector-add
+// told: is it misspelt?
+
+__global__ void add(const float *a, const float *b, float *c, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIDx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+void solve(const float *a, const float *b, float *c, int64_t n, cudaStream_t stream) {
+    add<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>(a, b, c, n);
+}

@@ -1,0 +1,12 @@
+// Threads beyond the end write too.
+// exercise: vector-add
+// told: A thread whose index lies outside must not write
+
+__global__ void add(const float *a, const float *b, float *c, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = a[i] + b[i];
+}
+
+void solve(const float *a, const float *b, float *c, int64_t n, cudaStream_t stream) {
+    add<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>(a, b, c, n);
+}

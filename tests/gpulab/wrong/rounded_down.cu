@@ -1,0 +1,13 @@
+// The number of blocks is rounded down.
+// exercise: vector-add
+// told: the grid ends too early
+
+__global__ void add(const float *a, const float *b, float *c, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+void solve(const float *a, const float *b, float *c, int64_t n, cudaStream_t stream) {
+    add<<<(unsigned)(n / 256 + (n < 256)), 256, 0, stream>>>(a, b, c, n);
+}

@@ -1,0 +1,13 @@
+// A block has more threads than the GPU allows.
+// exercise: vector-add
+// told: a block has 1 to 1024 threads
+
+__global__ void add(const float *a, const float *b, float *c, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+void solve(const float *a, const float *b, float *c, int64_t n, cudaStream_t stream) {
+    add<<<(unsigned)((n + 2047) / 2048), 2048, 0, stream>>>(a, b, c, n);
+}

@@ -1,0 +1,13 @@
+// The kernel reads through a pointer that belongs to no buffer.
+// exercise: vector-add
+// told: belongs to no buffer
+
+__global__ void add(const float *a, const float *b, float *c, const int64_t *n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < *n)
+        c[i] = a[i] + b[i];
+}
+
+void solve(const float *a, const float *b, float *c, int64_t n, cudaStream_t stream) {
+    add<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>(a, b, c, (const int64_t *)16);
+}
