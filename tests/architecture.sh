@@ -58,6 +58,7 @@ allow src/gpuconv/room "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
+allow src/window lv2/ports.h
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
 allow kernels/device
@@ -93,6 +94,7 @@ only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
+only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # The public header stands alone.
 printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |

@@ -10,6 +10,7 @@
 #define GPUCONV_LV2_PLUGIN_H
 
 #include "gpuconv.h"
+#include "ports.h"
 
 #include <lv2/atom/forge.h>
 #include <lv2/core/lv2.h>
@@ -20,34 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define PLUGIN_URI "urn:gpuconv:"
-#define RESPONSE_URI PLUGIN_URI "response"
-
 enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096 };
-
-/* Port indices, as in gpuconv.ttl. The audio inputs begin at AUDIO, the outputs follow, then come the ports from
- * ENABLED on, which are numbered here as if there were no audio ports. */
-typedef enum port {
-    CONTROL,
-    NOTIFY,
-    WET,
-    DRY,
-    GAIN,
-    PREDELAY,
-    FREEWHEEL,
-    LATENCY,
-    LATE_BLOCKS,
-    AUDIO,
-    ENABLED = AUDIO,
-    START,
-    LENGTH,
-    FADE,
-    STRETCH,
-    TRIM,
-    PEAK_IN, /* left, right */
-    PEAK_OUT = PEAK_IN + 2,
-    PORTS = PEAK_OUT + 2
-} port;
 
 /* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
 typedef struct edits {
