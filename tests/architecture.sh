@@ -94,6 +94,9 @@ only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
+only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
+only src/gpuconv/play/control_osc.c 'lo/lo\.h'
+only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # The public header stands alone.

@@ -32,6 +32,7 @@
     X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                        \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
+    X(UDP_PORT, 1, 65535)                                                                                              \
     X(RATE, 1000, 1e6)                                                                                                 \
     X(RT60, 0.1, 20)                                                                                                   \
     X(RT_BLOCK, 1, 65536)                                                                                              \
