@@ -46,7 +46,7 @@ backend="$L/engine/backend.h $L/engine/plan.h $L/engine/measure_backend.h $L/eng
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
-allow src/$L/cuda $backend kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/cuda gpuconv_cuda.h $backend kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- The command and the lab share a command line and include the library, never each other ----
@@ -99,9 +99,15 @@ only src/gpuconv/play/control_osc.c 'lo/lo\.h'
 only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
-# The public header stands alone.
-printf '#include "gpuconv.h"\nint main(void) { return 0; }\n' |
-    ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "gpuconv.h does not compile alone"
+# Each public header stands alone, as C and as C++, without CUDA's headers.
+for header in gpuconv.h gpuconv_cuda.h; do
+    printf '#include "%s"\nint main(void) { return 0; }\n' $header |
+        ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "$header does not compile alone"
+    if command -v "${CXX:-c++}" >/dev/null; then
+        printf '#include "%s"\nint main() { return 0; }\n' $header |
+            ${CXX:-c++} -std=c++17 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c++ - || complain "$header does not compile as C++"
+    fi
+done
 
 # The library neither prints nor exits, and the tools exit only through the command line. Comments and strings are left out.
 find src/$L src/gpuconv/batch src/gpuconv/bench src/gpuconv/play src/gpuconv/room src/lv2 -name '*.[ch]' >"$list"

@@ -17,29 +17,20 @@
  * Memory: samples are read once and written once for each part of the response, 512 threads reading adjacent samples;
  * the last level needs no twiddles from memory. A block takes the next unclaimed item from a counter.
  *
+ * The exchanges have two forms (batch_exchange.cuh), which give the same samples. `whole_exchange` needs 136 KB of
+ * shared memory per block (compute capability 8.0, 8.7, 9.0, 10.x); `split_exchange` passes the real and the imaginary
+ * parts one after the other and needs 64 KB, which every device since Turing has. gck_batch chooses by what the device
+ * allows.
+ *
  * The contracts of the launchers are in kernels.h: gck_batch_query returns the sizes of the memory that gck_batch uses.
  */
+#include "batch_exchange.cuh"
 #include "overlap_save.cuh"
 #include "pcm.cuh"
 #include "twiddles.h"
 
-/* Only multiprocessors with shared memory for a whole transform: compute capability 8.0, 8.7, 9.0, 10.x. */
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870 ||                                         \
-    (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
-#define BATCH_FITS
-#endif
-
 namespace {
 
-enum {
-    THREADS = 512,
-    POINTS_PER_THREAD = 32,
-    POINTS = THREADS * POINTS_PER_THREAD,
-    GROUP = 16,
-    SUB_ROW = GROUP + 1,
-    ROW = POINTS_PER_THREAD * SUB_ROW
-};
-enum { SHARED = POINTS_PER_THREAD * ROW * (int)sizeof(float2) };
 /* Offsets of the twiddle tables of the four table-driven steps, and their total size. */
 enum {
     FORWARD_A = 0,
@@ -49,54 +40,24 @@ enum {
     TWIDDLES = INVERSE_B + 512 * 16
 };
 
-#ifdef BATCH_FITS
-
-__device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ twiddles) {
+template <typename Exchange>
+__device__ __forceinline__ void forward(float2 *v, float *s, int t, const float2 *__restrict__ twiddles) {
     const int node = t / GROUP, u = t % GROUP;
-    float2 *row = s + node * ROW;
     forward_root<5, true>(v);
-#pragma unroll
-    for (int j = 0; j < POINTS_PER_THREAD; j++)
-        s[j * ROW + t] = v[j];
-    __syncthreads();
-#pragma unroll
-    for (int q = 0; q < POINTS_PER_THREAD; q++)
-        v[q] = row[u + GROUP * q];
+    Exchange::across(v, s, t);
     forward_node<5>(v, twiddles + FORWARD_A + node, 32);
-    __syncwarp(); /* from here on only the 16 threads of the node use the row */
-#pragma unroll
-    for (int e = 0; e < POINTS_PER_THREAD; e++)
-        row[e * SUB_ROW + u] = v[e];
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < POINTS_PER_THREAD; i++)
-        v[i] = row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP];
+    Exchange::within(v, s, t);
     forward_node<4>(v, twiddles + FORWARD_B + node * POINTS_PER_THREAD + u, 1024);
     forward_node<4>(v + GROUP, twiddles + FORWARD_B + node * POINTS_PER_THREAD + u + GROUP, 1024);
 }
 
-__device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ twiddles) {
-    const int node = t / GROUP, u = t % GROUP;
-    float2 *row = s + node * ROW;
+template <typename Exchange>
+__device__ __forceinline__ void inverse(float2 *v, float *s, int t, const float2 *__restrict__ twiddles) {
     inverse_leaves<4>(v);
     inverse_leaves<4>(v + GROUP);
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < POINTS_PER_THREAD; i++)
-        row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP] = v[i];
-    __syncwarp();
-#pragma unroll
-    for (int e = 0; e < POINTS_PER_THREAD; e++)
-        v[e] = row[e * SUB_ROW + u];
-    inverse_blocks<5>(v, twiddles + INVERSE_A + u, GROUP);
-    __syncwarp();
-#pragma unroll
-    for (int q = 0; q < POINTS_PER_THREAD; q++)
-        row[u + GROUP * q] = v[q];
-    __syncthreads();
-#pragma unroll
-    for (int j = 0; j < POINTS_PER_THREAD; j++)
-        v[j] = s[j * ROW + t];
+    Exchange::back_within(v, s, t);
+    inverse_blocks<5>(v, twiddles + INVERSE_A + t % GROUP, GROUP);
+    Exchange::back_across(v, s, t);
     inverse_blocks<5>(v, twiddles + INVERSE_B + t, THREADS);
 }
 
@@ -149,6 +110,17 @@ __device__ __forceinline__ void store_floats(const float2 *v, float *y, int over
     }
 }
 
+/* Returns the sum over the lanes of a warp, in lane 0. */
+__device__ __forceinline__ unsigned warp_sum(unsigned x) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(0xffffffffu, x);
+#else
+    for (int d = 16; d > 0; d /= 2)
+        x += __shfl_down_sync(0xffffffffu, x, d);
+    return x;
+#endif
+}
+
 /* Stores index n of the segment to sample first + n - overlap of a channel in any format, or adds it there (floats). */
 __device__ __forceinline__ void store_channel(const float2 *v, const gck_batch_item &item, int64_t first, int overlap,
                                               int end, bool add, int t) {
@@ -178,14 +150,15 @@ __device__ __forceinline__ void store_channel(const float2 *v, const gck_batch_i
                              quantize(x, scale, 32 - out.format.bits, &clipped));
             count += clipped;
         }
-        count = __reduce_add_sync(0xffffffffu, count);
+        count = warp_sum(count);
         if (t % 32 == 0 && count)
             atomicAdd(item.clipped, (unsigned long long)count);
     }
 }
 
 /* Computes the scaled spectrum of `taps_count` taps from `taps` on, `dry` being added to the first of them. */
-__device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_batch_item &item, int64_t offset,
+template <typename Exchange>
+__device__ __forceinline__ void transform_response(float2 *v, float *s, const gck_batch_item &item, int64_t offset,
                                                    int taps_count, int t, const float2 *__restrict__ twiddles) {
     load_floats(v, item.taps + offset, 0, taps_count, t);
     const float scale = item.wet / POINTS;
@@ -195,32 +168,30 @@ __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const g
     if (t == 0 && offset == 0)
         v[0].x += item.dry / POINTS;
     __syncthreads();
-    forward(v, s, t, twiddles);
+    forward<Exchange>(v, s, t, twiddles);
 }
 
-#endif
-
 /* Persistent blocks; each claims items until none is left. spectra: POINTS complex numbers per block. */
+template <typename Exchange>
 __global__ void __launch_bounds__(THREADS, 1)
     batch(const gck_batch_item *__restrict__ items, int count, const float2 *__restrict__ twiddles, float2 *spectra,
           int *next_item) {
-#ifdef BATCH_FITS
-    extern __shared__ __align__(16) float2 shared[];
-    __shared__ int claimed;
+    extern __shared__ __align__(128) float shared[];
+    int *claimed = (int *)shared; /* 64 KB are all that a block can have: no room for one more int */
     const int t = threadIdx.x;
     float2 *h = spectra + (int64_t)blockIdx.x * POINTS + 2 * t, v[POINTS_PER_THREAD];
     for (;;) {
         if (t == 0)
-            claimed = atomicAdd(next_item, 1);
+            *claimed = atomicAdd(next_item, 1);
         __syncthreads();
-        const int at = claimed;
+        const int at = *claimed;
         if (at >= count)
             return;
         const gck_batch_item item = items[at];
         /* The result of the part at tap `offset` is delayed by `offset` frames. */
         for (int64_t offset = 0; offset < item.taps_count; offset += GCK_BATCH_PART_TAPS) {
             const int part = (int)min(item.taps_count - offset, (int64_t)GCK_BATCH_PART_TAPS);
-            transform_response(v, shared, item, offset, part, t, twiddles);
+            transform_response<Exchange>(v, shared, item, offset, part, t, twiddles);
 #pragma unroll
             for (int j = 0; j < POINTS_PER_THREAD; j += 2)
                 *(float4 *)(h + j * THREADS) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
@@ -228,14 +199,14 @@ __global__ void __launch_bounds__(THREADS, 1)
             for (int64_t n = item.first; n < item.end; n += hop) {
                 load_channel(v, item.in, n - overlap - offset, item.frames, t);
                 __syncthreads();
-                forward(v, shared, t, twiddles);
+                forward<Exchange>(v, shared, t, twiddles);
 #pragma unroll
                 for (int j = 0; j < POINTS_PER_THREAD; j += 2) {
                     float4 w = *(const float4 *)(h + j * THREADS);
                     v[j] = mul(v[j], make_float2(w.x, w.y));
                     v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
                 }
-                inverse(v, shared, t, twiddles);
+                inverse<Exchange>(v, shared, t, twiddles);
                 untwist<POINTS_PER_THREAD>(v, untwist_angle<POINTS>(t));
                 store_channel(v, item, n, overlap, (int)min((int64_t)2 * POINTS, item.end - n + overlap), offset > 0,
                               t);
@@ -243,7 +214,6 @@ __global__ void __launch_bounds__(THREADS, 1)
         }
         __syncthreads();
     }
-#endif
 }
 
 } // namespace
@@ -256,25 +226,41 @@ void gck_batch_twiddles(float2 *twiddles) {
 }
 
 cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes) {
-    int multiprocessors = 0, shared_bytes = 0;
-    cudaError_t err = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (!err)
-        err = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (!err && shared_bytes < SHARED)
+    gck_device d;
+    cudaError_t err = gck_device_query(device, &d);
+    if (!err && d.shared_bytes < split_exchange::BYTES)
         err = cudaErrorNotSupported;
-    *sizes = {TWIDDLES, multiprocessors, (int64_t)multiprocessors * POINTS};
+    *sizes = {TWIDDLES, d.multiprocessors, (int64_t)d.multiprocessors * POINTS};
     return err;
 }
 
-cudaError_t gck_batch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream) {
+namespace {
+
+template <typename Exchange>
+cudaError_t launch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream) {
     unsigned blocks = 0;
-    cudaError_t err = allow_shared(batch, SHARED);
+    cudaError_t err = allow_shared(batch<Exchange>, Exchange::BYTES);
     if (!err)
         err = persistent_grid(1, count, &blocks);
     if (!err)
         err = cudaMemsetAsync(memory->next_item, 0, sizeof *memory->next_item, stream);
     if (err)
         return err;
-    batch<<<blocks, THREADS, SHARED, stream>>>(items, count, memory->twiddles, memory->spectra, memory->next_item);
+    batch<Exchange><<<blocks, THREADS, Exchange::BYTES, stream>>>(items, count, memory->twiddles, memory->spectra,
+                                                                  memory->next_item);
     return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t gck_batch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream) {
+    int device = 0;
+    gck_device d;
+    cudaError_t err = cudaGetDevice(&device);
+    if (!err)
+        err = gck_device_query(device, &d);
+    if (err)
+        return err;
+    return d.shared_bytes >= whole_exchange::BYTES ? launch<whole_exchange>(items, count, memory, stream)
+                                                   : launch<split_exchange>(items, count, memory, stream);
 }

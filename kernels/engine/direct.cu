@@ -223,7 +223,11 @@ cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const gck
                        cudaStream_t stream) {
     const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK_ONE, count = (int)taps->taps_count;
     const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
-    if (taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN)
+    bool tensor = taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN;
+    cudaError_t err = tensor ? gck_direct_tensor_is_compiled(&tensor) : cudaSuccess;
+    if (err)
+        return err;
+    if (tensor)
         return gck_direct_tensor(matrix, outputs, taps->table, count, frames, stream);
     if (count <= GCK_DIRECT_SHORT_TAPS_MAX)
         return gck_direct_short(matrix, outputs, h, count, frames, stream);
@@ -233,7 +237,7 @@ cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const gck
     for (int m = 0; m < SEGMENT; m++)
         t.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
     unsigned blocks;
-    cudaError_t err = persistent_grid(RESIDENT, (frames + TILE - 1) / TILE, &blocks);
+    err = persistent_grid(RESIDENT, (frames + TILE - 1) / TILE, &blocks);
     if (err)
         return err;
     direct_one<<<dim3(blocks, (unsigned)outputs.count), BLOCK_ONE, 0, stream>>>(*matrix, outputs.first, t, padded,

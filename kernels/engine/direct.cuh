@@ -14,6 +14,10 @@ struct output_range {
 cudaError_t gck_direct_short(const gck_matrix *matrix, output_range outputs, const float *host_taps, int taps_count,
                              int64_t frames, cudaStream_t stream);
 
+/* Stores whether the code of gck_direct_tensor on the current device contains products on tensor cores: code compiled
+ * for an architecture below 8.0 does not, on whatever device it runs. */
+cudaError_t gck_direct_tensor_is_compiled(bool *compiled);
+
 /* Convolves on tensor cores with one response of GCK_DIRECT_TENSOR_TAPS_MIN to _MAX taps (direct_tensor.cu). table: of
  * all planes, on the device. */
 cudaError_t gck_direct_tensor(const gck_matrix *matrix, output_range outputs, const uint2 *table, int taps_count,

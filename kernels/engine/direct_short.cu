@@ -6,8 +6,9 @@
  *
  * Memory: a warp works alone, so that no warp waits for its block. It owns two tiles of shared memory and copies the
  * next one asynchronously while it computes. A lane computes OUTPUTS adjacent outputs; its window slides through
- * registers as in direct.cu. The number of taps is a compile-time constant (the next of 16, 32, 48, 64, and one more),
- * so that the loop unrolls completely and every tap is a constant operand of its multiply-add: no instruction loads it.
+ * registers as in direct.cu. The number of taps is a compile-time constant (the next of 0, 16, 32, 48, 64, and one
+ * more), so that the loop unrolls completely and every tap is a constant operand of its multiply-add: no instruction
+ * loads it.
  *
  * The launcher gck_direct_short reads the taps from host memory before it returns; otherwise as gck_direct in
  * kernels.h.
@@ -30,7 +31,7 @@ enum { RESIDENT = 8 };
 /* Taps in reverse order without the first one, which is applied last, to the window as it is then, so that the tile can
  * begin a multiple of four floats before the outputs. */
 template <int TAPS> struct constant_taps {
-    float reversed[TAPS];
+    float reversed[TAPS ? TAPS : 1];
     float first;
 };
 
@@ -125,12 +126,13 @@ cudaError_t launch(const gck_matrix *matrix, output_range outputs, const float *
     return cudaGetLastError();
 }
 
-/* The kernels by their greatest number of taps. */
+/* The kernels by their greatest number of taps. That of a single tap reads no sample in front of the first output. */
 const struct row {
     int taps_max;
     cudaError_t (*launch)(const gck_matrix *matrix, output_range outputs, const float *h, int count, int64_t frames,
                           cudaStream_t stream);
-} rows[] = {{17, launch<16>}, {33, launch<32>}, {49, launch<48>}, {GCK_DIRECT_SHORT_TAPS_MAX, launch<64>}};
+} rows[] = {
+    {1, launch<0>}, {17, launch<16>}, {33, launch<32>}, {49, launch<48>}, {GCK_DIRECT_SHORT_TAPS_MAX, launch<64>}};
 
 } // namespace
 

@@ -294,10 +294,6 @@ const struct row {
 
 } // namespace
 
-int gck_has_fast_tensor_cores(int major, int minor) {
-    return (major == 8 && minor == 0) || major == 9 || major == 10;
-}
-
 int64_t gck_direct_tensor_table_size(int64_t count) {
     return count >= GCK_DIRECT_TENSOR_TAPS_MIN && count <= GCK_DIRECT_TENSOR_TAPS_MAX
                ? PAD_FRONT + (count - 1 + 15) / 16 * 16 + PAD_BACK
@@ -325,6 +321,13 @@ void gck_direct_tensor_table(const float *taps, int64_t count, uint2 *table) {
     }
     const float unscale = ldexpf(1, exponent - 15);
     memcpy(&table->x, &unscale, sizeof unscale);
+}
+
+cudaError_t gck_direct_tensor_is_compiled(bool *compiled) {
+    int architecture = 0;
+    cudaError_t err = compiled_architecture((const void *)direct_tensor<8, 0>, &architecture);
+    *compiled = architecture >= 80;
+    return err;
 }
 
 cudaError_t gck_direct_tensor(const gck_matrix *matrix, output_range outputs, const uint2 *table, int taps_count,

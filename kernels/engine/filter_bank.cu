@@ -199,17 +199,21 @@ template <int N> cudaError_t run_next(const gck_filter_bank *b, int number, cuda
 
 /* The kernels by hop; `first` is NULL where the hop is longer than the longest block. */
 const struct row {
-    int64_t hop;
+    int64_t hop, shared_bytes;
     cudaError_t (*spectra)(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                            float2 *spectra, cudaStream_t stream);
     cudaError_t (*first)(const gck_filter_bank *bank, cudaStream_t stream);
     cudaError_t (*next)(const gck_filter_bank *bank, int number, cudaStream_t stream);
 } rows[] = {
-    {32, run_spectra<32>, run_first<32>, run_next<32>},     {64, run_spectra<64>, run_first<64>, run_next<64>},
-    {128, run_spectra<128>, run_first<128>, run_next<128>}, {256, run_spectra<256>, run_first<256>, run_next<256>},
-    {512, run_spectra<512>, run_first<512>, run_next<512>}, {1024, run_spectra<1024>, run_first<1024>, run_next<1024>},
-    {2048, run_spectra<2048>, NULL, run_next<2048>},        {4096, run_spectra<4096>, NULL, run_next<4096>},
-    {8192, run_spectra<8192>, NULL, run_next<8192>},
+    {32, layout<32>::bytes, run_spectra<32>, run_first<32>, run_next<32>},
+    {64, layout<64>::bytes, run_spectra<64>, run_first<64>, run_next<64>},
+    {128, layout<128>::bytes, run_spectra<128>, run_first<128>, run_next<128>},
+    {256, layout<256>::bytes, run_spectra<256>, run_first<256>, run_next<256>},
+    {512, layout<512>::bytes, run_spectra<512>, run_first<512>, run_next<512>},
+    {1024, layout<1024>::bytes, run_spectra<1024>, run_first<1024>, run_next<1024>},
+    {2048, layout<2048>::bytes, run_spectra<2048>, NULL, run_next<2048>},
+    {4096, layout<4096>::bytes, run_spectra<4096>, NULL, run_next<4096>},
+    {8192, layout<8192>::bytes, run_spectra<8192>, NULL, run_next<8192>},
 };
 
 const row *find_row(int64_t hop) {
@@ -220,6 +224,11 @@ const row *find_row(int64_t hop) {
 }
 
 } // namespace
+
+int64_t gck_filter_bank_shared_bytes(int64_t hop) {
+    const row *r = find_row(hop);
+    return r ? r->shared_bytes : 0;
+}
 
 cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                                     float2 *spectra, cudaStream_t stream) {

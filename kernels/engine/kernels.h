@@ -17,6 +17,37 @@
 extern "C" {
 #endif
 
+/* ---- What a device offers (device.cu) ---------------------------------------------------------------------------- */
+
+/* The properties of a device that decide which form of a kernel runs there. */
+typedef struct gck_device {
+    int multiprocessors;
+    int shared_bytes; /* of shared memory that one block can use */
+    int architecture; /* compute capability, 10 major + minor */
+    int tensor_cores; /* sums products of halves in floats on tensor cores, many times faster than multiply-adds */
+    int early_launch; /* a kernel may start before the previous one has ended (programmatic dependent launch) */
+} gck_device;
+
+/* Fills *device, within the limits of GPUCONV_CUDA_LIMITS. Creates no context.
+ *
+ * GPUCONV_CUDA_LIMITS is an environment variable for tests, read once: words separated by commas that make a device
+ * appear smaller than it is, so that the forms of the kernels for smaller devices run on a large one.
+ *      shared=KB         shared memory of a block; at least 48
+ *      architecture=N    compute capability, such as 75 for 7.5
+ *      no-early-launch   kernels start after the previous one has ended
+ *      no-tensor-cores   no products on tensor cores
+ * An unknown word makes every query return cudaErrorInvalidValue. */
+cudaError_t gck_device_query(int number, gck_device *device);
+
+/* Returns the first word of GPUCONV_CUDA_LIMITS that has no meaning, NULL if there is none. */
+const char *gck_unknown_limit(void);
+
+/* Stores whether the kernels of overlap-save are launched early on the current device: it can, and the code that runs
+ * there was compiled for an architecture that can wait for the previous kernel. */
+cudaError_t gck_launches_early(int *early);
+
+/* ---- Routes and responses ---------------------------------------------------------------------------------------- */
+
 typedef struct gck_route {
     int input, plane;
 } gck_route;
@@ -74,13 +105,9 @@ cudaError_t gck_copy_history(gck_planar now, float *next, int64_t chunk, int64_t
 /* Responses of up to this many taps have a kernel of their own, limited by memory bandwidth. */
 enum { GCK_DIRECT_SHORT_TAPS_MAX = 65 };
 
-/* One response of this many taps can be summed on tensor cores, where gck_has_fast_tensor_cores returns nonzero. Each
- * plane needs a table of gck_direct_tensor_table_size entries, the tables of all planes one after another. */
+/* One response of this many taps can be summed on tensor cores, where gck_device.tensor_cores is nonzero. Each plane
+ * needs a table of gck_direct_tensor_table_size entries, the tables of all planes one after another. */
 enum { GCK_DIRECT_TENSOR_TAPS_MIN = 34, GCK_DIRECT_TENSOR_TAPS_MAX = 512 };
-
-/* Returns whether tensor cores of this compute capability sum products of halves in floats many times faster than the
- * multiply-add units do. */
-int gck_has_fast_tensor_cores(int major, int minor);
 
 /* Returns the entries of the table of one plane, 0 if this number of taps has no tensor-core kernel. */
 int64_t gck_direct_tensor_table_size(int64_t taps_count);
@@ -111,8 +138,9 @@ typedef struct gck_overlap_save_sizes {
     int64_t spectrum; /* of one plane's spectrum */
     int shared_bytes; /* of shared memory per block */
     int many_routes;  /* whether an output may have more than one route */
-    int64_t
-        scratch; /* scratch is (inputs + outputs) x blocks x this, at least planes x this; 0: one kernel, no scratch */
+    /* Scratch of one transform; 0: one kernel, no scratch. A convolution needs (inputs + outputs) x blocks times this,
+     * gck_overlap_save_spectra needs min(planes, 65535) times this. */
+    int64_t scratch;
 } gck_overlap_save_sizes;
 
 typedef struct gck_overlap_save_memory {
@@ -126,7 +154,8 @@ gck_overlap_save_sizes gck_overlap_save_query(int64_t points);
 /* Writes the twiddle table, in host memory. */
 void gck_overlap_save_twiddles(int64_t points, float2 *twiddles);
 
-/* Computes the spectra of whole responses of at most `points` taps. */
+/* Computes the spectra of whole responses of at most `points` taps. A caller with less scratch passes some planes at a
+ * time. */
 cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
                                      const gck_overlap_save_memory *memory, cudaStream_t stream);
 
@@ -163,8 +192,8 @@ typedef struct gck_batch_sizes {
     int64_t spectra;  /* complex numbers of scratch */
 } gck_batch_sizes;
 
-/* Fills *sizes. Does not create a CUDA context. Returns cudaErrorNotSupported if a block of the device cannot have the
- * shared memory that the kernel needs. */
+/* Fills *sizes. Does not create a CUDA context. Returns cudaErrorNotSupported if a block of the device cannot have 64
+ * KB of shared memory, which every device since Turing allows. */
 cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes);
 
 /* Writes the twiddle table, in host memory. */
@@ -210,6 +239,10 @@ typedef struct gck_filter_bank {
     gck_filter_bank_level level[GCK_FILTER_BANK_LEVELS_MAX];
 } gck_filter_bank;
 
+/* Returns the bytes of shared memory that a block needs for a level of this hop, 0 if no kernel has it. A device whose
+ * blocks can have less does without the level. */
+int64_t gck_filter_bank_shared_bytes(int64_t hop);
+
 /* Computes the spectra of the level's partitions: partitions x hop taps from `offset` on of every plane. */
 cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                                     float2 *spectra, cudaStream_t stream);
@@ -253,17 +286,26 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *pa
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* Overlap-save by cuFFT: pairs of blocks of `hop` outputs, outputs x pairs transforms of `points`. Every output has one
- * route, at matrix->route. */
+/* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or
+ * complex ones of two. Every output has one route, at matrix->route. */
 typedef struct gck_reference_blocks {
-    int64_t points, hop, pairs;
-    float2 *blocks; /* outputs x pairs x points */
+    int64_t points, hop, blocks; /* blocks <= 65535; hop of real transforms: a multiple of 4 */
+    int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
+    float2 *spectra;             /* outputs x blocks x row */
+    float *samples;              /* outputs x blocks x points; unused with complex transforms */
 } gck_reference_blocks;
 
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
                                    cudaStream_t stream);
+
+/* Copies the kept samples of real transforms to the output. */
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
+
+/* Loads two blocks of the signal for each complex transform, and copies the kept samples of both to the output. */
+cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
+                                       cudaStream_t stream);
+cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
+                                        cudaStream_t stream);
 
 /* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
 
@@ -273,11 +315,16 @@ cudaError_t gck_peak_fma(float *out, int blocks, int rounds, cudaStream_t stream
 /* Copies n floats (a multiple of 4, aligned to 16 bytes). */
 cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
 
+/* The same copy, launched early (launch.cuh), as the convolutions are (copy_early.cu). */
+cudaError_t gck_peak_copy_early(const float *from, float *to, int64_t n, cudaStream_t stream);
+
 /* Launches an empty kernel. */
 cudaError_t gck_peak_empty(cudaStream_t stream);
 
 #ifdef __cplusplus
 }
 #endif
+
+#include "job.h" /* jobs on the caller's device memory */
 
 #endif

@@ -4,10 +4,13 @@
  * With PDL a kernel may start before the previous kernel in the stream has ended: its blocks take the resources that
  * the last blocks of the previous kernel leave, and wait. A kernel launched with launch_dependent calls pdl_wait()
  * before it accesses memory that the previous kernel writes or reads. It may call pdl_trigger(), which lets the next
- * kernel start, as early as it likes.
+ * kernel start, as early as it likes. Until pdl_wait() returns, memory that the previous kernel writes is not constant:
+ * it must not be read through the read-only cache (__ldg, or const with __restrict__), neither before nor after.
  */
 #ifndef GC_KERNELS_LAUNCH_CUH
 #define GC_KERNELS_LAUNCH_CUH
+
+#include "kernels.h"
 
 #include <atomic>
 #include <cuda_runtime.h>
@@ -50,6 +53,47 @@ class once_per_device {
     }
 };
 
+namespace {
+
+/* Stores the architecture, 10 major + minor, that the code of this source file on the current device was compiled for.
+ * It is below the device's if the driver compiled PTX of an older architecture; what depends on __CUDA_ARCH__ is then
+ * that of the older one. All kernels of a file are compiled for the same architectures, so that any of them will do.
+ * For each source file separately (unnamed namespace). */
+inline cudaError_t compiled_architecture(const void *kernel, int *architecture) {
+    static std::atomic<int> known[64];
+    int device = 0;
+    cudaError_t err = cudaGetDevice(&device);
+    if (err)
+        return err;
+    *architecture = device < 64 ? known[device].load(std::memory_order_relaxed) : 0;
+    if (*architecture == 0) {
+        cudaFuncAttributes attributes;
+        if ((err = cudaFuncGetAttributes(&attributes, kernel)))
+            return err;
+        *architecture = min(attributes.ptxVersion, attributes.binaryVersion);
+        if (device < 64)
+            known[device].store(*architecture, std::memory_order_relaxed);
+    }
+    return cudaSuccess;
+}
+
+/* Stores whether a kernel is launched early: the device can, and the kernel contains pdl_wait(). */
+inline cudaError_t launches_early(const void *kernel, bool *early) {
+    int number = 0, compiled = 0;
+    gck_device device;
+    *early = false;
+    cudaError_t err = cudaGetDevice(&number);
+    if (!err)
+        err = gck_device_query(number, &device);
+    if (err || !device.early_launch)
+        return err;
+    err = compiled_architecture(kernel, &compiled);
+    *early = compiled >= 90;
+    return err;
+}
+
+} // namespace
+
 /* Sets the shared-memory carveout so that a multiprocessor has room for `blocks` blocks of `bytes`, each with the
  * kilobyte that the system reserves; the rest of the common memory remains first-level cache. The hardware has sizes in
  * steps of 32 KB and takes the nearest. */
@@ -89,14 +133,12 @@ cudaError_t persistent_grid(Kernel kernel, int threads, int bytes, int64_t max_b
     return err ? err : persistent_grid(resident, max_blocks, blocks);
 }
 
-/* Launches a kernel with PDL on Hopper and later, and as usual on older devices. */
+/* Launches a kernel that calls pdl_wait(), with PDL if launches_early says so. */
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, cudaStream_t stream,
                              Arguments... arguments) {
-    int device = 0, major = 0;
-    cudaError_t err = cudaGetDevice(&device);
-    if (!err)
-        err = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    bool early;
+    cudaError_t err = launches_early((const void *)kernel, &early);
     if (err)
         return err;
     cudaLaunchAttribute pdl = {};
@@ -108,7 +150,7 @@ cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threa
     config.dynamicSmemBytes = (size_t)bytes;
     config.stream = stream;
     config.attrs = &pdl;
-    config.numAttrs = major >= 9 ? 1 : 0;
+    config.numAttrs = early ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 

@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(config<N>::transform::T,
     prefetch_l2(x, bytes, t == 0 && blockIdx.x < ahead);
     pdl_wait();
     float2 v[f::P];
-    load_right_angle<f::P, f::T>(v, x, t);
+    load_fresh_right_angle<f::P, f::T>(v, x, t);
     f::forward(v, shared, t, twiddles);
     asm volatile("" ::: "memory"); /* keeps the prefetch behind the loads of this block's samples */
     prefetch_l2(x + (int64_t)ahead * hop, bytes, t == 0 && blockIdx.x + ahead < gridDim.x);
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(config<N>::transform::T, config<N>::resident_s
     for (int e = a.row[blockIdx.y]; e < a.row[blockIdx.y + 1]; e++) {
         gck_route route = a.route[e];
         asm volatile("" : "+r"(t)); /* recompute the values that depend on t: no register is free for them */
-        load_right_angle<f::P, f::T>(v, a.in + route.input * a.in_stride + first, t);
+        load_fresh_right_angle<f::P, f::T>(v, a.in + route.input * a.in_stride + first, t);
         transform_barrier<f::T>();
         f::forward(v, shared, t, twiddles);
         f::multiply_add(sum, v, opaque_pointer(spectra) + (int64_t)route.plane * N * f::factors, t);
@@ -289,6 +289,13 @@ void gck_overlap_save_twiddles(int64_t points, float2 *twiddles) {
     const overlap_save_row *r = find_row(points);
     if (r)
         r->write_twiddles(twiddles);
+}
+
+cudaError_t gck_launches_early(int *early) {
+    bool is_early;
+    cudaError_t err = launches_early((const void *)overlap_save<1024, INLINE_ROUTES>, &is_early);
+    *early = is_early;
+    return err;
 }
 
 cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,

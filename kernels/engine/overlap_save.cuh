@@ -7,6 +7,14 @@
 #include "launch.cuh"
 #include "matrix.cuh"
 
+/* Loads as load_right_angle does, but not through the read-only cache: a kernel that is launched early (launch.cuh) is
+ * resident while the previous one still writes the samples. */
+template <int P, int T> __device__ __forceinline__ void load_fresh_right_angle(float2 *v, const float *x, int t) {
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        v[j] = make_float2(x[t + j * T], x[t + j * T + P * T]);
+}
+
 /* Returns the same pointer and hides its value from the compiler, so that a read through it happens here: it is
  * neither replaced by a register that holds an earlier read nor moved forward. */
 __device__ __forceinline__ const float2 *opaque_pointer(const float2 *p) {

@@ -12,109 +12,21 @@
  * root x^N - i, so that the rows are ordinary transforms, and the inverse leaves only the twist of the row,
  * e^(i pi n1 / 2 C).
  *
+ * The kernels are launched early (launch.cuh), so that samples and scratch are read by plain loads.
+ *
  * Memory: the signal is read and written once, the scratch memory written and read twice; with a million points that is
  * four times the traffic of a copy, less if the scratch fits into the second-level cache. A block of the column kernels
  * processes `columns` adjacent columns, so that its accesses are whole sectors.
  *
  * The contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
+#include "columns.cuh"
 #include "overlap_save.cuh"
 #include "twiddles.h"
 
 namespace {
 
-enum { ROW_POINTS = 1024, ROWS_PER_BLOCK = 4 };
-
-typedef fft_fma<5, 5> row_fft;
-
-/* Transform of columns of 2^A 2^B points: thread k + columns t holds indices t + 2^B j of column k. */
-template <int A, int B> struct column_fft {
-    static const int P = 1 << A, T = 1 << B, C = P * T;
-    static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
-    /* With eight columns, eight entries of padding keep the accesses of half a warp free of bank conflicts. */
-    static const int row = T * columns + (columns == 8 ? 8 : 0);
-    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0;
-    static const int forward_twiddles = C / 2, inverse_twiddles = C / 2;
-
-    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
-                                                   const float2 *__restrict__ twiddles) {
-        forward_root<A, true>(v);
-        if constexpr (B > 0) {
-#pragma unroll
-            for (int j = 0; j < P; j++)
-                s[j * row + t * columns + k] = v[j];
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < P; i++)
-                v[i] = s[(t + i / T * T) * row + i % T * columns + k];
-#pragma unroll
-            for (int i = 0; i < P; i += T)
-                forward_node<B>(v + i, twiddles + t + i, P);
-        }
-    }
-
-    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int k, int t,
-                                                   const float2 *__restrict__ twiddles) {
-        if constexpr (B > 0) {
-#pragma unroll
-            for (int i = 0; i < P; i += T)
-                inverse_leaves<B>(v + i);
-#pragma unroll
-            for (int i = 0; i < P; i++)
-                s[(t + i / T * T) * row + i % T * columns + k] = v[i];
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < P; j++)
-                v[j] = s[j * row + t * columns + k];
-            inverse_blocks<A>(v, twiddles + t, T);
-        } else {
-            inverse_leaves<A>(v);
-        }
-    }
-
-    /* Returns the leaf that register i holds after `forward`. */
-    static __device__ __forceinline__ int leaf(int i, int t) {
-        return ((t + i / T * T) << B) + i % T;
-    }
-};
-
-/* Multiplies v[p], 0 <= p < 2^BITS, by w and by the factor of each bit that is set in p. */
-template <int BITS, bool Conjugate>
-__device__ __forceinline__ void twiddle_leaves(float2 *v, float2 w, const float2 *factor) {
-    if constexpr (BITS == 0) {
-        *v = Conjugate ? mul_conj(*v, w) : mul(*v, w);
-    } else {
-        twiddle_leaves<BITS - 1, Conjugate>(v, w, factor);
-        twiddle_leaves<BITS - 1, Conjugate>(v + (1 << (BITS - 1)), mul(w, factor[BITS - 1]), factor);
-    }
-}
-
-/* Returns e^(2 pi i revolutions). */
-__device__ __forceinline__ float2 unit_circle(float revolutions) {
-    float2 w;
-    sincospif(2 * revolutions, &w.y, &w.x);
-    return w;
-}
-
-/* Multiplies leaf J of column n2 by e^(2 pi i n2 v(J) / R), or by its conjugate. v(J) is the sum of the fraction of the
- * node that this thread holds, a multiple of 2^-B, the bits of the leaf within the node, and a quarter of 1 / C. Angles
- * are multiples of 1 / 4 N revolution, exact in floats. */
-template <int A, int B, bool Conjugate> __device__ __forceinline__ void twiddle_column(float2 *v, int n2, int t) {
-    typedef column_fft<A, B> f;
-    const int BITS = B > 0 ? B : A, NODES = B > 0 ? f::P / f::T : 1;
-    const float column = (float)n2 / ROW_POINTS;
-    float2 factor[BITS];
-#pragma unroll
-    for (int i = 0; i < BITS; i++)
-        factor[i] = unit_circle(column / (2 << i));
-#pragma unroll
-    for (int n = 0; n < NODES; n++) {
-        int node = t + n * f::T;
-        int numerator = B > 0 ? (n2 * bit_reversed(node, A)) & (f::C * ROW_POINTS - 1) : 0;
-        float2 base = unit_circle((float)(4 * numerator + n2) * (1.0f / (4.0f * (float)f::C * ROW_POINTS)));
-        twiddle_leaves<BITS, Conjugate>(v + (n << BITS), base, factor);
-    }
-}
+enum { GRID_MAX = 65535 };
 
 /* Source of the columns: a block of the signal. at(n): sample n of the 2 N. */
 struct signal_source {
@@ -122,7 +34,7 @@ struct signal_source {
     int64_t hop, overlap;
 
     __device__ __forceinline__ float at(int64_t n) const {
-        return __ldg(a.in + blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n);
+        return a.in[blockIdx.z * a.in_stride + (int64_t)blockIdx.y * hop - overlap + n];
     }
 };
 
@@ -164,8 +76,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 /* block.x: columns; block.y: block of the signal; block.z: output. */
 template <int A, int B>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles,
-                    const float2 *__restrict__ scratch) {
+    inverse_columns(gck_matrix a, int64_t hop, const float2 *__restrict__ twiddles, const float2 *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -176,7 +87,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     float2 v[f::P];
 #pragma unroll
     for (int i = 0; i < f::P; i++)
-        v[i] = __ldg(from + (int64_t)f::leaf(i, t) * ROW_POINTS);
+        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
     twiddle_column<A, B, true>(v, n2, t);
     f::inverse(v, shared, k, t, twiddles);
     float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * hop - overlap;
@@ -196,7 +107,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
 template <bool Single>
 __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
     convolve_rows(gck_matrix a, int rows, int blocks, const float2 *__restrict__ twiddles,
-                  const float2 *__restrict__ spectra, const float2 *__restrict__ in, float2 *out) {
+                  const float2 *__restrict__ spectra, const float2 *in, float2 *out) {
     typedef row_fft f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -216,7 +127,7 @@ __global__ void __launch_bounds__(32 * ROWS_PER_BLOCK, Single ? 4 : 2)
         const float2 *h = spectra + route.plane * points + row_start;
 #pragma unroll
         for (int j = 0; j < f::P; j++)
-            v[j] = __ldg(x + t + j * f::T);
+            v[j] = x[t + j * f::T];
         __syncwarp();
         f::forward(v, s, t, twiddles);
 #pragma unroll
@@ -290,8 +201,9 @@ template <int A, int B> struct launchers {
                                 memory.twiddles + row_twiddles, memory.scratch);
     }
 
-    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
-                               cudaStream_t stream) {
+    /* Computes the spectra of as many planes as a grid can have in its second and third dimension. */
+    static cudaError_t group(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                             cudaStream_t stream) {
         response_source source = {responses.taps, responses.taps_count, 1.0f / (float)points};
         cudaError_t err = columns(source, 1, responses.planes, memory, stream);
         if (err)
@@ -300,6 +212,19 @@ template <int A, int B> struct launchers {
         transform_rows<<<grid, 32 * ROWS_PER_BLOCK, row_bytes, stream>>>(f::C, memory.twiddles, memory.scratch,
                                                                          memory.spectra);
         return cudaGetLastError();
+    }
+
+    static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
+                               cudaStream_t stream) {
+        cudaError_t err = cudaSuccess;
+        for (int first = 0; first < responses.planes && !err; first += GRID_MAX) {
+            gck_overlap_save_memory part = memory;
+            part.spectra += first * points;
+            err = group(gck_responses{responses.taps + first * responses.taps_count,
+                                      min(GRID_MAX, responses.planes - first), responses.taps_count},
+                        part, stream);
+        }
+        return err;
     }
 
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,

@@ -1,12 +1,19 @@
 /*
- * Kernels around cuFFT for the comparison with overlap-save by cuFFT. Blocks 2 p and 2 p + 1 of the signal are the real
- * and the imaginary part of one complex transform; an output has one route.
+ * Kernels around cuFFT for the comparison with overlap-save by cuFFT, in two forms.
  *
- *      gather      z[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
- *      multiply    Z[k] = Z[k] H[k]
- *      scatter     y[2 p hop + n] = Re z[points - hop + n], y[(2 p + 1) hop + n] = Im z[points - hop + n], n < hop
+ * Real transforms: cuFFT reads overlapping blocks of the signal itself, in a batch whose inputs are `hop` apart.
  *
- * One thread per element, adjacent threads at adjacent elements. block.y: pair p; block.z: output.
+ *      multiply        Z_b[k] = Z_b[k] H[k],  k <= points / 2
+ *      scatter         y[b hop + n] = z_b[points - hop + n],  n < hop
+ *
+ * Pairs: blocks 2 p and 2 p + 1 are the real and the imaginary part of one complex transform.
+ *
+ *      gather_pairs    z_p[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
+ *      multiply        the same, k < points
+ *      scatter_pairs   y[2 p hop + n] = Re z_p[points - hop + n],  y[(2 p + 1) hop + n] = Im z_p[points - hop + n]
+ *
+ * Adjacent threads at adjacent addresses; two bins or four samples per thread where the layout allows it. block.y:
+ * block or pair; block.z: output.
  */
 #include "kernels.h"
 
@@ -16,51 +23,74 @@ namespace {
 
 enum { BLOCK = 256 };
 
-__global__ void gather(gck_matrix a, int64_t points, int64_t hop, float2 *blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= points)
-        return;
-    const float *x =
-        a.in + a.route[blockIdx.z].input * a.in_stride + (int64_t)blockIdx.y * 2 * hop - (points - hop) + n;
-    blocks[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n] = make_float2(x[0], x[hop]);
+__device__ __forceinline__ int64_t transform_index(const gck_reference_blocks &b) {
+    return blockIdx.z * b.blocks + blockIdx.y;
 }
 
-__global__ void multiply(gck_matrix a, int64_t points, const float2 *__restrict__ spectra, float2 *blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= points)
-        return;
-    float2 *z = blocks + ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + n;
-    *z = mul(*z, spectra[a.route[blockIdx.z].plane * points + n]);
+__device__ __forceinline__ int64_t thread_index() {
+    return (int64_t)blockIdx.x * BLOCK + threadIdx.x;
 }
 
-__global__ void scatter(gck_matrix a, int64_t points, int64_t hop, const float2 *__restrict__ blocks) {
-    int64_t n = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (n >= hop)
+__global__ void multiply(gck_matrix a, gck_reference_blocks b, const float2 *__restrict__ spectra) {
+    const int64_t k = 2 * thread_index();
+    if (k >= b.row)
         return;
-    float2 z = blocks[((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * points + points - hop + n];
-    float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * 2 * hop + n;
+    float4 *z = (float4 *)(b.spectra + transform_index(b) * b.row + k);
+    const float4 h = __ldg((const float4 *)(spectra + a.route[blockIdx.z].plane * b.row + k)), x = *z;
+    const float2 first = mul(make_float2(x.x, x.y), make_float2(h.x, h.y)),
+                 second = mul(make_float2(x.z, x.w), make_float2(h.z, h.w));
+    *z = make_float4(first.x, first.y, second.x, second.y);
+}
+
+__global__ void scatter(gck_matrix a, gck_reference_blocks b) {
+    const int64_t n = 4 * thread_index();
+    if (n >= b.hop)
+        return;
+    *(float4 *)(a.out + blockIdx.z * a.out_stride + blockIdx.y * b.hop + n) =
+        *(const float4 *)(b.samples + transform_index(b) * b.points + b.points - b.hop + n);
+}
+
+__global__ void gather_pairs(gck_matrix a, gck_reference_blocks b) {
+    const int64_t n = thread_index();
+    if (n >= b.points)
+        return;
+    const float *x = a.in + a.route[blockIdx.z].input * a.in_stride + blockIdx.y * 2 * b.hop - (b.points - b.hop) + n;
+    b.spectra[transform_index(b) * b.points + n] = make_float2(x[0], x[b.hop]);
+}
+
+__global__ void scatter_pairs(gck_matrix a, gck_reference_blocks b) {
+    const int64_t n = thread_index();
+    if (n >= b.hop)
+        return;
+    const float2 z = b.spectra[transform_index(b) * b.points + b.points - b.hop + n];
+    float *y = a.out + blockIdx.z * a.out_stride + blockIdx.y * 2 * b.hop + n;
     y[0] = z.x;
-    y[hop] = z.y;
+    y[b.hop] = z.y;
 }
 
-dim3 grid_of(const gck_matrix *matrix, int64_t n, int64_t pairs) {
-    return dim3((unsigned)((n + BLOCK - 1) / BLOCK), (unsigned)pairs, matrix->outputs);
+dim3 grid_of(const gck_matrix *matrix, const gck_reference_blocks *b, int64_t threads) {
+    return dim3((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->blocks, (unsigned)matrix->outputs);
 }
 
 } // namespace
 
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    gather<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
-    return cudaGetLastError();
-}
-
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    multiply<<<grid_of(matrix, b->points, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, spectra, b->blocks);
+    multiply<<<grid_of(matrix, b, b->row / 2), BLOCK, 0, stream>>>(*matrix, *b, spectra);
     return cudaGetLastError();
 }
 
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter<<<grid_of(matrix, b->hop, b->pairs), BLOCK, 0, stream>>>(*matrix, b->points, b->hop, b->blocks);
+    scatter<<<grid_of(matrix, b, b->hop / 4), BLOCK, 0, stream>>>(*matrix, *b);
+    return cudaGetLastError();
+}
+
+cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    gather_pairs<<<grid_of(matrix, b, b->points), BLOCK, 0, stream>>>(*matrix, *b);
+    return cudaGetLastError();
+}
+
+cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    scatter_pairs<<<grid_of(matrix, b, b->hop), BLOCK, 0, stream>>>(*matrix, *b);
     return cudaGetLastError();
 }

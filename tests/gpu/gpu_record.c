@@ -2,8 +2,9 @@
  * Writes the record of a GPU: the results of benchmarks, the errors that gpu_test measured, and the digest of the
  * sources.
  *
- * Usage: gpu_record --digest HEX --out FOLDER [--checks FILE] [--bench NAME FILE]... [--sanitizer TEXT] [--failed N]
- *                   [--figure NAME VALUE UNIT]...
+ * Usage: gpu_record --digest HEX --out FOLDER [--checks FILE] [--forms NAME FILE]... [--bench NAME FILE]...
+ *                   [--sanitizer TEXT] [--failed N] [--figure NAME VALUE UNIT]...
+ * --forms: the checks of gpu_test --forms in the configuration NAME
  *        gpu_record --empty     only creates a CUDA context, to measure the time that every CUDA program takes
  */
 #include "gpuconv.h"
@@ -76,12 +77,13 @@ static void write_record(const char *folder, json_t *record) {
 
 int main(int argc, char **argv) {
     const char *out = NULL;
-    json_t *record = json_object(), *figures = json_array();
+    json_t *record = json_object(), *figures = json_array(), *forms = json_object();
     if (argc == 2 && strcmp(argv[1], "--empty") == 0) {
         require(cudaFree(NULL), "no GPU");
         return 0;
     }
     json_object_set_new(record, "figures", figures);
+    json_object_set_new(record, "forms", forms);
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *option = argv[i] + 2, *value = argv[i + 1];
         if (strcmp(option, "digest") == 0 || strcmp(option, "sanitizer") == 0) {
@@ -92,6 +94,8 @@ int main(int argc, char **argv) {
             json_object_set_new(record, option, read_json(value));
         } else if (strcmp(option, "out") == 0) {
             out = value;
+        } else if (strcmp(option, "forms") == 0 && i + 2 < argc) {
+            json_object_set_new(forms, value, read_json(argv[++i + 1]));
         } else if (strcmp(option, "bench") == 0 && i + 2 < argc) {
             json_t *bench = read_json(argv[++i + 1]);
             show(bench);

@@ -1,17 +1,19 @@
 /*
  * Tests of the CUDA backend against the oracle and against the CPU backend. Needs a GPU and fails where there is none.
- * Usage: gpu_test [--quick] [--material FOLDER] [OUT.json]; --quick skips tests that take long under a sanitizer,
- * --material names the folder of samples and impulse responses for the long tests.
+ * Usage: gpu_test [--quick|--forms] [--only PATTERN] [--material FOLDER] [OUT.json]
+ *   --quick      runs what is short under a sanitizer
+ *   --forms      runs what decides whether the kernels of one configuration are right (GPUCONV_CUDA_LIMITS, or PTX)
+ *   --only       runs the tests whose names match; * is any text
+ *   --material   the folder of samples and impulse responses for the long tests
  */
 #include "gpu_test.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/engine.h"
 #include "libgpuconv/ir/object.h"
 
 #include <jansson.h>
 #include <math.h>
 
-bool gpu_quick;
+bool gpu_quick, gpu_forms;
 static json_t *record;
 
 void gpu_note(const char *name, double decibels) {
@@ -19,9 +21,7 @@ void gpu_note(const char *name, double decibels) {
         record, json_pack("{s:s, s:o}", "check", name, "dB", isfinite(decibels) ? json_real(decibels) : json_null()));
 }
 
-/* Returns a plan for this backend and algorithm; the test fails if there is none. */
-static gpuconv_plan *plan_for(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm,
-                              int64_t frames) {
+gpuconv_plan *gpu_plan(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm, int64_t frames) {
     gpuconv_config config = gpuconv_config_default();
     config.backend = backend;
     config.algorithm = algorithm;
@@ -54,7 +54,7 @@ static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **stat
                 int64_t taps = lengths[l], frames = 1 + oracle_below(&random, gpu_quick ? 1500 : 30000);
                 guarded h, x = guarded_random(&random, shapes[s].inputs, frames);
                 gpuconv_ir *ir = harness_response(&random, shapes[s].channels, shapes[s].inputs, taps, &h);
-                gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
                 guarded y = harness_convolve(plan, ir, &x);
                 int outputs;
                 double *want = harness_expected(&h, &x, &outputs);
@@ -105,7 +105,7 @@ static void test_direct_keeps_its_precision_at_every_level(void **state) {
             const float *const plane[] = {h.channel[0]};
             gpuconv_error error = {0};
             CHECK(gpuconv_ir_new(plane, 1, lengths[l], 48000, &ir, &error) == GPUCONV_OK, "%s", error.message);
-            gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, FRAMES);
+            gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, FRAMES);
             guarded y = harness_convolve(plan, ir, &x);
             int outputs;
             double *want = harness_expected(&h, &x, &outputs);
@@ -137,8 +137,8 @@ static void test_several_chunks_agree_with_the_cpu(void **state) {
                 continue;
             guarded h, x = guarded_random(&random, 2, frames);
             gpuconv_ir *ir = harness_response(&random, 2, 2, taps, &h);
-            gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, algorithm, frames);
-            gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, frames);
+            gpuconv_plan *gpu = gpu_plan(ir, GPUCONV_BACKEND_CUDA, algorithm, frames);
+            gpuconv_plan *cpu = gpu_plan(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, frames);
             CHECK(gpuconv_plan_chunk(gpu) < frames, "the signal fits into one chunk: the test needs several");
             guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
             double e = harness_distance(&y, &z, z.frames);
@@ -165,7 +165,7 @@ static void test_any_split_into_blocks_gives_the_same_samples(void **state) {
         int64_t frames = 700001, taps = 700;
         guarded h, x = guarded_random(&random, 2, frames);
         gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
-        gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
         gpuconv_engine *engine;
         CHECK(gpuconv_engine_new(plan, &engine, NULL) == GPUCONV_OK, "no engine");
         guarded whole = harness_run(engine, &x, 2, taps, (harness_split){.fixed = frames});
@@ -201,7 +201,7 @@ static void test_a_single_tap_at_every_partition_edge_moves_the_input(void **sta
                 memset(h.channel[0], 0, (size_t)length * sizeof(float));
                 h.channel[0][at] = 1;
                 gpuconv_ir *ir = harness_route(&h, 1);
-                gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
                 guarded y = harness_convolve(plan, ir, &x);
                 for (int64_t i = 0; i < y.frames; i++) {
                     float want = i >= at && i < at + frames ? x.channel[0][i - at] : 0;
@@ -226,7 +226,7 @@ static void test_silence_stays_silence(void **state) {
         guarded h, x = guarded_new(1, 5000);
         memset(x.channel[0], 0, 5000 * sizeof(float));
         gpuconv_ir *ir = harness_response(&random, 1, 1, 900, &h);
-        gpuconv_plan *plan = plan_for(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], 5000);
+        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], 5000);
         guarded y = harness_convolve(plan, ir, &x);
         for (int64_t i = 0; i < y.frames; i++)
             CHECK(y.channel[0][i] == 0.0f, "frame %lld of silence is %g", (long long)i, (double)y.channel[0][i]);
@@ -236,81 +236,6 @@ static void test_silence_stays_silence(void **state) {
         gpuconv_plan_free(plan);
         gpuconv_ir_free(ir);
     }
-}
-
-/* A run through the chunk interface in the formats of a file, one chunk in all. */
-typedef struct format_run {
-    gc_pcm in, out;
-    const void *raw;
-    int64_t frames, total;
-    int inputs, outputs;
-    gc_stream_stats measured;
-} format_run;
-
-/* Returns the interleaved result, which the caller frees, and fills run->measured. */
-static void *run_format(const gpuconv_plan *plan, format_run *run) {
-    gpuconv_engine *engine;
-    CHECK(gc_engine_new(plan, run->in, run->out, &engine, NULL) == GPUCONV_OK, "no engine");
-    CHECK(run->frames < gpuconv_plan_chunk(plan) && run->total <= gpuconv_plan_chunk(plan), "more than a chunk");
-    void *buffer;
-    int64_t bytes = run->frames * run->inputs * gc_pcm_bytes(run->in), got;
-    CHECK(gc_engine_acquire(engine, &buffer) == GPUCONV_OK, "no input buffer");
-    memcpy(buffer, run->raw, (size_t)bytes);
-    CHECK(gc_engine_submit(engine, run->frames) == GPUCONV_OK && gc_engine_flush(engine) == GPUCONV_OK, "not accepted");
-    const void *result;
-    CHECK(gc_engine_take(engine, &result, &got) == GPUCONV_OK && got == run->total, "%lld frames", (long long)got);
-    void *copy = gc_calloc(run->total, (int64_t)run->outputs * gc_pcm_bytes(run->out));
-    CHECK(copy, "no memory");
-    memcpy(copy, result, (size_t)(run->total * run->outputs * gc_pcm_bytes(run->out)));
-    gc_engine_release(engine);
-    gc_engine_measure(engine, &run->measured);
-    gpuconv_engine_free(engine);
-    return copy;
-}
-
-static void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
-    (void)state;
-    static const gc_pcm formats[] = {{GC_S16, 16}, {GC_S16, 8}, {GC_S24, 24}, {GC_S32, 24}, {GC_S32, 32}, {GC_F32, 32}};
-    oracle_random random = {6};
-    int64_t frames = gpu_quick ? 500 : 20000;
-
-    guarded h = guarded_new(1, 1);
-    h.channel[0][0] = 1.5f; /* one exact tap: both backends compute the same float, and some samples clip */
-    gpuconv_ir *ir = harness_route(&h, 3);
-    gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, frames + 100);
-    gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_DIRECT, frames + 100);
-    for (int i = 0; i < COUNT(formats); i++) {
-        for (int o = gpu_quick ? i : 0; o < (gpu_quick ? i + 1 : COUNT(formats)); o++) {
-            int64_t bytes = frames * 3 * gc_pcm_bytes(formats[i]);
-            unsigned char *raw = malloc((size_t)bytes);
-            CHECK(raw, "no memory");
-            if (formats[i].container == GC_F32)
-                oracle_fill(&random, (float *)(void *)raw, frames * 3);
-            else
-                for (int64_t b = 0; b < bytes; b++)
-                    raw[b] = (unsigned char)oracle_bits(&random);
-            format_run on_gpu = {.in = formats[i],
-                                 .out = formats[o],
-                                 .raw = raw,
-                                 .frames = frames,
-                                 .total = frames,
-                                 .inputs = 3,
-                                 .outputs = 3},
-                       on_cpu = on_gpu;
-            void *g = run_format(gpu, &on_gpu), *c = run_format(cpu, &on_cpu);
-            const gc_pcm_overs *go = &on_gpu.measured.overs, *co = &on_cpu.measured.overs;
-            CHECK(memcmp(g, c, (size_t)(frames * 3 * gc_pcm_bytes(formats[o]))) == 0, "format %d to %d differs", i, o);
-            CHECK(go->clipped == co->clipped && !(go->peak < co->peak) && !(go->peak > co->peak),
-                  "overs differ: %lld and %lld", (long long)go->clipped, (long long)co->clipped);
-            free(g);
-            free(c);
-            free(raw);
-        }
-    }
-    gpuconv_plan_free(gpu);
-    gpuconv_plan_free(cpu);
-    gpuconv_ir_free(ir);
-    guarded_free(&h);
 }
 
 static const char *folder;
@@ -337,8 +262,8 @@ static void test_the_committed_material_agrees_with_the_cpu(void **state) {
                 guarded x = guarded_new(inputs, sample->frames);
                 for (int c = 0; c < inputs; c++)
                     memcpy(x.channel[c], gc_ir_plane(sample, c), (size_t)sample->frames * sizeof(float));
-                gpuconv_plan *gpu = plan_for(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_AUTO, x.frames);
-                gpuconv_plan *cpu = plan_for(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, x.frames);
+                gpuconv_plan *gpu = gpu_plan(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_AUTO, x.frames);
+                gpuconv_plan *cpu = gpu_plan(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_AUTO, x.frames);
                 guarded y = harness_convolve(gpu, ir, &x), z = harness_convolve(cpu, ir, &x);
                 double e = harness_distance(&y, &z, z.frames);
                 char name[120];
@@ -364,6 +289,10 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             gpu_quick = true;
+        else if (strcmp(argv[i], "--forms") == 0)
+            gpu_forms = true;
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            cmocka_set_test_filter(argv[++i]);
         else if (strcmp(argv[i], "--material") == 0 && i + 1 < argc)
             folder = argv[++i];
         else
@@ -371,16 +300,27 @@ int main(int argc, char **argv) {
     }
     record = json_array();
     const struct CMUnitTest fast[] = {
-        cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
+        cmocka_unit_test(test_kernels_start_early_only_if_their_code_can_wait),
+        cmocka_unit_test(test_nothing_outside_the_samples_is_touched),
+        cmocka_unit_test(test_every_transform_size_agrees_with_the_oracle),
         cmocka_unit_test(test_direct_keeps_its_precision_at_every_level),
-        cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
-        cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_samples_in_file_formats_give_the_same_as_floats),
+        cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_a_filter_bank_agrees_with_the_oracle),
+    };
+    const struct CMUnitTest middle[] = {
+        cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
+        cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {
+        cmocka_unit_test(test_convolutions_that_read_each_others_outputs_need_no_wait),
+        cmocka_unit_test(test_objects_leave_the_current_device_as_it_was),
+        cmocka_unit_test(test_objects_leave_the_default_memory_pool_as_it_was),
+        cmocka_unit_test(test_objects_do_not_wait_for_the_work_of_the_program),
+        cmocka_unit_test(test_the_memory_estimate_covers_what_a_convolver_takes),
+        cmocka_unit_test(test_more_planes_than_a_grid_has_rows),
         cmocka_unit_test(test_any_split_into_blocks_gives_the_same_samples),
         cmocka_unit_test(test_a_single_tap_at_every_partition_edge_moves_the_input),
         cmocka_unit_test(test_silence_stays_silence),
@@ -388,7 +328,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_the_committed_material_agrees_with_the_cpu),
     };
     int failed = cmocka_run_group_tests_name("gpu", fast, NULL, NULL);
-    if (!gpu_quick)
+    if (!gpu_forms)
+        failed += cmocka_run_group_tests_name("gpu, whole", middle, NULL, NULL);
+    if (!gpu_forms && !gpu_quick)
         failed += cmocka_run_group_tests_name("gpu, long", slow, NULL, NULL);
     if (out && json_dump_file(record, out, JSON_INDENT(1)) != 0) {
         fprintf(stderr, "gpu_test: %s cannot be written\n", out);

@@ -25,19 +25,22 @@ const gc_bench_case *gc_bench_cases(int *count) {
 /* What the times of a backend are compared with. */
 typedef struct bounds {
     double copy;       /* seconds that copying the same number of samples takes */
+    double early_copy; /* the same, each copy starting before the previous one has ended; NaN: not on this processor */
     double arithmetic; /* peak operations per second; 0: not measured */
 } bounds;
 
 /* Reports one result. @param operations that were executed; 0: unknown */
 static void report_result(const gc_bench *b, const gc_bench_case *what, const gc_bench_result *r, double operations,
                           bool chosen, const bounds *bound) {
-    static const char *const names[] = {"ms", "spread", "GB/s", "x copy", "TFLOP/s", "% of loop", "error dB", "chosen"};
+    static const char *const names[] = {"ms",      "spread",    "GB/s",     "x copy", "x early copy",
+                                        "TFLOP/s", "% of loop", "error dB", "chosen"};
     char label[160];
     double rate = operations > 0 ? operations / r->seconds : (double)NAN;
     double values[] = {r->seconds * 1e3,
                        r->spread * 1e3,
                        8.0 * (double)what->frames * what->channels / r->seconds * 1e-9,
                        r->seconds / bound->copy,
+                       r->seconds / bound->early_copy,
                        rate * 1e-12,
                        bound->arithmetic > 0 ? rate / bound->arithmetic * 100 : (double)NAN,
                        r->error,
@@ -46,18 +49,28 @@ static void report_result(const gc_bench *b, const gc_bench_case *what, const gc
     gc_report_named_row(b->report, "convolutions", label, (int)(sizeof values / sizeof *values), names, values);
 }
 
-/* Times copying the samples on the same device in the same run: the lower bound of the time of a convolution. */
-static gpuconv_status time_copy(const gc_bench *b, const gc_backend_tables *backend, const gc_bench_case *what,
-                                double *median, gpuconv_error *error) {
+/* Times copying the samples on the same device in the same run, the lower bound of the time of a convolution: once with
+ * each copy after the previous one, once launched early as convolutions are, if the processor does that. */
+static gpuconv_status time_copies(const gc_bench *b, const gc_backend_tables *backend, const gc_bench_case *what,
+                                  bounds *bound, gpuconv_error *error) {
+    const char *id = gpuconv_backend_name(backend->convolver->id);
+    const int64_t bytes = 4 * what->frames * what->channels;
     double seconds[GC_BENCH_RUNS_MOST];
-    gc_bench_result r = {.error = (double)NAN};
-    int64_t bytes = 4 * what->frames * what->channels;
-    gpuconv_status status = backend->measure->copy(&b->config, bytes, b->runs, seconds, error);
+    gc_bench_result plain = {.error = (double)NAN}, early = plain;
+    gpuconv_status status = backend->measure->copy(&b->config, bytes, b->runs, false, seconds, error);
     if (status)
         return status;
-    snprintf(r.name, sizeof r.name, "%s, a copy of the samples", gpuconv_backend_name(backend->convolver->id));
-    r.seconds = *median = gc_median(seconds, b->runs, &r.spread);
-    report_result(b, what, &r, 0, false, &(bounds){.copy = *median});
+    plain.seconds = bound->copy = gc_median(seconds, b->runs, &plain.spread);
+    status = backend->measure->copy(&b->config, bytes, b->runs, true, seconds, error);
+    if (status && status != GPUCONV_ERROR_UNSUPPORTED)
+        return status;
+    bound->early_copy = status ? (double)NAN : gc_median(seconds, b->runs, &early.spread);
+    snprintf(plain.name, sizeof plain.name, "%s, a copy of the samples", id);
+    report_result(b, what, &plain, 0, false, bound);
+    early.seconds = bound->early_copy;
+    snprintf(early.name, sizeof early.name, "%s, a copy launched early", id);
+    if (!status)
+        report_result(b, what, &early, 0, false, bound);
     return GPUCONV_OK;
 }
 
@@ -102,7 +115,8 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
 static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables *backend, gpuconv_config config,
                                      gc_material *m, const bounds *bound, gpuconv_error *error) {
     gpuconv_plan *plan = NULL;
-    gc_bench_result r = {0};
+    gc_bench_result r = {0}, transforms = {.error = (double)NAN};
+    gc_reference reference;
     double seconds[GC_BENCH_RUNS_MOST];
     gpuconv_error reason = {0};
     config.algorithm = GPUCONV_ALGORITHM_AUTO;
@@ -111,13 +125,19 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
         return status;
     gc_bench_poison(m);
     const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
-    if (backend->measure->time_reference(plan, &timing, r.name, &reason)) {
+    if (backend->measure->time_reference(plan, &timing, &reference, &reason)) {
         gc_bench_note(b, reason.message);
     } else {
         r.seconds = gc_median(seconds, b->runs, &r.spread);
+        snprintf(r.name, sizeof r.name, "%s", reference.name);
         status = gc_bench_verify(b, m, &r, error);
         if (!status)
             report_result(b, &m->what, &r, 0, false, bound);
+        if (!status && !isnan(reference.transforms[0])) {
+            transforms.seconds = gc_median(reference.transforms, b->runs, &transforms.spread);
+            snprintf(transforms.name, sizeof transforms.name, "the transforms of cuFFT alone");
+            report_result(b, &m->what, &transforms, 0, false, bound);
+        }
     }
     gpuconv_plan_free(plan);
     return status;
@@ -130,7 +150,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend_tables *ba
     config.backend = backend->convolver->id;
     config.frames = m->what.frames;
     bounds bound = {.arithmetic = b->arithmetic[backend->convolver->id]};
-    gpuconv_status status = time_copy(b, backend, &m->what, &bound.copy, error);
+    gpuconv_status status = time_copies(b, backend, &m->what, &bound, error);
     if (!status)
         status = time_algorithms(b, config, m, &bound, error);
     if (!status && b->time_reference)

@@ -35,6 +35,7 @@ void gc_material_free(gc_material *m) {
     free_planar(m->out, m->what.channels);
     free_planar(m->taps, m->what.channels);
     gpuconv_ir_free(m->ir);
+    free(m->sums);
     *m = (gc_material){0};
 }
 
@@ -49,13 +50,15 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     m->in = planar(what->channels, what->frames);
     m->out = planar(what->channels, what->frames);
     m->taps = planar(what->channels, what->taps);
+    m->sums = gc_calloc(what->channels, sizeof *m->sums);
     gpuconv_ir *mono = NULL;
-    gpuconv_status status = m->in && m->out && m->taps ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    gpuconv_status status = m->in && m->out && m->taps && m->sums ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < what->channels; c++) {
         for (int64_t i = 0; i < what->frames && !cancelled_at(i); i++)
             m->in[c][i] = gc_random_float(&state);
         for (int64_t i = 0; i < what->taps && !cancelled_at(i); i++) /* decays by 60 dB */
             m->taps[c][i] = gc_random_float(&state) * (float)exp(-6.9 * (double)i / (double)what->taps);
+        m->sums[c] = gc_point_sums_of_convolution(m->in[c], what->frames, m->taps[c], what->taps, what->frames);
         if (gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
     }
@@ -113,4 +116,15 @@ double gc_material_error_at_best_level(const gc_material *m, double *level) {
      * expected. Near 0 dB this difference cancels, so the unscaled error is more accurate. */
     double rest = s.actual * s.expected * s.expected / (s.product * s.product) - s.expected;
     return fabs(*level) < 1e-3 ? 10 * log10(s.error / s.expected) : 10 * log10(fmax(rest, 0) / s.expected);
+}
+
+double gc_material_whole_error(const gc_material *m) {
+    double error = 0, energy = 0;
+    for (int c = 0; c < m->what.channels && !gc_cancelled(); c++) {
+        const gc_point_sums got = gc_point_sums_of(m->out[c], m->what.frames);
+        error += gc_point_sums_distance(&got, &m->sums[c]);
+        for (int64_t i = 0; i < m->what.frames; i++)
+            energy += (double)m->out[c][i] * (double)m->out[c][i];
+    }
+    return 10 * log10(error / energy);
 }

@@ -3,11 +3,13 @@
 #define GPUCONV_BENCH_MATERIAL_H
 
 #include "bench.h"
+#include "libgpuconv/dsp/point_sums.h"
 
 typedef struct gc_material {
     gc_bench_case what;
     float **in, **out, **taps; /* by channel */
     gpuconv_ir *ir;
+    gc_point_sums *sums; /* of the correct output, by channel */
 } gc_material;
 
 /* Creates the input, the response and space for the output. @return MEMORY, CANCELLED */
@@ -17,6 +19,10 @@ void gc_material_free(gc_material *material);
 /* Returns the RMS error of `out` at 160 frames of each channel in dB, relative to direct sums in doubles; infinity if a
  * sample is NaN or infinite. */
 double gc_material_error(const gc_material *material);
+
+/* Returns the relative error of the whole output in dB, every sample included, estimated within 6 dB by sums at a few
+ * points (dsp/point_sums.h). */
+double gc_material_whole_error(const gc_material *material);
 
 /* Returns the error after scaling `out` by the gain that minimises it; *level receives the level of `out` relative to
  * the correct one in dB. */

@@ -5,10 +5,13 @@
 #include "libgpuconv/engine/backends.h"
 #include "material.h"
 
-enum { GC_BENCH_RUNS_MOST = 64 };
+enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };
 
 /* The largest relative RMS error in dB of a correct output. */
 #define GC_BENCH_ERROR_BOUND (-120.0)
+
+/* The largest error in dB that sums over the whole output may show: it is an estimate within 6 dB. */
+#define GC_BENCH_WHOLE_BOUND (-110.0)
 
 /* An algorithm is skipped if its predicted time exceeds that of the planner's choice by this factor. */
 #define GC_BENCH_SLOWEST 40.0

@@ -33,10 +33,10 @@ const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm);
  * cpu_reference.c. */
 gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
-gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                            gpuconv_error *error);
 gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
-gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                      gpuconv_error *error);
 
 #endif

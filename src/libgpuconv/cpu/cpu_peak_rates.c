@@ -75,8 +75,10 @@ gpuconv_status gc_cpu_peak_rates(const gpuconv_config *config, gc_peak_rates *ra
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
-gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+gpuconv_status gc_cpu_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                            gpuconv_error *error) {
+    if (early)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a CPU starts no copy before the previous one has ended");
     int threads = config->threads ? config->threads : gc_processor_count();
     workload load = {.share = gc_round_up(bytes, threads) / threads};
     load.from = gc_calloc(load.share, threads);

@@ -168,10 +168,11 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
-gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                      gpuconv_error *error) {
     fftw f = {0};
     const request r = {.library = &f, .plan = plan, .timing = timing};
+    reference->transforms[0] = (double)NAN;
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
         status =
@@ -179,7 +180,7 @@ gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *
     else if (!open_library(&f))
         status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "FFTW is not installed");
     else
-        status = measure(&r, name, error);
+        status = measure(&r, reference->name, error);
     if (f.library)
         dlclose(f.library);
     return status;

@@ -67,17 +67,20 @@ static gpuconv_status check(gc_stream *s, cudaError_t err, const char *what) {
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     int number;
     struct cudaDeviceProp p;
+    gck_device d;
     gpuconv_status status = gc_cuda_choose_device(config->device, &number, error);
     if (!status)
         status = gc_cuda_check(error, number, cudaGetDeviceProperties(&p, number));
+    if (!status)
+        status = gc_cuda_check(error, number, gck_device_query(number, &d));
     if (status)
         return status;
     *device = (gc_device){.number = number,
                           .threads = config->threads ? config->threads : 1,
                           .memory = (double)p.totalGlobalMem,
-                          .multiprocessors = p.multiProcessorCount,
-                          .shared_memory = (int64_t)p.sharedMemPerBlockOptin,
-                          .tensor_cores = gck_has_fast_tensor_cores(p.major, p.minor) != 0};
+                          .multiprocessors = d.multiprocessors,
+                          .shared_memory = d.shared_bytes,
+                          .tensor_cores = d.tensor_cores != 0};
     snprintf(device->name, sizeof device->name, "%.127s", p.name);
     return GPUCONV_OK;
 }
@@ -145,7 +148,10 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->in_format = in;
     s->out_format = out;
     gc_slot_queue_init(&s->ring, GC_CUDA_SLOTS);
-    cudaError_t err = init(s);
+    int caller;
+    cudaError_t err = gc_cuda_enter(plan->device.number, &caller);
+    GC_CUDA_TRY(err, init(s));
+    gc_cuda_leave(caller);
     if (err) {
         gpuconv_status status =
             gc_fail(error, GPUCONV_ERROR_DEVICE, "%s cannot be set up: %s", plan->device.name, cudaGetErrorString(err));
@@ -182,7 +188,7 @@ static cudaError_t queue_compute(gc_stream *s, slot *w, int64_t in_frames, int64
 static cudaError_t queue(gc_stream *s, slot *w, int64_t in_frames, int64_t out_frames) {
     size_t in = (size_t)(in_frames * s->plan->ir->inputs * gc_pcm_bytes(s->in_format));
     size_t out = (size_t)(out_frames * s->plan->ir->outputs * gc_pcm_bytes(s->out_format));
-    cudaError_t err = cudaSetDevice(s->plan->device.number);
+    cudaError_t err = cudaSuccess;
     if (s->submitted == 0)
         GC_CUDA_TRY(err, cudaEventRecord(s->epoch, s->copy_in));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_IN_BEGIN], s->copy_in));
@@ -205,7 +211,11 @@ static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames
         return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
     slot *w = &s->slots[n];
     w->out_frames = out_frames;
-    gpuconv_status status = check(s, queue(s, w, in_frames, out_frames), "starting a chunk");
+    int caller;
+    cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
+    GC_CUDA_TRY(err, queue(s, w, in_frames, out_frames));
+    gc_cuda_leave(caller);
+    gpuconv_status status = check(s, err, "starting a chunk");
     if (status)
         return status;
     s->submitted++;
@@ -251,9 +261,11 @@ static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frame
     if (n == GC_SLOT_QUEUE_END)
         return GPUCONV_OK;
     slot *w = &s->slots[n];
-    cudaError_t err = cudaSetDevice(s->plan->device.number);
+    int caller;
+    cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
     GC_CUDA_TRY(err, cudaEventSynchronize(w->event[COPY_OUT_END]));
     GC_CUDA_TRY(err, add_times(s, w));
+    gc_cuda_leave(caller);
     if (err)
         return check(s, err, "a chunk");
     *raw = w->out;
@@ -270,20 +282,29 @@ static void stop(gc_stream *s) {
 }
 
 static gpuconv_status reset(gc_stream *s) {
-    cudaError_t err = cudaSetDevice(s->plan->device.number);
-    GC_CUDA_TRY(err, cudaDeviceSynchronize());
+    int caller;
+    cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
+    GC_CUDA_TRY(err, cudaStreamSynchronize(s->copy_in));
+    GC_CUDA_TRY(err, cudaStreamSynchronize(s->compute));
+    GC_CUDA_TRY(err, cudaStreamSynchronize(s->copy_out));
     *s->failure = '\0';
     gc_slot_queue_reset(&s->ring);
     s->submitted = 0;
     s->measured = (gc_stream_stats){.setup = s->measured.setup};
-    return check(s, GC_CUDA_TRY(err, clear_history(s)), "a reset");
+    GC_CUDA_TRY(err, clear_history(s));
+    gc_cuda_leave(caller);
+    return check(s, err, "a reset");
 }
 
 static void measure(gc_stream *s, gc_stream_stats *m) {
     gck_overs overs = {0};
+    int caller;
     *m = s->measured;
-    if (cudaSetDevice(s->plan->device.number) == cudaSuccess &&
-        cudaMemcpy(&overs, s->overs, sizeof overs, cudaMemcpyDeviceToHost) == cudaSuccess) {
+    cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
+    GC_CUDA_TRY(err, cudaMemcpyAsync(&overs, s->overs, sizeof overs, cudaMemcpyDeviceToHost, s->compute));
+    GC_CUDA_TRY(err, cudaStreamSynchronize(s->compute));
+    gc_cuda_leave(caller);
+    if (!err) {
         m->overs.clipped = (int64_t)overs.clipped;
         memcpy(&m->overs.peak, &overs.peak, sizeof m->overs.peak);
     }

@@ -6,6 +6,8 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,7 @@ static int count_devices(gpuconv_error *error) {
             (void)cudaGetLastError();
             gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", d,
                     err == cudaErrorNotSupported
-                        ? "batches need 136 KB of shared memory per block, more than the device has"
+                        ? "batches need 64 KB of shared memory per block, more than the device has"
                         : cudaGetErrorString(err));
             return 0;
         }
@@ -30,14 +32,98 @@ static int count_devices(gpuconv_error *error) {
 }
 
 static gpuconv_status init_device(int device, gpuconv_error *error) {
-    cudaError_t err = cudaSetDevice(device);
-    GC_CUDA_TRY(err, cudaFree(NULL)); /* older runtimes create the context in the first call that needs it */
+    int caller;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, cudaFree(NULL)); /* creates the context where no call has done so yet */
+    gc_cuda_leave(caller);
     return gc_cuda_check(error, device, err);
 }
+
+/* ---- Kept responses ---------------------------------------------------------------------------------------------- */
+
+/* Memory of the responses that a device keeps. Its pool holds on to freed memory, so that neither allocating nor
+ * freeing waits for the work of slots; freeing a slot returns it. Never destroyed. */
+typedef struct kept {
+    bool ready;
+    cudaMemPool_t pool; /* NULL: the device has no memory pools */
+    cudaStream_t stream;
+} kept;
+
+enum { DEVICES_MAX = 64 };
+
+static kept kept_by_device[DEVICES_MAX];
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Stores the memory of kept responses of the current device, creating it at the first call. */
+static cudaError_t kept_of(int device, kept *k) {
+    uint64_t keep_all = UINT64_MAX;
+    if (device >= DEVICES_MAX)
+        return cudaErrorInvalidDevice;
+    cudaError_t err = cudaSuccess;
+    pthread_mutex_lock(&kept_mutex);
+    kept *own = &kept_by_device[device];
+    if (!own->stream)
+        err = cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking);
+    if (!own->ready) {
+        GC_CUDA_TRY(err, gc_cuda_pool(device, &own->pool));
+        if (own->pool)
+            GC_CUDA_TRY(err, cudaMemPoolSetAttribute(own->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+        own->ready = !err;
+    }
+    *k = *own;
+    pthread_mutex_unlock(&kept_mutex);
+    return err;
+}
+
+/* Returns the memory of forgotten responses to the device. */
+static void trim_kept(int device) {
+    pthread_mutex_lock(&kept_mutex);
+    if (device < DEVICES_MAX && kept_by_device[device].pool)
+        (void)cudaMemPoolTrimTo(kept_by_device[device].pool, 0);
+    pthread_mutex_unlock(&kept_mutex);
+}
+
+/* Copies a response to device memory. Returns NULL if there is no memory. */
+static float *upload_taps(int device, const float *planes, int64_t floats) {
+    float *to = NULL;
+    size_t bytes = (size_t)floats * sizeof *to;
+    kept k;
+    int caller;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, kept_of(device, &k));
+    if (!err)
+        err = k.pool ? cudaMallocFromPoolAsync((void **)&to, bytes, k.pool, k.stream) : cudaMalloc((void **)&to, bytes);
+    if (!err) {
+        err = cudaMemcpyAsync(to, planes, bytes, cudaMemcpyHostToDevice, k.stream);
+        GC_CUDA_TRY(err, cudaStreamSynchronize(k.stream));
+        if (err)
+            (void)(k.pool ? cudaFreeAsync(to, k.stream) : cudaFree(to));
+    }
+    gc_cuda_leave(caller);
+    if (!err)
+        return to;
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+static void free_taps(int device, float *planes) {
+    kept k;
+    int caller;
+    if (gc_cuda_enter(device, &caller) == cudaSuccess && kept_of(device, &k) == cudaSuccess) {
+        if (k.pool)
+            cudaFreeAsync(planes, k.stream);
+        else
+            cudaFree(planes);
+    }
+    gc_cuda_leave(caller);
+}
+
+/* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
 static void free_slot(gc_batch_slot *s) {
     if (!s)
         return;
+    trim_kept(s->resources.device);
     gc_cuda_resources_free(&s->resources);
     free(s);
 }
@@ -88,13 +174,11 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
     gc_batch_slot *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "a batch");
-    cudaMemPool_t pool;
-    uint64_t keep_all = UINT64_MAX;
+    int caller;
     gc_cuda_resources_init(&s->resources, device);
-    cudaError_t err = s->resources.err;
-    GC_CUDA_TRY(err, cudaDeviceGetDefaultMemPool(&pool, device));
-    GC_CUDA_TRY(err, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+    cudaError_t err = gc_cuda_enter(device, &caller);
     GC_CUDA_TRY(err, gc_cuda_batch_allocate(s, bytes, items));
+    gc_cuda_leave(caller);
     if (err) {
         free_slot(s);
         (void)cudaGetLastError();
@@ -155,7 +239,8 @@ static gpuconv_status begin(gc_batch_slot *s, const gc_batch_item *items, int co
         n += gc_cuda_batch_cut(&items[i], s->device_in, s->device_out, clipped + i, segments + n);
     gc_cuda_batch_sort(segments, n);
     s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
-    cudaError_t err = cudaSetDevice(s->resources.device);
+    int caller;
+    cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
     GC_CUDA_TRY(err, cudaMemcpyAsync(s->device_in, s->in, (size_t)segments_at + (size_t)n * sizeof *segments,
                                      cudaMemcpyHostToDevice, s->stream));
     GC_CUDA_TRY(err, cudaMemsetAsync(clipped, 0, count_bytes, s->stream));
@@ -163,40 +248,18 @@ static gpuconv_status begin(gc_batch_slot *s, const gc_batch_item *items, int co
         err, gck_batch((const gck_batch_item *)(const void *)(s->device_in + segments_at), n, &s->memory, s->stream));
     GC_CUDA_TRY(err, cudaMemcpyAsync(s->out, s->device_out, (size_t)counts_at + count_bytes, cudaMemcpyDeviceToHost,
                                      s->stream));
+    gc_cuda_leave(caller);
     return gc_cuda_check(error, s->resources.device, err);
 }
 
 static gpuconv_status finish(gc_batch_slot *s, gc_batch_item *items, int count, gpuconv_error *error) {
-    cudaError_t err = cudaSetDevice(s->resources.device);
+    int caller;
+    cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
     GC_CUDA_TRY(err, cudaStreamSynchronize(s->stream));
+    gc_cuda_leave(caller);
     for (int i = 0; i < count && !err; i++)
         items[i].clipped = (int64_t)s->clipped[i];
     return gc_cuda_check(error, s->resources.device, err);
-}
-
-/* Copies a response to device memory from the device's pool. The pool keeps freed memory, so that neither allocating
- * nor freeing synchronises with other streams. Returns NULL if there is no memory. */
-static float *upload_taps(int device, const float *planes, int64_t floats) {
-    float *to = NULL;
-    size_t bytes = (size_t)floats * sizeof *to;
-    cudaStream_t stream = cudaStreamPerThread;
-    cudaError_t err = cudaSetDevice(device);
-    GC_CUDA_TRY(err, cudaMallocAsync((void **)&to, bytes, stream));
-    if (err) {
-        (void)cudaGetLastError();
-        return NULL;
-    }
-    err = cudaMemcpyAsync(to, planes, bytes, cudaMemcpyHostToDevice, stream);
-    if (GC_CUDA_TRY(err, cudaStreamSynchronize(stream))) {
-        cudaFreeAsync(to, stream);
-        return NULL;
-    }
-    return to;
-}
-
-static void free_taps(int device, float *planes) {
-    cudaSetDevice(device);
-    cudaFreeAsync(planes, cudaStreamPerThread);
 }
 
 const gc_batch_backend gc_batch_cuda = {

@@ -84,6 +84,26 @@ static void init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cons
     p->sums = gc_cuda_memory(r, ir->outputs * p->pairs * spectrum);
 }
 
+int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+    return (ir->inputs + (int64_t)ir->outputs) * (chunk / s->hop);
+}
+
+/* Computes the spectra of all planes, as many at a time as the scratch memory of `transforms` has room for. */
+static cudaError_t compute_spectra(const gc_schedule *s, const gck_responses *all,
+                                   const gck_overlap_save_memory *memory, int64_t transforms, cudaStream_t stream) {
+    const gck_overlap_save_sizes sizes = gck_overlap_save_query(s->transform);
+    const int64_t group = sizes.scratch ? gc_max(transforms, 1) : all->planes;
+    cudaError_t err = cudaSuccess;
+    for (int64_t first = 0; first < all->planes && !err; first += group) {
+        gck_overlap_save_memory part = *memory;
+        part.spectra += first * sizes.spectrum;
+        gck_responses some = {all->taps + first * all->taps_count, (int)gc_min(group, all->planes - first),
+                              all->taps_count};
+        err = gck_overlap_save_spectra(s->transform, &some, &part, stream);
+    }
+    return err;
+}
+
 static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
                               gc_cuda_resources *r, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
@@ -91,7 +111,7 @@ static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, co
     const int64_t each = sizeof(float2);
     gck_overlap_save_memory *m = &c->overlap_save;
     gck_overlap_save_sizes sizes = gck_overlap_save_query(s->transform);
-    int64_t transforms = gc_max(ir->planes, (ir->inputs + ir->outputs) * (plan->chunk / s->hop));
+    int64_t transforms = gc_cuda_scratch_transforms(ir, s, plan->chunk);
     float2 *twiddles = host_table(r, sizes.twiddles, each);
     if (twiddles)
         gck_overlap_save_twiddles(s->transform, twiddles);
@@ -99,7 +119,7 @@ static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, co
     free(twiddles);
     m->spectra = gc_cuda_memory(r, ir->planes * sizes.spectrum * each);
     m->scratch = gc_cuda_memory(r, transforms * sizes.scratch * each);
-    GC_CUDA_TRY(r->err, gck_overlap_save_spectra(s->transform, responses, m, stream));
+    GC_CUDA_TRY(r->err, compute_spectra(s, responses, m, transforms, stream));
 }
 
 cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *plan, int64_t in_stride,

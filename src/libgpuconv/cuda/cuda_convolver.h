@@ -20,6 +20,9 @@ typedef struct gc_cuda_convolver {
 /* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros. */
 int64_t gc_cuda_partitions(const gc_schedule *schedule);
 
+/* Returns the transforms of overlap-save in three kernels for which a convolver has scratch memory. */
+int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *schedule, int64_t chunk);
+
 /* Allocates memory, copies the response to the device and queues the computation of its spectra. Strides in floats.
  * Returns the first error of `resources`, now or before; call gc_cuda_convolver_free in any case. The plan's response
  * must outlive the convolver. */

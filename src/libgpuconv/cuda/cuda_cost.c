@@ -4,6 +4,7 @@
  */
 #include "cuda_cost.h"
 
+#include "cuda_convolver.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -91,15 +92,14 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
     return fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
 }
 
-/* Returns the approximate bytes of device memory that a state allocates. */
-static double memory(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         gck_overlap_save_sizes size = gck_overlap_save_query(s->transform);
-        double blocks = c / (double)s->hop;
-        bytes += 8 * (ir->planes * (double)size.spectrum + (inputs + outputs) * blocks * (double)size.scratch);
+        double transforms = (double)gc_cuda_scratch_transforms(ir, s, chunk);
+        bytes += 8 * (ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
@@ -132,7 +132,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         if (!is_available(plan, algorithm, n) || !gc_schedule_make(algorithm, ir->frames, n, &s))
             continue;
         int64_t chunk = chunk_of(ir, &s, frames);
-        if (memory(ir, &s, chunk) > 0.8 * plan->device.memory)
+        if (gc_cuda_device_bytes(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
         double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {

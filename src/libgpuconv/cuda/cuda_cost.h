@@ -15,6 +15,9 @@ double gc_cuda_slowdown(int64_t points);
  * on an H200. */
 double gc_cuda_tap_cost(const gc_device *device, const gpuconv_ir *ir);
 
+/* Returns the approximate bytes of device memory that a stream of a backend allocates. */
+double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *schedule, int64_t chunk);
+
 /* The entry `plan` of gc_backend: fills plan->schedule, chunk, slots and predicted. */
 gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                             gpuconv_error *error);

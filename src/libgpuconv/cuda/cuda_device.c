@@ -1,10 +1,18 @@
 /* Discovery of CUDA devices, and messages about them. */
 #include "cuda_device.h"
 
+#include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 
 int gc_cuda_count_devices(gpuconv_error *error) {
     int driver = 0, count = 0;
+    if (gck_unknown_limit()) {
+        gc_fail(error, GPUCONV_ERROR_DEVICE,
+                "GPUCONV_CUDA_LIMITS: \"%s\" is no limit; use shared=KB (48 or more), architecture=N (75 or more), "
+                "no-early-launch and no-tensor-cores",
+                gck_unknown_limit());
+        return 0;
+    }
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
         gc_fail(error, GPUCONV_ERROR_DEVICE, "no NVIDIA driver is installed");
         return 0;
@@ -35,6 +43,23 @@ gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *err
         }
     }
     return GPUCONV_OK;
+}
+
+cudaError_t gc_cuda_enter(int device, int *caller) {
+    int current = -1;
+    *caller = -1;
+    cudaError_t err = cudaGetDevice(&current);
+    if (err || current == device)
+        return err;
+    err = cudaSetDevice(device);
+    if (!err)
+        *caller = current;
+    return err;
+}
+
+void gc_cuda_leave(int caller) {
+    if (caller >= 0)
+        (void)cudaSetDevice(caller);
 }
 
 gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err) {

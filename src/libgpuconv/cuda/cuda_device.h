@@ -13,6 +13,13 @@ int gc_cuda_count_devices(gpuconv_error *error);
  * @return GPUCONV_ERROR_DEVICE if there is no such device or no usable device */
 gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *error);
 
+/* Makes `device` the thread's current device and stores in *caller what gc_cuda_leave needs. Every function of a
+ * backend that a program calls enters its device and leaves it, so that the program keeps its own. */
+cudaError_t gc_cuda_enter(int device, int *caller);
+
+/* Makes the device that was current before gc_cuda_enter current again. */
+void gc_cuda_leave(int caller);
+
 /* Stores the text of `err` on a device in *error and clears the runtime's last error.
  * @return GPUCONV_ERROR_DEVICE, or GPUCONV_OK if `err` is cudaSuccess */
 gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err);

@@ -1,9 +1,10 @@
 /* Filter banks on a CUDA device. The spectra are computed once. Each period copies the inputs to the device, runs a
  * graph with the first level and the copy of the outputs, and then a graph with the further levels, whose results are
  * ready for the next period. */
-#include "libgpuconv/engine/filter_bank.h"
+#include "cuda_filter_bank.h"
 
 #include "cuda_device.h"
+#include "cuda_pinned.h"
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
@@ -46,8 +47,10 @@ static double level_cost(int64_t hop, int64_t block, int64_t partitions) {
 }
 
 /* Tries all partitions into up to GCK_FILTER_BANK_LEVELS_MAX levels that begin with those of `bank`, hops growing, and
- * stores the cheapest in *best. cost: of all levels of `bank` but the last. */
-static void search(gck_filter_bank *best, double *least, gck_filter_bank bank, double cost, int64_t taps) {
+ * stores the cheapest in *best. cost: of all levels of `bank` but the last. shared: bytes of shared memory that a
+ * transform may use. */
+static void search(gck_filter_bank *best, double *least, gck_filter_bank bank, double cost, int64_t taps,
+                   int64_t shared) {
     gck_filter_bank_level *last = &bank.level[bank.levels - 1];
     int64_t from = bank.levels > 1 ? last->hop : 0, left = taps > from ? taps - from : 1;
     last->partitions = (int)((left + last->hop - 1) / last->hop);
@@ -56,15 +59,16 @@ static void search(gck_filter_bank *best, double *least, gck_filter_bank bank, d
         *least = total;
         *best = bank;
     }
-    for (int64_t hop = 2 * last->hop;
-         hop <= GCK_FILTER_BANK_HOP_MAX && hop < taps && bank.levels < GCK_FILTER_BANK_LEVELS_MAX; hop *= 2) {
+    for (int64_t hop = 2 * last->hop; hop <= GCK_FILTER_BANK_HOP_MAX && gck_filter_bank_shared_bytes(hop) <= shared &&
+                                      hop < taps && bank.levels < GCK_FILTER_BANK_LEVELS_MAX;
+         hop *= 2) {
         gck_filter_bank next = bank;
         last = &next.level[next.levels - 1];
         last->partitions = (int)((hop - from) / last->hop);
         if (last->partitions < 1)
             continue;
         next.level[next.levels++] = (gck_filter_bank_level){.hop = hop, .periods = (int)(hop / bank.block)};
-        search(best, least, next, cost + level_cost(last->hop, bank.block, last->partitions), taps);
+        search(best, least, next, cost + level_cost(last->hop, bank.block, last->partitions), taps, shared);
     }
 }
 
@@ -207,10 +211,18 @@ static gpuconv_status open_bank(const gc_filter_bank_config *c, gc_filter_bank *
         return gc_fail_memory(error, "a filter bank");
     gck_filter_bank start = {.channels = c->channels, .block = c->block, .levels = 1};
     start.level[0] = (gck_filter_bank_level){.hop = c->block, .periods = 1};
+    gck_device properties;
     double least = HUGE_VAL;
-    search(&b->kernel, &least, start, 0, c->taps);
-    b->kernel.ring_frames = 2 * b->kernel.level[b->kernel.levels - 1].hop;
-    status = gc_cuda_check(error, device, init(b, c, device));
+    int caller;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, gck_device_query(device, &properties));
+    if (!err) {
+        search(&b->kernel, &least, start, 0, c->taps, properties.shared_bytes);
+        b->kernel.ring_frames = 2 * b->kernel.level[b->kernel.levels - 1].hop;
+        err = init(b, c, device);
+    }
+    gc_cuda_leave(caller);
+    status = gc_cuda_check(error, device, err);
     if (status) {
         close_bank(b);
         return status;
@@ -224,7 +236,9 @@ static gpuconv_status open_bank(const gc_filter_bank_config *c, gc_filter_bank *
 
 static gpuconv_status process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
     size_t bytes = (size_t)b->kernel.channels * (size_t)b->kernel.block * sizeof(float);
-    cudaError_t err = cudaMemcpyAsync(b->in, in, bytes, cudaMemcpyHostToDevice, b->stream);
+    int caller;
+    cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
+    GC_CUDA_TRY(err, cudaMemcpyAsync(b->in, in, bytes, cudaMemcpyHostToDevice, b->stream));
     GC_CUDA_TRY(err, cudaGraphLaunch(b->first_level, b->stream));
     GC_CUDA_TRY(err, cudaEventRecord(b->done, b->stream));
     GC_CUDA_TRY(err, cudaGraphLaunch(b->next_levels, b->stream));
@@ -233,23 +247,52 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
             err = cudaEventQuery(b->done);
         while (err == cudaErrorNotReady);
     }
+    gc_cuda_leave(caller);
     *out = b->out;
     return gc_cuda_check(error, b->resources.device, err);
 }
 
-static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
-    float *pinned = NULL;
-    (void)cudaSetDevice(b->resources.device);
-    if (cudaHostAlloc((void **)&pinned, (size_t)floats * sizeof *pinned, cudaHostAllocPortable) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return NULL;
+cudaError_t gc_cuda_filter_bank_queue(gc_filter_bank *b, const float *in, float *out, cudaStream_t stream) {
+    gck_filter_bank bank = b->kernel;
+    bank.in = in;
+    bank.out = out;
+    cudaError_t err = gck_filter_bank_first_level(&bank, stream);
+    for (int k = 1; k < bank.levels; k++)
+        GC_CUDA_TRY(err, gck_filter_bank_next_level(&bank, k, stream));
+    return GC_CUDA_TRY(err, gck_filter_bank_advance(b->period, stream));
+}
+
+cudaError_t gc_cuda_filter_bank_reset(gc_filter_bank *b, cudaStream_t stream) {
+    const gck_filter_bank *k = &b->kernel;
+    const size_t channels = (size_t)k->channels;
+    cudaError_t err = cudaMemsetAsync(b->period, 0, sizeof *b->period, stream);
+    GC_CUDA_TRY(err, cudaMemsetAsync(k->ring, 0, channels * (size_t)k->ring_frames * sizeof(float), stream));
+    for (int i = 0; i < k->levels; i++) {
+        const gck_filter_bank_level *l = &k->level[i];
+        GC_CUDA_TRY(err,
+                    cudaMemsetAsync(l->delay, 0, channels * (size_t)(l->partitions * l->hop) * sizeof(float2), stream));
+        if (l->future)
+            GC_CUDA_TRY(err, cudaMemsetAsync(l->future, 0, channels * (size_t)l->hop * sizeof(float), stream));
     }
-    return pinned;
+    return err;
+}
+
+static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
+    void *pinned = NULL;
+    int caller;
+    cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_PINNED, floats * (int64_t)sizeof(float), &pinned));
+    gc_cuda_leave(caller);
+    if (err)
+        (void)cudaGetLastError();
+    return err ? NULL : pinned;
 }
 
 static void free_pinned(gc_filter_bank *b, float *pinned) {
-    (void)cudaSetDevice(b->resources.device);
-    cudaFreeHost(pinned);
+    int caller;
+    (void)gc_cuda_enter(b->resources.device, &caller);
+    gc_cuda_pinned_free(pinned);
+    gc_cuda_leave(caller);
 }
 
 static const char *plan(const gc_filter_bank *b) {

@@ -1,12 +1,14 @@
 /* CUDA resources that are released together. */
 #include "cuda_resources.h"
 
+#include "cuda_device.h"
+#include "cuda_pinned.h"
 #include "libgpuconv/core/memory.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-typedef enum resource_kind { STREAM, EVENT, GRAPH, DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY } resource_kind;
+typedef enum resource_kind { STREAM, EVENT, GRAPH, DEVICE_MEMORY, PINNED_MEMORY } resource_kind;
 
 typedef struct gc_cuda_resource {
     resource_kind kind;
@@ -15,7 +17,6 @@ typedef struct gc_cuda_resource {
 
 void gc_cuda_resources_init(gc_cuda_resources *r, int device) {
     *r = (gc_cuda_resources){.device = device};
-    r->err = cudaSetDevice(device);
 }
 
 /* Makes room for one more entry of the list. Returns false if there was an error, now or before. */
@@ -62,38 +63,57 @@ cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *r, cudaGraph_t graph) {
     return add(r, GRAPH, instance);
 }
 
+cudaError_t gc_cuda_pool(int device, cudaMemPool_t *pool) {
+    const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+                                                .location = {.type = cudaMemLocationTypeDevice, .id = device}};
+    int supported = 0;
+    cudaError_t err = cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+    *pool = NULL;
+    return err || !supported ? err : cudaMemPoolCreate(pool, &properties);
+}
+
+/* Creates the stream and the pool of device memory. Returns false if there was an error, now or before. */
+static bool prepare_memory(gc_cuda_resources *r) {
+    if (r->err || r->order)
+        return !r->err;
+    r->err = cudaStreamCreateWithFlags(&r->order, cudaStreamNonBlocking);
+    GC_CUDA_TRY(r->err, gc_cuda_pool(r->device, &r->pool));
+    return !r->err;
+}
+
 void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
-    if (reserve(r))
-        r->err = cudaMalloc(&p, (size_t)gc_max(bytes, 1));
+    const size_t size = (size_t)gc_max(bytes, 1);
+    if (reserve(r) && prepare_memory(r)) {
+        r->err = r->pool ? cudaMallocFromPoolAsync(&p, size, r->pool, r->order) : cudaMalloc(&p, size);
+        GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order)); /* other streams will use it */
+    }
     r->device_bytes += r->err ? 0 : bytes;
     return add(r, DEVICE_MEMORY, p);
 }
 
 void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
     void *p = gc_cuda_memory(r, bytes);
-    GC_CUDA_TRY(r->err, cudaMemcpy(p, from, (size_t)bytes, cudaMemcpyHostToDevice));
+    GC_CUDA_TRY(r->err, cudaMemcpyAsync(p, from, (size_t)bytes, cudaMemcpyHostToDevice, r->order));
+    GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order));
     return r->err ? NULL : p;
 }
 
 void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
     if (reserve(r))
-        r->err = cudaHostAlloc(&p, (size_t)bytes, cudaHostAllocPortable);
+        r->err = gc_cuda_pinned_new(GC_CUDA_PINNED, bytes, &p);
     return add(r, PINNED_MEMORY, p);
 }
 
 void *gc_cuda_registered(gc_cuda_resources *r, int64_t bytes) {
-    void *p = reserve(r) ? gc_calloc(bytes, 1) : NULL;
-    if (!r->err && !p)
-        r->err = cudaErrorMemoryAllocation;
-    GC_CUDA_TRY(r->err, cudaHostRegister(p, (size_t)bytes, cudaHostRegisterDefault));
-    if (r->err)
-        free(p);
-    return add(r, REGISTERED_MEMORY, p);
+    void *p = NULL;
+    if (reserve(r))
+        r->err = gc_cuda_pinned_new(GC_CUDA_REGISTERED, bytes, &p);
+    return add(r, PINNED_MEMORY, p);
 }
 
-static void release(const gc_cuda_resource *resource) {
+static void release(const gc_cuda_resources *r, const gc_cuda_resource *resource) {
     switch (resource->kind) {
     case STREAM:
         cudaStreamDestroy(resource->handle);
@@ -105,28 +125,37 @@ static void release(const gc_cuda_resource *resource) {
         cudaGraphExecDestroy(resource->handle);
         break;
     case DEVICE_MEMORY:
-        cudaFree(resource->handle);
+        if (r->pool)
+            cudaFreeAsync(resource->handle, r->order);
+        else
+            cudaFree(resource->handle);
         break;
     case PINNED_MEMORY:
-        cudaFreeHost(resource->handle);
-        break;
-    case REGISTERED_MEMORY:
-        cudaHostUnregister(resource->handle);
-        free(resource->handle);
+        gc_cuda_pinned_free(resource->handle);
         break;
     }
 }
 
 void gc_cuda_resources_free(gc_cuda_resources *r) {
-    if (r->count > 0)
-        cudaSetDevice(r->device);
+    int caller = -1;
+    if (r->count > 0 || r->order)
+        (void)gc_cuda_enter(r->device, &caller);
     for (int i = 0; i < r->count; i++)
         if (r->list[i].kind == STREAM) /* work in flight must not access memory that is released */
             cudaStreamSynchronize(r->list[i].handle);
     while (r->count > 0)
-        release(&r->list[--r->count]);
+        release(r, &r->list[--r->count]);
+    if (r->order) {
+        cudaStreamSynchronize(r->order);
+        cudaStreamDestroy(r->order);
+    }
+    if (r->pool)
+        cudaMemPoolDestroy(r->pool);
+    gc_cuda_leave(caller);
     free(r->list);
     r->list = NULL;
+    r->order = NULL;
+    r->pool = NULL;
     r->capacity = 0;
     if (r->err)
         (void)cudaGetLastError();

@@ -4,6 +4,9 @@
  * A gc_cuda_resources owns streams, events, graphs and memory of one device. It keeps the first error: once `err` is
  * set, the functions that create resources do nothing and return NULL, so that a caller creates everything and then
  * checks `err` once. For one thread at a time.
+ *
+ * Device memory comes from a pool of its own, in the order of a stream of its own. Neither allocating nor freeing it
+ * waits for the work of others on the device, and the device's default pool belongs to the program.
  */
 #ifndef GC_CUDA_CUDA_RESOURCES_H
 #define GC_CUDA_CUDA_RESOURCES_H
@@ -19,12 +22,18 @@ struct gc_cuda_resource;
 typedef struct gc_cuda_resources {
     int device;
     cudaError_t err;
+    cudaStream_t order;   /* of allocations, uploads and releases; NULL before the first one */
+    cudaMemPool_t pool;   /* NULL: the device has no memory pools */
     int64_t device_bytes; /* of device memory */
     int count, capacity;
     struct gc_cuda_resource *list;
 } gc_cuda_resources;
 
-/* Makes an empty set of resources and makes `device` the thread's current device. */
+/* Creates a pool of device memory; *pool is NULL if the device has no memory pools. */
+cudaError_t gc_cuda_pool(int device, cudaMemPool_t *pool);
+
+/* Makes an empty set of resources of `device`, which the caller has entered (gc_cuda_enter) when it calls the functions
+ * below. */
 void gc_cuda_resources_init(gc_cuda_resources *resources, int device);
 
 cudaStream_t gc_cuda_stream(gc_cuda_resources *resources);
@@ -38,17 +47,18 @@ cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *resources, cudaGraph_t graph);
 /* Allocates device memory, not initialised. */
 void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
 
-/* Allocates device memory and copies `from` (host memory) there; `from` may be freed afterwards. */
+/* Allocates device memory and copies `from` (host memory) there; `from` may be freed afterwards. Waits for nothing but
+ * the copy. */
 void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
 
-/* Allocates page-locked host memory. */
+/* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
 
-/* Allocates zeroed host memory in huge pages and page-locks it, which takes a fraction of the time of gc_cuda_pinned
- * for large blocks. */
+/* The same in huge pages, which takes a fraction of the time for large blocks. */
 void *gc_cuda_registered(gc_cuda_resources *resources, int64_t bytes);
 
-/* Waits for all streams and releases everything; clears the runtime's last error if there was one. `err` remains. */
+/* Waits for all streams of the set, releases everything and leaves the thread's current device as it was; clears the
+ * runtime's last error if there was one. `err` remains. */
 void gc_cuda_resources_free(gc_cuda_resources *resources);
 
 #endif

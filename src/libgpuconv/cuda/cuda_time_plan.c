@@ -5,12 +5,15 @@
  */
 #include "cuda_time_plan.h"
 
+#include "cuda_device.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/statistics.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A row has as many launches as take a millisecond, at most ROW_MAX. */
 enum { ROW_MAX = 48, RUNS = 10, COPIES = 3 };
@@ -20,19 +23,26 @@ static const int64_t beyond_caches = INT64_C(1) << 28;
 
 void gc_cuda_timer_init(gc_cuda_timer *t, int device) {
     gc_cuda_resources_init(&t->resources, device);
+    t->resources.err = gc_cuda_enter(device, &t->caller);
     t->stream = gc_cuda_stream(&t->resources);
     t->begin = gc_cuda_event(&t->resources, cudaEventDefault);
     t->end = gc_cuda_event(&t->resources, cudaEventDefault);
 }
 
+void gc_cuda_timer_fill(gc_cuda_timer *t, void *at, int64_t bytes, int fill) {
+    GC_CUDA_TRY(t->resources.err, cudaMemsetAsync(at, fill, (size_t)bytes, t->stream));
+    GC_CUDA_TRY(t->resources.err, cudaStreamSynchronize(t->stream));
+}
+
 void *gc_cuda_timer_memory(gc_cuda_timer *t, int64_t bytes, int fill) {
     void *p = gc_cuda_memory(&t->resources, bytes);
-    GC_CUDA_TRY(t->resources.err, cudaMemset(p, fill, (size_t)bytes));
-    return p;
+    gc_cuda_timer_fill(t, p, bytes, fill);
+    return t->resources.err ? NULL : p;
 }
 
 void gc_cuda_timer_copy(gc_cuda_timer *t, void *to, const void *from, int64_t bytes, enum cudaMemcpyKind kind) {
-    GC_CUDA_TRY(t->resources.err, cudaMemcpy(to, from, (size_t)bytes, kind));
+    GC_CUDA_TRY(t->resources.err, cudaMemcpyAsync(to, from, (size_t)bytes, kind, t->stream));
+    GC_CUDA_TRY(t->resources.err, cudaStreamSynchronize(t->stream));
 }
 
 void gc_cuda_timer_run(gc_cuda_timer *t, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,
@@ -61,6 +71,7 @@ void gc_cuda_timer_run(gc_cuda_timer *t, cudaError_t (*launch)(void *context, cu
 
 gpuconv_status gc_cuda_timer_end(gc_cuda_timer *t, gpuconv_error *error) {
     gc_cuda_resources_free(&t->resources);
+    gc_cuda_leave(t->caller);
     if (!t->resources.err)
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "the benchmark failed on the GPU: %s",
@@ -84,6 +95,12 @@ static cudaError_t launch_copy(void *context, cudaStream_t stream) {
     load *l = context;
     int64_t at = l->stride * (l->next++ % l->copies);
     return gck_peak_copy(l->a + at, l->b + at, l->floats, stream);
+}
+
+static cudaError_t launch_early_copy(void *context, cudaStream_t stream) {
+    load *l = context;
+    int64_t at = l->stride * (l->next++ % l->copies);
+    return gck_peak_copy_early(l->a + at, l->b + at, l->floats, stream);
 }
 
 static cudaError_t launch_empty(void *context, cudaStream_t stream) {
@@ -134,10 +151,15 @@ gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *r
     return gc_cuda_timer_end(&t, error);
 }
 
-gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                             gpuconv_error *error) {
     gc_device device;
+    gck_device properties = {0};
     gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
+    if (!status)
+        status = gc_cuda_check(error, device.number, gck_device_query(device.number, &properties));
+    if (!status && early && !properties.early_launch)
+        status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s does not launch kernels early", device.name);
     if (status)
         return status;
     gc_cuda_timer t;
@@ -145,7 +167,7 @@ gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int run
     load l = {.floats = bytes / 4, .stride = gc_round_up(bytes / 4, 64), .copies = bytes > beyond_caches ? 1 : COPIES};
     l.a = gc_cuda_timer_memory(&t, l.copies * l.stride * 4, 0);
     l.b = gc_cuda_timer_memory(&t, l.copies * l.stride * 4, 0);
-    gc_cuda_timer_run(&t, launch_copy, &l, runs, seconds);
+    gc_cuda_timer_run(&t, early ? launch_early_copy : launch_copy, &l, runs, seconds);
     return gc_cuda_timer_end(&t, error);
 }
 
@@ -164,6 +186,24 @@ static cudaError_t launch_convolution(void *context, cudaStream_t stream) {
     int64_t copy = c->next++ % c->copies;
     return gc_cuda_convolver_run(&c->convolver, c->in + copy * c->in_floats, c->out + copy * c->out_floats, c->frames,
                                  stream);
+}
+
+/* Downloads the outputs of the first copy of the samples and checks that all other copies have the same ones: every
+ * launch computed all of its output. */
+static void download(gc_cuda_timer *t, const convolution *c, int64_t length, int outputs, float *const *out) {
+    float *other = c->copies > 1 ? gc_calloc(c->frames, sizeof *other) : NULL;
+    if (c->copies > 1 && !other)
+        GC_CUDA_TRY(t->resources.err, cudaErrorMemoryAllocation);
+    for (int o = 0; o < outputs; o++) {
+        gc_cuda_timer_copy(t, out[o], c->out + o * length, c->frames * 4, cudaMemcpyDeviceToHost);
+        for (int k = 1; k < c->copies && !t->resources.err; k++) {
+            gc_cuda_timer_copy(t, other, c->out + k * c->out_floats + o * length, c->frames * 4,
+                               cudaMemcpyDeviceToHost);
+            if (!t->resources.err && memcmp(other, out[o], (size_t)c->frames * sizeof *other) != 0)
+                memset(out[o], 0xff, (size_t)c->frames * sizeof *other); /* NaN: the caller's check fails */
+        }
+    }
+    free(other);
 }
 
 gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
@@ -189,8 +229,7 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
         c.in = samples + history;
         gc_cuda_convolver_init(&c.convolver, &one_chunk, stride, length, &t.resources, t.stream);
         gc_cuda_timer_run(&t, launch_convolution, &c, timing->runs, timing->seconds);
-        for (int o = 0; o < ir->outputs; o++)
-            gc_cuda_timer_copy(&t, timing->out[o], c.out + o * length, frames * 4, cudaMemcpyDeviceToHost);
+        download(&t, &c, length, ir->outputs, timing->out);
     }
     gpuconv_status status = gc_cuda_timer_end(&t, error);
     gc_cuda_convolver_free(&c.convolver);

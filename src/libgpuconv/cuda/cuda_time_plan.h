@@ -8,12 +8,16 @@ typedef struct gc_cuda_timer {
     gc_cuda_resources resources; /* once resources.err is set, the functions below do nothing */
     cudaStream_t stream;
     cudaEvent_t begin, end;
+    int caller; /* for gc_cuda_leave */
 } gc_cuda_timer;
 
 void gc_cuda_timer_init(gc_cuda_timer *timer, int device);
 
 /* Allocates device memory, all bytes `fill`, that gc_cuda_timer_end releases. Returns NULL after an error. */
 void *gc_cuda_timer_memory(gc_cuda_timer *timer, int64_t bytes, int fill);
+
+/* Sets all bytes of device memory. */
+void gc_cuda_timer_fill(gc_cuda_timer *timer, void *at, int64_t bytes, int fill);
 
 /* Copies `bytes` between host and device memory. */
 void gc_cuda_timer_copy(gc_cuda_timer *timer, void *to, const void *from, int64_t bytes, enum cudaMemcpyKind kind);
@@ -29,10 +33,10 @@ gpuconv_status gc_cuda_timer_end(gc_cuda_timer *timer, gpuconv_error *error);
 /* Entries of gc_backend. */
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
-gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                             gpuconv_error *error);
 gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
-gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                       gpuconv_error *error);
 
 #endif

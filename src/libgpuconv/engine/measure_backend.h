@@ -19,17 +19,27 @@ typedef struct gc_timing {
     const float *const *in; /* per input: `frames` samples */
     float *const *out;      /* per output: receives `frames` samples, NaN where the convolution wrote nothing */
     int64_t frames;
-    int runs;
+    int runs;        /* at most GC_TIMING_RUNS_MAX */
     double *seconds; /* receives the time of each run */
 } gc_timing;
+
+enum { GC_TIMING_RUNS_MAX = 64 };
+
+/* What was timed of the FFT library of a processor. */
+typedef struct gc_reference {
+    char name[64]; /* library, form and transform size */
+    /* Seconds of the transforms alone, by run; the first is NaN if they were not measured. */
+    double transforms[GC_TIMING_RUNS_MAX];
+} gc_reference;
 
 typedef struct gc_measure_backend {
     /* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
     gpuconv_status (*peak_rates)(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 
     /* Measures seconds[run] of a copy of `bytes` bytes within the backend's memory, which bounds the speed of any
-     * convolution of as many bytes. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
+     * convolution of as many bytes. early: each copy starts before the previous one has ended, as convolutions do;
+     * fails with UNSUPPORTED where the processor cannot. Fails with DEVICE or MEMORY. */
+    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                            gpuconv_error *error);
 
     /* Measures the runs of a convolution, after a warm-up, on samples that are already in the backend's memory. Fails
@@ -37,8 +47,8 @@ typedef struct gc_measure_backend {
     gpuconv_status (*time_plan)(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
 
     /* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform
-     * size, and writes a description into `name`. Fails with UNSUPPORTED if the library is not installed. */
-    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+     * size. Fails with UNSUPPORTED if the library is not installed. */
+    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                      gpuconv_error *error);
 
     /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.

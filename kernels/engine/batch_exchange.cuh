@@ -1,0 +1,183 @@
+/*
+ * The exchanges of a transform of batch.cu, in two forms. Thread t = GROUP node + u:
+ *
+ *      across    from indices t + 512 j to indices u + 16 q of the thread's node, between all threads
+ *      within    from registers e (index u + 16 e of the node) to the leaves of the nodes u and u + 16, between the 16
+ *                threads of a node, which are in one warp
+ *      back_...  the opposite
+ *
+ * The shared memory is unused before `across` and after `back_across` only once all threads have passed a barrier.
+ */
+#ifndef GC_KERNELS_BATCH_EXCHANGE_CUH
+#define GC_KERNELS_BATCH_EXCHANGE_CUH
+
+#include <cuda_runtime.h>
+
+namespace {
+
+enum { THREADS = 512, POINTS_PER_THREAD = 32, POINTS = THREADS * POINTS_PER_THREAD, GROUP = 16 };
+
+/* Complex numbers, rows padded against bank conflicts. */
+struct whole_exchange {
+    enum { SUB_ROW = GROUP + 1, ROW = POINTS_PER_THREAD * SUB_ROW };
+    enum { BYTES = POINTS_PER_THREAD * ROW * (int)sizeof(float2) };
+
+    static __device__ __forceinline__ void across(float2 *v, float *shared, int t) {
+        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
+#pragma unroll
+        for (int j = 0; j < POINTS_PER_THREAD; j++)
+            s[j * ROW + t] = v[j];
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < POINTS_PER_THREAD; q++)
+            v[q] = row[GROUP * q];
+    }
+
+    static __device__ __forceinline__ void within(float2 *v, float *shared, int t) {
+        const int u = t % GROUP;
+        float2 *row = (float2 *)shared + t / GROUP * ROW;
+        __syncwarp(); /* from here on only the 16 threads of the node use the row */
+#pragma unroll
+        for (int e = 0; e < POINTS_PER_THREAD; e++)
+            row[e * SUB_ROW + u] = v[e];
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < POINTS_PER_THREAD; i++)
+            v[i] = row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP];
+    }
+
+    static __device__ __forceinline__ void back_within(float2 *v, float *shared, int t) {
+        const int u = t % GROUP;
+        float2 *row = (float2 *)shared + t / GROUP * ROW;
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < POINTS_PER_THREAD; i++)
+            row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP] = v[i];
+        __syncwarp();
+#pragma unroll
+        for (int e = 0; e < POINTS_PER_THREAD; e++)
+            v[e] = row[e * SUB_ROW + u];
+    }
+
+    static __device__ __forceinline__ void back_across(float2 *v, float *shared, int t) {
+        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
+        __syncwarp();
+#pragma unroll
+        for (int q = 0; q < POINTS_PER_THREAD; q++)
+            row[GROUP * q] = v[q];
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < POINTS_PER_THREAD; j++)
+            v[j] = s[j * ROW + t];
+    }
+};
+
+/*
+ * Floats, real parts first, then imaginary parts, in exactly 64 KB. There is no room for padding: bits of the index are
+ * inverted instead. A row is the 512 floats of a node.
+ *
+ *      across    column c of row r is at c ^ 16 (r mod 2): two nodes of a warp read different halves of the banks
+ *      within    element (e, u) is at 32 (e / 2) + ((16 (e mod 2) + u) ^ f(e) ^ 16 (node mod 2)), where
+ *                f(e) = e / 2 mod 8 + 8 (e mod 2): for fixed e and for fixed u all 32 lanes have different banks
+ */
+struct split_exchange {
+    enum { ROW = POINTS_PER_THREAD * GROUP, BYTES = POINTS_PER_THREAD * ROW * (int)sizeof(float) };
+
+    template <bool Imaginary> static __device__ __forceinline__ float &part(float2 &v) {
+        return Imaginary ? v.y : v.x;
+    }
+
+    /* Returns the element at byte `at`. */
+    static __device__ __forceinline__ float &element(float *s, int at) {
+        return *(float *)((char *)s + at);
+    }
+
+    /* Returns the byte of element (0, u) of the node; that of element (e, u) is
+     * (column(t) ^ 4 flip(e)) + 128 (e / 2). */
+    static __device__ __forceinline__ int column(int t) {
+        return 4 * (t / GROUP * ROW + t % GROUP + t / GROUP % 2 * 16);
+    }
+
+    static __device__ __forceinline__ constexpr int flip(int e) {
+        return (e / 2 % 8) + e % 2 * 24;
+    }
+
+    /* Returns the byte of element (u, 0) of the node; that of (u + 16 g, i) is (line(t) ^ 4 i) + 1024 g. */
+    static __device__ __forceinline__ int line(int t) {
+        const int u = t % GROUP;
+        return 4 * (t / GROUP * ROW + u / 2 * 32 + (flip(u) ^ (t / GROUP % 2 * 16)));
+    }
+
+    template <bool Imaginary> static __device__ __forceinline__ void across_part(float2 *v, float *s, int t) {
+        const int swap = t / GROUP % 2 * GROUP;
+        float *row = s + t / GROUP * ROW + t % GROUP;
+#pragma unroll
+        for (int j = 0; j < POINTS_PER_THREAD; j++)
+            s[j * ROW + (t ^ j % 2 * GROUP)] = part<Imaginary>(v[j]);
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < POINTS_PER_THREAD; q++)
+            part<Imaginary>(v[q]) = row[GROUP * q + (q % 2 ? -swap : swap)];
+    }
+
+    static __device__ __forceinline__ void across(float2 *v, float *s, int t) {
+        across_part<false>(v, s, t);
+        __syncthreads();
+        across_part<true>(v, s, t);
+    }
+
+    template <bool Imaginary> static __device__ __forceinline__ void within_part(float2 *v, float *s, int t) {
+        __syncwarp();
+#pragma unroll
+        for (int e = 0; e < POINTS_PER_THREAD; e++)
+            element(s, (column(t) ^ 4 * flip(e)) + 128 * (e / 2)) = part<Imaginary>(v[e]);
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < POINTS_PER_THREAD; i++)
+            part<Imaginary>(v[i]) = element(s, (line(t) ^ 4 * (i % GROUP)) + 1024 * (i / GROUP));
+    }
+
+    static __device__ __forceinline__ void within(float2 *v, float *s, int t) {
+        within_part<false>(v, s, t);
+        within_part<true>(v, s, t);
+    }
+
+    template <bool Imaginary> static __device__ __forceinline__ void back_within_part(float2 *v, float *s, int t) {
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < POINTS_PER_THREAD; i++)
+            element(s, (line(t) ^ 4 * (i % GROUP)) + 1024 * (i / GROUP)) = part<Imaginary>(v[i]);
+        __syncwarp();
+#pragma unroll
+        for (int e = 0; e < POINTS_PER_THREAD; e++)
+            part<Imaginary>(v[e]) = element(s, (column(t) ^ 4 * flip(e)) + 128 * (e / 2));
+    }
+
+    static __device__ __forceinline__ void back_within(float2 *v, float *s, int t) {
+        back_within_part<false>(v, s, t);
+        back_within_part<true>(v, s, t);
+    }
+
+    template <bool Imaginary> static __device__ __forceinline__ void back_across_part(float2 *v, float *s, int t) {
+        const int swap = t / GROUP % 2 * GROUP;
+        float *row = s + t / GROUP * ROW + t % GROUP;
+#pragma unroll
+        for (int q = 0; q < POINTS_PER_THREAD; q++)
+            row[GROUP * q + (q % 2 ? -swap : swap)] = part<Imaginary>(v[q]);
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < POINTS_PER_THREAD; j++)
+            part<Imaginary>(v[j]) = s[j * ROW + (t ^ j % 2 * GROUP)];
+    }
+
+    static __device__ __forceinline__ void back_across(float2 *v, float *s, int t) {
+        __syncwarp();
+        back_across_part<false>(v, s, t);
+        __syncthreads();
+        back_across_part<true>(v, s, t);
+    }
+};
+
+} // namespace
+
+#endif

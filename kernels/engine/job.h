@@ -1,0 +1,212 @@
+/*
+ * The C interface of the kernels for jobs on the caller's device memory (gpuconv_cuda.h). Included by kernels.h; the
+ * rules of that header apply.
+ *
+ * Every operation of a job is a sum of circular products of 2 N real points in overlap-save order. With `reflect` the
+ * spectrum of the response is conjugated, which turns the convolution into a correlation:
+ *
+ *      convolve                target[n] = gain sum over k of h[k] source[n + shift + lo - k]
+ *      convolve, reflected     target[n] = gain sum over k of h[k] source[n + shift + lo + k]      (lo = 0)
+ *      gradient                target[k] = sum over rows, n of gain x[n] g[n + shift + k]
+ *
+ * Segment s of `hop` frames reads the points s hop + shift ... + 2 N - 1 of the source and keeps the points lo .. lo +
+ * hop - 1 as target frames s hop ... .
+ */
+#ifndef GC_KERNELS_JOB_H
+#define GC_KERNELS_JOB_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gck_sample { GCK_F32, GCK_F16, GCK_BF16, GCK_SAMPLES } gck_sample;
+
+/* Rows of samples. Row i begins at element starts[i], or i * stride, and has lengths[i] frames, at most `frames`. */
+typedef struct gck_rows {
+    void *data;
+    int64_t frames, stride;
+    const int64_t *starts, *lengths; /* or NULL */
+    int sample;                      /* gck_sample */
+} gck_rows;
+
+/* Rows that are written. */
+typedef struct gck_target {
+    gck_rows rows;
+    int accumulate;
+} gck_target;
+
+/* Row i uses response (i / group) % responses. group <= rows, responses <= rows, and group x responses < 2^31. */
+typedef struct gck_sharing {
+    int rows, group, responses;
+} gck_sharing;
+
+/* ---- Copies (job_move.cu) ---------------------------------------------------------------------------------------- */
+
+/* Copies `frames` frames of rows by their strides and converts the samples. */
+cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
+
+cudaError_t gck_move_load(void); /* loads the kernel on the current device */
+
+/* ---- A whole transform on the chip (job_chip.cu) ----------------------------------------------------------------- */
+
+/* Sizes of the transform, N = 1024, 4096, 8192, 16384 complex points. */
+enum { GCK_CHIP_SIZES = 4 };
+
+typedef struct gck_chip_sizes {
+    int64_t points;   /* N */
+    int64_t twiddles; /* float2 of the table */
+    int shared_bytes; /* of shared memory per block */
+    int threads;      /* per block */
+    int resident;     /* blocks that the registers of a multiprocessor allow */
+} gck_chip_sizes;
+
+/* Returns the figures of size 0 .. GCK_CHIP_SIZES - 1. */
+gck_chip_sizes gck_chip_query(int size);
+
+/* Writes the twiddle table, in host memory. */
+void gck_chip_twiddles(int size, float2 *twiddles);
+
+/* Loads all kernels of job_chip.cu whose shared memory the current device has, so that no launch has to. */
+cudaError_t gck_chip_load(int shared_bytes_max);
+
+/* A convolution, plain or reflected, with one response per row. */
+typedef struct gck_chip_job {
+    gck_rows source, response;
+    gck_target target;
+    gck_sharing sharing;
+    const float2 *spectra; /* responses x N from gck_chip_spectra; NULL: `response` is transformed where it is used */
+    const float *gain;     /* per row, or NULL */
+    int64_t taps, shift;
+    int segments, hop, lo, reflect; /* rows x segments < 2^30 */
+    int splits;                     /* a row is computed by this many blocks, each a range of its segments */
+    unsigned blocks;                /* of the grid */
+    const float2 *twiddles;         /* of this size */
+    float2 *scratch;                /* blocks x N, unused if `spectra` is given */
+} gck_chip_job;
+
+cudaError_t gck_chip_convolve(int size, const gck_chip_job *job, cudaStream_t stream);
+
+/* Computes the spectra of rows of responses, scaled for the inverse. */
+cudaError_t gck_chip_spectra(int size, const gck_rows *response, int64_t responses, int64_t taps,
+                             const float2 *twiddles, float2 *spectra, cudaStream_t stream);
+
+/* The gradient by the response: rows x of the signal and g of the output's gradient. */
+typedef struct gck_chip_gradient {
+    gck_rows x, g;
+    gck_target target;
+    gck_sharing sharing;
+    const float *gain; /* per row of x, or NULL */
+    int64_t taps, shift;
+    int segments;           /* rows x segments < 2^30 */
+    int hop;                /* 2 N - taps + 1 */
+    int splits;             /* blocks that share the sum of a response */
+    unsigned blocks;        /* of the grid */
+    const float2 *twiddles; /* of this size */
+    float2 *scratch;        /* blocks x 2 N */
+    float *partial;         /* splits x responses x taps; unused if splits is 1 */
+} gck_chip_gradient;
+
+cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);
+
+/* ---- Transforms in three kernels (job_3pass.cu) ------------------------------------------------------------------ */
+
+/* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */
+enum { GCK_3PASS_SIZES = 7 };
+
+typedef struct gck_3pass_sizes {
+    int64_t points;   /* N */
+    int64_t twiddles; /* float2 of the table */
+    int shared_bytes; /* the most that a block of one of the kernels needs */
+} gck_3pass_sizes;
+
+gck_3pass_sizes gck_3pass_query(int size);
+void gck_3pass_twiddles(int size, float2 *twiddles); /* in host memory */
+cudaError_t gck_3pass_load(int shared_bytes_max);    /* as gck_chip_load */
+
+/* Blocks of rows that the columns read or write: row `first_row` + r, block b of `blocks` is transform r blocks + b of
+ * the scratch memory. Point m of block b is frame (first_block + b) step + shift + m of the row. */
+typedef struct gck_3pass_blocks {
+    gck_rows rows;
+    const float *gain; /* per row, or NULL */
+    int first_row, count, blocks;
+    int64_t first_block, step, shift;
+    int window;     /* reading: points from here on are zero */
+    int lo, kept;   /* writing: the points lo .. lo + kept - 1 of a block are frames from (first_block + b) step on */
+    float scale;    /* reading */
+    int accumulate; /* writing */
+} gck_3pass_blocks;
+
+/* Transforms the columns of count x blocks transforms into `scratch`. */
+cudaError_t gck_3pass_forward(int size, const gck_3pass_blocks *from, const float2 *twiddles, float2 *scratch,
+                              cudaStream_t stream);
+
+/* Transforms the columns back and stores the samples. */
+cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2 *twiddles, const float2 *scratch,
+                              cudaStream_t stream);
+
+/* Transforms the rows of `transforms` transforms: spectra in the layout of the products. `spectra` may be `scratch`. */
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, const float2 *scratch,
+                              float2 *spectra, cudaStream_t stream);
+
+/* Products with one response of one part per row: count x blocks transforms in place. */
+typedef struct gck_3pass_products {
+    gck_sharing sharing;
+    int first_row, count, blocks;
+    int per_warp; /* blocks that a warp multiplies with the row of the response that it holds */
+    int reflect;
+    const float2 *twiddles;
+    const float2 *responses; /* from response `first_response` on: columns if `fresh`, else spectra */
+    int first_response, fresh;
+    float2 *scratch;
+} gck_3pass_products;
+
+cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *products, cudaStream_t stream);
+
+/* One term of a sum: transforms of source row `from` with response `response`. */
+typedef struct gck_3pass_term {
+    int from, response;
+} gck_3pass_term;
+
+/* Sums of products. Source transforms are [batch][inputs][blocks + parts - 1], results [batch][outputs][blocks].
+ * Result (o, b) = sum over its terms, over p, of source (from, b + parts - 1 - p) with spectrum response parts + p; if
+ * `reflect`, of source (from, b + p) with its conjugate. */
+typedef struct gck_3pass_sums {
+    int batch, blocks, parts, inputs, outputs;
+    const int *row; /* outputs + 1 entries: index of an output's first term; NULL: one term, (o, its response) */
+    const gck_3pass_term *term;
+    gck_sharing sharing; /* of the rows first_row + o, if row is NULL */
+    int first_row, first_response, reflect;
+    const float2 *twiddles, *spectra, *sources;
+    float2 *results;
+} gck_3pass_sums;
+
+cudaError_t gck_3pass_sum(int size, const gck_3pass_sums *sums, cudaStream_t stream);
+
+/* Sums for the gradient by the responses. x transforms are [count][blocks], g transforms [count][blocks + parts - 1];
+ * sum (r, p) += over the rows of r and over b of conj(x (row, b)) g (row, b + p). */
+typedef struct gck_3pass_correlations {
+    gck_sharing sharing;           /* if route is NULL */
+    const gck_3pass_term *route;   /* response r: row `from` of each batch's x, row `response` of its g; or NULL */
+    int first_row, count;          /* rows, or batches if route is given */
+    int inputs, outputs;           /* per batch, if route is given */
+    int first_response, responses; /* those that are summed */
+    int blocks, parts, splits;
+    int add; /* 0: overwrite the sums */
+    const float2 *twiddles, *x, *g;
+    float2 *sums; /* splits x responses x parts transforms */
+} gck_3pass_correlations;
+
+cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream);
+
+/* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`. */
+cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,
+                             float2 *scratch, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

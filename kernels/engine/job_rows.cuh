@@ -1,0 +1,133 @@
+/* Reading and writing the caller's rows (job.h): any type of sample, any alignment, ragged lengths. Adjacent threads
+ * access adjacent samples. A point is one of the 2 N real points of a transform; register j of thread t holds points
+ * t + T j (real part) and t + T j + N (imaginary part). */
+#ifndef GC_KERNELS_JOB_ROWS_CUH
+#define GC_KERNELS_JOB_ROWS_CUH
+
+#include "job.h"
+#include "launch.cuh"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+__device__ __forceinline__ float sample_of(float x) {
+    return x;
+}
+__device__ __forceinline__ float sample_of(__half x) {
+    return __half2float(x);
+}
+__device__ __forceinline__ float sample_of(__nv_bfloat16 x) {
+    return __bfloat162float(x);
+}
+__device__ __forceinline__ void set_sample(float *to, float x) {
+    *to = x;
+}
+__device__ __forceinline__ void set_sample(__half *to, float x) {
+    *to = __float2half_rn(x);
+}
+__device__ __forceinline__ void set_sample(__nv_bfloat16 *to, float x) {
+    *to = __float2bfloat16_rn(x);
+}
+
+/* Calls f with a pointer to element `at` of rows' data, of the type of their samples. */
+template <typename F> __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t at, F f) {
+    if (rows.sample == GCK_F32)
+        f((float *)rows.data + at);
+    else if (rows.sample == GCK_F16)
+        f((__half *)rows.data + at);
+    else
+        f((__nv_bfloat16 *)rows.data + at);
+}
+
+__device__ __forceinline__ int64_t row_start(const gck_rows &rows, int64_t row) {
+    return rows.starts ? rows.starts[row] : row * rows.stride;
+}
+
+/* Returns the frames of a row. */
+__device__ __forceinline__ int64_t row_frames(const gck_rows &rows, int64_t row) {
+    return rows.lengths ? max((int64_t)0, min(rows.lengths[row], rows.frames)) : rows.frames;
+}
+
+/* Returns `value` clamped to 0 .. limit, as int. */
+__device__ __forceinline__ int within(int64_t value, int limit) {
+    return (int)max((int64_t)0, min(value, (int64_t)limit));
+}
+
+/* Returns the response of a row. */
+__device__ __forceinline__ int response_of(const gck_sharing &s, int row) {
+    return row / s.group % s.responses;
+}
+
+/* Returns the row that is number `index` of those that share a response; s.rows or more: there is none. */
+__device__ __forceinline__ int sharing_row(const gck_sharing &s, int response, int index) {
+    return (index / s.group * s.responses + response) * s.group + index % s.group;
+}
+
+/* Returns an upper bound of the rows that share a response; sharing_row tells which of them exist. */
+__host__ __device__ inline int sharing_rows(const gck_sharing &s) {
+    return (int)((s.rows + (int64_t)s.group * s.responses - 1) / ((int64_t)s.group * s.responses)) * s.group;
+}
+
+/* Loads a segment: point m is frame at + m of the row for m < window, zero outside the row. Returns whether it contains
+ * a frame of the row; if not, v is not written. */
+template <int P, int T>
+__device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t at, int window,
+                                             int t) {
+    const int begin = within(-at, window), end = within(row_frames(rows, row) - at, window);
+    if (begin >= end)
+        return false;
+    with_samples(rows, row_start(rows, row) + at + t, [=](auto *x) {
+        if (begin == 0 && end == 2 * P * T) {
+#pragma unroll
+            for (int j = 0; j < P; j++)
+                v[j] = make_float2(sample_of(x[j * T]), sample_of(x[(j + P) * T]));
+        } else {
+#pragma unroll
+            for (int j = 0; j < P; j++) {
+                const int n = t + j * T, m = n + P * T;
+                v[j].x = n >= begin && n < end ? sample_of(x[j * T]) : 0.0f;
+                v[j].y = m >= begin && m < end ? sample_of(x[(j + P) * T]) : 0.0f;
+            }
+        }
+    });
+    return true;
+}
+
+/* The frames of a target row that are written (end), and those that have a value; the others are zero. */
+struct written_frames {
+    int64_t end, valued;
+};
+
+__device__ __forceinline__ written_frames frames_to_write(const gck_target &target, int64_t row) {
+    const int64_t frames = row_frames(target.rows, row);
+    return {target.rows.starts || target.accumulate ? frames : target.rows.frames, frames};
+}
+
+/* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them. */
+template <int P, int T>
+__device__ __forceinline__ void store_segment(const float2 *v, const gck_target &target, int64_t row, int64_t frame,
+                                              int lo, int kept, float gain, int t) {
+    const written_frames frames = frames_to_write(target, row);
+    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+    const bool add = target.accumulate;
+    with_samples(target.rows, row_start(target.rows, row) + frame - lo + t, [=](auto *y) {
+#pragma unroll
+        for (int j = 0; j < 2 * P; j++) {
+            const int m = t + j * T;
+            if (m >= lo && m < hi) {
+                const float x = m < valued ? gain * (j < P ? v[j % P].x : v[j % P].y) : 0.0f;
+                set_sample(y + j * T, add ? sample_of(y[j * T]) + x : x);
+            }
+        }
+    });
+}
+
+/* Returns the status of loading a kernel, with `bytes` of dynamic shared memory allowed. Loading at the first launch
+ * would allocate and synchronise there. */
+template <typename Kernel> cudaError_t load_kernel(Kernel kernel, int bytes) {
+    cudaFuncAttributes attributes;
+    cudaError_t err = cudaFuncGetAttributes(&attributes, (const void *)kernel);
+    return err ? err : allow_shared(kernel, bytes);
+}
+
+#endif

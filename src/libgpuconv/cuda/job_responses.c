@@ -1,0 +1,187 @@
+/* Prepared responses: their transforms, in device memory. */
+#include "job.h"
+
+#include "cuda_device.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/ir/object.h"
+
+#include <stdlib.h>
+
+enum { GRID_MAX = 65535, ROWS_MIN = 64 };
+
+/* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
+ * more: what is kept is used often, mostly with batches. */
+static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t rows, int64_t frames) {
+    const gc_job_shape shape = {.operation = GPUCONV_CUDA_CONVOLVE,
+                                .routes = r->routes,
+                                .rows = gc_max(rows, ROWS_MIN),
+                                .batch = 1,
+                                .group = 1,
+                                .responses = r->rows,
+                                .taps = r->taps,
+                                .signal_frames = frames,
+                                .output_frames = frames};
+    gc_job_plan plan;
+    gc_job_plan_make(&cuda->figures, &shape, true, NULL, &plan);
+    r->transform = plan.transform;
+    r->parts = gc_job_parts(plan.transform, r->taps);
+}
+
+/* Allocates and queues the transforms. */
+static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
+                             cudaStream_t stream) {
+    const int size = r->transform.size;
+    const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
+    const int64_t points = r->transform.chip ? gck_chip_query(size).points : gck_3pass_query(size).points;
+    const int64_t transforms = r->rows * r->parts;
+    if (transforms > INT64_MAX / points / (int64_t)sizeof(float2))
+        return cudaErrorMemoryAllocation;
+    float2 *spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *spectra);
+    cudaError_t err = r->resources.err;
+    r->spectra = spectra;
+    if (r->transform.chip)
+        return GC_CUDA_TRY(err, gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, spectra, stream));
+    const int64_t part_taps = r->parts == 1 ? r->taps : points;
+    gck_3pass_blocks from = {.rows = *rows,
+                             .blocks = (int)r->parts,
+                             .step = part_taps,
+                             .window = (int)part_taps,
+                             .scale = 1.0f / (float)points};
+    for (int64_t done = 0; done < r->rows; done += GRID_MAX) {
+        from.first_row = (int)done;
+        from.count = (int)gc_min(r->rows - done, GRID_MAX);
+        GC_CUDA_TRY(err, gck_3pass_forward(size, &from, twiddles, spectra + done * r->parts * points, stream));
+    }
+    for (int64_t done = 0; done < transforms; done += GRID_MAX) {
+        float2 *at = spectra + done * points;
+        GC_CUDA_TRY(err, gck_3pass_spectra(size, gc_min(transforms - done, GRID_MAX), twiddles, at, at, stream));
+    }
+    return err;
+}
+
+static gpuconv_status blank(const gpuconv_cuda *cuda, int64_t frames, gpuconv_cuda_responses **responses,
+                            gpuconv_error *error) {
+    *responses = NULL;
+    if (frames < 1 || frames > GC_JOB_FRAMES_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "frames is %lld; use 1 to 2^40", (long long)frames);
+    gpuconv_status status = gc_job_check_device(cuda->device, error);
+    if (status)
+        return status;
+    gpuconv_cuda_responses *r = gc_calloc(1, sizeof *r);
+    if (!r)
+        return gc_fail_memory(error, "prepared responses");
+    r->device = cuda->device;
+    gc_cuda_resources_init(&r->resources, cuda->device);
+    *responses = r;
+    return GPUCONV_OK;
+}
+
+/* Returns the status of `err`; after an error it frees *responses. */
+static gpuconv_status made(gpuconv_cuda_responses **responses, cudaError_t err, gpuconv_error *error) {
+    if (!err)
+        return GPUCONV_OK;
+    (void)cudaGetLastError();
+    gpuconv_status status = err == cudaErrorMemoryAllocation ? gc_fail_memory(error, "prepared responses on the GPU")
+                                                             : gc_cuda_check(error, (*responses)->device, err);
+    gpuconv_cuda_responses_free(*responses);
+    *responses = NULL;
+    return status;
+}
+
+gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, int64_t frames,
+                                          struct CUstream_st *stream, gpuconv_cuda_responses **responses,
+                                          gpuconv_error *error) {
+    *responses = NULL;
+    gpuconv_status status = gc_job_check_array(response, "response", false, error);
+    if (!status)
+        status = gc_job_check_data(response, "response", error);
+    if (!status)
+        status = blank(cuda, frames, responses, error);
+    if (status)
+        return status;
+    gpuconv_cuda_responses *r = *responses;
+    r->rows = response->rows;
+    r->taps = response->frames;
+    choose(cuda, r, r->rows, frames);
+    const gck_rows rows = gc_job_rows(response);
+    cudaError_t err = transform(cuda, r, &rows, stream);
+    return made(responses, GC_CUDA_TRY(err, cudaStreamSynchronize(stream)), error);
+}
+
+/* Copies the routes to the device: by output, transposed by input, and as they are. */
+static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir) {
+    const int64_t n = ir->routes, channels = ir->inputs + ir->outputs + 2;
+    int *row = gc_calloc(channels, sizeof *row), *transposed_row = row ? row + ir->outputs + 1 : NULL;
+    gck_3pass_term *term = gc_calloc(3 * n, sizeof *term), *transposed = term ? term + n : NULL;
+    gc_cuda_resources *d = &r->resources;
+    if (row && term) {
+        int at = 0;
+        for (int i = 0; i < ir->routes; i++) {
+            term[i] = (gck_3pass_term){ir->route[i].input, ir->route[i].plane};
+            term[2 * n + i] = (gck_3pass_term){ir->route[i].input, ir->route[i].output};
+            row[ir->route[i].output + 1]++;
+        }
+        for (int o = 0; o < ir->outputs; o++)
+            row[o + 1] += row[o];
+        for (int input = 0; input < ir->inputs; input++) {
+            for (int i = 0; i < ir->routes; i++)
+                if (ir->route[i].input == input)
+                    transposed[at++] = (gck_3pass_term){ir->route[i].output, ir->route[i].plane};
+            transposed_row[input + 1] = at;
+        }
+        const int *rows = gc_cuda_upload(d, row, channels * (int64_t)sizeof *row);
+        const gck_3pass_term *terms = gc_cuda_upload(d, term, 3 * n * (int64_t)sizeof *term);
+        r->row = rows;
+        r->transposed_row = rows ? rows + ir->outputs + 1 : NULL;
+        r->term = terms;
+        r->transposed_term = terms ? terms + n : NULL;
+        r->route = terms ? terms + 2 * n : NULL;
+    } else {
+        GC_CUDA_TRY(d->err, cudaErrorMemoryAllocation);
+    }
+    free(row);
+    free(term);
+    return d->err;
+}
+
+gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuconv_ir *ir, int64_t frames,
+                                            gpuconv_cuda_responses **responses, gpuconv_error *error) {
+    gpuconv_status status = blank(cuda, frames, responses, error);
+    if (status)
+        return status;
+    gpuconv_cuda_responses *r = *responses;
+    r->rows = ir->planes;
+    r->taps = ir->frames;
+    r->routes = (gc_job_routes){ir->inputs, ir->outputs, ir->routes};
+    choose(cuda, r, ir->inputs, frames);
+    gc_cuda_resources taps;
+    gc_cuda_resources_init(&taps, cuda->device);
+    const gck_rows rows = {
+        .data = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof(float)),
+        .frames = ir->frames,
+        .stride = ir->frames,
+        .sample = GCK_F32};
+    const cudaStream_t stream = gc_cuda_stream(&taps);
+    cudaError_t err = taps.err;
+    GC_CUDA_TRY(err, upload_routes(r, ir));
+    GC_CUDA_TRY(err, transform(cuda, r, &rows, stream));
+    GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
+    gc_cuda_resources_free(&taps);
+    return made(responses, err, error);
+}
+
+int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses) {
+    return responses->resources.device_bytes;
+}
+
+void gpuconv_cuda_responses_free(gpuconv_cuda_responses *responses) {
+    int current = -1;
+    if (!responses)
+        return;
+    (void)cudaGetDevice(&current);
+    gc_cuda_resources_free(&responses->resources);
+    free(responses);
+    if (current >= 0)
+        (void)cudaSetDevice(current);
+}

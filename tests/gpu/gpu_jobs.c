@@ -1,0 +1,263 @@
+/*
+ * Tests of jobs on device memory (gpuconv_cuda.h) against sums in double precision: every operation by every transform,
+ * with all types, ragged and packed rows. Needs a GPU and fails where there is none.
+ * Usage: gpu_jobs [--quick]; --quick runs a few of them, for a sanitizer.
+ */
+#include "gpu_jobs.h"
+
+#include "libgpuconv/cuda/job.h"
+
+#include <math.h>
+
+bool jobs_quick;
+gpuconv_cuda *jobs_cuda;
+
+/* ---- The oracle of a job ----------------------------------------------------------------------------------------- */
+
+double job_value(const trial *t, int64_t row, int64_t n) {
+    const gpuconv_cuda_job *j = &t->job;
+    const int64_t nx = j->signal.frames, nh = t->response.array.frames, ny = j->output.frames;
+    const double *x = t->signal.value, *h = t->response.value, *y = t->output.value;
+    const int64_t responses = t->response.array.rows, r = row / j->group % responses;
+    double sum = 0;
+    if (j->operation == GPUCONV_CUDA_GRADIENT_RESPONSE) {
+        for (int64_t i = 0; i < j->signal.rows; i++)
+            for (int64_t m = 0; m < nx && i / j->group % responses == row; m++) {
+                const int64_t at = m + n - j->offset;
+                sum += at >= 0 && at < ny ? t->gain[i] * x[i * nx + m] * y[i * ny + at] : 0;
+            }
+        return sum;
+    }
+    for (int64_t k = 0; k < nh; k++) {
+        const bool convolve = j->operation == GPUCONV_CUDA_CONVOLVE;
+        const int64_t at = convolve ? n + j->offset - k : n - j->offset + k;
+        if (convolve)
+            sum += at >= 0 && at < nx ? h[r * nh + k] * x[row * nx + at] : 0;
+        else
+            sum += at >= 0 && at < ny ? h[r * nh + k] * y[row * ny + at] : 0;
+    }
+    return t->gain[row] * sum;
+}
+
+rows_array *trial_written(trial *t) {
+    return t->job.operation == GPUCONV_CUDA_CONVOLVE          ? &t->output
+           : t->job.operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? &t->signal
+                                                              : &t->response;
+}
+
+/* Compares the array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
+static double compare(trial *t, const char *what) {
+    const rows_array *a = trial_written(t);
+    double *got = rows_read(a, t->job.accumulate, what), wrong = 0, power = 0;
+    const int64_t frames = a->array.frames, taps = t->response.array.frames;
+    for (int64_t row = 0; row < a->array.rows; row++) {
+        for (int64_t n = 0; n < frames; n++)
+            CHECK(isfinite(got[row * frames + n]), "%s: row %lld, frame %lld is not finite", what, (long long)row,
+                  (long long)n);
+        for (int k = 0; k < t->frames_checked; k++) {
+            const int64_t n = k == 0   ? 0
+                              : k == 1 ? a->length[row] - 1
+                              : k == 2 ? frames - 1
+                                       : oracle_below(&t->random, frames);
+            double want = n < a->length[row] ? job_value(t, row, n) : 0;
+            if (t->job.accumulate && n < a->length[row])
+                want += a->value[row * frames + n];
+            wrong += (got[row * frames + n] - want) * (got[row * frames + n] - want);
+            /* Frames beyond the end of the convolution hold the rounding of those before it. */
+            power += fmax(want * want, 1e-2 * (double)taps);
+        }
+    }
+    free(got);
+    const double error = 10 * log10(wrong / power);
+    CHECK(wrong <= 0 || error <= rows_bound(a->array.type), "%s: %.1f dB", what, error);
+    return error;
+}
+
+/* ---- Trials ------------------------------------------------------------------------------------------------------ */
+
+void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
+    *t = (trial){.random = {seed}, .job = gpuconv_cuda_job_default(), .frames_checked = 24};
+    oracle_random *r = &t->random;
+    t->signal = rows_new(r, s->type[0], s->rows, s->frames, s->kind[0], oracle_below(r, 4));
+    t->response = rows_new(r, s->type[1], s->responses, s->taps, s->kind[1], oracle_below(r, 4));
+    t->output = rows_new(r, s->type[2], s->rows, s->output_frames, s->kind[2], oracle_below(r, 4));
+    t->job.operation = s->operation;
+    t->job.signal = t->signal.array;
+    t->job.response = t->response.array;
+    t->job.output = t->output.array;
+    t->job.group = s->group;
+    t->job.offset = s->offset;
+    t->job.accumulate = s->accumulate;
+    t->gain = calloc((size_t)s->rows, sizeof *t->gain);
+    float *gain = calloc((size_t)s->rows, sizeof *gain);
+    CHECK(t->gain && gain, "no memory");
+    for (int64_t i = 0; i < s->rows; i++)
+        t->gain[i] = (double)(gain[i] = s->gain ? oracle_uniform(r) : 1.0f);
+    if (s->gain) {
+        CHECK(cudaMalloc(&t->device_gain, (size_t)s->rows * sizeof *gain) == cudaSuccess, "no memory");
+        CHECK(cudaMemcpy(t->device_gain, gain, (size_t)s->rows * sizeof *gain, cudaMemcpyHostToDevice) == cudaSuccess,
+              "no copy");
+        t->job.gain = t->device_gain;
+    }
+    free(gain);
+    if (!s->accumulate)
+        rows_poison(trial_written(t));
+}
+
+void trial_free(trial *t) {
+    rows_free(&t->signal);
+    rows_free(&t->response);
+    rows_free(&t->output);
+    cudaFree(t->device_gain);
+    free(t->gain);
+}
+
+double trial_run(trial *t, const gc_job_transform *only, const char *what) {
+    gc_job_shape shape;
+    gc_job_plan plan;
+    gpuconv_error error = {0};
+    void *workspace = NULL;
+    CHECK(!gc_job_prepare(jobs_cuda, &t->job, only, &shape, &plan, &error), "%s: %s", what, error.message);
+    CHECK(cudaMalloc(&workspace, (size_t)plan.bytes + 256) == cudaSuccess, "%s: no workspace", what);
+    CHECK(cudaMemset(workspace, 0xff, (size_t)plan.bytes + 256) == cudaSuccess, "no memset");
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+    CHECK(cudaDeviceSynchronize() == cudaSuccess, "%s: no synchronisation", what);
+    CHECK(!gc_job_run_with(jobs_cuda, &t->job, only, workspace, (size_t)plan.bytes, stream, &error), "%s: %s", what,
+          error.message);
+    const cudaError_t err = cudaStreamSynchronize(stream);
+    CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
+    cudaStreamDestroy(stream);
+    cudaFree(workspace);
+    return compare(t, what);
+}
+
+/* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
+static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
+    trial_shape s = {.operation = (gpuconv_cuda_operation)operation};
+    s.rows = 1 + oracle_below(r, 7);
+    s.group = 1 + oracle_below(r, 3);
+    s.responses = 1 + oracle_below(r, (s.rows + s.group - 1) / s.group);
+    s.taps = taps ? taps : 1 + oracle_below(r, points + points / 2);
+    s.frames = 1 + oracle_below(r, 4 * points);
+    s.output_frames = 1 + oracle_below(r, s.frames + s.taps + 100);
+    s.offset = oracle_below(r, s.taps + 200) - 100;
+    s.accumulate = oracle_below(r, 3) == 0;
+    s.gain = oracle_below(r, 2) == 0;
+    for (int i = 0; i < 3; i++) {
+        s.type[i] = (gpuconv_cuda_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
+        s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
+    }
+    return s;
+}
+
+static double run_random(oracle_random *r, int operation, gc_job_transform only, int64_t points, int64_t taps) {
+    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"};
+    const trial_shape s = random_shape(r, operation, points, taps);
+    trial t;
+    char what[480];
+    snprintf(
+        what, sizeof what,
+        "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
+        "kinds %d %d %d%s%s",
+        names[operation], only.chip ? "chip" : "3pass", (long long)points, (long long)s.rows, (long long)s.frames,
+        (long long)s.group, (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset,
+        s.type[0], s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], s.accumulate ? ", add" : "",
+        s.gain ? ", gain" : "");
+    trial_init(&t, oracle_bits(r), &s);
+    const double error = trial_run(&t, &only, what);
+    const bool floats = trial_written(&t)->array.type == GPUCONV_CUDA_F32;
+    trial_free(&t);
+    return floats ? error : -HUGE_VAL;
+}
+
+static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {101};
+    double worst = -HUGE_VAL;
+    for (int size = 0; size < GCK_CHIP_SIZES; size++) {
+        const int64_t points = gck_chip_query(size).points;
+        for (int operation = 0; operation < 3; operation++)
+            for (int i = 0; i < (jobs_quick ? 1 : 8); i++)
+                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){true, size}, points,
+                                               i == 0   ? points + points / 2
+                                               : i == 1 ? 1
+                                                        : 0));
+    }
+    print_message("on the chip: %.1f dB at worst\n", worst);
+}
+
+static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {102};
+    double worst = -HUGE_VAL;
+    for (int size = 0; size < GCK_3PASS_SIZES; size++) {
+        const int64_t points = gck_3pass_query(size).points;
+        for (int operation = 0; operation < 3 && !(jobs_quick && size > 1); operation++)
+            for (int i = 0; i < (size > 2 || jobs_quick ? 1 : 4); i++)
+                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){false, size},
+                                               size > 2 ? points / 8 : points,
+                                               size > 2 ? 3000
+                                               : i == 1 ? 2 * points + 77
+                                                        : 0));
+    }
+    print_message("three kernels: %.1f dB at worst\n", worst);
+}
+
+/* Small chunks, so that rows and segments are in several of them. */
+static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {103};
+    const int64_t before = jobs_cuda->figures.chunk_bytes;
+    for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
+        jobs_cuda->figures.chunk_bytes = (int64_t)(1 + oracle_below(&random, 12)) << 17;
+        run_random(&random, i % 3, (gc_job_transform){false, 0}, 16384, i % 4 == 0 ? 40000 : 0);
+    }
+    jobs_cuda->figures.chunk_bytes = before;
+}
+
+/* The plan's own choice, on this device and on devices with less shared memory. */
+static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
+    (void)state;
+    static const int shared[] = {0, 65536, 101376};
+    static const int64_t taps[] = {1, 100, 2000, 8000, 16000, 30000};
+    oracle_random random = {104};
+    const gc_job_device before = jobs_cuda->figures;
+    for (int d = 0; d < COUNT(shared); d++) {
+        if (shared[d])
+            jobs_cuda->figures.shared_block = jobs_cuda->figures.shared = shared[d];
+        for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
+            trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
+            trial t;
+            trial_init(&t, oracle_bits(&random), &s);
+            trial_run(&t, NULL, "the plan's choice");
+            trial_free(&t);
+        }
+    }
+    jobs_cuda->figures = before;
+}
+
+int main(int argc, char **argv) {
+    gpuconv_error error = {0};
+    jobs_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    if (gpuconv_cuda_new(-1, &jobs_cuda, &error)) {
+        fprintf(stderr, "gpu_jobs: %s\n", error.message);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_operation_on_the_chip_agrees_with_the_oracle),
+        cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
+        cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
+        cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),
+        cmocka_unit_test(test_prepared_responses_agree_with_the_oracle),
+        cmocka_unit_test(test_routed_responses_and_their_gradients_agree_with_the_oracle),
+        cmocka_unit_test(test_a_call_neither_allocates_nor_waits_and_is_captured),
+        cmocka_unit_test(test_threads_and_streams_give_the_same_bytes),
+        cmocka_unit_test(test_nan_stays_in_its_row),
+        cmocka_unit_test(test_streamers_agree_with_the_oracle),
+        cmocka_unit_test(test_refusals_name_the_argument),
+    };
+    const int failed = cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
+    gpuconv_cuda_free(jobs_cuda);
+    return failed ? 1 : 0;
+}

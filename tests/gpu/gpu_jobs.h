@@ -1,0 +1,51 @@
+/* Trials: jobs on random arrays, compared with the oracle. Shared by the files of gpu_jobs. */
+#ifndef TESTS_GPU_GPU_JOBS_H
+#define TESTS_GPU_GPU_JOBS_H
+
+#include "check.h"
+#include "gpu_arrays.h"
+#include "libgpuconv/cuda/job_plan.h"
+
+typedef struct trial_shape {
+    gpuconv_cuda_operation operation;
+    int64_t rows, group, responses, taps, frames, output_frames, offset;
+    bool accumulate, gain;
+    gpuconv_cuda_type type[3]; /* signal, response, output */
+    rows_kind kind[3];
+} trial_shape;
+
+typedef struct trial {
+    oracle_random random;
+    gpuconv_cuda_job job;
+    rows_array signal, response, output;
+    double *gain; /* of every row of the signal */
+    void *device_gain;
+    int frames_checked; /* of every row */
+} trial;
+
+extern bool jobs_quick;
+extern gpuconv_cuda *jobs_cuda;
+
+void trial_init(trial *t, uint64_t seed, const trial_shape *shape);
+
+/* Runs the job by a transform (NULL: any) on a stream of its own, in a workspace full of NaN, and compares what it
+ * wrote. Returns the error in dB. */
+double trial_run(trial *t, const gc_job_transform *only, const char *what);
+
+/* Returns the array that the job writes. */
+rows_array *trial_written(trial *t);
+
+/* Returns frame n of a row of the array that the job writes, by the definition. */
+double job_value(const trial *t, int64_t row, int64_t n);
+
+void trial_free(trial *t);
+
+void test_prepared_responses_agree_with_the_oracle(void **state);
+void test_routed_responses_and_their_gradients_agree_with_the_oracle(void **state);
+void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state);
+void test_threads_and_streams_give_the_same_bytes(void **state);
+void test_nan_stays_in_its_row(void **state);
+void test_streamers_agree_with_the_oracle(void **state);
+void test_refusals_name_the_argument(void **state);
+
+#endif

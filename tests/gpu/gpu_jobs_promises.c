@@ -1,0 +1,266 @@
+/* Tests of jobs on device memory: what the header promises besides the samples. */
+#include "gpu_jobs.h"
+
+#include "harness.h"
+#include "libgpuconv/cuda/job.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static trial_shape plain(int64_t rows, int64_t frames, int64_t taps) {
+    return (trial_shape){.rows = rows,
+                         .group = 1,
+                         .responses = rows,
+                         .taps = taps,
+                         .frames = frames,
+                         .output_frames = frames + taps - 1};
+}
+
+/* Every transform, both operations that take prepared responses. */
+void test_prepared_responses_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 300, 5000, 20000, 100000};
+    gpuconv_error error = {0};
+    for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
+        trial_shape s = plain(3, 7000, taps[i / 2]);
+        s.operation = (gpuconv_cuda_operation)(i % 2);
+        s.responses = i % 3 + 1;
+        s.type[1] = (gpuconv_cuda_type)(i % 3);
+        trial t;
+        trial_init(&t, 200 + (uint64_t)i, &s);
+        gpuconv_cuda_responses *kept;
+        CHECK(!gpuconv_cuda_responses_new(jobs_cuda, &t.job.response, s.frames, NULL, &kept, &error), "%s",
+              error.message);
+        t.job.prepared = kept;
+        t.job.response = (gpuconv_cuda_array){0};
+        trial_run(&t, NULL, "prepared");
+        CHECK(gpuconv_cuda_responses_bytes(kept) >= 8 * s.responses * s.taps / 2, "too few bytes");
+        gpuconv_cuda_responses_free(kept);
+        trial_free(&t);
+    }
+}
+
+/* True stereo: 2 inputs, 2 outputs, 4 routes; three batches. Compares a few frames of every row. */
+static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
+    enum { BATCH = 3, CHANNELS = 2, FRAMES = 5000 };
+    oracle_random random = {300 + (uint64_t)operation};
+    gpuconv_error error = {0};
+    guarded h;
+    gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
+    gpuconv_cuda_responses *kept;
+    CHECK(!gpuconv_cuda_responses_route(jobs_cuda, ir, FRAMES, &kept, &error), "%s", error.message);
+    trial_shape s = plain(BATCH * CHANNELS, FRAMES, taps);
+    s.operation = operation;
+    s.responses = 4;
+    trial t;
+    trial_init(&t, 7, &s);
+    t.job.prepared = kept;
+    size_t bytes;
+    void *workspace;
+    CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+    CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
+    CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, NULL, &error), "%s", error.message);
+    const rows_array *a = trial_written(&t);
+    double *got = rows_read(a, false, "routed"), wrong = 0, power = 0;
+    const int64_t ny = s.output_frames;
+    for (int64_t row = 0; row < a->array.rows; row++)
+        for (int k = 0; k < 20; k++) {
+            const int64_t n = oracle_below(&random, a->array.frames);
+            double want = 0;
+            for (int e = 0; e < 4; e++) { /* route e: sorted by output, then by input */
+                const int o = e / 2, i = e % 2;
+                const float *taps_of = gpuconv_ir_taps(ir, i, o);
+                for (int b = 0; b < BATCH; b++) {
+                    const double *x = t.signal.value + (b * CHANNELS + i) * FRAMES;
+                    const double *y = t.output.value + (b * CHANNELS + o) * ny;
+                    if (operation == GPUCONV_CUDA_GRADIENT_RESPONSE)
+                        for (int64_t m = 0; m < FRAMES && row == e; m++)
+                            want += x[m] * (m + n < ny ? y[m + n] : 0);
+                    else if (row == b * CHANNELS + (operation == GPUCONV_CUDA_CONVOLVE ? o : i))
+                        for (int64_t m = 0; m < taps; m++)
+                            want += (double)taps_of[m] * (operation != GPUCONV_CUDA_CONVOLVE ? n + m < ny ? y[n + m] : 0
+                                                          : n - m >= 0 && n - m < FRAMES     ? x[n - m]
+                                                                                             : 0);
+                }
+            }
+            const double off = got[row * a->array.frames + n] - want;
+            wrong += off * off;
+            power += want * want;
+        }
+    CHECK(10 * log10(wrong / power) <= -120, "routed, operation %d, %lld taps: %.1f dB", operation, (long long)taps,
+          10 * log10(wrong / power));
+    free(got);
+    cudaFree(workspace);
+    trial_free(&t);
+    gpuconv_cuda_responses_free(kept);
+    gpuconv_ir_free(ir);
+    guarded_free(&h);
+}
+
+void test_routed_responses_and_their_gradients_agree_with_the_oracle(void **state) {
+    (void)state;
+    for (int operation = 0; operation < 3; operation++) {
+        check_routed((gpuconv_cuda_operation)operation, 700);
+        if (!jobs_quick)
+            check_routed((gpuconv_cuda_operation)operation, 30000);
+    }
+}
+
+/* A capture in global mode fails at any call that could allocate or wait; the graph holds kernels only. */
+void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state) {
+    (void)state;
+    static const int64_t taps[] = {500, 8000, 40000};
+    gpuconv_error error = {0};
+    for (int i = 0; i < COUNT(taps) * 3; i++) {
+        trial_shape s = plain(4, 30000, taps[i / 3]);
+        s.operation = (gpuconv_cuda_operation)(i % 3);
+        trial t;
+        trial_init(&t, 400, &s);
+        size_t bytes, free_before, free_after, total;
+        void *workspace;
+        cudaStream_t stream;
+        cudaGraph_t graph;
+        cudaGraphExec_t instance;
+        cudaGraphNode_t node[64];
+        size_t nodes = COUNT(node);
+        int device = -1;
+        CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+        CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+        CHECK(cudaMemGetInfo(&free_before, &total) == cudaSuccess, "no figures");
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
+        CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, stream, &error), "%s", error.message);
+        CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
+        CHECK(cudaMemGetInfo(&free_after, &total) == cudaSuccess && free_after == free_before, "memory was allocated");
+        CHECK(cudaGetDevice(&device) == cudaSuccess && device == gpuconv_cuda_device(jobs_cuda), "another device");
+        CHECK(cudaGraphGetNodes(graph, node, &nodes) == cudaSuccess && nodes > 0, "no nodes");
+        for (size_t k = 0; k < nodes; k++) {
+            enum cudaGraphNodeType type;
+            CHECK(cudaGraphNodeGetType(node[k], &type) == cudaSuccess && type == cudaGraphNodeTypeKernel,
+                  "a node is no kernel");
+        }
+        CHECK(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "no instance");
+        for (int run = 0; run < 3; run++) {
+            rows_poison(trial_written(&t));
+            CHECK(cudaDeviceSynchronize() == cudaSuccess, "no synchronisation");
+            CHECK(cudaGraphLaunch(instance, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess,
+                  "no launch");
+        }
+        double *got = rows_read(trial_written(&t), false, "graph");
+        const int64_t frames = trial_written(&t)->array.frames;
+        for (int64_t n = 0; n < 5; n++)
+            CHECK(fabs(got[frames + n * 50] - job_value(&t, 1, n * 50)) <= 1e-2, "the graph gives other samples");
+        free(got);
+        cudaGraphExecDestroy(instance);
+        cudaGraphDestroy(graph);
+        cudaStreamDestroy(stream);
+        cudaFree(workspace);
+        trial_free(&t);
+    }
+}
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+typedef struct worker {
+    pthread_t thread;
+    trial trial;
+    bool failed;
+} worker;
+
+static void *work(void *context) {
+    worker *w = context;
+    cudaStream_t stream[2];
+    void *workspace[2];
+    size_t bytes = 0;
+    w->failed = cudaSetDevice(gpuconv_cuda_device(jobs_cuda)) != cudaSuccess ||
+                gpuconv_cuda_workspace(jobs_cuda, &w->trial.job, &bytes, NULL) != GPUCONV_OK;
+    for (int i = 0; i < 2 && !w->failed; i++)
+        w->failed = cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking) != cudaSuccess ||
+                    cudaMalloc(&workspace[i], bytes + 1) != cudaSuccess;
+    /* Both streams write the same bytes. */
+    for (int run = 0; run < 40 && !w->failed; run++)
+        w->failed = gpuconv_cuda_run(jobs_cuda, &w->trial.job, workspace[run % 2], bytes, stream[run % 2], NULL);
+    for (int i = 0; i < 2 && !w->failed; i++) {
+        w->failed = cudaStreamSynchronize(stream[i]) != cudaSuccess;
+        cudaFree(workspace[i]);
+        cudaStreamDestroy(stream[i]);
+    }
+    return NULL;
+}
+
+void test_threads_and_streams_give_the_same_bytes(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        trial_shape s = plain(5, 20000, i == 2 ? 30000 : 3000);
+        s.operation = (gpuconv_cuda_operation)i;
+        trial alone;
+        worker w[2] = {{.failed = false}, {.failed = false}};
+        trial_init(&alone, 500, &s);
+        trial_run(&alone, NULL, "alone");
+        for (int k = 0; k < 2; k++) {
+            trial_init(&w[k].trial, 500, &s);
+            CHECK(pthread_create(&w[k].thread, NULL, work, &w[k]) == 0, "no thread");
+        }
+        double *want = rows_read(trial_written(&alone), false, "alone");
+        const size_t size = (size_t)(alone.job.signal.rows * trial_written(&alone)->array.frames) * sizeof *want;
+        for (int k = 0; k < 2; k++) {
+            pthread_join(w[k].thread, NULL);
+            CHECK(!w[k].failed, "a thread failed");
+            double *got = rows_read(trial_written(&w[k].trial), false, "threads");
+            CHECK(memcmp(got, want, size) == 0, "threads give other bytes");
+            free(got);
+            trial_free(&w[k].trial);
+        }
+        free(want);
+        trial_free(&alone);
+    }
+}
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+/* A NaN in one row of the signal spoils that row of the output only. */
+void test_nan_stays_in_its_row(void **state) {
+    (void)state;
+    static const int64_t taps[] = {300, 9000, 60000};
+    const float nan_value = NAN;
+    for (int i = 0; i < COUNT(taps); i++) {
+        trial_shape s = plain(3, 20000, taps[i]);
+        trial t;
+        trial_init(&t, 600, &s);
+        float *at = (float *)t.job.signal.data + t.job.signal.stride + 10;
+        CHECK(cudaMemcpy(at, &nan_value, sizeof nan_value, cudaMemcpyHostToDevice) == cudaSuccess, "no copy");
+        void *workspace;
+        size_t bytes;
+        CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, NULL), "no workspace");
+        CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
+        CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, NULL, NULL), "refused");
+        double *got = rows_read(&t.output, false, "NaN");
+        for (int64_t n = 0; n < s.output_frames; n++)
+            CHECK(isfinite(got[n]) && isfinite(got[2 * s.output_frames + n]), "NaN in another row");
+        CHECK(isnan(got[s.output_frames + 10]), "the NaN has vanished");
+        free(got);
+        cudaFree(workspace);
+        trial_free(&t);
+    }
+}
+
+void test_refusals_name_the_argument(void **state) {
+    (void)state;
+    trial_shape s = plain(2, 1000, 100);
+    trial t;
+    trial_init(&t, 700, &s);
+    gpuconv_error error = {0};
+    size_t bytes;
+    CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+    CHECK(bytes > 0, "no workspace");
+    CHECK(gpuconv_cuda_run(jobs_cuda, &t.job, NULL, bytes, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+              strstr(error.message, "workspace"),
+          "%s", error.message);
+    CHECK(gpuconv_cuda_run(jobs_cuda, &t.job, (void *)256, bytes - 1, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+              strstr(error.message, "workspace"),
+          "%s", error.message);
+    gpuconv_cuda *none;
+    CHECK(gpuconv_cuda_new(1000, &none, &error) == GPUCONV_ERROR_ARGUMENT && !none && strstr(error.message, "device"),
+          "%s", error.message);
+    trial_free(&t);
+}

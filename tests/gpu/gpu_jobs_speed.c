@@ -1,0 +1,317 @@
+/*
+ * Times of jobs on device memory (gpuconv_cuda.h), every output checked in some frames against sums in double
+ * precision. A time is the median of RUNS rows of CALLS calls on one stream, between two events; three sets of arrays
+ * are used in turn, so that small ones are not in the cache. Usage: gpu_jobs_speed [--all] OUT.json; --all also times
+ * every transform that fits, on standard output.
+ */
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/cuda/job.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS = 9, CALLS = 10, SETS = 3, CHECKED = 48 };
+
+typedef struct row {
+    const char *label;
+    int64_t rows, frames, taps;
+    bool both, kept; /* both: forward, and the gradients by signal and response */
+    int shared;      /* rows that share a response; 0: each has its own */
+    gpuconv_cuda_type type;
+    bool same; /* as many frames out as in */
+} row;
+
+static const row rows[] = {
+    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh, forward and both gradients", 1024, 160000, 8000, true, false, 0,
+     GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_BF16, false},
+    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, true},
+    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_CUDA_F32,
+     false},
+    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0, GPUCONV_CUDA_F32,
+     false},
+    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, true},
+    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_CUDA_F32, false},
+    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, false},
+    {"2 x 28800000 * own 72000, kept, 28800000 frames out", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, true},
+    {"64 x 768 x 4096 * 768 x 4096, fresh, forward and both gradients", 64 * 768, 4096, 4096, true, false, -768,
+     GPUCONV_CUDA_F32, false},
+    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_CUDA_F32, false},
+};
+
+typedef struct bench {
+    gpuconv_cuda *cuda;
+    const row *row;
+    int64_t responses, frames_out;
+    float *host[3]; /* signal, response, gradient of the output */
+    gpuconv_cuda_job job[SETS][3];
+    gpuconv_cuda_responses *kept;
+    void *memory[SETS * 6 + 1];
+    int count;
+    void *workspace;
+    size_t bytes;
+    cudaStream_t stream;
+} bench;
+
+/* Exits with a message unless `ok`. */
+static void require(bool ok, const char *what, const char *why) {
+    if (ok)
+        return;
+    fprintf(stderr, "gpu_jobs_speed: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void *device_memory(bench *b, int64_t bytes) {
+    void *p = NULL;
+    require(cudaMalloc(&p, (size_t)bytes + 256) == cudaSuccess, b->row->label, "no memory");
+    require(cudaMemset(p, 0xff, (size_t)bytes) == cudaSuccess, b->row->label, "no memset");
+    return b->memory[b->count++] = p;
+}
+
+/* Returns an array on the device: host values that are repeated from row to row, shifted by the row's number, or NaN if
+ * host is NULL. */
+static gpuconv_cuda_array make(bench *b, const float *host, int64_t count, int64_t frames) {
+    const int64_t each = gc_job_sample_bytes(b->row->type);
+    const gpuconv_cuda_array a = {.data = device_memory(b, count * frames * each),
+                                  .type = b->row->type,
+                                  .rows = count,
+                                  .frames = frames,
+                                  .stride = frames};
+    float *staging = NULL;
+    require(!host || cudaMalloc((void **)&staging, (size_t)(frames + 1024) * 4) == cudaSuccess, "staging", "no memory");
+    if (!host)
+        return a;
+    require(cudaMemcpy(staging, host, (size_t)(frames + 1024) * 4, cudaMemcpyHostToDevice) == cudaSuccess, "",
+            "no copy");
+    for (int64_t i = 0; i < count; i++) {
+        const gck_rows from = {.data = staging + i % 1024, .frames = frames, .stride = frames, .sample = GCK_F32};
+        gck_rows to = gc_job_rows(&a);
+        to.data = (char *)a.data + i * frames * each;
+        require(gck_move(&from, &to, 1, frames, NULL) == cudaSuccess, "", "no move");
+    }
+    require(cudaDeviceSynchronize() == cudaSuccess, "", "the device failed");
+    cudaFree(staging);
+    return a;
+}
+
+static float *noise(uint32_t state, int64_t n) {
+    float *x = malloc((size_t)n * sizeof *x);
+    require(x != NULL, "noise", "no memory");
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(state >> 8) * 0x1p-24f - 0.5f;
+    }
+    return x;
+}
+
+static void make_jobs(bench *b) {
+    const row *r = b->row;
+    gpuconv_error error = {0};
+    for (int s = 0; s < SETS; s++) {
+        gpuconv_cuda_job job = gpuconv_cuda_job_default();
+        job.signal = make(b, b->host[0], r->rows, r->frames);
+        job.response = make(b, b->host[1], b->responses, r->taps);
+        job.output = make(b, NULL, r->rows, b->frames_out);
+        if (r->kept && !b->kept)
+            require(!gpuconv_cuda_responses_new(b->cuda, &job.response, r->frames, b->stream, &b->kept, &error),
+                    r->label, error.message);
+        job.prepared = b->kept;
+        b->job[s][0] = b->job[s][1] = b->job[s][2] = job;
+        if (!r->both)
+            continue;
+        const gpuconv_cuda_array g = make(b, b->host[2], r->rows, b->frames_out);
+        b->job[s][1].operation = GPUCONV_CUDA_GRADIENT_SIGNAL;
+        b->job[s][1].output = g;
+        b->job[s][1].signal = make(b, NULL, r->rows, r->frames);
+        b->job[s][2].operation = GPUCONV_CUDA_GRADIENT_RESPONSE;
+        b->job[s][2].output = g;
+        b->job[s][2].response = make(b, NULL, b->responses, r->taps);
+    }
+}
+
+/* Returns a frame of what job `operation` writes, by its definition. */
+static double expected(const bench *b, int operation, int64_t i, int64_t n) {
+    const row *r = b->row;
+    const float *x = b->host[0] + i % 1024, *h = b->host[1] + i % b->responses % 1024, *g = b->host[2] + i % 1024;
+    double sum = 0;
+    if (operation == GPUCONV_CUDA_CONVOLVE)
+        for (int64_t k = n >= r->frames ? n - r->frames + 1 : 0; k < r->taps && k <= n; k++)
+            sum += (double)h[k] * (double)x[n - k];
+    else if (operation == GPUCONV_CUDA_GRADIENT_SIGNAL)
+        for (int64_t k = 0; k < r->taps && n + k < b->frames_out; k++)
+            sum += (double)h[k] * (double)g[n + k];
+    else
+        for (int64_t j = i; j < r->rows; j += b->responses)
+            for (int64_t m = 0; m < r->frames && n + m < b->frames_out; m++)
+                sum += (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m];
+    return sum;
+}
+
+/* Returns the relative RMS error in dB over some frames of what a job has written. */
+static double check(const bench *b, int operation) {
+    const gpuconv_cuda_job *job = &b->job[0][operation];
+    const gpuconv_cuda_array *a = gc_job_written(job);
+    double wrong = 0, power = 0;
+    uint32_t state = 7;
+    for (int k = 0; k < (operation == 2 ? CHECKED / 4 : CHECKED); k++) {
+        state = state * 1664525u + 1013904223u;
+        const int64_t i = (state >> 8) % a->rows, n = (int64_t)(state >> 3) * 13 % a->frames;
+        float got = 0;
+        const gpuconv_cuda_array one = {.data = b->workspace};
+        gck_rows from = gc_job_rows(a), to = gc_job_rows(&one);
+        from.data = (char *)a->data + (i * a->stride + n) * gc_job_sample_bytes(a->type);
+        require(gck_move(&from, &to, 1, 1, b->stream) == cudaSuccess, b->row->label, "no move");
+        require(cudaMemcpyAsync(&got, b->workspace, 4, cudaMemcpyDeviceToHost, b->stream) == cudaSuccess, "",
+                "no copy");
+        require(cudaStreamSynchronize(b->stream) == cudaSuccess, b->row->label, "the device failed");
+        const double want = expected(b, operation, i, n);
+        wrong += ((double)got - want) * ((double)got - want);
+        power += want * want;
+    }
+    return 10 * log10(wrong / power);
+}
+
+static void run(bench *b, int set, const gc_job_transform *only, int first, int last) {
+    gpuconv_error error = {0};
+    for (int operation = first; operation <= last; operation++)
+        require(!gc_job_run_with(b->cuda, &b->job[set][operation], only, b->workspace, b->bytes, b->stream, &error),
+                b->row->label, error.message);
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the median milliseconds of a call; *spread: of the rows; *cpu: microseconds of the calling thread. */
+static double measure(bench *b, const gc_job_transform *only, int first, int last, double *spread, double *cpu) {
+    double ms[RUNS], host[RUNS];
+    cudaEvent_t begin, end;
+    require(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess, "", "no event");
+    for (int r = -1; r < RUNS; r++) {
+        float elapsed = 0;
+        cudaEventRecord(begin, b->stream);
+        const double start = gc_now();
+        for (int c = 0; c < CALLS; c++)
+            run(b, c % SETS, only, first, last);
+        const double issued = gc_now() - start;
+        cudaEventRecord(end, b->stream);
+        const cudaError_t err = cudaStreamSynchronize(b->stream);
+        require(!err, b->row->label, cudaGetErrorString(err));
+        cudaEventElapsedTime(&elapsed, begin, end);
+        if (r >= 0) {
+            ms[r] = (double)elapsed / CALLS;
+            host[r] = issued / CALLS * 1e6;
+        }
+    }
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    qsort(ms, RUNS, sizeof *ms, ascending);
+    qsort(host, RUNS, sizeof *host, ascending);
+    *spread = ms[RUNS - 1] - ms[0];
+    *cpu = host[RUNS / 2];
+    return ms[RUNS / 2];
+}
+
+static const char *text_of(gc_job_transform t, int64_t points, char *text) {
+    snprintf(text, 40, "%s %lld", t.chip ? "chip" : "3pass", (long long)(2 * points));
+    return text;
+}
+
+/* Times one operation by one transform, with chunks of `bytes`. */
+static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) {
+    gc_job_shape shape;
+    gc_job_plan plan = {0}, choice = {0};
+    double spread, cpu;
+    char text[40];
+    const int64_t before = b->cuda->figures.chunk_bytes;
+    if (gc_job_prepare(b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
+        return;
+    b->cuda->figures.chunk_bytes = bytes;
+    if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.points > 0 &&
+        plan.seconds < 1.7 * choice.seconds && (size_t)plan.bytes <= b->bytes) {
+        const double ms = measure(b, &t, operation, operation, &spread, &cpu);
+        printf("    %d %-16s %9.4f ms  predicted %9.4f  %lld segments, %lld splits, %lld blocks, %lld MB\n", operation,
+               text_of(t, plan.points, text), ms, plan.seconds * 1e3, (long long)plan.segments, (long long)plan.splits,
+               (long long)plan.blocks, (long long)bytes >> 20);
+    }
+    b->cuda->figures.chunk_bytes = before;
+}
+
+/* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
+static void try_all(bench *b, int operations) {
+    for (int operation = 0; operation < operations; operation++)
+        for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES && !b->row->kept; i++) {
+            const gc_job_transform t = {i < GCK_CHIP_SIZES, i < GCK_CHIP_SIZES ? i : i - GCK_CHIP_SIZES};
+            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.chip ? 256 : 3)
+                try_one(b, operation, t, bytes);
+        }
+}
+
+static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
+    const int operations = r->both ? 3 : 1;
+    bench b = {.cuda = cuda,
+               .row = r,
+               .frames_out = r->same ? r->frames : r->frames + r->taps - 1,
+               .bytes = (size_t)640 << 20};
+    char text[40], choice[128] = "";
+    double spread, cpu, worst = -HUGE_VAL;
+    b.responses = r->shared == 0 ? r->rows : r->shared < 0 ? -r->shared : 1;
+    for (int i = 0; i < 3; i++)
+        b.host[i] = noise((uint32_t)i + 1, (i == 0 ? r->frames : i == 1 ? r->taps : b.frames_out) + 1024);
+    require(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking) == cudaSuccess, "", "no stream");
+    b.workspace = device_memory(&b, (int64_t)b.bytes);
+    make_jobs(&b);
+    const double ms = measure(&b, NULL, 0, operations - 1, &spread, &cpu);
+    for (int operation = 0; operation < operations; operation++) {
+        gc_job_shape shape;
+        gc_job_plan plan = {0};
+        const double off = check(&b, operation);
+        worst = off <= worst ? worst : off;
+        if (!gc_job_prepare(cuda, &b.job[0][operation], NULL, &shape, &plan, NULL))
+            snprintf(choice + strlen(choice), sizeof choice - strlen(choice), "%s%s", operation ? ", " : "",
+                     text_of(plan.transform, plan.points, text));
+    }
+    printf("%-66s %9.4f ms (+- %.4f)  %6.1f us of the CPU  %7.1f dB  %s\n", r->label, ms, spread / 2, cpu, worst,
+           choice);
+    if (all)
+        try_all(&b, operations);
+    gpuconv_cuda_responses_free(b.kept);
+    for (int i = 0; i < b.count; i++)
+        cudaFree(b.memory[i]);
+    for (int i = 0; i < 3; i++)
+        free(b.host[i]);
+    cudaStreamDestroy(b.stream);
+    const double bound = r->type == GPUCONV_CUDA_F32 ? -115 : -48;
+    require(worst <= bound, r->label, "the samples are wrong");
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s}", "label", r->label, "ms", ms, "spread", spread, "cpu us", cpu,
+                     "dB", worst, "transform", choice);
+}
+
+int main(int argc, char **argv) {
+    const bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
+    gpuconv_cuda *cuda;
+    gpuconv_error error = {0};
+    if (argc != 2 + all) {
+        fprintf(stderr, "usage: gpu_jobs_speed [--all] OUT.json\n");
+        return 2;
+    }
+    require(!gpuconv_cuda_new(-1, &cuda, &error), "no GPU", error.message);
+    json_t *table = json_array();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        json_array_append_new(table, run_row(cuda, &rows[i], all));
+    json_t *out = json_pack("{s:o}", "convolutions", table);
+    const int refused = json_dump_file(out, argv[1 + all], JSON_INDENT(1));
+    json_decref(out);
+    gpuconv_cuda_free(cuda);
+    return refused ? 1 : 0;
+}
