@@ -22,6 +22,7 @@ for name in first second; do
     pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$name media.class=Audio/Sink
         object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
 done
+until_there "the session manager" sh -c 'i=0; until pw-link -i | grep -q "^second:playback_FL" || [ $i -gt 50 ]; do i=$((i + 1)); sleep 0.1; done'
 until_there "a sink" sh -c 'pw-link -i | grep -q "^second:playback_FL"'
 runs play --list-devices
 grep -q '^out first (PipeWire)' "$work/log/out" || fail "the sink is not listed: $(cat "$work/log/out")"

@@ -25,10 +25,11 @@ static int add(gc_play_files *files, char *path) {
 }
 
 static int is_response(const struct dirent *entry) {
-    static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg", ".opus", ".mp3",
+    static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg",  ".opus",  ".mp3",
                                           ".caf", ".w64",  ".rf64", ".au",   ".conf", ".matrix"};
     const char *ending = strrchr(entry->d_name, '.');
-    for (size_t i = 0; ending && ending != entry->d_name && *entry->d_name != '.' && i < sizeof endings / sizeof *endings; i++)
+    for (size_t i = 0;
+         ending && ending != entry->d_name && *entry->d_name != '.' && i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(ending, endings[i]) == 0)
             return 1;
     return 0;
@@ -51,8 +52,8 @@ static int add_folder(gc_play_files *files, const char *folder) {
     }
     free(list);
     if (n == 0)
-        return gc_print_error(GC_EXIT_FAILED, "%s: the folder has no response; responses end in .wav, .flac or the like",
-                              folder);
+        return gc_print_error(GC_EXIT_FAILED,
+                              "%s: the folder has no response; responses end in .wav, .flac or the like", folder);
     return result;
 }
 

@@ -142,10 +142,16 @@ static void apply(gc_play_screen *s, const gc_player_view *v, const gc_control_e
 }
 
 static void print_keys(const gc_play_screen *s) {
-    static const char *const keys[] = {"space  pause or go on", "b      bypass: the input alone", "+ -    gain",
-                                       "W w    wet, the convolved signal", "D d    dry, the input",
-                                       "n p    next or previous response", "1..9   response of that number",
-                                       ", .    5 seconds back or forward", "?      this list", "q      quit"};
+    static const char *const keys[] = {"space  pause or go on",
+                                       "b      bypass: the input alone",
+                                       "+ -    gain",
+                                       "W w    wet, the convolved signal",
+                                       "D d    dry, the input",
+                                       "n p    next or previous response",
+                                       "1..9   response of that number",
+                                       ", .    5 seconds back or forward",
+                                       "?      this list",
+                                       "q      quit"};
     fputs("\r\033[K", stderr);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!s->live || keys[i][0] != ',')

@@ -9,8 +9,8 @@ typedef enum gc_control_kind {
     GC_CONTROL_WET, /* dB; -INFINITY: silence */
     GC_CONTROL_DRY,
     GC_CONTROL_GAIN,
-    GC_CONTROL_BYPASS, /* 0 or 1 */
-    GC_CONTROL_PAUSE,  /* 0 or 1 */
+    GC_CONTROL_BYPASS,   /* 0 or 1 */
+    GC_CONTROL_PAUSE,    /* 0 or 1 */
     GC_CONTROL_RESPONSE, /* its number, from 1 */
     GC_CONTROL_STEP,     /* 1: the next response, -1: the previous one */
     GC_CONTROL_SEEK      /* seconds */

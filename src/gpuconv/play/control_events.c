@@ -45,7 +45,7 @@ bool gc_control_read_osc(const char *address, double value, gc_control_event *ev
         const char *name;
         gc_control_kind kind;
         double least, most;
-    } known[] = {{"wet", GC_CONTROL_WET, -HUGE_VAL, 24},  {"dry", GC_CONTROL_DRY, -HUGE_VAL, 24},
+    } known[] = {{"wet", GC_CONTROL_WET, -HUGE_VAL, 24},   {"dry", GC_CONTROL_DRY, -HUGE_VAL, 24},
                  {"gain", GC_CONTROL_GAIN, -HUGE_VAL, 24}, {"bypass", GC_CONTROL_BYPASS, 0, 1},
                  {"pause", GC_CONTROL_PAUSE, 0, 1},        {"response", GC_CONTROL_RESPONSE, 1, 1e6},
                  {"seek", GC_CONTROL_SEEK, 0, 1e9}};

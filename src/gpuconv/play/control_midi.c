@@ -1,5 +1,5 @@
-/* Remote control by MIDI through JACK, or PipeWire's JACK: the port gpuconv-control:midi. JACK's real-time thread writes
- * the events into a lock-free ring. */
+/* Remote control by MIDI through JACK, or PipeWire's JACK: the port gpuconv-control:midi. JACK's real-time thread
+ * writes the events into a lock-free ring. */
 #include "control.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"

@@ -102,10 +102,10 @@ static void process_input(void *argument) {
     int64_t bytes = buffer->n_datas && buffer->datas[0].data ? buffer->datas[0].chunk->size : 0;
     int64_t frames = bytes / ((int64_t)sizeof(float) * d->inputs);
     if (frames <= gc_frame_ring_space(&d->captured))
-        gc_frame_ring_write(&d->captured,
-                            (const float *)(const void *)((const uint8_t *)buffer->datas[0].data +
-                                                          buffer->datas[0].chunk->offset),
-                            frames);
+        gc_frame_ring_write(
+            &d->captured,
+            (const float *)(const void *)((const uint8_t *)buffer->datas[0].data + buffer->datas[0].chunk->offset),
+            frames);
     else
         atomic_fetch_add_explicit(&d->xruns, 1, memory_order_relaxed);
     pw_stream_queue_buffer(d->input, b);
@@ -123,10 +123,10 @@ static void drained(void *argument) {
     atomic_store(&d->drained, true);
 }
 
-static const struct pw_stream_events output_events = {
-    PW_VERSION_STREAM_EVENTS, .state_changed = state_changed, .process = process_output, .drained = drained};
-static const struct pw_stream_events input_events = {
-    PW_VERSION_STREAM_EVENTS, .state_changed = state_changed, .process = process_input};
+static const struct pw_stream_events output_events = {PW_VERSION_STREAM_EVENTS, .state_changed = state_changed,
+                                                      .process = process_output, .drained = drained};
+static const struct pw_stream_events input_events = {PW_VERSION_STREAM_EVENTS, .state_changed = state_changed,
+                                                     .process = process_input};
 
 /* ---- The list of devices ----------------------------------------------------------------------------------------- */
 
@@ -224,9 +224,11 @@ static char *sound_list(gpuconv_error *error) {
 
 /* Names the channels as far as they have usual names. */
 static void name_channels(struct spa_audio_info_raw *info) {
-    static const uint32_t usual[] = {SPA_AUDIO_CHANNEL_FL,  SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_FC, SPA_AUDIO_CHANNEL_LFE,
-                                     SPA_AUDIO_CHANNEL_RL,  SPA_AUDIO_CHANNEL_RR, SPA_AUDIO_CHANNEL_SL, SPA_AUDIO_CHANNEL_SR};
-    static const uint32_t quad[] = {SPA_AUDIO_CHANNEL_FL, SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_RL, SPA_AUDIO_CHANNEL_RR};
+    static const uint32_t usual[] = {SPA_AUDIO_CHANNEL_FL,  SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_FC,
+                                     SPA_AUDIO_CHANNEL_LFE, SPA_AUDIO_CHANNEL_RL, SPA_AUDIO_CHANNEL_RR,
+                                     SPA_AUDIO_CHANNEL_SL,  SPA_AUDIO_CHANNEL_SR};
+    static const uint32_t quad[] = {SPA_AUDIO_CHANNEL_FL, SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_RL,
+                                    SPA_AUDIO_CHANNEL_RR};
     for (uint32_t c = 0; c < info->channels && c < SPA_AUDIO_MAX_CHANNELS; c++)
         info->position[c] = info->channels == 1   ? (uint32_t)SPA_AUDIO_CHANNEL_MONO
                             : info->channels == 4 ? quad[c]
