@@ -28,7 +28,7 @@ for response in "$SOURCE"/impulses/*.flac; do
     done
 done
 if [ -e "$bundle/gpuconv-window.so" ]; then
-    nm -D --defined-only "$bundle/gpuconv-window.so" | grep -v ' lv2ui_descriptor$' && fail "the window exports more than lv2ui_descriptor"
+    nm -D --defined-only "$bundle/gpuconv-window.so" | grep ' T ' | grep -v ' lv2ui_descriptor$' && fail "the window exports more than lv2ui_descriptor"
 fi
 command -v lv2apply >"$work/log/which" || skip "lv2apply is not installed"
 impulses=$SOURCE/impulses

@@ -133,11 +133,27 @@ static const struct pw_stream_events input_events = {PW_VERSION_STREAM_EVENTS, .
 typedef struct listing {
     struct pw_main_loop *loop;
     struct pw_registry *registry;
-    char *text;
-    size_t size;
-    FILE *to;
-    int count, expected;
+    char *text; /* NULL: none yet */
+    size_t size, used;
+    bool full; /* out of memory */
+    int expected;
 } listing;
+
+/* Appends a line to the text, which begins empty. */
+static void add_line(listing *l, const char *line) {
+    size_t length = strlen(line);
+    if (l->used + length >= l->size) {
+        size_t larger = 2 * (l->size + length) + 1024;
+        char *text = realloc(l->text, larger);
+        l->full = l->full || !text;
+        if (!text)
+            return;
+        l->text = text;
+        l->size = larger;
+    }
+    memcpy(l->text + l->used, line, length + 1);
+    l->used += length;
+}
 
 static void on_global(void *argument, uint32_t id, uint32_t permissions, const char *type, uint32_t version,
                       const struct spa_dict *properties) {
@@ -151,10 +167,10 @@ static void on_global(void *argument, uint32_t id, uint32_t permissions, const c
     bool sink = class && strcmp(class, "Audio/Sink") == 0, source = class && strcmp(class, "Audio/Source") == 0;
     if (!name || (!sink && !source))
         return;
-    char shown[300], about[300];
-    (void)fprintf(l->to, "%s %s (PipeWire): %s\n", sink ? "out" : "in ", gc_visible(shown, sizeof shown, name),
-                  gc_visible(about, sizeof about, described ? described : ""));
-    l->count++;
+    char shown[300], about[300], line[700];
+    (void)snprintf(line, sizeof line, "%s %s (PipeWire): %s\n", sink ? "out" : "in ",
+                   gc_visible(shown, sizeof shown, name), gc_visible(about, sizeof about, described ? described : ""));
+    add_line(l, line);
 }
 
 static void on_done(void *argument, uint32_t id, int sequence) {
@@ -176,7 +192,7 @@ static bool list_nodes(listing *l) {
     struct spa_hook registry_hook, core_hook;
     struct pw_context *context = pw_context_new(pw_main_loop_get_loop(l->loop), NULL, 0);
     struct pw_core *core = context ? pw_context_connect(context, NULL, 0) : NULL;
-    if (core && l->to) {
+    if (core) {
         spa_zero(registry_hook);
         spa_zero(core_hook);
         pw_core_add_listener(core, &core_hook, &core_events, l);
@@ -205,18 +221,18 @@ static bool sound_is_running(void) {
 static char *sound_list(gpuconv_error *error) {
     pw_init(NULL, NULL);
     listing l = {.loop = pw_main_loop_new(NULL)};
-    l.to = open_memstream(&l.text, &l.size);
-    bool good = l.to && l.loop && list_nodes(&l);
-    if (good && l.count == 0)
-        (void)fputs("no sound device found\n", l.to);
-    if (l.to)
-        good = fclose(l.to) == 0 && good;
+    bool good = l.loop && list_nodes(&l);
+    if (good && l.used == 0)
+        add_line(&l, "no sound device found\n");
     if (l.loop)
         pw_main_loop_destroy(l.loop);
-    if (good)
+    if (good && !l.full)
         return l.text;
     free(l.text);
-    gc_fail(error, GPUCONV_ERROR_DEVICE, "PipeWire does not answer");
+    if (good)
+        gc_fail_memory(error, "the list of devices");
+    else
+        gc_fail(error, GPUCONV_ERROR_DEVICE, "PipeWire does not answer");
     return NULL;
 }
 
