@@ -22,7 +22,11 @@ for name in first second; do
     pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$name media.class=Audio/Sink
         object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
 done
-until_there "the session manager" sh -c 'i=0; until pw-link -i | grep -q "^second:playback_FL" || [ $i -gt 50 ]; do i=$((i + 1)); sleep 0.1; done'
+tries=0 # the session manager takes its time
+until pw-link -i 2>"$work/log/there" | grep -q '^second:playback_FL' || [ $tries -gt 50 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
 until_there "a sink" sh -c 'pw-link -i | grep -q "^second:playback_FL"'
 runs play --list-devices
 grep -q '^out first (PipeWire)' "$work/log/out" || fail "the sink is not listed: $(cat "$work/log/out")"
@@ -31,6 +35,7 @@ make_audio noise ir.wav wav-float 4 48000 30000 0.004
 default() { # default NAME
     quietly pw-metadata 0 default.configured.audio.sink "{ \"name\": \"$1\" }" Spa:String:JSON || fail "no default: $(cat "$work/log/err")"
 }
+# shellcheck disable=SC2317 # called by until_job_has
 linked() { # linked NAME: whether the command's left port is linked to the sink's
     pw-link -l | grep -A 1 '^gpuconv:output_FL' | grep -q -- "-> $1:playback_FL"
 }
