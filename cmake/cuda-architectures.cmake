@@ -1,12 +1,12 @@
 # Chooses the GPU architectures of a build that names none: machine code for each generation from Turing (7.5) to the newest
-# that this nvcc knows, and PTX of three of them, which the driver compiles on devices of other architectures: of 7.5 for what
+# that this nvcc knows, except 10.0, for which ptxas 13.0 spills registers of the batch kernels (PTX of 9.0 serves it), and PTX of three of them, which the driver compiles on devices of other architectures: of 7.5 for what
 # is older than 9.0 and has no machine code here, of 9.0 and of the newest one for what comes later.
 execute_process(COMMAND ${GPUCONV_NVCC} --list-gpu-code OUTPUT_VARIABLE known RESULT_VARIABLE failed ERROR_QUIET)
 if(failed)
     message(FATAL_ERROR "gpuconv: ${GPUCONV_NVCC} --list-gpu-code failed; name the architectures, as -DCMAKE_CUDA_ARCHITECTURES=86")
 endif()
 set(chosen)
-foreach(number 75 80 86 89 90 100 120)
+foreach(number 75 80 86 89 90 120)
     if(known MATCHES "sm_${number}[ \n\r]")
         list(APPEND chosen ${number})
     endif()

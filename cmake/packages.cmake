@@ -46,7 +46,11 @@ if(TARGET gpuconv_mpi)
     add_package(mpi gpuconv-mpi "gpuconv batch over several machines"
         "The module of gpuconv that needs MPI.")
 endif()
-set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-mpi, gpuconv-lv2")
+if(TARGET gpuconv_media)
+    add_package(media gpuconv-media "M4A, AAC, WMA and others for gpuconv"
+        "The module of gpuconv that needs libavformat.")
+endif()
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-media, gpuconv-mpi, gpuconv-lv2")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev")
 # What depends on the library by its SONAME, and the call of ldconfig.
@@ -56,5 +60,6 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shli
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PLUGIN_PACKAGE_SUGGESTS "jalv")
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "gpuconv (= ${PROJECT_VERSION}), openmpi-bin")
+set(CPACK_DEBIAN_MEDIA_PACKAGE_DEPENDS "gpuconv (= ${PROJECT_VERSION})")
 configure_file(cmake/debian-files.cmake.in debian-files.cmake @ONLY)
 include(CPack)

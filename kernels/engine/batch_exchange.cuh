@@ -92,20 +92,31 @@ struct split_exchange {
         return *(float *)((char *)s + at);
     }
 
+    /* Returns the same value. On compute capability 12.0 hides it from the compiler, which would keep the addresses of
+     * one exchange in registers for the next one and spill others; elsewhere it would spill if they were hidden. */
+    static __device__ __forceinline__ int recomputed(int at) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+        asm volatile("" : "+r"(at));
+#endif
+        return at;
+    }
+
     /* Returns the byte of element (0, u) of the node; that of element (e, u) is
-     * (column(t) ^ 4 flip(e)) + 128 (e / 2). */
-    static __device__ __forceinline__ int column(int t) {
-        return 4 * (t / GROUP * ROW + t % GROUP + t / GROUP % 2 * 16);
+     * (first_column(t) ^ 4 flip(e)) + 128 (e / 2). */
+    static __device__ __forceinline__ int first_column(int t) {
+        int at = 4 * (t / GROUP * ROW + t % GROUP + t / GROUP % 2 * 16);
+        return recomputed(at);
     }
 
     static __device__ __forceinline__ constexpr int flip(int e) {
         return (e / 2 % 8) + e % 2 * 24;
     }
 
-    /* Returns the byte of element (u, 0) of the node; that of (u + 16 g, i) is (line(t) ^ 4 i) + 1024 g. */
-    static __device__ __forceinline__ int line(int t) {
+    /* Returns the byte of element (u, 0) of the node; that of (u + 16 g, i) is (first_line(t) ^ 4 i) + 1024 g. */
+    static __device__ __forceinline__ int first_line(int t) {
         const int u = t % GROUP;
-        return 4 * (t / GROUP * ROW + u / 2 * 32 + (flip(u) ^ (t / GROUP % 2 * 16)));
+        int at = 4 * (t / GROUP * ROW + u / 2 * 32 + (flip(u) ^ (t / GROUP % 2 * 16)));
+        return recomputed(at);
     }
 
     template <bool Imaginary> static __device__ __forceinline__ void across_part(float2 *v, float *s, int t) {
@@ -127,14 +138,15 @@ struct split_exchange {
     }
 
     template <bool Imaginary> static __device__ __forceinline__ void within_part(float2 *v, float *s, int t) {
+        const int column = first_column(t), line = first_line(t);
         __syncwarp();
 #pragma unroll
         for (int e = 0; e < POINTS_PER_THREAD; e++)
-            element(s, (column(t) ^ 4 * flip(e)) + 128 * (e / 2)) = part<Imaginary>(v[e]);
+            element(s, (column ^ 4 * flip(e)) + 128 * (e / 2)) = part<Imaginary>(v[e]);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < POINTS_PER_THREAD; i++)
-            part<Imaginary>(v[i]) = element(s, (line(t) ^ 4 * (i % GROUP)) + 1024 * (i / GROUP));
+            part<Imaginary>(v[i]) = element(s, (line ^ 4 * (i % GROUP)) + 1024 * (i / GROUP));
     }
 
     static __device__ __forceinline__ void within(float2 *v, float *s, int t) {
@@ -143,14 +155,15 @@ struct split_exchange {
     }
 
     template <bool Imaginary> static __device__ __forceinline__ void back_within_part(float2 *v, float *s, int t) {
+        const int column = first_column(t), line = first_line(t);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < POINTS_PER_THREAD; i++)
-            element(s, (line(t) ^ 4 * (i % GROUP)) + 1024 * (i / GROUP)) = part<Imaginary>(v[i]);
+            element(s, (line ^ 4 * (i % GROUP)) + 1024 * (i / GROUP)) = part<Imaginary>(v[i]);
         __syncwarp();
 #pragma unroll
         for (int e = 0; e < POINTS_PER_THREAD; e++)
-            part<Imaginary>(v[e]) = element(s, (column(t) ^ 4 * flip(e)) + 128 * (e / 2));
+            part<Imaginary>(v[e]) = element(s, (column ^ 4 * flip(e)) + 128 * (e / 2));
     }
 
     static __device__ __forceinline__ void back_within(float2 *v, float *s, int t) {

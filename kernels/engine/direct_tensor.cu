@@ -68,7 +68,7 @@ template <int TILES, int STEPS> struct shape {
  * read as taps: its x is the float that undoes the scaling of the taps. */
 enum { PAD_FRONT = 32, PAD_BACK = 16 };
 
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1200
 
 /* Adds the product of a 16 x 16 matrix with constant diagonals (three registers) and a 16 x 8 matrix to `sum`. */
 __device__ __forceinline__ void multiply_add(float *sum, const unsigned *h, const unsigned *x) {
@@ -166,7 +166,7 @@ __device__ __forceinline__ void store_tile(const float (&sum)[TILES][4], float *
 template <int TILES, int STEPS>
 __global__ void __launch_bounds__(32 * WARPS, shape<TILES, STEPS>::resident)
     direct_tensor(gck_matrix a, int output, const uint2 *__restrict__ table, int run_time_steps, int64_t frames) {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1200
     typedef shape<TILES, STEPS> form;
     extern __shared__ __align__(16) float shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
@@ -326,7 +326,7 @@ void gck_direct_tensor_table(const float *taps, int64_t count, uint2 *table) {
 cudaError_t gck_direct_tensor_is_compiled(bool *compiled) {
     int architecture = 0;
     cudaError_t err = compiled_architecture((const void *)direct_tensor<8, 0>, &architecture);
-    *compiled = architecture >= 80;
+    *compiled = architecture >= 80 && architecture < 120;
     return err;
 }
 

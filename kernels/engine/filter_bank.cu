@@ -128,8 +128,21 @@ template <int N> __global__ void __launch_bounds__(layout<N>::block) first_level
     }
 }
 
+/* Resident blocks per multiprocessor to compile next_level for, 0: the compiler's choice. With 1024 points on
+ * compute capability 12.0 it would choose four, for which the registers do not suffice. */
+constexpr int next_level_resident(int points) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+    return points == 1024 ? 3 : 0;
+#else
+    (void)points;
+    return 0;
+#endif
+}
+
 /* A further level of those channels whose block ends with this period, one per group of threads. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) next_level(const gck_filter_bank b, int number) {
+template <int N>
+__global__ void __launch_bounds__(layout<N>::block, next_level_resident(N))
+    next_level(const gck_filter_bank b, int number) {
     extern __shared__ float2 shared[];
     const gck_filter_bank_level level = b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;

@@ -182,9 +182,50 @@ static int read_option(const gc_command *c, int code, char *value) {
                           renamed->now);
 }
 
+bool gc_option_takes_many(const struct poptOption *o) {
+    const size_t length = o->argDescrip ? strlen(o->argDescrip) : 0;
+    return kind_of(o) == POPT_ARG_ARGV && length > 3 && strcmp(o->argDescrip + length - 3, "...") == 0;
+}
+
+/* Returns whether a word of the command line is an option that takes several values, with or without =VALUE. */
+static bool begins_many(const gc_command *c, const char *word) {
+    const size_t length = strcspn(word, "=");
+    if (strncmp(word, "--", 2) != 0)
+        return false;
+    for (const struct poptOption *o = c->options; !is_end(o); o++)
+        if (o->longName && strlen(o->longName) == length - 2 && strncmp(word + 2, o->longName, length - 2) == 0)
+            return gc_option_takes_many(o);
+    return false;
+}
+
+/* Repeats an option that takes several values before each of them, because popt knows one value per option. Appends the
+ * copies of such options to `owned`. @return the number of words */
+static int repeat_options(const gc_command *c, int argc, const char **argv, const char **words, char ***owned) {
+    int count = 0;
+    char *many = NULL; /* the option to repeat */
+    bool first = true; /* the next value is preceded by the option itself */
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1]) {
+            many = begins_many(c, argv[i]) ? strndup(argv[i], strcspn(argv[i], "=")) : NULL;
+            first = !strchr(argv[i], '=');
+            if (many && !append(owned, many)) {
+                free(many);
+                many = NULL;
+            }
+        } else if (many && !first) {
+            words[count++] = many;
+        } else {
+            first = false;
+        }
+        words[count++] = argv[i];
+    }
+    return count;
+}
+
 int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
-    *line = (gc_line){.table = make_popt_table(c)};
-    line->context = line->table ? poptGetContext(c->name, argc, argv, line->table, 0) : NULL;
+    *line = (gc_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
+    const int count = line->words ? repeat_options(c, argc, argv, line->words, &line->repeated) : 0;
+    line->context = line->table && line->words ? poptGetContext(c->name, count, line->words, line->table, 0) : NULL;
     if (!line->context)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     int status = GC_EXIT_DONE, code = 0;
@@ -203,6 +244,10 @@ void gc_options_free(gc_line *line, const struct poptOption *table) {
     if (line->context)
         poptFreeContext(line->context);
     free(line->table);
+    free((void *)line->words);
+    for (char **s = line->repeated; s && *s; s++)
+        free(*s);
+    free((void *)line->repeated);
     for (const struct poptOption *o = table; !is_end(o); o++) {
         if (kind_of(o) == POPT_ARG_STRING) {
             free(*(char **)o->arg);

@@ -13,6 +13,7 @@
  * options take whole numbers, and so do DOUBLE options that count frames, taps or signals. */
 #define GC_RANGES(X)                                                                                                   \
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
+    X(CHANNEL, 0, 1024)                                                                                                \
     X(CROSSFADE, 0, 60)                                                                                                \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
     X(BENCH_FRAMES, 1, 1e10)                                                                                           \
@@ -25,20 +26,25 @@
     X(DEVICE, -1, 1023)                                                                                                \
     X(DISTANCE, 0.3, 200)                                                                                              \
     X(FREQUENCY, 1e-3, 5e5)                                                                                            \
+    X(INPUT, 0, 64)                                                                                                    \
     X(LATENCY, 0, 1048576)                                                                                             \
     X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
     X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \
     X(LAUNCH_THREADS, 1, 1024)                                                                                         \
     X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                        \
+    X(NOISE_TIME, 0, 60)                                                                                               \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
     X(UDP_PORT, 1, 65535)                                                                                              \
     X(RATE, 1000, 1e6)                                                                                                 \
+    X(REPEAT, 1, 100)                                                                                                  \
     X(RT60, 0.1, 20)                                                                                                   \
     X(RT_BLOCK, 1, 65536)                                                                                              \
     X(RT_CHANNELS, 1, 1048576)                                                                                         \
     X(RT_LENGTH, 1e-6, 600)                                                                                            \
     X(RT_THREADS, 0, 64)                                                                                               \
+    X(SMOOTHING, 0, 96)                                                                                                \
+    X(SOUND_LEVEL, -100, 200)                                                                                          \
     X(STRETCH, 0.01, 100)                                                                                              \
     X(SWEEP_LENGTH, 0, 600)                                                                                            \
     X(SWEEP_LEVEL, -100, 0)                                                                                            \
@@ -66,9 +72,15 @@ struct gc_command;
 typedef struct gc_line {
     poptContext context;
     struct poptOption *table;
+    const char **words;    /* the command line, with an option before each of several values */
+    char **repeated;       /* the options that were added to them, owned */
     const char **argument; /* the words that are not options; NULL if there are none */
     int count;
 } gc_line;
+
+/* Returns whether the option takes all words up to the next option, so that the shell may expand a pattern: a list of
+ * strings whose argDescrip ends in "...". */
+bool gc_option_takes_many(const struct poptOption *option);
 
 /* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
  * case. If an option comes twice, the last string counts.

@@ -1,6 +1,6 @@
-/* Parses a manifest of any bytes, as CSV or JSON Lines depending on the first byte: it is accepted or refused with a
- * reason. The valid entries are written and must parse again as equal entries. */
-#include "gpuconv/batch/manifest.h"
+/* Parses a manifest of any bytes, as CSV, JSON Lines, TSV or wav.scp depending on the first byte: it is accepted or
+ * refused with a reason. The valid entries are written and must parse again as equal entries. */
+#include "gpuconv/batch/row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static gpuconv_status parse(const char *name, const void *bytes, size_t size, gc
     char *text = malloc(size + 1);
     require(text != NULL);
     memcpy(text, bytes, size);
-    gpuconv_status status = gc_manifest_parse(name, text, size, m, &error);
+    gpuconv_status status = gc_manifest_parse(name, text, size, NULL, m, &error);
     require(!status == (m->entries > 0) && (!status || *error.message));
     free(text);
     return status;
@@ -33,10 +33,7 @@ static void remove_refused(gc_manifest *m) {
             m->entry[kept++] = *e;
             continue;
         }
-        free(e->input);
-        free(e->response);
-        free(e->output);
-        free(e->refusal);
+        gc_entry_clear(e);
     }
     m->entries = kept;
 }
@@ -45,14 +42,22 @@ static void require_equal(const gc_entry *a, const gc_entry *b) {
     require(!b->refusal && strcmp(a->input, b->input) == 0 && strcmp(a->response, b->response) == 0 &&
             strcmp(a->output, b->output) == 0 && a->gain == b->gain && a->wet == b->wet && a->dry == b->dry &&
             a->length == b->length && a->random_offset == b->random_offset && a->seed == b->seed &&
-            (a->random_offset || a->offset == b->offset));
+            (a->random_offset || a->offset == b->offset) && gc_entry_sources(a) == gc_entry_sources(b));
+    for (int c = GC_COLUMNS_ALWAYS; c < GC_COLUMNS; c++) {
+        char rooms[2][GC_ROW_TEXT], *lists[2];
+        const char *x = gc_entry_text(a, c, rooms[0], &lists[0]), *y = gc_entry_text(b, c, rooms[1], &lists[1]);
+        require(!x == !y && (!x || strcmp(x, y) == 0));
+        free(lists[0]);
+        free(lists[1]);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const names[] = {"m.csv", "m.jsonl", "m.tsv", "wav.scp"};
     gc_manifest m, again;
     char *text = NULL;
     size_t length = 0;
-    if (size == 0 || parse(*data & 1 ? "m.jsonl" : "m.csv", data + 1, size - 1, &m))
+    if (size == 0 || parse(names[*data % 4], data + 1, size - 1, &m))
         return 0;
     remove_refused(&m);
     if (m.entries > 0) {

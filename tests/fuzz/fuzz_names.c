@@ -66,14 +66,24 @@ static void write_script(const char *const *t, bool panels, char *to) {
                          .seconds = 1,
                          .image = image,
                          .columns = 1,
+                         .rows = 2},
+                        {.title = t[2],
+                         .x_label = t[3],
+                         .y_label = t[0],
+                         .x_range = {1, 4},
+                         .seconds = 1,
+                         .waterfall = true,
+                         .x = x,
+                         .image = image,
+                         .columns = 1,
                          .rows = 2}};
     FILE *f = fmemopen(to, SCRIPT, "w");
     if (!f)
         abort();
     if (panels)
-        gc_script_panels(panel, 2, 1, true, f);
+        gc_script_panels(panel, 3, 1, GC_PLOT_SVG, f);
     else
-        gc_script_plot(&plot, true, f);
+        gc_script_plot(&plot, GC_PLOT_PDF, f);
     if (fclose(f) != 0)
         abort();
 }
@@ -92,6 +102,45 @@ static void strip(char *script) {
     *to = '\0';
 }
 
+/* Aborts if a text became markup of a page, or left its field of a table with commas. */
+static void check_tables(const gpuconv_report *report) {
+    static char written[16 * ROOM * TEXTS];
+    FILE *f = fmemopen(written, sizeof written, "w");
+    if (!f || gc_report_write_html(report, f) != GPUCONV_OK || fclose(f) != 0)
+        abort();
+    for (const char *c = written; (c = strchr(c, '<')) != NULL; c++) {
+        static const char *const tags[] = {"h2>",
+                                           "/h2>",
+                                           "table>",
+                                           "/table>",
+                                           "tr>",
+                                           "/tr>",
+                                           "th>",
+                                           "/th>",
+                                           "td>",
+                                           "/td>",
+                                           "td class=\"text\">",
+                                           "div class=\"wide\">",
+                                           "/div>"};
+        bool known = false;
+        for (size_t k = 0; k < sizeof tags / sizeof *tags; k++)
+            known |= strncmp(c + 1, tags[k], strlen(tags[k])) == 0;
+        if (!known)
+            abort();
+    }
+    f = fmemopen(written, sizeof written, "w");
+    if (!f || gc_report_write_csv(report, "cells", f) != GPUCONV_OK || fclose(f) != 0)
+        abort();
+    int lines = 0;
+    bool quoted = false;
+    for (const char *c = written; *c; c++) {
+        quoted ^= *c == '"';
+        lines += *c == '\n' && !quoted;
+    }
+    if (quoted || lines != 1 + TEXTS)
+        abort();
+}
+
 static void check_report(const char *const *t) {
     static char written[8 * ROOM * TEXTS];
     static const char *const names[] = {"value"};
@@ -103,6 +152,16 @@ static void check_report(const char *const *t) {
         gc_report_text(report, "files", i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d", t[i]);
         gc_report_named_row(report, "list", t[i], 1, names, &value);
     }
+    gpuconv_report *cells;
+    if (gpuconv_report_new(&cells) != GPUCONV_OK)
+        abort();
+    for (int i = 0; i < TEXTS; i++) {
+        const gc_report_cell cell[] = {{.name = "name", .text = t[i], .detail = true},
+                                       {.name = "value", .number = value}};
+        gc_report_cells(cells, "cells", t[i], 2, cell);
+    }
+    check_tables(cells);
+    gpuconv_report_free(cells);
     for (int json = 0; json < 2; json++) {
         FILE *f = fmemopen(written, sizeof written, "w");
         if (!f || gpuconv_report_write(report, json ? GPUCONV_REPORT_JSON : GPUCONV_REPORT_TEXT, f) != GPUCONV_OK ||

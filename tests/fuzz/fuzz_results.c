@@ -39,7 +39,7 @@ static void read_any(const uint8_t *data, size_t size) {
     gc_entry entry[ENTRIES] = {entry_of(2, a, ir, out), entry_of(3, bad, bad, bad), entry_of(4, c, ir, c),
                                entry_of(5, a, ir, out)};
     entry[3].refusal = refusal;
-    const gc_manifest m = {entry, ENTRIES};
+    const gc_manifest m = {.entry = entry, .entries = ENTRIES};
     int64_t complete, complete_again;
     bool newline, newline_again;
     gc_history *h = history_of(&m, data, size, 7, &complete, &newline);
@@ -105,7 +105,7 @@ static void write_and_read(const uint8_t *data, size_t size) {
         output[i] = (char)(*data == '\0' || *data == '/' || *data == '.' ? 'o' : *data);
     memcpy(output + strlen(output), end, sizeof end);
     gc_entry e = entry_of(2, input, response, output);
-    const gc_manifest m = {&e, 1};
+    const gc_manifest m = {.entry = &e, .entries = 1};
     int64_t complete;
     bool newline;
     char *line = gc_result_line(&e, &o);

@@ -178,6 +178,6 @@ if command -v gnuplot >"$work/log/which"; then
         runs -b cpu in.wav ir.wav out.wav --plot sheet.$kind
         [ "$(wc -c <sheet.$kind)" -gt 10000 ] || fail "an empty drawing"
     done
-    refuses 1 "a drawing is named .svg or .png" in.wav ir.wav out.wav --plot sheet.jpg
+    refuses 1 "a drawing is named .svg, .png or .pdf" in.wav ir.wav out.wav --plot sheet.jpg
 fi
 exit 0

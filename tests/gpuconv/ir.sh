@@ -46,8 +46,14 @@ refuses 1 "later than the end of a response of 0.2 s; use a larger --length" ir 
 make_audio taps left.wav 2 48000 1 0
 runs -q -b cpu sweep.wav left.wav half-dead.wav
 runs ir measure half-dead.wav sweep.wav test.wav
-grep -q "half-dead.wav: 1 of 2 channels do not hold the sweep, the first is channel 2" "$work/log/err" ||
+grep -q "half-dead.wav: channel 2 does not hold the sweep" "$work/log/err" ||
     fail "a channel without the sweep is not reported: $(cat "$work/log/err")"
+# Clipping and noise above the decay print warnings.
+runs -q -b cpu sweep.wav "$impulses/studio.flac" driven.wav --tail 0 --gain 40 --encoding s16
+runs ir measure driven.wav sweep.wav test.wav
+grep -q "driven.wav: channel 1 clips" "$work/log/err" || fail "clipping is not reported: $(cat "$work/log/err")"
+runs ir measure loud.wav long.wav test.wav --length 2.5
+grep -q "loud.wav: channel 1: the noise is only" "$work/log/err" || fail "noise is not reported: $(cat "$work/log/err")"
 
 figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"
@@ -72,11 +78,65 @@ one_line "zero.wav: the response is silent"
 make_audio noise short.wav wav-16 1 44100 2000 0.05
 runs ir info short.wav
 grep -q '^  rate *44100 Hz$' "$work/log/out" || fail "rate: $(cat "$work/log/out")"
-awk '/^acoustics/ { on = 1; next } on && $(NF - 3) != "-" { exit 1 }' "$work/log/out" ||
-    fail "C80 of a response of 45 ms: $(cat "$work/log/out")"
+runs ir info short.wav --csv
+awk -F, 'NR > 1 && $8 != "" { exit 1 }' "$work/log/out" || fail "C80 of a response of 45 ms: $(cat "$work/log/out")"
+
+# Several files: a table of all, CSV with a line for each file, channel and band, JSON with the same fields. A file that
+# cannot be read is reported and the others are printed.
+runs ir info "$impulses/studio.flac" short.wav --bands none
+grep -q '^  studio.flac channel 2  *[0-9.]' "$work/log/out" || fail "no row of the second channel: $(cat "$work/log/out")"
+grep -q '^  short.wav channel 1 ' "$work/log/out" || fail "no row of the second file: $(cat "$work/log/out")"
+runs ir info "$impulses/studio.flac" short.wav --csv
+awk -F, 'NR == 1 { columns = NF; if ($1 "," $2 "," $3 != "file,channel,band") exit 1 } NF != columns { exit 1 }
+    END { exit !(NR == 1 + 2 * 10 + 9) }' "$work/log/out" || fail "the table: $(cat "$work/log/out")"
+runs ir info "$impulses/studio.flac" --csv --bands third-octave
+[ "$(wc -l <"$work/log/out")" -eq 57 ] || fail "third-octaves: $(cat "$work/log/out")"
+runs ir info "$impulses/studio.flac" --report json
+for word in '"channel": 2' '"band": 63' '"band": null' '"IACC early"' '"STI"' '"curvature %"' '"non-linearity T30"'; do
+    grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
+done
+"$GPUCONV" ir info nothere.wav short.wav >"$work/log/out" 2>"$work/log/err"
+[ $? -eq 1 ] || fail "a missing file among others: not exit 1"
+one_line "nothere.wav: No such file"
+grep -q 'acoustics' "$work/log/out" || fail "a missing file among others: no figures of the others"
+
+# G: the response itself, measured at 10 m, has 0 dB; at 5 m the same level means 6 dB less. LF: a copy at half the level.
+cell() { # cell COLUMN: of the first line, by name
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR == 2 { print at ? $at : "none" }' \
+        "$work/log/out"
+}
+about_is() { # about_is COLUMN VALUE DISTANCE
+    awk "BEGIN { off = $(cell "$1") - ($2); exit !(off <= $3 && off >= -$3) }" || fail "$1 is $(cell "$1") instead of $2"
+}
+runs ir info "$impulses/small-room.flac" --csv --reference "$impulses/small-room.flac"
+about_is 'G dB' 0 1e-6
+runs ir info "$impulses/small-room.flac" --csv --reference "$impulses/small-room.flac" --reference-distance 5
+about_is 'G dB' 6.0206 1e-3
+energy=$(cell 'energy dB')
+runs ir info "$impulses/small-room.flac" --csv --reference -60
+about_is 'G dB' "$energy + 60" 1e-3
+make_audio taps half.matrix.wav 2 48000 1 0.5
+runs -q -b cpu half.matrix.wav "$impulses/small-room.flac" pair.wav
+runs ir info pair.wav --csv --lateral 2 --bands none
+awk "BEGIN { exit !($(cell LF) > 0.02 && $(cell LF) < 0.25) }" || fail "LF $(cell LF)"
+refuses 1 "figure-eight channel 2" ir info "$impulses/small-room.flac" --lateral 2
+runs ir info "$impulses/hall.flac" --csv --bands none
+quiet=$(cell STI)
+runs ir info "$impulses/hall.flac" --csv --bands none --noise-levels 41,43,50,47,42,42,39 --speech-level 55
+awk "BEGIN { exit !($(cell STI) < $quiet - 0.05 && $(cell STI) > 0.1) }" || fail "STI in noise: $(cell STI), without $quiet"
+refuses 2 "--noise-levels '1,2'" ir info short.wav --noise-levels 1,2
+refuses 2 "--noise-levels '1,2,3,4,5,6,7,8'" ir info short.wav --noise-levels 1,2,3,4,5,6,7,8
+refuses 2 "--noise-levels 'loud'" ir info short.wav --noise-levels loud
+refuses 2 "octave, third-octave or none" ir info short.wav --bands wide
+refuses 2 "--csv and --report exclude" ir info short.wav --csv --report json
+refuses 2 "--sound is played" ir info short.wav --sound short.wav
+refuses 1 "must have the response's rate" ir info short.wav --reference zero.wav
 if command -v gnuplot >"$work/log/which"; then
     runs ir info "$impulses/hall.flac" --plot sheet.svg
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"
+    grep -q waterfall sheet.svg || [ "$(tr '<' '\n' <sheet.svg | grep -c '^path')" -gt 100 ] || fail "no waterfall"
+    runs ir info "$impulses/studio.flac" "$impulses/spring.flac" --bands none --plot sheet.pdf
+    [ "$(head -c 5 sheet.pdf)" = '%PDF-' ] || fail "no PDF"
 fi
 
 # Synthesis keeps RT60, channels and rate; the same seed gives the same file.

@@ -25,6 +25,12 @@ for change in 's/"cpu"/"abacus"/' 's/"unit": "s"/"unit": "h"/' 's/"threads": [0-
 done
 reports -q -b cpu in.wav ir.wav out.wav --report json --compare
 reports ir info ir.wav --report json
+for change in 's/"channel": 1.0/"channel": "left"/' 's/"EDT s"/"EDT"/' 's/"band": 63.0/"band": 1/'; do
+    sed "$change" report.json >broken.json
+    cmp -s report.json broken.json && fail "$change changes nothing"
+    valid broken.json && fail "the schema takes $change"
+done
+reports ir info ir.wav in.wav --bands third-octave --report json
 reports bench -b cpu --frames 20000 --taps 100 --runs 3 --report json
 reports bench rt --length 0.1 --seconds 0.2 --report json
 XDG_CACHE_HOME=$work/cache reports calibrate --report json

@@ -36,7 +36,12 @@ static void a_shared_response_is_prepared_once_and_an_unshared_one_is_not_kept(v
     (void)state;
     gc_responses *all = gc_responses_new(1 << 20, gc_batch_cpu.free_taps);
     assert_non_null(all);
-    gc_response_request request = {make_response(), 0, 0, -HUGE_VAL, RATE, 1, true};
+    gc_response_request request = {.path = make_response(),
+                                   .recipe = gc_recipe_default(),
+                                   .dry = -HUGE_VAL,
+                                   .rate = RATE,
+                                   .channels = 1,
+                                   .shared = true};
     gc_response *first = acquire(all, request, true), *second = acquire(all, request, false);
     assert_ptr_equal(first, second);
     gc_responses_release(all, first);
@@ -62,7 +67,7 @@ static void entries_that_share_a_response_or_an_output_are_found_among_many(void
     assert_int_equal(fclose(f), 0);
     gc_manifest m;
     gpuconv_error error = {0};
-    CHECK(gc_manifest_read(path, &m, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_manifest_read(path, NULL, &m, &error) == GPUCONV_OK, "%s", error.message);
     assert_int_equal(m.entries, MANY);
     for (int i = 0; i < MANY; i++) {
         const gc_entry *e = &m.entry[i];

@@ -101,17 +101,17 @@ static void a_file_is_identified_by_inode_and_time_or_by_content(void **state) {
 static void an_interrupt_leaves_no_wrong_verdict(void **state) {
     char input[] = "in.wav", response[] = "ir.wav", output[] = "out.wav";
     gc_entry entry = {.line = 1, .input = input, .response = response, .output = output, .length = -1};
-    gc_manifest manifest = {&entry, 1};
+    gc_manifest manifest = {.entry = &entry, .entries = 1};
     unsigned char verdict = GC_VERDICT_DO;
     gpuconv_error error = {0};
     const int raised = 1;
     (void)state;
     gc_history *history = gc_history_new(&manifest);
     assert_non_null(history);
-    assert_int_equal(gc_history_judge(history, ".", 1, &verdict, &error), GPUCONV_OK);
+    assert_int_equal(gc_history_judge(history, ".", NULL, 1, &verdict, &error), GPUCONV_OK);
     assert_int_equal(gc_refuse_conflicts(&manifest, ".", 1, &error), GPUCONV_OK);
     gpuconv_cancel_set(&raised);
-    gpuconv_status judged = gc_history_judge(history, ".", 1, &verdict, &error);
+    gpuconv_status judged = gc_history_judge(history, ".", NULL, 1, &verdict, &error);
     gpuconv_status refused = gc_refuse_conflicts(&manifest, ".", 1, &error);
     gpuconv_cancel_set(NULL);
     gc_history_free(history);

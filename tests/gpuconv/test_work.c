@@ -105,7 +105,7 @@ static int64_t frames_of(int file) {
 }
 
 static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
-    gc_manifest m = {calloc(FILES, sizeof *m.entry), FILES};
+    gc_manifest m = {.entry = calloc(FILES, sizeof *m.entry), .entries = FILES};
     assert_non_null(m.entry);
     for (int i = 0; i < FILES; i++) {
         m.entry[i] = (gc_entry){.input = strdup(files_path("in%d.wav", i)),

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
+#include "shard_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +181,11 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
         s->progress.total = 0; /* tells the caller that no entry was begun */
     else
         status = run_threads(s, error);
+    if (!status && s->packer && gc_batch_has_ranks(s)) { /* the outputs of other ranks are files until now */
+        gc_packer_expect_none(s->packer);
+        status = gc_packer_pack_rest(s->packer, error);
+    }
+    gc_packer_free(s->packer);
     gpuconv_error close_error = {0};
     gpuconv_status closed = gc_results_close(s->results, &close_error);
     if (closed && !status) {
@@ -187,7 +193,11 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
         status = closed;
     }
     gc_responses_free(s->responses);
+    gc_shards_forget();
     *progress = s->progress;
+    gc_failures_sort(&s->failures);
+    for (int i = 0; b->failures && i < s->failures.count; i++)
+        b->failures(b->context, s->failures.group[i].count, s->failures.group[i].example);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->request_lock);
     pthread_cond_destroy(&s->thread_ended);

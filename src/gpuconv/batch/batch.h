@@ -24,10 +24,13 @@ typedef struct gc_batch {
     const int *device; /* CUDA device numbers; NULL: all */
     int devices;
     bool resume, fail_fast;
+    int64_t shard_size;    /* entries in each tar file of outputs; 0: the outputs are files */
     const gc_ranks *ranks; /* NULL: one process */
     const volatile int *cancel;
     void (*progress)(void *context, const gc_batch_progress *progress); /* ten times a second and at the end; or NULL */
     void (*note)(void *context, const char *text);                      /* receives messages for the user; or NULL */
+    /* Receives the reasons of failures at the end, the most frequent first, with one complete message each; or NULL. */
+    void (*failures)(void *context, int64_t count, const char *example);
     void *context;
 } gc_batch;
 

@@ -62,6 +62,8 @@ void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outc
     pthread_mutex_lock(&s->lock);
     gpuconv_status status = line ? store_lines(s, line, strlen(line), &error) : gc_fail_memory(&error, "results");
     add_to_progress(s, &one);
+    if (o->status)
+        gc_failures_add(&s->failures, o->reason);
     s->unsent.done += one.done;
     s->unsent.failed += one.failed;
     s->unsent.clipped += one.clipped;
@@ -70,6 +72,8 @@ void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outc
         s->progress.device_audio[device] += o->audio;
     pthread_mutex_unlock(&s->lock);
     free(line);
+    if (!status && s->packer)
+        status = gc_packer_end(s->packer, entry, &error);
     if (status)
         gc_batch_fail(s, status, &error);
 }
@@ -117,6 +121,8 @@ static bool accept_report(void *context, const gc_ranks_report *report) {
     gpuconv_error error = {0};
     pthread_mutex_lock(&s->lock);
     add_to_progress(s, report);
+    if (report->failed > 0)
+        gc_failures_add_lines(&s->failures, report->lines, report->bytes);
     gpuconv_status status = gc_results_write(s->results, report->lines, report->bytes, &error);
     pthread_mutex_unlock(&s->lock);
     if (status)

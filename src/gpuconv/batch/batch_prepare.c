@@ -79,7 +79,14 @@ static gpuconv_status record_late(gc_batch_state *s, const gc_entry *e, const gc
                     .clipped = p->clipped,
                     .input = p->input,
                     .response = p->response,
+                    .noise = p->noise,
                     .output = p->output,
+                    .rate = p->rate,
+                    .channels = p->channels,
+                    .frames = p->frames,
+                    .early_size = p->early_size,
+                    .offset = p->offset,
+                    .noise_offset = p->noise_offset,
                     .in_place = p->in_place};
     char *line = gc_result_line(e, &o);
     gpuconv_status status =
@@ -96,6 +103,8 @@ static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdic
         s->progress.skipped++;
     else
         s->todo[s->todo_count++] = i;
+    if (s->packer && verdict != GC_VERDICT_DONE && verdict != GC_VERDICT_UNRECORDED)
+        gc_packer_expect(s->packer, i);
     if (verdict == GC_VERDICT_UNRECORDED)
         return record_late(s, e, past, error);
     if (verdict == GC_VERDICT_INPUT_REPLACED &&
@@ -120,7 +129,7 @@ static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuco
         status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
                          : gc_fail_memory(error, "a list of entries");
         if (!status)
-            status = gc_history_judge(history, s->batch->folder, s->workers, verdict, error);
+            status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, verdict, error);
     }
     if (!status)
         status = gc_results_open(results, s->batch->resume, &s->results, error);
@@ -146,8 +155,14 @@ gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
         status = gc_fail_memory(error, "a list of entries");
     if (!status && gc_batch_is_first_rank(s))
         status = gc_refuse_conflicts(s->batch->manifest, s->batch->folder, s->workers, error);
+    if (!status && gc_batch_is_first_rank(s) && s->batch->shard_size > 0) {
+        s->packer = gc_packer_new(s->batch->manifest, s->batch->folder, s->batch->shard_size, s->batch->resume);
+        status = s->packer ? GPUCONV_OK : gc_fail_memory(error, "shards");
+    }
     if (!status && gc_batch_is_first_rank(s))
         status = list_entries(s, path, error);
+    if (!status && s->packer && s->batch->resume)
+        status = gc_packer_pack_rest(s->packer, error);
     s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");

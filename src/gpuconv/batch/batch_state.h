@@ -4,6 +4,8 @@
 #define GPUCONV_BATCH_BATCH_STATE_H
 
 #include "batch.h"
+#include "failures.h"
+#include "shard_out.h"
 #include "work.h"
 
 #include <pthread.h>
@@ -16,6 +18,7 @@ typedef struct gc_batch_state {
     int device[GC_BATCH_DEVICES];
     gc_responses *responses;
     gc_results *results; /* rank 0 only */
+    gc_packer *packer;   /* rank 0 only; NULL: outputs are files */
     double start_time;
     sem_t copy_permits;
 
@@ -29,6 +32,7 @@ typedef struct gc_batch_state {
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
     gc_batch_progress progress;
+    gc_failures failures;   /* of all ranks, on rank 0 */
     gc_ranks_report unsent; /* not rank 0: outcomes that rank 0 has not received */
     char *unsent_lines;
     size_t unsent_capacity;

@@ -43,6 +43,7 @@ struct gc_history {
 
     /* Used by gc_history_judge. */
     const char *folder;
+    const gc_packer *packer;
     unsigned char *verdict;
     shared *shared; /* hash table by path, as many as slots */
     pthread_mutex_t lock;
@@ -124,21 +125,28 @@ static bool parse_state(const json_t *object, const char *name, gc_state *state)
     return text && gc_state_parse(text, state);
 }
 
+/* Returns a number of the line's columns; 0 if it has none. */
+static double column_number(const json_t *object, const char *name) {
+    const char *text = json_string_value(json_object_get(json_object_get(object, "columns"), name));
+    return text ? strtod(text, NULL) : 0;
+}
+
 /* Fills *p from a "done" or "replacing" line. */
 static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *object, bool replacing) {
-    char settings[GC_SETTINGS_TEXT];
+    char *settings = gc_settings_of(e);
     const char *given = json_string_value(json_object_get(object, "settings"));
     const char *version = json_string_value(json_object_get(object, "version"));
-    const json_t *size = json_object_get(object, "output_size");
+    const json_t *size = json_object_get(object, "output_size"), *early = json_object_get(object, "early_size");
     const char *where = json_string_value(json_object_get(object, "where"));
-    gc_settings_of(e, settings);
     *p = (gc_past_line){.known = true, .done = !replacing};
     p->same_input_name = has_name(object, "input", "input_bytes", e->input);
     p->same_response_name = has_name(object, "response", "response_bytes", e->response);
-    p->same_settings = given && strcmp(given, settings) == 0;
+    p->same_settings = given && settings && strcmp(given, settings) == 0;
+    free(settings);
     p->same_version = version && strcmp(version, gpuconv_version()) == 0;
     (void)parse_state(object, "input_was", &p->input);
     (void)parse_state(object, "response_was", &p->response);
+    (void)parse_state(object, "noise_was", &p->noise);
     p->in_place = parse_state(object, "output_was", &p->output);
     if (!p->in_place && json_is_integer(size))
         p->output.size = json_integer_value(size);
@@ -146,6 +154,12 @@ static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *ob
     p->seconds = json_number_value(json_object_get(object, "seconds"));
     p->audio = json_number_value(json_object_get(object, "audio"));
     p->clipped = json_integer_value(json_object_get(object, "clipped"));
+    p->rate = (int)json_integer_value(json_object_get(object, "rate"));
+    p->channels = (int)json_integer_value(json_object_get(object, "channels"));
+    p->frames = json_integer_value(json_object_get(object, "frames"));
+    p->early_size = json_is_integer(early) ? json_integer_value(early) : -1;
+    p->offset = column_number(object, "offset");
+    p->noise_offset = column_number(object, "noise_offset");
 }
 
 /* Parses a line. *understood: it is a JSON object. @return false: out of memory */
@@ -249,20 +263,47 @@ gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *complet
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the state of an entry's response; that of a shared response is determined once. */
-static gc_state response_state(gc_history *h, const gc_entry *e) {
-    if (!e->shared)
-        return gc_state_of_response(e->response);
+/* Returns the state of a response or noise; that of a shared one is determined once. */
+static gc_state shared_state(gc_history *h, const char *path, bool is_shared) {
+    if (!is_shared)
+        return gc_state_of_response(path);
     pthread_mutex_lock(&h->lock);
-    uint64_t at = gc_hash(e->response);
-    while (h->shared[at & h->mask].path && strcmp(h->shared[at & h->mask].path, e->response) != 0)
+    uint64_t at = gc_hash(path);
+    while (h->shared[at & h->mask].path && strcmp(h->shared[at & h->mask].path, path) != 0)
         at++;
     shared *s = &h->shared[at & h->mask];
     if (!s->path)
-        *s = (shared){e->response, gc_state_of_response(e->response)};
+        *s = (shared){path, gc_state_of_response(path)};
     gc_state state = s->state;
     pthread_mutex_unlock(&h->lock);
     return state;
+}
+
+/* Returns the joined state of all responses or inputs of an entry. */
+static gc_state sources_state(gc_history *h, const gc_entry *e, bool responses) {
+    gc_state joined = {.size = -1};
+    for (int i = 0; i < gc_entry_sources(e); i++) {
+        const gc_source s = gc_entry_source(e, i);
+        const gc_state state =
+            responses ? shared_state(h, s.response, i == 0 && e->shared && h->shared) : gc_state_of_path(s.input);
+        joined = i ? gc_state_join(&joined, &state) : state;
+    }
+    return joined;
+}
+
+/* Compares what an entry needs besides input and response: noise, and the second output. */
+static bool same_rest(const gc_history *h, const gc_past_line *p, const gc_entry *e, bool packed) {
+    const char *noise = gc_entry_noise(e), *early = gc_entry_early(e);
+    char path[8192];
+    struct stat st;
+    if (noise) {
+        const gc_state state = gc_state_of_path(noise);
+        if (!gc_state_same(&p->noise, &state))
+            return false;
+    }
+    return !early || packed ||
+           (snprintf(path, sizeof path, "%s/%s", h->folder, early) < (int)sizeof path && stat(path, &st) == 0 &&
+            S_ISREG(st.st_mode) && st.st_size == p->early_size);
 }
 
 static bool is_same_file(const gc_state *state, const struct stat *st) {
@@ -272,21 +313,30 @@ static bool is_same_file(const gc_state *state, const struct stat *st) {
 /* Judges an entry whose output exists as the regular file with the status `st`. */
 static gc_verdict judge_file(gc_history *h, const gc_past_line *p, const gc_entry *e, const char *output,
                              const struct stat *st) {
-    gc_state input = gc_state_of_path(e->input), response = gc_state_of_path(e->response);
+    gc_state input = sources_state(h, e, false), response = gc_state_of_path(e->response);
     bool replaced_input = is_same_file(&input, st), replaced_response = is_same_file(&response, st);
     if (p->in_place && !gc_state_is_at(&p->output, output))
         return GC_VERDICT_DO;
     if (!p->in_place && !(p->done && p->same_version && p->output.size >= 0 && st->st_size == p->output.size))
         return GC_VERDICT_DO;
     if (!replaced_response || !p->in_place)
-        response = response_state(h, e);
+        response = sources_state(h, e, true);
     bool same =
-        p->same_settings &&
+        p->same_settings && same_rest(h, p, e, false) &&
         ((p->in_place && replaced_input) || (p->same_input_name && gc_state_same(&p->input, &input))) &&
         ((p->in_place && replaced_response) || (p->same_response_name && gc_state_same(&p->response, &response)));
     if (same)
         return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNRECORDED;
     return p->in_place && (replaced_input || replaced_response) ? GC_VERDICT_INPUT_REPLACED : GC_VERDICT_DO;
+}
+
+/* Judges an entry whose output, of `bytes` bytes, is in a shard. */
+static gc_verdict judge_packed(gc_history *h, const gc_past_line *p, const gc_entry *e, int64_t bytes) {
+    const gc_state input = sources_state(h, e, false), response = sources_state(h, e, true);
+    bool same = p->done && p->same_version && p->same_settings && p->output.size == bytes && p->same_input_name &&
+                p->same_response_name && gc_state_same(&p->input, &input) && gc_state_same(&p->response, &response) &&
+                same_rest(h, p, e, true);
+    return same ? GC_VERDICT_DONE : GC_VERDICT_DO;
 }
 
 static void judge_entry(void *context, int64_t i, int worker) {
@@ -295,16 +345,21 @@ static void judge_entry(void *context, int64_t i, int worker) {
     const gc_past_line *p = &h->past[i];
     struct stat st;
     char path[8192];
+    int64_t bytes;
     (void)worker;
     h->verdict[i] = GC_VERDICT_DO;
-    if (!e->refusal && p->known && snprintf(path, sizeof path, "%s/%s", h->folder, e->output) < (int)sizeof path &&
-        stat(path, &st) == 0 && S_ISREG(st.st_mode))
+    if (e->refusal || !p->known || snprintf(path, sizeof path, "%s/%s", h->folder, e->output) >= (int)sizeof path)
+        return;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
         h->verdict[i] = (unsigned char)judge_file(h, p, e, path, &st);
+    else if (h->packer && gc_packer_has(h->packer, i, &bytes))
+        h->verdict[i] = (unsigned char)judge_packed(h, p, e, bytes);
 }
 
-gpuconv_status gc_history_judge(gc_history *h, const char *folder, int threads, unsigned char *verdict,
-                                gpuconv_error *error) {
+gpuconv_status gc_history_judge(gc_history *h, const char *folder, const gc_packer *packer, int threads,
+                                unsigned char *verdict, gpuconv_error *error) {
     h->folder = folder;
+    h->packer = packer;
     h->verdict = verdict;
     h->shared = gc_calloc((int64_t)h->mask + 1, sizeof *h->shared);
     gc_pool *pool = gc_pool_new(h->manifest->entries < 64 ? 1 : threads);

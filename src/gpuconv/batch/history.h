@@ -26,6 +26,7 @@
 #define GPUCONV_BATCH_HISTORY_H
 
 #include "manifest.h"
+#include "shard_out.h"
 #include "state.h"
 
 /* The last line about an entry's output. */
@@ -34,10 +35,11 @@ typedef struct gc_past_line {
     bool done;  /* the entry's last line is "done" */
     bool in_place;
     bool same_input_name, same_response_name, same_settings, same_version; /* as in this run */
-    gc_state input, response, output;
+    gc_state input, response, noise, output;
     char where[16];
-    double seconds, audio;
-    int64_t clipped;
+    double seconds, audio, offset, noise_offset;
+    int64_t clipped, frames, early_size;
+    int rate, channels;
 } gc_past_line;
 
 typedef struct gc_history gc_history;
@@ -68,9 +70,9 @@ typedef enum gc_verdict {
     GC_VERDICT_INPUT_REPLACED /* an earlier run with other settings replaced the input: cannot be done */
 } gc_verdict;
 
-/* Compares the lines with the existing files, using several threads; fills in verdict[entry]. Fails with MEMORY and, if
- * the thread's flag (core/cancel.h) is raised, with CANCELLED: the verdicts are not complete then. */
-gpuconv_status gc_history_judge(gc_history *history, const char *folder, int threads, unsigned char *verdict,
-                                gpuconv_error *error);
+/* Compares the lines with the existing files, using several threads; fills in verdict[entry]. `packer`: outputs
+ * may be in its shards; NULL: none are. Fails with MEMORY. */
+gpuconv_status gc_history_judge(gc_history *history, const char *folder, const gc_packer *packer, int threads,
+                                unsigned char *verdict, gpuconv_error *error);
 
 #endif

@@ -1,63 +1,66 @@
 /* Writes a manifest as CSV. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
-#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
-#include "manifest.h"
+#include "row.h"
 
+#include <csv.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Writes a text in quotes, with inner quotes doubled. @return the number of bytes */
-static size_t quote(const char *text, char *to) {
-    size_t used = 0;
-    to[used++] = '"';
-    for (; *text; text++) {
-        if (*text == '"')
-            to[used++] = '"';
-        to[used++] = *text;
+/* Marks the columns that an entry has. */
+static void mark_columns(const gc_entry *e, bool used[GC_COLUMNS]) {
+    char room[GC_ROW_TEXT], *list;
+    for (int c = e->extra ? GC_COLUMNS_ALWAYS : GC_COLUMN_RECIPE; c < GC_COLUMNS; c++) {
+        if (used[c])
+            continue;
+        used[c] = gc_entry_text(e, c, room, &list) != NULL;
+        free(list);
     }
-    to[used++] = '"';
-    return used;
 }
 
-static bool write_entry(const gc_entry *e, FILE *f) {
-    const char *texts[] = {e->input, e->response, e->output};
-    char numbers[200], dry[32] = "-inf";
-    size_t size = 16, used = 0;
-    for (int i = 0; i < 3; i++)
-        size += 2 * strlen(texts[i]) + 4;
-    char *line = gc_calloc((int64_t)size, 1);
-    if (!line)
-        return false;
-    for (int i = 0; i < 3; i++) {
-        used += quote(texts[i], line + used);
-        line[used++] = ',';
+static bool put(const char *text, FILE *f) {
+    return fwrite(text, 1, strlen(text), f) == strlen(text);
+}
+
+/* Writes a text in quotes, a number as it is. */
+static bool write_field(const char *text, bool quoted, FILE *f) {
+    return quoted ? csv_fwrite(f, text, strlen(text)) == 0 : put(text, f);
+}
+
+static bool write_entry(const gc_entry *e, const bool used[GC_COLUMNS], FILE *f) {
+    char room[GC_ROW_TEXT], *list;
+    bool good = true;
+    for (int c = 0; c < GC_COLUMNS && good; c++) {
+        if (!used[c])
+            continue;
+        const char *text = gc_entry_text(e, c, room, &list);
+        const bool quoted = text && text != room;
+        good = (c == 0 || put(",", f)) && (!text || write_field(text, quoted, f));
+        free(list);
     }
-    if (e->dry > -HUGE_VAL)
-        (void)snprintf(dry, sizeof dry, "%.17g", e->dry);
-    int n = snprintf(numbers, sizeof numbers, "%.17g,%.17g,%s,", e->gain, e->wet, dry);
-    if (e->random_offset)
-        n += snprintf(numbers + n, sizeof numbers - (size_t)n, "random,");
-    else
-        n += snprintf(numbers + n, sizeof numbers - (size_t)n, "%.17g,", e->offset);
-    if (e->length >= 0)
-        n += snprintf(numbers + n, sizeof numbers - (size_t)n, "%.17g", e->length);
-    n += snprintf(numbers + n, sizeof numbers - (size_t)n, ",%llu\n", (unsigned long long)e->seed);
-    bool good = fwrite(line, 1, used, f) == used && fwrite(numbers, 1, (size_t)n, f) == (size_t)n;
-    free(line);
-    return good;
+    return good && put("\n", f);
 }
 
 bool gc_manifest_print(const gc_manifest *m, FILE *f) {
-    static const char head[] = "input,response,output,gain,wet,dry,offset,length,seed\n";
-    bool good = fwrite(head, 1, sizeof head - 1, f) == sizeof head - 1;
+    bool used[GC_COLUMNS] = {false}, good = true;
+    const gc_recipe *last = NULL;
+    for (int c = 0; c < GC_COLUMNS_ALWAYS; c++)
+        used[c] = true;
+    for (int64_t i = 0; i < m->entries; i++)
+        if (m->entry[i].extra || gc_entry_recipe(&m->entry[i]) != last) {
+            mark_columns(&m->entry[i], used);
+            last = gc_entry_recipe(&m->entry[i]);
+        }
+    for (int c = 0; c < GC_COLUMNS && good; c++)
+        if (used[c])
+            good = (c == 0 || put(",", f)) && put(gc_columns[c], f);
+    good = good && put("\n", f);
     for (int64_t i = 0; i < m->entries && good; i++)
         if (m->entry[i].input && m->entry[i].response && m->entry[i].output)
-            good = write_entry(&m->entry[i], f);
+            good = write_entry(&m->entry[i], used, f);
     return good;
 }
 

@@ -5,10 +5,12 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
+#include <dirent.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { ALTERNATIVES_MAX = 1 << 16 };
 
@@ -81,18 +83,83 @@ static gpuconv_status add(search *s, const char *path, int kept) {
     return GPUCONV_OK;
 }
 
-/* Adds the files that match one alternative. */
-static gpuconv_status find_files(search *s, const char *alternative) {
+/* Adds the files that match a pattern without braces; `kept` components of each path are kept. */
+static gpuconv_status find_by_glob(search *s, const char *pattern, int kept) {
     glob_t found = {0};
-    if (++s->alternatives > ALTERNATIVES_MAX)
-        return gc_fail(s->error, GPUCONV_ERROR_ARGUMENT, "%s: the braces have more than %d alternatives", s->pattern,
-                       ALTERNATIVES_MAX);
-    int err = glob(alternative, GLOB_TILDE, NULL, &found); /* the "C" locale sorts by bytes */
+    int err = glob(pattern, GLOB_TILDE, NULL, &found); /* the "C" locale sorts by bytes */
     gpuconv_status status = err == GLOB_NOSPACE ? gc_fail_memory(s->error, "file names") : GPUCONV_OK;
-    int kept = components(variable_part(alternative, s->fixed));
     for (size_t i = 0; i < found.gl_pathc && !status && !err; i++)
         status = add(s, found.gl_pathv[i], kept);
     globfree(&found);
+    return status;
+}
+
+/* Returns the first ** of a pattern that is a whole component, or NULL. */
+static const char *find_deep(const char *pattern) {
+    for (const char *at = strstr(pattern, "**"); at; at = strstr(at + 1, "**"))
+        if ((at == pattern || at[-1] == '/') && at[2] == '/')
+            return at;
+    return NULL;
+}
+
+/* Returns "FOLDER/REST" with the wildcards in the folder's name quoted, to be freed. */
+static char *join_quoted(const char *folder, const char *rest) {
+    char *made = gc_calloc(2 * (int64_t)strlen(folder) + (int64_t)strlen(rest) + 2, 1), *to = made;
+    for (; made && *folder; *to++ = *folder++)
+        if (strchr("*?[\\", *folder))
+            *to++ = '\\';
+    if (made && to > made && to[-1] != '/')
+        *to++ = '/';
+    if (made)
+        memcpy(to, rest, strlen(rest) + 1);
+    return made;
+}
+
+/* Matches the rest of a pattern in a folder and in the folders below it, in the order of their names. Links to folders
+ * are not followed, so that the search ends. `folder`: "" or a path. */
+static gpuconv_status find_below(search *s, const char *folder, const char *rest, int kept) {
+    struct dirent **list = NULL;
+    char *pattern = join_quoted(folder, rest);
+    gpuconv_status status = pattern ? find_by_glob(s, pattern, kept) : gc_fail_memory(s->error, "file names");
+    int count = status ? 0 : scandir(*folder ? folder : ".", &list, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *name = list[i]->d_name;
+        size_t room = strlen(folder) + strlen(name) + 2;
+        char *path = *name == '.' || status ? NULL : gc_calloc((int64_t)room, 1);
+        struct stat st;
+        if (path)
+            (void)snprintf(path, room, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/' ? "/" : "", name);
+        if (path && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            status = find_below(s, path, rest, kept + 1);
+        free(path);
+        free(list[i]);
+    }
+    free((void *)list);
+    free(pattern);
+    return status;
+}
+
+/* Adds the files that match one alternative. The component ** stands for any number of folders, none among them. */
+static gpuconv_status find_files(search *s, const char *alternative) {
+    if (++s->alternatives > ALTERNATIVES_MAX)
+        return gc_fail(s->error, GPUCONV_ERROR_ARGUMENT, "%s: the braces have more than %d alternatives", s->pattern,
+                       ALTERNATIVES_MAX);
+    const int kept = components(variable_part(alternative, s->fixed));
+    const char *deep = find_deep(alternative);
+    if (!deep)
+        return find_by_glob(s, alternative, kept);
+    char *base = strndup(alternative, (size_t)(deep - alternative));
+    glob_t found = {0};
+    if (!base)
+        return gc_fail_memory(s->error, "file names");
+    int err = *base ? glob(base, GLOB_TILDE, NULL, &found) : 0;
+    gpuconv_status status = err == GLOB_NOSPACE ? gc_fail_memory(s->error, "file names") : GPUCONV_OK;
+    if (!*base)
+        status = find_below(s, "", deep + 3, kept - 1);
+    for (size_t i = 0; *base && i < found.gl_pathc && !status && !err; i++)
+        status = find_below(s, found.gl_pathv[i], deep + 3, kept - 1);
+    globfree(&found);
+    free(base);
     return status;
 }
 

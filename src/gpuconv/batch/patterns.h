@@ -16,9 +16,9 @@ typedef struct gc_matches {
     int64_t count;
 } gc_matches;
 
-/* Lists the files that match a pattern of glob(3), with {a,b} and a leading ~. The alternatives of braces keep their
- * order; the files of each are sorted by name. Fails with FILE (nothing matches), ARGUMENT (too many alternatives) or
- * MEMORY. */
+/* Lists the files that match a pattern of glob(3), with {a,b}, a leading ~, and ** for any number of folders. The
+ * alternatives of braces keep their order; the files of each are sorted by name. Fails with FILE (nothing matches),
+ * ARGUMENT (too many alternatives) or MEMORY. */
 gpuconv_status gc_match_files(const char *pattern, gc_matches *matches, gpuconv_error *error);
 void gc_matches_free(gc_matches *matches);
 

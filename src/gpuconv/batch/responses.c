@@ -2,6 +2,7 @@
  * evicted first. */
 #include "responses.h"
 
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
@@ -111,12 +112,52 @@ static void evict(gc_responses *r) {
     }
 }
 
+/* Reads noise and resamples it. */
+static gpuconv_status prepare_noise(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_error inner = {0};
+    gpuconv_ir *read;
+    gpuconv_status status = gpuconv_ir_load(q->path, &read, error);
+    if (status)
+        return status;
+    if (read->rate == q->rate) {
+        *ir = read;
+        return GPUCONV_OK;
+    }
+    status = gpuconv_ir_resample(read, q->rate, ir, &inner);
+    gpuconv_ir_free(read);
+    return status ? gc_fail(error, status, "%s: %s", q->path, inner.message) : GPUCONV_OK;
+}
+
+/* Replaces a response by its frames up to the end of the early reflections. */
+static gpuconv_status keep_early(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_ir *whole = *ir;
+    const int64_t direct = gpuconv_ir_peak(whole, NULL);
+    const double frames = (double)direct + q->recipe->early * q->rate;
+    const int64_t kept = frames < (double)whole->frames ? (int64_t)llrint(frames) + 1 : whole->frames;
+    gpuconv_status status = gpuconv_ir_cut(whole, 0, gc_min(gc_max(kept, whole->lead + 1), whole->frames), ir, error);
+    gpuconv_ir_free(whole);
+    return status;
+}
+
 static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_preparation p = gpuconv_preparation_default();
-    p.gain = q->gain;
+    gpuconv_error inner = {0};
+    *ir = NULL;
+    if (q->kind == GC_RESPONSE_NOISE)
+        return prepare_noise(q, ir, error);
+    gpuconv_preparation p = q->recipe->preparation;
     p.wet = q->wet;
     p.dry = q->dry;
-    return gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);
+    gpuconv_status status = gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);
+    if (!status && q->gain != 0) {
+        gpuconv_ir *quiet = *ir;
+        status = gpuconv_ir_gain(quiet, q->gain, ir, &inner);
+        gpuconv_ir_free(quiet);
+    }
+    if (!status && q->kind == GC_RESPONSE_EARLY)
+        status = keep_early(q, ir, &inner);
+    if (status && *inner.message)
+        return gc_fail(error, status, "%s: %s", q->path, inner.message);
+    return status;
 }
 
 /* Prepares a response outside the table. */
@@ -136,9 +177,9 @@ static gpuconv_status prepare_unshared(const gc_response_request *q, gc_response
 
 /* Returns the key of a request, to be freed. NULL: out of memory. */
 static char *key_of(const gc_response_request *q) {
-    char numbers[160];
-    int n =
-        snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d ", q->rate, q->gain, q->wet, q->dry, q->channels);
+    char numbers[200]; /* recipes of a manifest are all different, so the address stands for the settings */
+    int n = snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d %d %p ", q->rate, q->gain, q->wet, q->dry,
+                     q->channels, (int)q->kind, (const void *)q->recipe);
     size_t size = (size_t)n + strlen(q->path) + 1;
     char *key = gc_calloc((int64_t)size, 1);
     if (key)

@@ -5,6 +5,7 @@
 #define GPUCONV_BATCH_RESPONSES_H
 
 #include "gpuconv.h"
+#include "recipe.h"
 #include "state.h"
 
 enum { GC_BATCH_DEVICES = 64 };
@@ -25,13 +26,21 @@ typedef struct gc_response {
 
 typedef struct gc_responses gc_responses;
 
+typedef enum gc_response_kind {
+    GC_RESPONSE_WHOLE = 0,
+    GC_RESPONSE_EARLY, /* up to recipe->early seconds after the direct sound, which is the peak */
+    GC_RESPONSE_NOISE  /* no response but noise: at the rate of the input, and not routed */
+} gc_response_kind;
+
 /* Which response an entry needs, and how it is prepared. */
 typedef struct gc_response_request {
     const char *path;
-    double gain, wet, dry; /* dB */
+    const gc_recipe *recipe;
+    double gain, wet, dry; /* dB; gain: of the whole output */
     double rate;           /* of the input, Hz */
     int channels;          /* of the input */
     bool shared;           /* other entries name this response, too */
+    gc_response_kind kind;
 } gc_response_request;
 
 /* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it.

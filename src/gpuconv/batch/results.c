@@ -4,6 +4,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
+#include "row.h"
 #include "text.h"
 
 #include <errno.h>
@@ -57,13 +58,44 @@ static bool put_state(json_t *object, const char *name, const gc_state *state, b
     return put(object, name, json_string(text));
 }
 
+/* Adds the columns besides the three names, with drawn values in place of "random". */
+static bool put_columns(json_t *object, const gc_entry *e, const gc_outcome *o) {
+    json_t *columns = json_object();
+    bool good = columns != NULL;
+    for (int c = GC_COLUMN_GAIN; c < GC_COLUMNS && good; c++) {
+        char room[GC_ROW_TEXT], exact[40], *list;
+        bool changed = false;
+        const char *text = gc_entry_text(e, c, room, &list);
+        const bool drawn = (c == GC_COLUMN_OFFSET && e->random_offset) ||
+                           (c == GC_COLUMN_NOISE_OFFSET && e->extra && e->extra->noise_random);
+        if (drawn)
+            gc_number_print(c == GC_COLUMN_OFFSET ? o->offset : o->noise_offset, room);
+        text = text && drawn ? room : text;
+        good = !text || put_text(columns, gc_columns[c], text, &changed);
+        if (good && changed) {
+            char *hex = gc_text_hex(text);
+            (void)snprintf(exact, sizeof exact, "%s_bytes", gc_columns[c]);
+            good = hex && put(columns, exact, json_string(hex));
+            free(hex);
+        }
+        free(list);
+    }
+    if (good && json_object_size(columns) > 0)
+        return put(object, "columns", columns);
+    json_decref(columns);
+    return good;
+}
+
 /* Adds the fields that --resume compares; see history.h. */
 static bool put_history(json_t *object, const gc_entry *e, const gc_outcome *o) {
-    char settings[GC_SETTINGS_TEXT];
-    gc_settings_of(e, settings);
-    return put(object, "settings", json_string(settings)) && put(object, "version", json_string(gpuconv_version())) &&
-           put_state(object, "input_was", &o->input, false) && put_state(object, "response_was", &o->response, false) &&
+    char *settings = gc_settings_of(e);
+    bool good = settings && put(object, "settings", json_string(settings)) &&
+                put(object, "version", json_string(gpuconv_version()));
+    free(settings);
+    return good && put_state(object, "input_was", &o->input, false) &&
+           put_state(object, "response_was", &o->response, false) && put_state(object, "noise_was", &o->noise, false) &&
            (o->output.size < 0 || put(object, "output_size", json_integer(o->output.size))) &&
+           (o->early_size < 0 || put(object, "early_size", json_integer(o->early_size))) &&
            (!o->in_place || put_state(object, "output_was", &o->output, true));
 }
 
@@ -81,16 +113,35 @@ static char *as_line(json_t *object, bool good) {
     return line;
 }
 
-void gc_settings_of(const gc_entry *e, char text[GC_SETTINGS_TEXT]) {
-    char offset[64], length[40] = "all";
-    if (e->random_offset)
-        (void)snprintf(offset, sizeof offset, "random seed=%llu", (unsigned long long)e->seed);
+/* Appends the columns that only some entries have. @return false: out of memory */
+static bool append_columns(const gc_entry *e, char **text) {
+    bool good = true;
+    for (int c = e->extra ? GC_COLUMNS_ALWAYS : GC_COLUMN_RECIPE; c < GC_COLUMNS && good; c++) {
+        char room[GC_ROW_TEXT], *list;
+        const char *value = gc_entry_text(e, c, room, &list);
+        good = !value || c == GC_COLUMN_ID || gc_text_append(text, " %s=%s", gc_columns[c], value);
+        free(list);
+    }
+    return good;
+}
+
+char *gc_settings_of(const gc_entry *e) {
+    char *text = NULL;
+    bool good = gc_text_append(&text, "gain=%.17g wet=%.17g dry=%.17g ", e->gain, e->wet, e->dry), changed;
+    if (good && e->random_offset)
+        good = gc_text_append(&text, "offset=random seed=%llu", (unsigned long long)e->seed);
     else
-        (void)snprintf(offset, sizeof offset, "%.17g", e->offset);
-    if (e->length >= 0)
-        (void)snprintf(length, sizeof length, "%.17g", e->length);
-    (void)snprintf(text, GC_SETTINGS_TEXT, "gain=%.17g wet=%.17g dry=%.17g offset=%s length=%s", e->gain, e->wet,
-                   e->dry, offset, length);
+        good = good && gc_text_append(&text, "offset=%.17g", e->offset);
+    if (good && e->length >= 0)
+        good = gc_text_append(&text, " length=%.17g", e->length);
+    else
+        good = good && gc_text_append(&text, " length=all");
+    if (good && e->extra && e->extra->noise_random && !e->random_offset)
+        good = gc_text_append(&text, " seed=%llu", (unsigned long long)e->seed);
+    good = good && append_columns(e, &text);
+    char *valid = good ? gc_text_utf8(text, &changed) : NULL; /* as results.jsonl stores it */
+    free(text);
+    return valid;
 }
 
 char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
@@ -106,6 +157,10 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
                put(object, "not_finite", json_integer(o->not_finite)) &&
                (!*o->note || put_text(object, "note", o->note, &changed));
     good = good && put(object, "seconds", json_real(o->seconds));
+    if (!o->status)
+        good = good && put(object, "rate", json_integer(o->rate)) &&
+               put(object, "channels", json_integer(o->channels)) && put(object, "frames", json_integer(o->frames)) &&
+               put_columns(object, e, o);
     if (!o->status)
         good = good && put_history(object, e, o);
     return as_line(object, good);

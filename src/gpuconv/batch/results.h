@@ -8,9 +8,12 @@
  *      where, audio, clipped     "cpu" or "cuda 0"; seconds of input; clipped output samples
  *      not_finite, note          input samples that were NaN or infinite and count as 0; how the encoding changed
  *      seconds                   time that the entry took
- *      settings, version         the entry's numbers, and gpuconv's version, which determine the output too
- *      input_was, response_was   the states (state.h) of both files before they were read
- *      output_size               in bytes
+ *      rate, channels, frames    of the output
+ *      columns                   all other columns of the entry as texts (column.h), with the values that were drawn; a
+ *                                list of these lines is a manifest that gives the same bytes
+ *      settings, version         the entry's settings, and gpuconv's version, which determine the output too
+ *      input_was, response_was   the states (state.h) of the files before they were read; noise_was likewise
+ *      output_size               in bytes; early_size: of the second output
  *      output_was                only if the output replaced the input or the response: its state with device, inode
  * and digest
  */
@@ -22,23 +25,25 @@
 
 typedef struct gc_outcome {
     gpuconv_status status;
-    const char *where;                /* "cpu" or "cuda 0" */
-    double seconds, audio;            /* time taken; duration of the input */
-    int64_t clipped, not_finite;      /* samples: of the output; of the input, replaced by 0 */
-    char reason[512];                 /* why it failed; "" */
-    char note[256];                   /* how the encoding differs from the input's; "" */
-    gc_state input, response, output; /* before they were read; after it was written */
-    bool in_place;                    /* the output replaces the input or the response */
-    bool replacing;                   /* the output is complete and about to get its name */
+    const char *where;                       /* "cpu" or "cuda 0" */
+    double seconds, audio;                   /* time taken; duration of the input */
+    int64_t clipped, not_finite;             /* samples: of the output; of the input, replaced by 0 */
+    char reason[512];                        /* why it failed; "" */
+    char note[256];                          /* how the encoding differs from the input's; "" */
+    gc_state input, response, noise, output; /* before they were read; after it was written */
+    int rate, channels;                      /* of the output */
+    int64_t frames, early_size;              /* early_size -1: there is no second output */
+    double offset, noise_offset;             /* seconds, as they were drawn */
+    bool in_place;                           /* the output replaces the input or the response */
+    bool replacing;                          /* the output is complete and about to get its name */
 } gc_outcome;
 
 /* Returns one line of JSON, newline included, to be freed. NULL: out of memory. */
 char *gc_result_line(const gc_entry *entry, const gc_outcome *outcome);
 
-enum { GC_SETTINGS_TEXT = 240 };
-
-/* Writes the numbers of an entry, which determine its output together with the files. */
-void gc_settings_of(const gc_entry *entry, char text[GC_SETTINGS_TEXT]);
+/* Returns the settings of an entry, which determine its output together with the files; to be freed. NULL: out of
+ * memory. */
+char *gc_settings_of(const gc_entry *entry);
 
 typedef struct gc_results gc_results;
 

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/object.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,42 +31,72 @@ struct gc_slots {
     gc_slot slot[SLOTS];
     int count, filling;
     int tasks_max; /* per slot: 1 on the CPU, which convolves a file while it is in the cache */
-    void *raw;     /* samples of one file in its own format */
-    int64_t raw_bytes;
-    float **rows; /* first sample of each channel of a file */
-    int rows_capacity;
+    gc_scratch scratch;
 };
 
-bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
+static int64_t total_frames(const gc_part *p) {
+    return p->frames + p->response->ir->frames - 1;
+}
+
+/* Decides whether one part can be convolved in a slot. */
+static bool accepts_part(const gc_slots *s, const gc_part *p) {
     const gc_batch_backend *b = s->w->backend;
-    const gpuconv_ir *ir = t->response->ir;
-    int64_t total = t->frames + ir->frames - 1;
-    return t->frames > 0 && ir->lead == 0 && gc_ir_one_route_each(ir) &&
-           ir->inputs * gc_round_up(t->frames, 4) <= FILE_FLOATS &&
-           ir->outputs * gc_round_up(total, 4) <= FILE_FLOATS && ir->outputs <= SLOT_ITEMS / 8 &&
-           (!b->prepare_plan || b->prepare_plan(s->slot[0].device, ir, t->frames));
+    const gpuconv_ir *ir = p->response->ir;
+    return p->frames > 0 && gc_ir_one_route_each(ir) && ir->outputs <= SLOT_ITEMS / 8 &&
+           ir->inputs * gc_round_up(p->frames, 4) <= FILE_FLOATS &&
+           ir->outputs * gc_round_up(total_frames(p), 4) <= FILE_FLOATS &&
+           (!b->prepare_plan || b->prepare_plan(s->slot[0].device, ir, p->frames));
+}
+
+bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
+    int64_t in = 0, out = 0;
+    int items = 0;
+    for (int i = 0; i < t->parts; i++) {
+        const gc_part *p = &t->part[i];
+        if (!accepts_part(s, p))
+            return false;
+        in += i < t->sources ? p->response->ir->inputs * gc_round_up(p->frames, 4) : 0;
+        out += p->response->ir->outputs * gc_round_up(total_frames(p), 4);
+        items += p->response->ir->outputs;
+    }
+    return in <= FILE_FLOATS && out <= FILE_FLOATS && items <= SLOT_ITEMS;
 }
 
 /* Chooses the sample formats and the layout of a task in the buffers of a slot. */
 static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_error *error) {
-    const gpuconv_ir *ir = t->response->ir;
-    const int64_t total = t->frames + ir->frames - 1, taps = w->backend->file_format_taps;
+    const int64_t taps = w->backend->file_format_taps;
     const gc_pcm floats = {GC_F32, 32};
-    t->in_pcm = taps > 0 ? t->info.pcm : floats;
-    t->in_row = taps > 0 ? gc_pcm_bytes(t->in_pcm) : 4 * gc_round_up(t->frames, 4);
-    t->in_bytes = gc_round_up(ir->inputs * (taps > 0 ? t->frames * t->in_row : t->in_row), 16);
-    gpuconv_status status = gc_writer_predict_pcm(t->path, &t->info, ir->outputs, total, &t->out_pcm, error);
-    t->stored = taps > 0 && (ir->frames <= taps || t->out_pcm.container == GC_F32);
-    if (!t->stored)
-        t->out_pcm = floats;
-    t->out_row = t->stored ? gc_pcm_bytes(t->out_pcm) : 4 * gc_round_up(total, 4);
-    t->out_bytes = gc_round_up(ir->outputs * (t->stored ? total * t->out_row : t->out_row), 16);
+    const gc_output_options wish = gc_task_options(w, t);
+    const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
+    gpuconv_status status = GPUCONV_OK;
+    for (int i = 0; i < t->parts && !status; i++) {
+        gc_part *p = &t->part[i];
+        const gpuconv_ir *ir = p->response->ir;
+        const int64_t total = total_frames(p);
+        p->in_pcm = taps > 0 ? p->info.pcm : floats;
+        p->in_row = taps > 0 ? gc_pcm_bytes(p->in_pcm) : 4 * gc_round_up(p->frames, 4);
+        p->in_bytes = i < t->sources ? gc_round_up(ir->inputs * (taps > 0 ? p->frames * p->in_row : p->in_row), 16) : 0;
+        const bool whole =
+            !t->mixed && p->skip == 0 && p->frames + p->after == total && r->tail_floor >= 0 && !r->dither;
+        status = gc_writer_predict_pcm(t->path, &wish, &p->info, ir->outputs, total, &p->out_pcm, error);
+        t->stored = whole && taps > 0 && (ir->frames <= taps || p->out_pcm.container == GC_F32);
+        if (!t->stored)
+            p->out_pcm = floats;
+        p->out_row = t->stored ? gc_pcm_bytes(p->out_pcm) : 4 * gc_round_up(total, 4);
+        p->out_bytes = gc_round_up(ir->outputs * (t->stored ? total * p->out_row : p->out_row), 16);
+    }
     return status;
 }
 
 static bool fits(const gc_slot *slot, const gc_task *t) {
-    return slot->tasks < SLOT_TASKS && slot->items + t->response->ir->outputs <= SLOT_ITEMS &&
-           slot->in_used + t->in_bytes <= FILE_BYTES && slot->out_used + t->out_bytes <= FILE_BYTES;
+    int64_t in = slot->in_used, out = slot->out_used;
+    int items = slot->items;
+    for (int i = 0; i < t->parts; i++) {
+        in += t->part[i].in_bytes;
+        out += t->part[i].out_bytes;
+        items += t->part[i].response->ir->outputs;
+    }
+    return slot->tasks < SLOT_TASKS && items <= SLOT_ITEMS && in <= FILE_BYTES && out <= FILE_BYTES;
 }
 
 /* Returns the response's planes in the memory of the worker's device, after copying them there at the first call. NULL:
@@ -79,11 +110,11 @@ static const float *device_planes(const gc_worker *w, gc_response *r) {
     return planes;
 }
 
-/* Places the planes of the task's response where the device can read them. A response that is used for the first time
+/* Places the planes of the part's response where the device can read them. A response that is used for the first time
  * is copied into the slot's input at byte *at, with *planes NULL; one that is used again is kept on the device, at
  * *planes.
  * @return false: out of memory on the device */
-static bool place_response(const gc_worker *w, gc_slot *slot, const gc_task *t, int64_t *at, const float **planes) {
+static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *t, int64_t *at, const float **planes) {
     const gpuconv_ir *ir = t->response->ir;
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
     *at = slot->in_used;
@@ -97,38 +128,18 @@ static bool place_response(const gc_worker *w, gc_slot *slot, const gc_task *t, 
     return *planes != NULL;
 }
 
-/* Enlarges s->raw to at least `bytes`. @return false: out of memory */
-static bool reserve_raw(gc_slots *s, int64_t bytes) {
-    if (bytes > s->raw_bytes) {
-        free(s->raw);
-        s->raw = gc_calloc(bytes, 1);
-        s->raw_bytes = s->raw ? bytes : 0;
-    }
-    return s->raw != NULL;
-}
-
-/* Enlarges s->rows to at least `channels`. An input may have more channels than a slot has items, because a matrix may
- * use a few of them only. @return false: out of memory */
-static bool reserve_rows(gc_slots *s, int channels) {
-    if (channels > s->rows_capacity) {
-        free((void *)s->rows);
-        s->rows = gc_calloc(channels, sizeof *s->rows);
-        s->rows_capacity = s->rows ? channels : 0;
-    }
-    return s->rows != NULL;
-}
-
-/* Adds one item per route of the task's response to the slot. */
-static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, int64_t taps_offset, const float *planes) {
-    const gpuconv_ir *ir = t->response->ir;
-    const int in_step = s->w->backend->file_format_taps > 0 ? t->info.channels : 1;
+/* Adds one item per route of the part's response to the slot. */
+static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, const gc_part *p, int64_t taps_offset,
+                      const float *planes) {
+    const gpuconv_ir *ir = p->response->ir;
+    const int in_step = s->w->backend->file_format_taps > 0 ? p->info.channels : 1;
     for (int r = 0; r < ir->routes; r++) {
         const gc_route *route = &ir->route[r];
         const int64_t plane = route->plane * ir->frames;
         slot->item[slot->items++] = (gc_batch_item){
-            .in = {t->in_at + route->input * t->in_row, t->in_pcm, in_step},
-            .out = {t->out_at + route->output * t->out_row, t->out_pcm, t->stored ? ir->outputs : 1},
-            .frames = t->frames,
+            .in = {p->in_at + route->input * p->in_row, p->in_pcm, in_step},
+            .out = {p->out_at + route->output * p->out_row, p->out_pcm, t->stored ? ir->outputs : 1},
+            .frames = p->frames,
             .taps_count = ir->frames,
             .taps = planes ? planes + plane : NULL,
             .taps_offset = taps_offset + plane * (int64_t)sizeof(float),
@@ -136,86 +147,124 @@ static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, int64_
     }
 }
 
-/* Reads the task's input and appends it to the slot that is being filled. */
-static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
-    gc_slot *slot = &s->slot[s->filling];
-    const gc_batch_backend *b = s->w->backend;
-    const int channels = t->info.channels;
-    const bool as_is = b->file_format_taps > 0;
-    char *in = (char *)b->in(slot->device) + slot->in_used;
-    int64_t got, taps_offset;
-    const float *planes;
-    if (!as_is && (!reserve_raw(s, t->frames * channels * gc_pcm_bytes(t->info.pcm)) || !reserve_rows(s, channels)))
+/* Measures the input of a part, which lies in the slot as the file's samples. */
+static bool measure_power(gc_part *p, const void *raw) {
+    float **row = gc_calloc(p->info.channels, (int64_t)sizeof *row);
+    const int64_t pitch = gc_round_up(p->frames, 16);
+    float *samples = row ? gc_calloc(pitch * p->info.channels, sizeof *samples) : NULL;
+    for (int c = 0; samples && c < p->info.channels; c++)
+        row[c] = samples + c * pitch;
+    if (samples) {
+        gc_pcm_unpack(gc_simd_best(), p->info.pcm, raw, p->info.channels, p->frames, row, 0);
+        p->power = gc_mean_power((const float *const *)row, p->info.channels, p->frames);
+    }
+    free(samples);
+    free((void *)row);
+    return samples != NULL;
+}
+
+/* Reads the input of a part into the slot. */
+static gpuconv_status load_input(gc_slots *s, gc_slot *slot, const gc_task *t, gc_part *p, gpuconv_error *error) {
+    const gc_entry *e = gc_task_entry(s->w, t);
+    const int channels = p->info.channels;
+    const bool as_is = s->w->backend->file_format_taps > 0;
+    char *in = (char *)s->w->backend->in(slot->device) + slot->in_used;
+    int64_t got;
+    if (!as_is && (!gc_scratch_raw(&s->scratch, p->frames * channels * gc_pcm_bytes(p->info.pcm)) ||
+                   !gc_scratch_rows(&s->scratch, channels)))
         return gc_fail_memory(error, t->path);
-    gpuconv_status status = gc_reader_read(t->reader, as_is ? in : s->raw, t->frames, &got, error);
+    const void *raw = as_is ? in : s->scratch.raw;
+    gpuconv_status status = gc_reader_read(p->reader, as_is ? in : s->scratch.raw, p->frames, &got, error);
     if (status)
         return status;
-    if (got != t->frames)
+    if (got != p->frames)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
-                       s->w->manifest->entry[t->entry].input, (long long)got, (long long)t->frames);
+                       gc_entry_source(e, p->input_of).input, (long long)got, (long long)p->frames);
     if (!as_is) {
         for (int c = 0; c < channels; c++)
-            s->rows[c] = (float *)(void *)(in + c * t->in_row);
-        gc_pcm_unpack(gc_simd_best(), t->info.pcm, s->raw, channels, t->frames, s->rows, 0);
+            s->scratch.rows[c] = (float *)(void *)(in + c * p->in_row);
+        gc_pcm_unpack(gc_simd_best(), p->info.pcm, s->scratch.raw, channels, p->frames, s->scratch.rows, 0);
     }
-    t->in_at = slot->in_used;
-    t->out_at = slot->out_used;
-    t->item = slot->items;
-    slot->in_used += t->in_bytes;
-    if (!place_response(s->w, slot, t, &taps_offset, &planes)) {
-        slot->in_used = t->in_at;
+    if (gc_entry_recipe(e)->level == GC_LEVEL_INPUT && !measure_power(p, raw))
         return gc_fail_memory(error, t->path);
+    p->in_at = slot->in_used;
+    slot->in_used += p->in_bytes;
+    return GPUCONV_OK;
+}
+
+/* Reads the task's inputs and appends its parts to the slot that is being filled. */
+static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
+    gc_slot *slot = &s->slot[s->filling];
+    const int64_t in_before = slot->in_used, out_before = slot->out_used;
+    const int items_before = slot->items;
+    gpuconv_status status = GPUCONV_OK;
+    for (int i = 0; i < t->parts && !status; i++) {
+        gc_part *p = &t->part[i];
+        int64_t taps_offset;
+        const float *planes;
+        if (i < t->sources)
+            status = load_input(s, slot, t, p, error);
+        else
+            p->in_at = t->part[p->input_of].in_at;
+        p->out_at = slot->out_used;
+        p->item = slot->items;
+        if (!status && !place_response(s->w, slot, p, &taps_offset, &planes))
+            status = gc_fail_memory(error, t->path);
+        if (!status)
+            add_items(s, slot, t, p, taps_offset, planes);
+        slot->out_used += p->out_bytes;
     }
-    add_items(s, slot, t, taps_offset, planes);
-    slot->out_used += t->out_bytes;
-    t->not_finite = gc_reader_nonfinite(t->reader, NULL);
-    gc_reader_free(t->reader); /* now, because a process has few file descriptors */
-    t->reader = NULL;
+    if (status) {
+        slot->in_used = in_before;
+        slot->out_used = out_before;
+        slot->items = items_before;
+        return status;
+    }
+    for (int i = 0; i < t->sources; i++) { /* now, because a process has few file descriptors */
+        t->not_finite += gc_reader_nonfinite(t->part[i].reader, NULL);
+        gc_reader_free(t->part[i].reader);
+        t->part[i].reader = NULL;
+    }
     slot->task[slot->tasks++] = *t;
     return GPUCONV_OK;
 }
 
-/* Writes samples. Threads that only copy samples into files are limited by w->copy_permits, because they contend inside
- * the kernel; threads that encode are not. */
-static gpuconv_status write_samples(const gc_worker *w, gc_writer *writer, const void *raw, int64_t frames,
-                                    gpuconv_error *error) {
-    const bool copied = gc_writer_is_plain(writer);
-    while (copied && sem_wait(w->copy_permits) != 0)
-        ; /* interrupted by a signal */
-    gpuconv_status status = gc_writer_write(writer, raw, frames, error);
-    if (copied)
-        sem_post(w->copy_permits);
+/* Writes an output that the slot delivers in the file's own format, and commits it. */
+static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped,
+                                  gpuconv_error *error) {
+    const gc_part *p = &t->part[0];
+    const char *out = (const char *)s->w->backend->out(slot->device) + p->out_at;
+    gc_writer *writer = NULL;
+    t->written = total_frames(p);
+    gpuconv_status status = gc_task_open_output(s->w, t, t->path, p->response->ir->outputs, t->written, &writer, error);
+    for (int r = 0; r < p->response->ir->routes; r++)
+        *clipped += slot->item[p->item + r].clipped;
+    if (!status)
+        status = gc_store_samples(s->w, writer, out, t->written, error);
+    if (!status)
+        status = gc_task_commit(s->w, t, writer, s->where, *clipped, error);
+    gc_writer_free(writer);
     return status;
 }
 
 /* Writes the output of one task of a slot and commits it. */
 static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped, gpuconv_error *error) {
-    const gpuconv_ir *ir = t->response->ir;
-    char *out = (char *)s->w->backend->out(slot->device) + t->out_at; /* only read */
-    int64_t frames = t->frames + ir->frames - 1;
-    gc_writer *writer = NULL;
-    gc_pcm_overs overs = {0};
-    gpuconv_status status = gc_task_open_output(s->w, t, &writer, error);
-    if (!status && t->stored) {
-        for (int r = 0; r < ir->routes; r++)
-            overs.clipped += slot->item[t->item + r].clipped;
-        status = write_samples(s->w, writer, out, frames, error);
-    } else if (!status) {
-        if (!reserve_raw(s, frames * ir->outputs * gc_pcm_bytes(gc_writer_pcm(writer))) ||
-            !reserve_rows(s, ir->outputs))
-            status = gc_fail_memory(error, t->path);
-        for (int c = 0; c < ir->outputs && !status; c++)
-            s->rows[c] = (float *)(void *)(out + c * t->out_row);
-        if (!status) {
-            gc_pcm_pack(gc_simd_best(), gc_writer_pcm(writer), (const float *const *)s->rows, 0, ir->outputs, frames,
-                        s->raw, &overs);
-            status = write_samples(s->w, writer, s->raw, frames, error);
-        }
+    char *out = (char *)s->w->backend->out(slot->device); /* only read */
+    if (t->stored)
+        return store_as_is(s, slot, t, clipped, error);
+    const int channels = t->part[0].response->ir->outputs;
+    float **row = gc_calloc((int64_t)t->parts * channels, (int64_t)sizeof *row);
+    float ***rows = gc_calloc(t->parts, (int64_t)sizeof *rows);
+    for (int i = 0; row && rows && i < t->parts; i++) {
+        rows[i] = row + i * channels;
+        for (int c = 0; c < channels; c++)
+            rows[i][c] = (float *)(void *)(out + t->part[i].out_at + c * t->part[i].out_row);
     }
-    if (!status)
-        status = gc_task_commit(s->w, t, writer, s->where, overs.clipped, error);
-    gc_writer_free(writer);
-    *clipped = overs.clipped;
+    gpuconv_status status =
+        row && rows ? gc_store_rows(s->w, t, (float *const *const *)rows, &s->scratch, s->where, clipped, error)
+                    : gc_fail_memory(error, t->path);
+    free((void *)rows);
+    free((void *)row);
     return status;
 }
 
@@ -239,13 +288,31 @@ static gpuconv_status finish_slot(gc_slots *s, gc_slot *slot, gpuconv_status err
     return err;
 }
 
+/* Starts the convolutions of a slot. A backend that plans for each response gets the parts one after the other. */
+static gpuconv_status begin(gc_slots *s, gc_slot *slot, gpuconv_error *error) {
+    const gc_batch_backend *b = s->w->backend;
+    const gc_task *t = &slot->task[0];
+    gpuconv_status status = GPUCONV_OK;
+    if (!b->prepare_plan || (slot->tasks == 1 && t->parts == 1))
+        return b->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
+    for (int k = 0; k < slot->tasks; k++)
+        for (int i = 0; i < slot->task[k].parts && !status; i++) {
+            const gc_part *p = &slot->task[k].part[i];
+            if (!b->prepare_plan(slot->device, p->response->ir, p->frames))
+                status = gc_fail(error, GPUCONV_ERROR_DEVICE, "the plan of a batch slot has changed");
+            else
+                status = b->begin(slot->device, slot->item + p->item, p->response->ir->routes, slot->in_used,
+                                  slot->out_used, error);
+        }
+    return status;
+}
+
 /* Starts convolving the slot that was filled, and finishes the one to be filled next. */
 gpuconv_status gc_slots_flush(gc_slots *s, gpuconv_error *error) {
     gc_slot *slot = &s->slot[s->filling];
     if (slot->tasks == 0)
         return GPUCONV_OK;
-    gpuconv_status err =
-        s->w->backend->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
+    gpuconv_status err = begin(s, slot, error);
     if (err)
         return finish_slot(s, slot, err, error);
     slot->in_flight = true;
@@ -315,7 +382,6 @@ void gc_slots_free(gc_slots *s) {
             gc_task_close(s->w, &s->slot[i].task[k]);
         s->w->backend->free(s->slot[i].device);
     }
-    free((void *)s->rows);
-    free(s->raw);
+    gc_scratch_free(&s->scratch);
     free(s);
 }

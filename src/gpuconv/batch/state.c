@@ -5,6 +5,8 @@
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
 
+#include "shard_in.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +42,24 @@ gc_state gc_state_of(const struct stat *st) {
 
 gc_state gc_state_of_path(const char *path) {
     struct stat st;
-    return stat(path, &st) == 0 ? gc_state_of(&st) : (gc_state){.size = -1};
+    char shard[4096];
+    if (stat(path, &st) == 0)
+        return gc_state_of(&st);
+    if (gc_shard_split(path, shard, sizeof shard) && stat(shard, &st) == 0)
+        return gc_state_of(&st);
+    return (gc_state){.size = -1};
+}
+
+gc_state gc_state_join(const gc_state *a, const gc_state *b) {
+    gc_state joined = *a;
+    if (a->size < 0 || b->size < 0 || a->size > INT64_MAX - b->size)
+        return (gc_state){.size = -1};
+    joined.size += b->size;
+    joined.digest = mix(a->digested ? a->digest : 0, (uint64_t)b->seconds);
+    joined.digest = mix(joined.digest, (uint64_t)b->nanoseconds);
+    joined.digest = mix(joined.digest, b->digested ? b->digest : (uint64_t)b->size);
+    joined.digested = true;
+    return joined;
 }
 
 gc_state gc_state_of_response(const char *path) {

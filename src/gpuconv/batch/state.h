@@ -18,9 +18,12 @@ typedef struct gc_state {
 
 enum { GC_STATE_TEXT = 160 };
 
-/* Returns the state of a file without a digest. */
+/* Return the state of a file without a digest; that of a shard for a path inside it. */
 gc_state gc_state_of(const struct stat *st);
 gc_state gc_state_of_path(const char *path);
+
+/* Returns a state for two files, such as the inputs of one entry, with the place of the first. */
+gc_state gc_state_join(const gc_state *a, const gc_state *b);
 
 /* Returns the state of a response. A matrix file names further files, so its state has a digest of the response that it
  * describes; this reads all of them. */

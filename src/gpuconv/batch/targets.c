@@ -140,11 +140,13 @@ static bool find_target(const char *given, target *t, target *by_inode) {
 
 /* ---- The conflicts of a manifest --------------------------------------------------------------------------------- */
 
-enum { FREE, BY_OUTPUT, BY_INPUT, BY_RESPONSE };
+enum { FREE, BY_OUTPUT, BY_INPUT, BY_RESPONSE, BY_NOISE };
 
 /* The targets of one entry. */
 typedef struct entry_targets {
-    target output, output_by_inode, input, response;
+    target output, output_by_inode, early, early_by_inode, noise;
+    target *source; /* input and response of each source */
+    int sources;
     bool err;
 } entry_targets;
 
@@ -153,7 +155,7 @@ typedef struct slot {
     int64_t entry;
 } slot;
 
-/* Hash table of the first entry with each output; at least twice as many slots as entries, a power of two. */
+/* Hash table of the first entry with each output; at least twice as many slots as outputs, a power of two. */
 typedef struct table {
     slot *slot; /* NULL: empty */
     uint64_t mask;
@@ -170,28 +172,48 @@ typedef struct search {
     bool outputs;            /* find the targets of outputs, else of inputs and responses */
 } search;
 
+/* Finds the target of a file in the folder of the outputs. @return false: out of memory */
+static bool find_output(const search *s, const char *output, target *t, target *by_inode) {
+    size_t room = strlen(s->folder) + strlen(output) + 2;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (!path)
+        return false;
+    (void)snprintf(path, room, "%s/%s", s->folder, output);
+    bool good = find_target(path, t, by_inode);
+    free(path);
+    return good;
+}
+
+/* Finds the targets of all files that an entry reads. @return false: out of memory */
+static bool find_sources(const gc_entry *e, entry_targets *l) {
+    const char *noise = gc_entry_noise(e);
+    target unused;
+    l->sources = gc_entry_sources(e);
+    l->source = gc_calloc(2 * (int64_t)l->sources, sizeof *l->source);
+    bool good = l->source && (!noise || find_target(noise, &l->noise, &unused));
+    for (int i = 0; i < l->sources && good; i++) {
+        const gc_source source = gc_entry_source(e, i);
+        good = find_target(source.input, &l->source[(ptrdiff_t)2 * i], &unused) &&
+               find_target(source.response, &l->source[(ptrdiff_t)2 * i + 1], &unused);
+    }
+    return good;
+}
+
 /* Finds the targets of one entry; runs on a thread of the pool. */
 static void find_entry_targets(void *context, int64_t index, int worker) {
     search *s = context;
     const gc_entry *e = &s->manifest->entry[s->first + index];
     entry_targets *l = &s->targets[index];
-    target unused;
+    const char *early = gc_entry_early(e);
     (void)worker;
     *l = (entry_targets){.err = false};
     if (e->refusal)
         return;
-    if (!s->outputs) {
-        l->err = !find_target(e->input, &l->input, &unused) || !find_target(e->response, &l->response, &unused);
-        return;
-    }
-    size_t room = strlen(s->folder) + strlen(e->output) + 2;
-    char *path = gc_calloc((int64_t)room, 1);
-    l->err = !path;
-    if (path) {
-        (void)snprintf(path, room, "%s/%s", s->folder, e->output);
-        l->err = !find_target(path, &l->output, &l->output_by_inode);
-    }
-    free(path);
+    if (!s->outputs)
+        l->err = !find_sources(e, l);
+    else
+        l->err = !find_output(s, e->output, &l->output, &l->output_by_inode) ||
+                 (early && !find_output(s, early, &l->early, &l->early_by_inode));
 }
 
 /* Returns the slot that holds a target, or the free one for it. */
@@ -204,7 +226,10 @@ static slot *slot_of(const table *in, target t) {
 }
 
 static bool make_table(table *t, const gc_manifest *m) {
-    int64_t slots = gc_power_of_two(gc_max(64, 2 * m->entries));
+    int64_t outputs = m->entries;
+    for (int64_t i = 0; i < m->entries; i++)
+        outputs += gc_entry_early(&m->entry[i]) != NULL;
+    int64_t slots = gc_power_of_two(gc_max(64, 2 * outputs));
     t->mask = (uint64_t)slots - 1;
     t->slot = gc_calloc(slots, sizeof *t->slot);
     return t->slot != NULL;
@@ -232,11 +257,28 @@ static bool add_output(search *s, int64_t entry, table *in, target t) {
     return true;
 }
 
-/* Records a conflict of the entry, if any, whose output is a file that this entry reads. */
+/* Records a conflict of the entry, if any, whose output is a file that this entry reads. An entry's output may be its
+ * own input or response, unless the entry reads or writes more than that. */
 static void check_source(search *s, int64_t entry, target t, unsigned char kind) {
     const slot *at = is_none(t) || !s->by_path.slot ? NULL : slot_of(&s->by_path, t);
-    if (at && !is_none(at->t) && at->entry != entry)
+    const gc_entry *e = &s->manifest->entry[entry];
+    const bool more = gc_entry_noise(e) || gc_entry_early(e) || gc_entry_sources(e) > 1;
+    if (at && !is_none(at->t) && (at->entry != entry || more))
         add_conflict(s, at->entry, kind, entry);
+}
+
+/* Enters the outputs of an entry into the tables. @return false: out of memory */
+static bool add_outputs(search *s, int64_t entry, const entry_targets *l) {
+    return add_output(s, entry, &s->by_path, l->output) && add_output(s, entry, &s->by_inode, l->output_by_inode) &&
+           add_output(s, entry, &s->by_path, l->early) && add_output(s, entry, &s->by_inode, l->early_by_inode);
+}
+
+static void check_sources(search *s, int64_t entry, const entry_targets *l) {
+    for (int i = 0; i < l->sources; i++) {
+        check_source(s, entry, l->source[(ptrdiff_t)2 * i], BY_INPUT);
+        check_source(s, entry, l->source[(ptrdiff_t)2 * i + 1], BY_RESPONSE);
+    }
+    check_source(s, entry, l->noise, BY_NOISE);
 }
 
 /* Checks all entries, STEP at a time: a pool of threads finds the targets, then the tables are updated in the order of
@@ -247,26 +289,29 @@ static bool check_entries(search *s, gc_pool *pool, bool outputs) {
     for (s->first = 0; s->first < s->manifest->entries && good; s->first += STEP) {
         int64_t count = gc_min(STEP, s->manifest->entries - s->first);
         gc_pool_run(pool, find_entry_targets, s, count);
-        if (gc_cancelled()) /* the pool has skipped entries */
-            return true;
-        for (int64_t i = 0; i < count && good; i++) {
+        const bool cancelled = gc_cancelled(); /* the pool has skipped entries then */
+        for (int64_t i = 0; i < count && good && !cancelled; i++) {
             const entry_targets *l = &s->targets[i];
             good = !l->err;
-            if (good && outputs) {
-                good = add_output(s, s->first + i, &s->by_path, l->output) &&
-                       add_output(s, s->first + i, &s->by_inode, l->output_by_inode);
-            } else if (good) {
-                check_source(s, s->first + i, l->input, BY_INPUT);
-                check_source(s, s->first + i, l->response, BY_RESPONSE);
-            }
+            if (good && outputs)
+                good = add_outputs(s, s->first + i, l);
+            else if (good)
+                check_sources(s, s->first + i, l);
         }
+        for (int64_t i = 0; i < count; i++) {
+            free(s->targets[i].source);
+            s->targets[i].source = NULL;
+        }
+        if (cancelled)
+            break;
     }
     return good;
 }
 
 /* Refuses the entries with a conflict. @return false: out of memory */
 static bool refuse_conflicts(const search *s) {
-    static const char *const what[] = {[BY_OUTPUT] = "output", [BY_INPUT] = "input", [BY_RESPONSE] = "response"};
+    static const char *const what[] = {
+        [BY_OUTPUT] = "output", [BY_INPUT] = "input", [BY_RESPONSE] = "response", [BY_NOISE] = "noise"};
     bool good = true;
     for (int64_t i = 0; i < s->manifest->entries && good; i++) {
         char text[160];

@@ -7,81 +7,182 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
+#include "shard_in.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+const gc_entry *gc_task_entry(const gc_worker *w, const gc_task *t) {
+    return &w->manifest->entry[t->entry];
+}
+
+gc_output_options gc_task_options(const gc_worker *w, const gc_task *t) {
+    const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
+    return (gc_output_options){
+        .format = r->format, .encoding = r->encoding, .path_kind = GC_OUTPUT_PROGRAM_PATH, .cancel = w->cancel};
+}
+
 void gc_task_close(const gc_worker *w, gc_task *t) {
-    gc_reader_free(t->reader);
-    if (t->response)
-        gc_responses_release(w->responses, t->response);
+    for (int i = 0; i < t->parts; i++) {
+        gc_reader_free(t->part[i].reader);
+        if (t->part[i].response)
+            gc_responses_release(w->responses, t->part[i].response);
+    }
+    free(t->part);
     free(t->path);
+    free(t->early_path);
     *t = (gc_task){0};
 }
 
 /* Seeks to the part of the input that the entry selects, and sets the number of frames to read. */
-static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gpuconv_error *error) {
-    double rate = t->info.rate;
-    int64_t all = t->info.frames, want = e->length < 0 ? -1 : (int64_t)llrint(e->length * rate);
+static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const char *name, gpuconv_error *error) {
+    double rate = p->info.rate;
+    int64_t all = p->info.frames, want = e->length < 0 ? -1 : (int64_t)llrint(e->length * rate);
     int64_t from = (int64_t)llrint(e->offset * rate);
     if (e->random_offset) {
         uint64_t state = e->seed;
         int64_t spare = all < 0 ? 0 : all - want;
         from = spare > 0 ? (int64_t)(gc_random_bits(&state) % (uint64_t)(spare + 1)) : 0;
     }
+    if (p == t->part)
+        t->offset = (double)from / rate;
     if (want == 0 || (all >= 0 && from >= all && from > 0))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no samples from %g s on for a length of %g s", e->input,
-                       e->offset, e->length);
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no samples from %g s on for a length of %g s", name, e->offset,
+                       e->length);
     if (from > 0) {
-        gpuconv_status status = gc_reader_seek(t->reader, from, error);
+        gpuconv_status status = gc_reader_seek(p->reader, from, error);
         if (status)
             return status;
     }
-    t->frames = all < 0 ? want : want < 0 ? all - from : gc_min(want, all - from);
+    p->frames = all < 0 ? want : want < 0 ? all - from : gc_min(want, all - from);
     return GPUCONV_OK;
+}
+
+gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
+    const gc_entry *e = gc_task_entry(w, t);
+    const gc_recipe *r = gc_entry_recipe(e);
+    const int64_t tail = p->response->ir->frames - 1, lead = p->response->ir->lead;
+    const double kept = (double)lead + r->tail * p->info.rate;
+    p->skip = r->mode == GPUCONV_MODE_FULL ? lead : r->mode == GPUCONV_MODE_SAME ? tail / 2 : tail;
+    p->after = r->mode == GPUCONV_MODE_VALID  ? 0
+               : r->mode == GPUCONV_MODE_SAME ? tail / 2
+               : kept < (double)tail          ? (int64_t)llrint(kept)
+                                              : tail;
+    if (p->frames >= 0 && p->frames + p->after <= p->skip)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: of %lld frames none are valid with a response of %lld frames", e->input,
+                       (long long)p->frames, (long long)tail + 1);
+    return GPUCONV_OK;
+}
+
+/* Acquires the response of a part. */
+static gpuconv_status acquire(const gc_worker *w, const gc_task *t, gc_part *p, const gc_source *source, bool early,
+                              gpuconv_error *error) {
+    const gc_entry *e = gc_task_entry(w, t);
+    const gc_recipe *r = gc_entry_recipe(e);
+    const gc_response_request request = {.path = source->response,
+                                         .recipe = r,
+                                         .gain = source->gain + (r->level ? 0 : e->gain),
+                                         .wet = e->wet,
+                                         .dry = e->dry,
+                                         .rate = p->info.rate,
+                                         .channels = p->info.channels,
+                                         .shared = e->shared || early || t->sources > 1,
+                                         .kind = early ? GC_RESPONSE_EARLY : GC_RESPONSE_WHOLE};
+    return gc_responses_acquire(w->responses, &request, &p->response, &p->response_is_new, error);
+}
+
+/* Makes the part of the early reflections of a source, which reads no input and has the same window. */
+static gpuconv_status open_early(const gc_worker *w, gc_task *t, int index, const gc_source *source,
+                                 gpuconv_error *error) {
+    gc_part *p = &t->part[index], *early = &t->part[t->sources + index];
+    *early = *p;
+    early->reader = NULL;
+    early->response = NULL;
+    gpuconv_status status = acquire(w, t, early, source, true, error);
+    if (!status)
+        early->after = gc_min(p->after, early->response->ir->frames - 1);
+    return status;
+}
+
+/* Opens the input and the response of one source. */
+static gpuconv_status open_source(const gc_worker *w, gc_task *t, int index, gpuconv_error *error) {
+    const gc_entry *e = gc_task_entry(w, t);
+    const gc_source source = gc_entry_source(e, index);
+    const gc_input_options input = {.cancel = w->cancel};
+    gc_part *p = &t->part[index];
+    gc_state state = gc_state_of_path(source.input);
+    t->input_state = index ? gc_state_join(&t->input_state, &state) : state;
+    gpuconv_status status = gc_shard_open(source.input, &input, &p->reader, error);
+    if (status)
+        return status;
+    p->info = *gc_reader_info(p->reader);
+    p->input_of = index;
+    p->start = (int64_t)llrint(source.start * p->info.rate);
+    if (p->info.rate != t->part[0].info.rate)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has %d Hz and %s has %d; the inputs of a row need one rate",
+                       source.input, p->info.rate, e->input, t->part[0].info.rate);
+    status = seek_part(e, t, p, source.input, error);
+    if (!status)
+        status = acquire(w, t, p, &source, false, error);
+    if (!status)
+        status = gc_task_set_window(w, t, p, error);
+    if (status)
+        return status;
+    if (gpuconv_ir_outputs(p->response->ir) != gpuconv_ir_outputs(t->part[0].response->ir))
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: gives %d channels and %s gives %d; they cannot be added",
+                       source.response, gpuconv_ir_outputs(p->response->ir), e->response,
+                       gpuconv_ir_outputs(t->part[0].response->ir));
+    t->response_state = index ? gc_state_join(&t->response_state, &p->response->state) : p->response->state;
+    return t->early_path ? open_early(w, t, index, &source, error) : GPUCONV_OK;
 }
 
 static bool is_same_file(const gc_state *a, const gc_state *b) {
     return a->size >= 0 && b->size >= 0 && a->device == b->device && a->inode == b->inode;
 }
 
+/* Returns "FOLDER/NAME", to be freed. NULL: out of memory. */
+static char *in_folder(const char *folder, const char *name) {
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (path)
+        (void)snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
 gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuconv_error *error) {
     const gc_entry *e = &w->manifest->entry[number];
-    *t = (gc_task){.entry = number, .start_time = gc_now()};
+    *t = (gc_task){.entry = number, .start_time = gc_now(), .noise_state = {.size = -1}};
     if (e->refusal)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "line %lld: %s", (long long)e->line, e->refusal);
-    size_t room = strlen(w->folder) + strlen(e->output) + 2;
-    t->path = gc_calloc((int64_t)room, 1);
-    if (!t->path)
+    const char *early = gc_entry_early(e);
+    t->sources = gc_entry_sources(e);
+    t->mixed =
+        t->sources > 1 || early || gc_entry_noise(e) || gc_entry_recipe(e)->level || (e->extra && e->extra->start > 0);
+    t->path = in_folder(w->folder, e->output);
+    t->early_path = early ? in_folder(w->folder, early) : NULL;
+    t->part = gc_calloc(t->sources * (early ? 2 : 1), sizeof *t->part);
+    if (!t->path || (early && !t->early_path) || !t->part)
         return gc_fail_memory(error, e->output);
-    (void)snprintf(t->path, room, "%s/%s", w->folder, e->output);
-    t->input_state = gc_state_of_path(e->input);
-    const gc_input_options input = {.cancel = w->cancel};
-    gpuconv_status status = gc_reader_open(e->input, &input, &t->reader, error);
-    if (status)
-        return status;
-    t->info = *gc_reader_info(t->reader);
-    status = seek_part(e, t, error);
-    if (status)
-        return status;
-    gc_response_request request = {e->response, e->gain, e->wet, e->dry, t->info.rate, t->info.channels, e->shared};
-    status = gc_responses_acquire(w->responses, &request, &t->response, &t->response_is_new, error);
+    t->parts = t->sources * (early ? 2 : 1);
+    gpuconv_status status = GPUCONV_OK;
+    for (int i = 0; i < t->sources && !status; i++)
+        status = open_source(w, t, i, error);
     if (!status) {
         gc_state existing = gc_state_of_path(t->path);
-        t->in_place = is_same_file(&existing, &t->input_state) || is_same_file(&existing, &t->response->state);
+        t->in_place = is_same_file(&existing, &t->input_state) || is_same_file(&existing, &t->response_state);
     }
     return status;
 }
 
-gpuconv_status gc_task_open_output(const gc_worker *w, gc_task *t, gc_writer **writer, gpuconv_error *error) {
-    const gpuconv_ir *ir = t->response->ir;
-    gpuconv_status status = gc_create_parent_folders(t->path, error);
-    int64_t frames = t->frames < 0 ? -1 : t->frames + ir->frames - 1 - ir->lead;
-    const gc_output_options wish = {.path_kind = GC_OUTPUT_PROGRAM_PATH, .cancel = w->cancel};
+gpuconv_status gc_task_open_output(const gc_worker *w, gc_task *t, const char *path, int channels, int64_t frames,
+                                   gc_writer **writer, gpuconv_error *error) {
+    const gc_output_options wish = gc_task_options(w, t);
+    gpuconv_status status = gc_create_parent_folders(path, error);
     if (!status)
-        status = gc_writer_new(t->path, &wish, &t->info, ir->outputs, frames, writer, error);
+        status = gc_writer_new(path, &wish, &t->part[0].info, channels, frames, writer, error);
     if (!status)
         (void)snprintf(t->note, sizeof t->note, "%s", gc_writer_note(*writer));
     return status;
@@ -90,11 +191,18 @@ gpuconv_status gc_task_open_output(const gc_worker *w, gc_task *t, gc_writer **w
 static gc_outcome outcome_of(const gc_task *t, const char *where, int64_t clipped) {
     return (gc_outcome){.where = where,
                         .seconds = gc_now() - t->start_time,
-                        .audio = (double)t->frames / t->info.rate,
+                        .audio = (double)t->part[0].frames / t->part[0].info.rate,
                         .clipped = clipped,
                         .input = t->input_state,
-                        .response = t->response->state,
+                        .response = t->response_state,
+                        .noise = t->noise_state,
                         .output = t->output_state,
+                        .rate = t->part[0].info.rate,
+                        .channels = gpuconv_ir_outputs(t->part[0].response->ir),
+                        .frames = t->written,
+                        .early_size = t->early_path ? t->early_size : -1,
+                        .offset = t->offset,
+                        .noise_offset = t->noise_offset,
                         .in_place = t->in_place};
 }
 
@@ -108,7 +216,10 @@ void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status,
     else
         o = outcome_of(t, where, clipped);
     (void)snprintf(o.note, sizeof o.note, "%s", t->note);
-    o.not_finite = t->reader ? gc_reader_nonfinite(t->reader, NULL) : t->not_finite;
+    o.not_finite = t->not_finite;
+    for (int i = 0; i < t->parts; i++)
+        if (t->part[i].reader)
+            o.not_finite += gc_reader_nonfinite(t->part[i].reader, NULL);
     w->report(w->context, t->entry, &o);
 }
 
@@ -140,4 +251,17 @@ gpuconv_status gc_task_commit(const gc_worker *w, gc_task *t, gc_writer *writer,
                               gpuconv_error *error) {
     commit_context o = {w, t, where, clipped};
     return gc_writer_commit_checked(writer, before_rename, &o, error);
+}
+
+static gpuconv_status store_early_size(void *context, int fd, gpuconv_error *error) {
+    gc_task *t = context;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", t->early_path, strerror(errno));
+    t->early_size = st.st_size;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_task_commit_early(gc_task *t, gc_writer *writer, gpuconv_error *error) {
+    return gc_writer_commit_checked(writer, store_early_size, t, error);
 }

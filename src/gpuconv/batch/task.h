@@ -1,42 +1,68 @@
-/* A task of a batch worker: one manifest entry with its open files, from opening the input to committing the output. */
+/* A task of a batch worker: one manifest entry with its open files, from opening the inputs to committing the output.
+ * It has one part for each convolution: those that add up to the output, then those of the early reflections. */
 #ifndef GPUCONV_BATCH_TASK_H
 #define GPUCONV_BATCH_TASK_H
 
 #include "libgpuconv/audio/file.h"
+#include "mix.h"
 #include "work.h"
 
-typedef struct gc_task {
-    int64_t entry; /* its index in the manifest */
-    gc_reader *reader;
+/* One input through one response. */
+typedef struct gc_part {
+    gc_reader *reader; /* NULL: read already, or the part has the input of an earlier part */
+    int input_of;      /* the part that reads this part's input */
     gc_response *response;
-    bool response_is_new; /* this task is the first to use the response */
-    int64_t frames;       /* to be read; -1: unknown */
+    bool response_is_new; /* this part is the first to use the response */
     gc_audio_info info;   /* of the input */
-    double start_time;
-    gc_state input_state, output_state;
-    bool in_place;      /* the output replaces the task's own input or response */
-    char *path;         /* of the output */
-    char note[256];     /* of the writer */
-    int64_t not_finite; /* input samples, valid once the reader is freed */
+    int64_t frames;       /* to be read; -1: unknown */
+    int64_t start;        /* frame of the output at which the result begins */
+    int64_t skip, after;  /* frames `skip` to frames + after of the convolution are kept */
+    double power;         /* mean power of the input; only for GC_LEVEL_INPUT */
     /* Layout in the buffers of a slot: first byte, bytes, distance of two channels (of two frames' samples, if they are
      * interleaved), sample format. */
     int64_t in_at, in_bytes, in_row, out_at, out_bytes, out_row;
     gc_pcm in_pcm, out_pcm;
-    bool stored; /* the slot delivers the output in the file's own sample format, interleaved */
-    int item;    /* index of the task's first item in the slot */
+    int item; /* index of the part's first item in the slot */
+} gc_part;
+
+typedef struct gc_task {
+    int64_t entry; /* its index in the manifest */
+    gc_part *part;
+    int parts, sources; /* parts [0, sources) are the output, the others its early reflections */
+    bool mixed;         /* the output is mixed in memory: several parts, noise or a level */
+    bool stored;        /* the slot delivers the output in the file's own sample format, interleaved */
+    double start_time;
+    gc_state input_state, response_state, noise_state, output_state;
+    bool in_place;               /* the output replaces the task's own input or response */
+    char *path, *early_path;     /* of the outputs; early_path NULL: none */
+    char note[256];              /* of the writer */
+    int64_t not_finite;          /* input samples, valid once the readers are freed */
+    double offset, noise_offset; /* seconds; drawn, if the entry says so */
+    int64_t written, early_size; /* frames of the output; bytes of the early reflections */
 } gc_task;
 
-/* Opens an entry's input, seeks to the part that it selects and acquires its response. The task must be closed also
+/* Opens an entry's inputs, seeks to the part that it selects and acquires the responses. The task must be closed also
  * after a failure. Fails with ARGUMENT (a refused entry), FORMAT (an empty part), MEMORY, or as gc_reader_open and
  * gc_responses_acquire. */
 gpuconv_status gc_task_open(const gc_worker *worker, int64_t entry, gc_task *task, gpuconv_error *error);
 
-/* Creates the output file, whose folders are made. Fails as gc_create_parent_folders and gc_writer_new. */
-gpuconv_status gc_task_open_output(const gc_worker *worker, gc_task *task, gc_writer **writer, gpuconv_error *error);
+/* Sets a part's window once its length is known. Fails with ARGUMENT (no frame is valid). */
+gpuconv_status gc_task_set_window(const gc_worker *worker, const gc_task *task, gc_part *part, gpuconv_error *error);
+
+/* Returns the entry of a task, and the wishes for its output. */
+const gc_entry *gc_task_entry(const gc_worker *worker, const gc_task *task);
+gc_output_options gc_task_options(const gc_worker *worker, const gc_task *task);
+
+/* Creates an output file, whose folders are made. Fails as gc_create_parent_folders and gc_writer_new. */
+gpuconv_status gc_task_open_output(const gc_worker *worker, gc_task *task, const char *path, int channels,
+                                   int64_t frames, gc_writer **writer, gpuconv_error *error);
 
 /* Gives the output its name. `where` is the device's name for the report. Fails as gc_writer_commit_checked. */
 gpuconv_status gc_task_commit(const gc_worker *worker, gc_task *task, gc_writer *writer, const char *where,
                               int64_t clipped, gpuconv_error *error);
+
+/* Gives the second output its name. Fails as gc_writer_commit_checked. */
+gpuconv_status gc_task_commit_early(gc_task *task, gc_writer *writer, gpuconv_error *error);
 
 /* Reports the task's outcome to the worker's owner. An entry that was cancelled is not reported: it is neither done nor
  * failed, and --resume processes it. */

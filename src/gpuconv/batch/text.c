@@ -3,8 +3,10 @@
 
 #include "libgpuconv/core/memory.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Implements the table of well-formed sequences: Unicode, chapter 3, table 3-7. */
@@ -45,6 +47,33 @@ char *gc_text_hex(const char *text) {
     for (size_t i = 0; made && i < length; i++)
         (void)snprintf(made + 2 * i, 3, "%02x", (unsigned char)text[i]);
     return made;
+}
+
+char *gc_text_unhex(const char *hex) {
+    size_t digits = strspn(hex, "0123456789abcdefABCDEF");
+    char *made = gc_calloc((int64_t)digits / 2 + 1, 1);
+    for (size_t i = 0; made && i + 1 < digits; i += 2) {
+        const char pair[3] = {hex[i], hex[i + 1], '\0'};
+        made[i / 2] = (char)strtol(pair, NULL, 16);
+    }
+    return made;
+}
+
+bool gc_text_append(char **text, const char *format, ...) {
+    va_list args, again;
+    size_t before = *text ? strlen(*text) : 0;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *longer = n < 0 ? NULL : realloc(*text, before + (size_t)n + 1);
+    if (longer)
+        (void)vsnprintf(longer + before, (size_t)n + 1, format, again);
+    else
+        free(*text);
+    va_end(again);
+    va_end(args);
+    *text = longer;
+    return longer != NULL;
 }
 
 bool gc_text_is_hex_of(const char *hex, const char *text) {

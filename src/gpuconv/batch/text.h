@@ -15,6 +15,13 @@ char *gc_text_utf8(const char *text, bool *changed);
 /* Returns the bytes as hexadecimal digits, to be freed. NULL: out of memory. */
 char *gc_text_hex(const char *text);
 
+/* Returns the bytes of hexadecimal digits, to be freed; other characters end the text. NULL: out of memory. */
+char *gc_text_unhex(const char *hex);
+
+/* Appends to a text that the caller frees; *text may be NULL. @return false: out of memory, and *text is freed and NULL
+ */
+bool gc_text_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Compares a text with hexadecimal digits that gc_text_hex returned. */
 bool gc_text_is_hex_of(const char *hex, const char *text);
 

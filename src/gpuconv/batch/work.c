@@ -1,31 +1,42 @@
 /*
  * The loop of a batch worker. An entry is convolved in a slot if gc_slots_accept says so; else - its length is unknown,
  * it is too long, or an output is the sum of several routes - it is streamed through an engine of one thread, which
- * takes the same memory for any length. The choice depends on the entry alone, so its samples do, too.
+ * takes the same memory for any length, or rendered in memory if it is mixed. The choice depends on the entry alone, so
+ * its samples do, too.
  */
 #include "work.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/file/transfer.h"
+#include "render.h"
 #include "slots.h"
+
+#include <math.h>
 
 /* Streams a task through an engine. */
 static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped, gpuconv_error *error) {
+    gc_part *p = &task->part[0];
+    const gc_recipe *recipe = gc_entry_recipe(gc_task_entry(w, task));
+    const int64_t tail = gpuconv_ir_frames(p->response->ir) - 1;
     gpuconv_config config = gpuconv_config_default();
     gpuconv_plan *plan = NULL;
-    gc_transfer t = {.reader = task->reader, .output = task->path, .limit = task->frames, .cancel = w->cancel};
+    gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
-    t.skip = gpuconv_ir_lead(task->response->ir);
-    t.after = gpuconv_ir_frames(task->response->ir) - 1;
-    t.convert = t.skip > 0;
+    t.skip = p->skip;
+    t.after = p->after;
+    t.dither = recipe->dither;
+    t.floor = recipe->tail_floor < 0 ? (float)pow(10, recipe->tail_floor / 20) : 0;
+    t.convert = t.dither || t.floor > 0 || t.skip > 0 || t.after < tail;
     config.backend = GPUCONV_BACKEND_CPU;
     config.threads = 1;
-    config.frames = task->frames;
-    gpuconv_status status = gpuconv_plan_new(task->response->ir, &config, &plan, error);
+    config.frames = p->frames;
+    gpuconv_status status = gpuconv_plan_new(p->response->ir, &config, &plan, error);
+    const int64_t frames = p->frames < 0 || t.floor > 0 ? -1 : p->frames + t.after - t.skip;
     if (!status)
-        status = gc_task_open_output(w, task, &t.writer, error);
+        status =
+            gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);
     if (!status)
-        status = gc_engine_new(plan, task->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
+        status = gc_engine_new(plan, p->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
     if (!status) {
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
@@ -34,7 +45,8 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
         gc_stream_stats stats;
         gc_engine_measure(t.engine, &stats);
         *clipped = t.convert ? t.overs.clipped : stats.overs.clipped;
-        task->frames = t.read;
+        p->frames = t.read;
+        task->written = t.written;
         status = gc_task_commit(w, task, t.writer, "cpu", *clipped, error);
     }
     gpuconv_engine_free(t.engine);
@@ -46,7 +58,7 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
 static void stream_and_report(const gc_worker *w, gc_task *task) {
     gpuconv_error error = {0};
     int64_t clipped = 0;
-    gpuconv_status status = stream(w, task, &clipped, &error);
+    gpuconv_status status = task->mixed ? gc_render(w, task, &clipped, &error) : stream(w, task, &clipped, &error);
     if (status != GPUCONV_ERROR_CANCELLED)
         gc_task_report(w, task, status, &error, "cpu", clipped);
     gc_task_close(w, task);

@@ -51,8 +51,8 @@ gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *wha
  * what->taps; on 1, 2, 4, ... devices and on all devices. Reports rows of "batches". @return DEVICE, MEMORY, STATE */
 gpuconv_status gc_bench_batch(const gc_bench *bench, const gc_bench_case *what, int64_t signals, gpuconv_error *error);
 
-/* Draws the peak rates as lines and the convolutions as points to an .svg or .png by gnuplot. @return any status of
- * gc_plot_write */
+/* Draws the peak rates as lines and the convolutions as points to an .svg, .png or .pdf by gnuplot. @return any status
+ * of gc_plot_write */
 gpuconv_status gc_bench_draw_roofline(const gc_bench *bench, const char *path, gpuconv_error *error);
 
 /* Times an engine from memory to memory, with floats and with 16-bit integers: rows of "streams" with the share of the

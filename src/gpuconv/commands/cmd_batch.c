@@ -1,7 +1,11 @@
 /* gpuconv batch: convolves many files, listed by a manifest or found by patterns. */
+#include "batch_options.h"
 #include "cli/cli.h"
 #include "commands.h"
+#include "dry_run.h"
 #include "gpuconv/batch/batch.h"
+#include "gpuconv/batch/list.h"
+#include "gpuconv/batch/list_write.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "progress.h"
@@ -11,15 +15,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { DEVICES_MOST = 64 };
 
 static const char words_pick[] = "random|all|cycle";
 
 typedef struct options {
-    char *out, *inputs, *irs, *pick, *backend, *devices;
-    long long seed;
-    int workers, resume, fail_fast, quiet;
+    char *out, *pick, *backend, *devices, *segments;
+    char **inputs, **irs;
+    long long seed, shard_size;
+    int workers, resume, fail_fast, quiet, dry_run;
+    gc_batch_defaults defaults;
     gc_meter meter;
 } options;
 
@@ -73,26 +80,60 @@ static bool parse_devices(const char *text, int *device, int *count) {
     }
 }
 
-static gpuconv_status read_manifest(const options *o, const char *path, gc_manifest *m, bool first,
-                                    gpuconv_error *error) {
-    if (path)
-        return gc_manifest_read(path, m, error);
+/* Receives a reason of failures at the end. */
+static void print_failures(void *context, int64_t count, const char *example) {
+    options *o = context;
+    gc_meter_clear(&o->meter);
+    if (!o->quiet)
+        (void)gc_print_error(0, "%lld failed like this: %s", (long long)count, example);
+}
+
+/* Writes the entries as they were picked into FOLDER/manifest.csv. */
+static gpuconv_status keep_manifest(const options *o, const gc_manifest *m, gpuconv_error *error) {
     char kept[4200];
-    gc_pick pick = (gc_pick)gc_choose("--pick", o->pick, words_pick);
-    gpuconv_status status = gc_manifest_pick(o->inputs, o->irs, pick, (uint64_t)o->seed, m, error);
-    if (status || !first)
-        return status;
-    if (snprintf(kept, sizeof kept, "%s/manifest.csv", o->out) >= (int)sizeof kept) {
-        *error = (gpuconv_error){.status = GPUCONV_ERROR_FILE};
-        snprintf(error->message, sizeof error->message, "--out: a folder name of %zu bytes is too long",
-                 strlen(o->out));
-        status = error->status;
-    } else {
-        status = gc_manifest_write(m, kept, error);
+    if (snprintf(kept, sizeof kept, "%s/manifest.csv", o->out) < (int)sizeof kept)
+        return gc_manifest_write(m, kept, error);
+    *error = (gpuconv_error){.status = GPUCONV_ERROR_FILE};
+    (void)snprintf(error->message, sizeof error->message, "--out: a folder name of %zu bytes is too long",
+                   strlen(o->out));
+    return error->status;
+}
+
+/* Reads the manifest at `path`, or makes one from the patterns. */
+static gpuconv_status read_manifest(const options *o, const char *path, const gc_row *defaults, gc_manifest *m,
+                                    bool first, gpuconv_error *error) {
+    const gc_manifest_options wish = {.defaults = defaults,
+                                      .responses = (const char *const *)o->irs,
+                                      .noises = (const char *const *)o->defaults.noises,
+                                      .pick = (gc_pick)gc_choose("--pick", o->pick, words_pick),
+                                      .seed = (uint64_t)o->seed,
+                                      .segments = o->segments};
+    gpuconv_status status = path ? gc_manifest_read(path, &wish, m, error)
+                                 : gc_manifest_pick((const char *const *)o->inputs, &wish, m, error);
+    if (!status && first && !o->dry_run && (o->irs || o->defaults.noises)) {
+        status = keep_manifest(o, m, error);
+        if (status)
+            gc_manifest_free(m);
     }
-    if (status)
-        gc_manifest_free(m);
     return status;
+}
+
+/* Refuses a list of outputs that would replace the list of inputs. */
+static int check_list(const options *o, const char *path, const gc_manifest *m) {
+    const char *name = gc_list_output_name(m->kind);
+    char *list = NULL, *segments = NULL, target[4200];
+    gpuconv_error error;
+    struct stat a, b;
+    if (!name || !path || gc_list_find(path, &list, &segments, &error) != GPUCONV_OK)
+        return GC_EXIT_DONE;
+    bool same = snprintf(target, sizeof target, "%s/%s", o->out, name) < (int)sizeof target && stat(list, &a) == 0 &&
+                stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    free(list);
+    free(segments);
+    return same ? gc_print_error(GC_EXIT_USAGE,
+                                 "%s: would be replaced by the list of the outputs; name another folder by --out",
+                                 target)
+                : GC_EXIT_DONE;
 }
 
 static int finish(options *o, gpuconv_status status, const gc_batch_progress *p, const gpuconv_error *error,
@@ -117,50 +158,95 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
                                              : GC_EXIT_DONE;
 }
 
-static int run(options *o, const char *path) {
-    int device[DEVICES_MOST], devices = 0;
-    int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    if (!o->out || !*o->out)
-        return gc_print_error(GC_EXIT_USAGE,
-                              "--out FOLDER is missing: it names the folder for the results; try --help");
-    if (!path == (!o->inputs || !o->irs) || (path && (o->inputs || o->irs)))
-        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
-    if (backend < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
-        return GC_EXIT_USAGE;
-    if (o->devices && !parse_devices(o->devices, device, &devices))
-        return gc_print_error(GC_EXIT_USAGE,
-                              "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help", o->devices,
-                              DEVICES_MOST);
+/* Writes the list of the outputs, and tells the user. @return the exit status */
+static int write_list(options *o, const gc_manifest *m, int result) {
     gpuconv_error error = {0};
-    gc_manifest m;
-    const gc_ranks *ranks;
-    gpuconv_status status = gc_ranks_open(&ranks, &error);
-    bool first = !ranks || ranks->rank == 0;
-    if (!status)
-        status = read_manifest(o, path, &m, first, &error);
-    if (status)
+    char folder[512];
+    int64_t count;
+    const char *name = gc_list_output_name(m->kind);
+    if (!name)
+        return result;
+    if (gc_list_write(m, o->out, o->shard_size, &count, &error) != GPUCONV_OK)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: %s/%s lists %lld outputs\n", gc_visible(folder, sizeof folder, o->out), name,
+                (long long)count);
+    return result;
+}
+
+/* Runs the batch. */
+static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int *device, int devices) {
+    const bool first = !ranks || ranks->rank == 0;
+    gpuconv_error error = {0};
     gc_batch_progress p;
     /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
      * each file. */
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
     o->meter = gc_meter_begin(o->quiet);
-    gc_batch b = {.manifest = &m,
+    gc_batch b = {.manifest = m,
                   .folder = o->out,
-                  .backend = (gpuconv_backend)backend,
+                  .backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND),
                   .workers = o->workers,
-                  .device = o->devices ? device : NULL,
+                  .device = devices ? device : NULL,
                   .devices = devices,
                   .resume = o->resume,
                   .fail_fast = o->fail_fast,
+                  .shard_size = o->shard_size,
                   .ranks = ranks,
                   .cancel = gc_catch_signals(),
                   .progress = first ? progress : NULL,
                   .note = note,
+                  .failures = first ? print_failures : NULL,
                   .context = o};
-    status = gc_batch_run(&b, &p, &error);
+    gpuconv_status status = gc_batch_run(&b, &p, &error);
     int result = finish(o, status, &p, &error, first);
+    return first && p.total > 0 && result != GC_EXIT_INTERRUPTED ? write_list(o, m, result) : result;
+}
+
+/* Checks the combination of options. */
+static int check(const options *o, const char *path, int *device, int *devices) {
+    if (!o->out || !*o->out)
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--out FOLDER is missing: it names the folder for the results; try --help");
+    if (!path && !o->inputs && o->irs && o->irs[1])
+        return gc_print_error(GC_EXIT_USAGE,
+                              "needs either a manifest, which must precede --irs and the words that --irs "
+                              "takes, or --inputs and --irs; try --help");
+    if (!path == !o->inputs || (!path && !o->irs))
+        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
+    if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
+        return GC_EXIT_USAGE;
+    if (o->devices && !parse_devices(o->devices, device, devices))
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help", o->devices,
+                              DEVICES_MOST);
+    return GC_EXIT_DONE;
+}
+
+static int run(options *o, const char *path) {
+    int device[DEVICES_MOST], devices = 0;
+    gc_row defaults = {.stem = NULL};
+    int result = check(o, path, device, &devices);
+    if (!result)
+        result = gc_batch_defaults_row(&o->defaults, &defaults);
+    if (result) {
+        gc_row_clear(&defaults);
+        return result;
+    }
+    gpuconv_error error = {0};
+    gc_manifest m;
+    const gc_ranks *ranks;
+    gpuconv_status status = gc_ranks_open(&ranks, &error);
+    bool first = !ranks || ranks->rank == 0;
+    if (!status)
+        status = read_manifest(o, path, &defaults, &m, first, &error);
+    gc_row_clear(&defaults);
+    if (status)
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+    result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
+    if (!result && !o->dry_run)
+        result = convolve(o, &m, ranks, device, devices);
     if (ranks)
         ranks->end();
     gc_manifest_free(&m);
@@ -180,11 +266,24 @@ static struct poptOption table[] = {
     {"resume", '\0', POPT_ARG_NONE, &given.resume, 0,
      "skip entries that FOLDER/results.jsonl records as done and whose files have not changed since", NULL},
     {"fail-fast", '\0', POPT_ARG_NONE, &given.fail_fast, 0, "start no other file after the first failure", NULL},
-    {"inputs", '\0', POPT_ARG_STRING, &given.inputs, 0, "input files, such as 'corpus/*/*.flac'", "PATTERN"},
-    {"irs", '\0', POPT_ARG_STRING, &given.irs, 0, "responses; the pairs are written to FOLDER/manifest.csv", "PATTERN"},
+    {"shard-size", '\0', POPT_ARG_LONGLONG, &given.shard_size, GC_RANGE_ANY_COUNT,
+     "pack the outputs into tar files of COUNT entries each, FOLDER/000000.tar and so on (default: 0, loose files)",
+     "COUNT"},
+    {"dry-run", '\0', POPT_ARG_NONE, &given.dry_run, 0, "print the first rows as they would be done, and do nothing",
+     NULL},
+    {"inputs", '\0', POPT_ARG_ARGV, &given.inputs, 0, "input files or tar shards, such as 'corpus/**/*.flac'",
+     "PATTERN..."},
+    {"irs", '\0', POPT_ARG_ARGV, &given.irs, 0,
+     "responses: files, patterns or a list; the choices are written to FOLDER/manifest.csv", "PATTERN..."},
     {"pick", '\0', POPT_ARG_STRING, &given.pick, 0,
      "responses for each input: one at random, all, or one in turn (default: random)", words_pick},
-    {"seed", '\0', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "seed of random picks (default: 0)", "NUMBER"},
+    {"seed", '\0', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "seed of all random choices (default: 0)",
+     "NUMBER"},
+    {"segments", '\0', POPT_ARG_STRING, &given.segments, 0, "Kaldi segments of a wav.scp (default: that of a folder)",
+     "FILE"},
+    GC_BATCH_TABLE(given.defaults),
+    GC_BATCH_RESPONSE_TABLE(given.defaults),
+    GC_BATCH_FILE_TABLE(given.defaults),
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: auto, which uses GPUs from 1280 files per core)", GC_WORDS_BACKEND},
     {"device", '\0', POPT_ARG_STRING, &given.devices, 0,
@@ -195,28 +294,38 @@ static struct poptOption table[] = {
     GC_OPTIONS_END};
 
 static const gc_option_group groups[] = {{"out", "Results"},
-                                         {"inputs", "Patterns instead of a manifest"},
+                                         {"inputs", "Patterns instead of a manifest, and choices"},
+                                         {"preset", "Outputs (defaults of the manifest's columns)"},
+                                         {"ir-layout", "Responses (defaults of the manifest's columns)"},
+                                         {"format", "Files"},
                                          {"backend", "Computation"},
                                          {"quiet", "Messages"},
                                          {NULL, NULL}};
 
-static const gc_renamed_option renamed[] = {{"-i", "--inputs"},        {"-p", "--pick"},      {"-s", "--seed"},
-                                            {"-R", "--resume"},        {"-f", "--fail-fast"}, {"-d", "--device"},
-                                            {"--devices", "--device"}, {"-w", "--workers"},   {NULL, NULL}};
+static const gc_renamed_option renamed[] = {{"-i", "--inputs"}, {"-p", "--pick"},   {"-s", "--seed"},
+                                            {"-R", "--resume"}, {"-d", "--device"}, {"--devices", "--device"},
+                                            {NULL, NULL}};
 
 const gc_command gc_command_batch = {
     .name = "gpuconv batch",
     .arguments = "[MANIFEST] --out FOLDER",
     .about = "Convolves many files with many impulse responses.",
     .details =
-        "MANIFEST is CSV whose first line names the columns, or JSON Lines (.jsonl). Columns: input; response; output (below "
-        "FOLDER, default: the input's name as WAV); gain, wet and dry in decibels (default: dry is not added); offset and "
-        "length of the input in seconds; seed (offset may be 'random' and is then drawn from it).\n\n"
-        "FOLDER/results.jsonl gets a line for each file. The exit status is 1 if some files failed.",
+        "MANIFEST is CSV or TSV whose first line names the columns, or JSON Lines (.jsonl) with these names: input; response; "
+        "output (below FOLDER, default: the input's name); gain, wet, dry in decibels; offset and length of the input in "
+        "seconds; seed; inputs and responses (several sources, separated by |, that are added up) with gains and starts; "
+        "noise, snr, noise_offset; early (name of the second output); id; and the options below, with _ for -, early_ms for "
+        "--early. offset and noise_offset may be 'random'; gain, wet, dry and snr may be ranges LOW:HIGH: they are drawn "
+        "from the seed.\n\n"
+        "MANIFEST may also be a wav.scp or a data folder of Kaldi, a RecordingSet or CutSet of lhotse, or a folder with "
+        "metadata.csv; all of them need --irs, and FOLDER gets a list of the outputs of the same kind. Lists may be "
+        "compressed by gzip. --irs and --noises take lists too, also Kaldi's with probabilities.\n\n"
+        "FOLDER/results.jsonl gets a line for each file, with every value that was drawn; it is a manifest that gives the "
+        "same bytes. The exit status is 1 if some files failed.",
     .options = table,
     .run = command,
     .groups = groups,
     .renamed = renamed,
-    .examples = {{"gpuconv batch --inputs 'samples/*.flac' --irs 'impulses/*.flac' --seed 1 --out wet",
-                  "convolves each sample with a response picked at random"},
+    .examples = {{"gpuconv batch --inputs samples/*.flac --irs impulses/*.flac --preset speech --format flac --out wet",
+                  "convolves each sample with a response picked at random; length and time stay the same"},
                  {"gpuconv batch wet/manifest.csv --out wet --resume", "completes a batch that was interrupted"}}};

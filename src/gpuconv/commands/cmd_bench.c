@@ -176,9 +176,9 @@ static struct poptOption table[] = {
     {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
      GC_WORDS_REPORT},
-    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the --sweep, as .svg or .png (needs gnuplot)", "FILE"},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the --sweep, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"roofline", '\0', POPT_ARG_STRING, &given.roofline, 0,
-     "draw the cases below the machine's peak rates, as .svg or .png (needs gnuplot)", "FILE"},
+     "draw the cases below the machine's peak rates, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 

@@ -77,8 +77,8 @@ static struct poptOption table[] = {
     {"search", '\0', POPT_ARG_NONE, &given.search, 0, "double the channels until blocks miss their deadline", NULL},
     {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)",
      "COUNT"},
-    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw the times of the blocks, as .svg or .png (needs gnuplot)",
-     "FILE"},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0,
+     "draw the times of the blocks, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
      GC_WORDS_REPORT},
     GC_OPTIONS_END};

@@ -1,6 +1,7 @@
 /* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
 #include "commands.h"
+#include "gpuconv/room/page.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/report/report.h"
@@ -11,12 +12,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
 
 typedef struct options {
-    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *dither;
+    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither;
     int device, threads, quiet, compare, no_clobber, force;
     double gain;
     gc_response_options response;
@@ -128,6 +130,44 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     return gc_response_options_apply(&o->response, preparation);
 }
 
+/* Checks, before the job, that a page can be made of it. */
+static int check_page(const options *o, const char *in, const char *out) {
+    gpuconv_error error = {0};
+    struct stat before, after;
+    if (strcmp(in, "-") == 0 || strcmp(out, "-") == 0 || o->raw)
+        return gc_print_error(GC_EXIT_USAGE, "--html needs IN and OUT as files with headers; try --help");
+    if (stat(in, &before) == 0 && stat(out, &after) == 0 && before.st_dev == after.st_dev &&
+        before.st_ino == after.st_ino)
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--html plays IN and OUT, which are the same file; name another OUT; try --help");
+    gpuconv_status status = gc_page_check(o->html, &error);
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+}
+
+/* Writes the page of a finished job: its response as it was applied, without the mix with IN. */
+static int write_page(const options *o, const gpuconv_job *job) {
+    gpuconv_error error = {0};
+    gpuconv_preparation preparation = *job->preparation;
+    gc_figures_options figures_options = gc_figures_default();
+    gc_figures figures;
+    preparation.wet = 0;
+    preparation.dry = -HUGE_VAL;
+    gpuconv_status status =
+        gc_figures_prepared(job->input, job->response, &preparation, &figures_options, &figures, &error);
+    if (!status) {
+        const gc_page_config page = {.path = o->html,
+                                     .figures = &figures,
+                                     .count = 1,
+                                     .options = &figures_options,
+                                     .smoothing = 1.0 / 6,
+                                     .before = job->input,
+                                     .after = job->output};
+        status = gc_page_write(&page, &error);
+        gc_figures_free(&figures);
+    }
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+}
+
 static int run(options *o, const char *in, const char *response, const char *out) {
     gpuconv_config config;
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
@@ -155,6 +195,10 @@ static int run(options *o, const char *in, const char *response, const char *out
     if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
+    if (o->html && (status = check_page(o, in, out)) != GC_EXIT_DONE) {
+        gpuconv_report_free(report);
+        return status;
+    }
     status = piped || o->force ? GC_EXIT_DONE
                                : gc_check_overwrite(&(gc_overwrite){in, response, out, o->raw, o->no_clobber});
     if (status) {
@@ -168,8 +212,11 @@ static int run(options *o, const char *in, const char *response, const char *out
     o->meter = gc_meter_begin(o->quiet);
     gpuconv_status err = gpuconv_convolve_file(&job, &config, report, &error);
     gc_meter_clear(&o->meter);
-    if (!err)
-        return gc_print_report(report, format);
+    if (!err) {
+        status = gc_print_report(report, format);
+        int page = o->html ? write_page(o, &job) : GC_EXIT_DONE;
+        return status ? status : page;
+    }
     /* The output is complete; a later step, such as the drawing, failed. */
     if (err != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
         (void)gc_print_report(report, format);
@@ -223,7 +270,10 @@ static struct poptOption table[] = {
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the plan and its times as text or JSON", GC_WORDS_REPORT},
     {"compare", '\0', POPT_ARG_NONE, &given.compare, 0, "also time other backends and algorithms, and report them",
      NULL},
-    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg or .png (needs gnuplot)", "FILE"},
+    {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
+    {"html", '\0', POPT_ARG_STRING, &given.html, 0,
+     "write a page with drawings, the figures of IR, and a player that switches between IN, OUT and IR (needs gnuplot)",
+     "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 

@@ -53,4 +53,7 @@ typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_PORTAUD
  * @return UNSUPPORTED if this build has none, DEVICE if the server of the one that was asked for does not run */
 gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
 
+/* Returns the list of devices, to be freed. NULL: *error has the reason. */
+char *gc_sound_devices(gpuconv_error *error);
+
 #endif

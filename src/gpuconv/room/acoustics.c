@@ -1,9 +1,17 @@
-/* Room acoustic parameters. Decay times are computed by backward integration (Schroeder, JASA 37 (1965), 409) from the
- * crossing of decay and noise floor. The crossing is found by alternating estimates of slope and floor (Lundeby,
- * Vigran, Bietz & Vorlaender, Acustica 81 (1995), 344). The noise is subtracted, and the energy that an undisturbed
- * decay would have after the crossing is added (ISO 3382-1:2009, 5.3.3). */
+/* Room acoustic parameters. Two ways to divide a band in time serve two kinds of parameters:
+ *
+ * - Decay times come from a filter reversed in time, whose own decay falls before the direct sound and does not
+ *   lengthen that of the room (ISO 3382-2:2008, 7.3; Jacobsen & Rindel, JSV 117 (1987), 187). The energy that the
+ *   filter moves before the direct sound counts in the level of 0 dB.
+ * - Energies before and after 5, 50 and 80 ms come from windows before the filter, so that the filter does not smear
+ *   energy across the limits (ISO 3382-1:2009, annex A). The band's energy in a window is a sum over its spectrum.
+ *
+ * The speech transmission index needs the energy as a function of time without smearing: with the one-sided
+ * autocorrelation r of the filter and z = x correlated with r, the band's energy from frame t on is the sum of
+ * 2 x(s) z(s) over s >= t. Filtered response and z are real, so one inverse transform computes both. */
 #include "acoustics.h"
 
+#include "decay.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fourier.h"
@@ -13,297 +21,359 @@
 #include <string.h>
 
 static const double pi = 3.14159265358979323846;
+static const double limits[GC_TIMES] = {0, 0.005, 0.05, 0.08};
 
-/* Filters the samples in place to the octave around `band`, with cosine flanks of a sixth of an octave and zero phase.
- * @return false if memory is exhausted or the work was cancelled */
-static bool filter_octave(double *samples, int64_t frames, double rate, double band) {
-    int64_t points = gc_power_of_two(2 * frames);
-    double *re = gc_calloc(points, 2 * (int64_t)sizeof *re);
-    if (!re)
-        return false;
-    double *im = re + points;
-    memcpy(re, samples, (size_t)frames * sizeof *re);
-    bool good = gc_fourier(re, im, points, -1);
-    for (int64_t k = 0; k < points && good; k++) {
-        good = k % 65536 != 0 || !gc_cancelled();
-        double hz = (double)(k <= points / 2 ? k : points - k) * rate / (double)points;
-        double off = hz > 0 ? fabs(log2(hz / band)) : 10, edge = (off - 0.5) * 6; /* -0.5 .. 0.5 across the flank */
-        double weight = edge <= -0.5 ? 1 : edge >= 0.5 ? 0 : 0.5 - 0.5 * sin(pi * edge);
-        re[k] *= weight / (double)points;
-        im[k] *= weight / (double)points;
-    }
-    good = good && gc_fourier(re, im, points, 1);
-    memcpy(samples, re, (size_t)frames * sizeof *re);
-    free(re);
-    return good;
-}
+/* A band from the direct sound on. */
+typedef struct band_energies {
+    const double *decay; /* squares of the response filtered in reverse */
+    int64_t frames;
+    double before;         /* energy that the reversed filter moved before the direct sound */
+    double moment;         /* of that energy: sum of energy times negative frames */
+    double late[GC_TIMES]; /* energies from each limit on, with the noise */
+    double delay;          /* frames by which the filter moved energy forward on average */
+    gc_noise_floor floor;
+} band_energies;
 
-/* Fits y[i] = offset + slope * i by least squares over first <= i < last. */
-static void fit_line(const double *y, int64_t first, int64_t last, double *offset, double *slope) {
-    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-    for (int64_t i = first; i < last; i++) {
-        double x = (double)i;
-        n++;
-        sx += x;
-        sy += y[i];
-        sxx += x * x;
-        sxy += x * y[i];
-    }
-    double d = n * sxx - sx * sx;
-    *slope = d > 0 ? (n * sxy - sx * sy) / d : 0;
-    *offset = n > 0 ? (sy - *slope * sx) / n : 0;
-}
-
-static double decibels(double power) {
-    return 10 * log10(fmax(power, 1e-300));
-}
-
-/* Writes the mean energy of every `window` frames. @return the number of means */
-static int64_t mean_windows(const double *energy, int64_t frames, int64_t window, double *mean) {
-    int64_t n = frames / window;
-    for (int64_t k = 0; k < n; k++) {
-        double sum = 0;
-        for (int64_t i = 0; i < window; i++)
-            sum += energy[k * window + i];
-        mean[k] = sum / (double)window;
-    }
-    return n;
-}
-
-typedef struct noise_floor {
-    int64_t cross; /* frame at which the decay meets the noise; the number of frames if it never does */
-    double noise;  /* mean energy of a frame of noise; 0: none found */
-    double slope;  /* of the decay in dB per frame, negative; 0: no decay found */
-} noise_floor;
-
-/* Returns the mean of x[from] to x[to - 1]. */
-static double mean_of(const double *x, int64_t from, int64_t to) {
-    double sum = 0;
-    for (int64_t i = from; i < to; i++)
-        sum += x[i];
-    return to > from ? sum / (double)(to - from) : 0;
-}
-
-/* Fits a line to the smoothed level after its peak between `top` and `bottom` dB. @return false if there are too few
- * values, or the level does not fall */
-static bool slope_between(const double *level, int64_t n, int64_t peak, double top, double bottom, double *offset,
-                          double *slope) {
-    int64_t first = peak, last;
-    while (first < n && level[first] > top)
-        first++;
-    for (last = first; last < n && level[last] > bottom; last++) {
-    }
-    if (last - first < 3)
-        return false;
-    fit_line(level, first, last, offset, slope);
-    return *slope < 0;
-}
-
-/* Estimates decay slope and noise floor of the energies after the direct sound. @return false: memory exhausted */
-static bool find_floor(const double *energy, int64_t frames, double rate, noise_floor *found) {
-    const int64_t least = gc_max(1, gc_min((int64_t)(0.01 * rate), frames / 20));
-    int64_t window = least;
-    double *mean = gc_calloc(frames / window + 1, 2 * (int64_t)sizeof *mean);
-    *found = (noise_floor){.cross = frames};
-    if (!mean)
-        return false;
-    double *level = mean + frames / window + 1;
-    double noise = mean_of(energy, frames - gc_max(1, frames / 10), frames);
-    for (int iteration = 0; iteration < 6; iteration++) {
-        int64_t n = mean_windows(energy, frames, window, mean), peak = 0;
-        for (int64_t k = 0; k < n; k++) {
-            level[k] = decibels(mean[k]);
-            peak = mean[k] > mean[peak] ? k : peak;
-        }
-        double floor = decibels(noise), offset, slope, top = fmin(level[peak] - 5, floor + 35);
-        if (top < floor + 15)
-            top = level[peak];
-        if (!slope_between(level, n, peak, top, floor + 8, &offset, &slope))
-            break;
-        double cross = (floor - offset) / slope + 0.5; /* in windows; a level is that of the window's centre */
-        found->slope = slope / (double)window;
-        found->cross = gc_max(1, gc_min(frames, (int64_t)(cross * (double)window)));
-        found->noise = noise;
-        /* Estimates the noise again from where the decay is 10 dB below it; six windows for each 10 dB of decay. */
-        int64_t quiet_from = found->cross + (int64_t)(10 / -found->slope);
-        if (quiet_from < frames - frames / 20)
-            noise = mean_of(energy, gc_min(quiet_from, frames - frames / 10), frames);
-        window = gc_max(least, gc_min((int64_t)(10 / -found->slope / 6), frames / 20));
-    }
-    free(mean);
-    if (!(found->slope < 0)) {
-        *found = (noise_floor){.cross = frames};
-        return true;
-    }
-    /* A floor found within 6 dB of decay before the end is the end of the decay itself. */
-    if (found->cross + (int64_t)(6 / -found->slope) >= frames)
-        *found = (noise_floor){.cross = frames, .slope = found->slope};
-    return true;
-}
-
-/* Schroeder's curve in dB. */
-typedef struct decay_curve {
-    double *level;
-    int64_t count;
-    double seconds; /* between two values */
-    double lowest;  /* below this level the curve is too close to the noise */
-} decay_curve;
-
-/* Returns the seconds for a decay of 60 dB by the slope between two levels relative to the first value; NaN if the
- * curve does not reach `bottom` above d->lowest. */
-static double decay_time(const decay_curve *d, double top, double bottom) {
-    const double *curve = d->level;
-    int64_t n = d->count;
-    int64_t first = 0, last;
-    double offset, slope;
-    while (first < n && curve[first] > curve[0] + top)
-        first++;
-    for (last = first; last < n && curve[last] >= curve[0] + bottom; last++) {
-    }
-    if (last - first < 2 || last >= n || curve[0] + bottom < d->lowest)
-        return (double)NAN;
-    fit_line(curve, first, last, &offset, &slope);
-    return slope < 0 ? -60 / slope * d->seconds : (double)NAN;
-}
+struct gc_channel {
+    const float *taps;
+    int64_t frames, points; /* of the response, of the transforms */
+    int64_t onset;
+    double rate;
+    double *xr, *xi;        /* spectrum */
+    double *late[GC_TIMES]; /* power spectra of the response from each limit on, points / 2 values; NULL of the onset */
+    double *re, *im;        /* of the band: decay energies, and the distribution of the energy */
+    double *curve;          /* frames + 1 */
+    double energy[GC_TIMES]; /* of the last band, noise subtracted */
+    band_energies last;
+};
 
 /* Returns the first frame within 20 dB of the peak. */
-static int64_t find_onset(const double *samples, int64_t frames) {
+static int64_t find_onset(const float *taps, int64_t frames) {
     double most = 0;
     for (int64_t i = 0; i < frames; i++)
-        most = fmax(most, fabs(samples[i]));
+        most = fmax(most, fabs((double)taps[i]));
     int64_t i = 0;
-    while (i < frames && fabs(samples[i]) < 0.1 * most)
+    while (i < frames && fabs((double)taps[i]) < 0.1 * most)
         i++;
     return i < frames ? i : 0;
 }
 
-/* The energies of a response after its direct sound. */
-typedef struct energies {
-    const double *energy;
-    double *remaining; /* Schroeder's curve: energy from a frame to the end, noise subtracted; frames + 1 values */
-    int64_t frames;
-    int64_t onset; /* frames before the direct sound */
-    double rate;
-    noise_floor floor;
-} energies;
+/* Returns the weight of a frame in the window from a limit on: half a Hann window of 5 ms, which contains as much
+ * energy as a step at the limit. A step would spread the energy of strong bands into weak ones. */
+static double window_at(int64_t frame, double limit, double rate) {
+    double place = ((double)frame / rate - limit) / 0.005 + 0.625;
+    return place <= 0 ? 0 : place >= 1 ? 1 : 0.5 - 0.5 * cos(pi * place);
+}
 
-/* Writes both curves for a drawing. */
-static void fill_curves(const energies *e, gc_decay *decay) {
-    const double *energy = e->energy, *remaining = e->remaining;
-    int64_t frames = e->frames, before = e->onset, cross = e->floor.cross, all = frames + before;
+/* Computes the power spectra of two windows with one transform. @param second GC_TIMES: only the first */
+static bool transform_windows(gc_channel *c, int first, int second) {
+    memset(c->re, 0, 2 * (size_t)c->points * sizeof *c->re);
+    for (int64_t i = c->onset; i < c->frames; i++) {
+        double x = (double)c->taps[i];
+        c->re[i] = x * window_at(i - c->onset, limits[first], c->rate);
+        c->im[i] = second < GC_TIMES ? x * window_at(i - c->onset, limits[second], c->rate) : 0;
+    }
+    if (!gc_fourier(c->re, c->im, c->points, -1))
+        return false;
+    for (int64_t k = 1; k < c->points / 2; k++) {
+        int64_t m = c->points - k;
+        c->late[first][k] = (pow(c->re[k] + c->re[m], 2) + pow(c->im[k] - c->im[m], 2)) / 4;
+        if (second < GC_TIMES)
+            c->late[second][k] = (pow(c->im[k] + c->im[m], 2) + pow(c->re[m] - c->re[k], 2)) / 4;
+    }
+    return true;
+}
+
+gc_channel *gc_channel_new(const float *taps, int64_t frames, double rate, int64_t onset) {
+    gc_channel *c = gc_calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    *c = (gc_channel){.taps = taps, .frames = frames, .rate = rate};
+    c->points = gc_power_of_two(gc_max(4, 2 * frames));
+    c->onset = onset >= 0 ? gc_min(onset, frames - 1) : find_onset(taps, frames);
+    c->xr = gc_calloc(c->points / 2, 11 * (int64_t)sizeof *c->xr);
+    c->curve = gc_calloc(frames + 1, (int64_t)sizeof *c->curve);
+    bool good = c->xr && c->curve;
+    if (good) {
+        c->xi = c->xr + c->points;
+        c->re = c->xi + c->points;
+        c->im = c->re + c->points;
+        for (int k = GC_FROM_5MS; k < GC_TIMES; k++)
+            c->late[k] = c->im + c->points + (k - 1) * (c->points / 2);
+        for (int64_t i = 0; i < frames; i++)
+            c->xr[i] = (double)taps[i];
+        good = gc_fourier(c->xr, c->xi, c->points, -1) && transform_windows(c, GC_FROM_50MS, GC_FROM_80MS) &&
+               transform_windows(c, GC_FROM_5MS, GC_TIMES);
+    }
+    if (!good) {
+        gc_channel_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void gc_channel_free(gc_channel *c) {
+    if (!c)
+        return;
+    free(c->xr);
+    free(c->curve);
+    free(c);
+}
+
+int64_t gc_channel_onset(const gc_channel *c) {
+    return c->onset;
+}
+
+/* ---- Filtering --------------------------------------------------------------------------------------------------- */
+
+/* Squares the whole spectrum, and adds up the energies from each limit on. */
+static void square_channel(gc_channel *c, band_energies *b) {
+    memset(c->re, 0, 2 * (size_t)c->points * sizeof *c->re);
+    for (int64_t i = 0; i < c->frames; i++)
+        c->re[i] = c->im[i] = (double)c->taps[i] * (double)c->taps[i];
+    for (int k = GC_FROM_5MS; k < GC_TIMES; k++)
+        for (int64_t i = c->onset + (int64_t)ceil(limits[k] * c->rate - 1e-9); i < c->frames; i++)
+            b->late[k] += c->re[i];
+}
+
+/* Writes the squares of the response filtered in reverse to c->re and the distribution of the energy to c->im, and adds
+ * up the energies from each limit on. The filter delays energy by its group delay, weighted with its power. */
+static bool filter_channel(gc_channel *c, const gc_octave_band *band, band_energies *b) {
+    const int64_t points = c->points;
+    const gc_octave_correlation correlation = gc_octave_correlate(band);
+    double complex previous = 0;
+    double sum = 0, turns = 0;
+    c->re[0] = c->im[0] = c->re[points / 2] = c->im[points / 2] = 0;
+    for (int64_t k = 1; k < points / 2; k++) {
+        if (k % 65536 == 0 && gc_cancelled())
+            return false;
+        double hz = (double)k * c->rate / (double)points;
+        double complex h = gc_octave_response(band, hz), x = (c->xr[k] + GC_J * c->xi[k]) / (double)points;
+        double complex y = x * conj(h), z = x * conj(gc_octave_one_sided(&correlation, hz));
+        double power = creal(h) * creal(h) + cimag(h) * cimag(h);
+        for (int limit = GC_FROM_5MS; limit < GC_TIMES; limit++)
+            b->late[limit] += 2 * power * c->late[limit][k] / (double)points;
+        if (power > 1e-3) {
+            turns -= power * carg(h * conj(previous));
+            sum += power;
+        }
+        previous = h;
+        c->re[k] = creal(y) - cimag(z); /* the spectrum of y + i z */
+        c->im[k] = cimag(y) + creal(z);
+        c->re[points - k] = creal(y) + cimag(z);
+        c->im[points - k] = creal(z) - cimag(y);
+    }
+    b->delay = sum > 0 ? turns / sum / (2 * pi) * (double)points : 0;
+    if (!gc_fourier(c->re, c->im, points, 1))
+        return false;
+    for (int64_t i = 0; i < points; i++) {
+        c->re[i] *= c->re[i];
+        c->im[i] *= i < c->frames ? 2 * (double)c->taps[i] : 0;
+    }
+    return true;
+}
+
+/* Filters the channel and describes the band from the direct sound on. @return false if that fails */
+static bool open_band(gc_channel *c, const gc_octave_band *band, band_energies *b) {
+    *b = (band_energies){.decay = c->re + c->onset, .frames = c->frames - c->onset};
+    if (!band)
+        square_channel(c, b);
+    else if (!filter_channel(c, band, b))
+        return false;
+    if (!gc_decay_floor(b->decay, b->frames, c->rate, &b->floor))
+        return false;
+    if (!band)
+        return true;
+    for (int64_t i = 0; i < c->onset; i++) { /* noise before the direct sound is no energy that the filter moved */
+        b->before += c->re[i] - b->floor.noise;
+        b->moment += (c->re[i] - b->floor.noise) * (double)(i - c->onset);
+    }
+    for (int64_t i = c->points - c->points / 4; i < c->points; i++) { /* negative times, at the end of the period */
+        b->before += c->re[i];
+        b->moment += c->re[i] * (double)(i - c->points - c->onset);
+    }
+    return true;
+}
+
+/* ---- Parameters -------------------------------------------------------------------------------------------------- */
+
+/* Integrates the decay backward from the crossing, noise subtracted. */
+static void integrate(const band_energies *b, double *curve) {
+    double sum = gc_decay_rest(&b->floor);
+    for (int64_t i = b->floor.cross; i >= 0; i--) {
+        sum += i < b->floor.cross ? b->decay[i] - b->floor.noise : 0;
+        curve[i] = fmax(sum, 0);
+    }
+}
+
+/* Subtracts the noise from the energies after each limit: all energy behind the crossing is replaced by that of the
+ * undisturbed decay. */
+static void subtract_noise(gc_channel *c, double all) {
+    const band_energies *b = &c->last;
+    double behind = 0;
+    for (int64_t i = b->floor.cross; i < b->frames; i++)
+        behind += b->decay[i];
+    c->energy[GC_FROM_ONSET] = all;
+    for (int k = GC_FROM_5MS; k < GC_TIMES; k++) {
+        double frames = (double)b->floor.cross - limits[k] * c->rate;
+        double late = b->late[k] - behind - b->floor.noise * frames + gc_decay_rest(&b->floor);
+        c->energy[k] = frames > 0 ? fmax(late, 0) : 0;
+    }
+}
+
+/* Returns early against late energy in dB. A response that ends before the limit has no late energy and no clarity;
+ * 120 dB below the total, only rounding errors remain. */
+static double clarity(double all, double late) {
+    return all - late > 0 && late > 1e-12 * all ? 10 * log10((all - late) / late) : (double)NAN;
+}
+
+/* Computes clarity, definition and centre time: ISO 3382-1:2009, A.2.3. */
+static void read_early(const gc_channel *c, gc_acoustics *r) {
+    const band_energies *b = &c->last;
+    double all = c->energy[GC_FROM_ONSET], moment = b->moment, rest = gc_decay_rest(&b->floor);
+    r->energy = all / c->rate;
+    for (int64_t i = 1; i <= b->floor.cross; i++) /* the integral of t e(t) is that of the remaining energy */
+        moment += c->curve[i];
+    if (b->floor.noise > 0) /* of the exponential decay after the crossing */
+        moment += rest * rest / b->floor.noise;
+    r->centre = fmax(0, moment / all + b->delay) / c->rate;
+    r->d50 = fmin(fmax(1 - c->energy[GC_FROM_50MS] / all, 0), 1);
+    r->c50 = clarity(all, c->energy[GC_FROM_50MS]);
+    r->c80 = clarity(all, c->energy[GC_FROM_80MS]);
+}
+
+/* Converts the curve to dB. At most 16384 values determine a slope; more would only cost time. */
+static gc_decay_curve to_levels(gc_channel *c, double all) {
+    const gc_noise_floor *f = &c->last.floor;
+    int64_t step = gc_max(1, f->cross / 16384);
+    double rest = c->curve[f->cross];
+    gc_decay_curve d = {.level = c->curve,
+                        .count = f->cross / step,
+                        .seconds = (double)step / c->rate,
+                        .start = 10 * log10(fmax(all, 1e-300)),
+                        /* Where noise ends the decay, only levels 5 dB above the remaining energy are used. */
+                        .lowest = f->noise > 0 ? 10 * log10(fmax(rest, 1e-300)) + 5 : -HUGE_VAL};
+    for (int64_t k = 0; k < d.count; k++)
+        c->curve[k] = 10 * log10(fmax(c->curve[k * step], 1e-300));
+    return d;
+}
+
+/* Writes both curves for a drawing; the curve must hold energies. */
+static void fill_curves(const gc_channel *c, double all, gc_decay *decay) {
+    const band_energies *b = &c->last;
     double most = 0;
-    decay->step = (double)all / GC_ACOUSTICS_CURVE / e->rate;
     for (int k = 0; k < GC_ACOUSTICS_CURVE; k++) {
-        int64_t from = all * k / GC_ACOUSTICS_CURVE - before,
-                to = gc_max(from + 1, all * (k + 1) / GC_ACOUSTICS_CURVE - before);
+        int64_t from = c->frames * k / GC_ACOUSTICS_CURVE - c->onset,
+                to = gc_max(from + 1, c->frames * (k + 1) / GC_ACOUSTICS_CURVE - c->onset);
         double sum = 0;
-        for (int64_t i = gc_max(0, from); i < gc_min(to, frames); i++)
-            sum += energy[i];
+        for (int64_t i = gc_max(0, from); i < gc_min(to, b->frames); i++)
+            sum += b->decay[i];
         decay->energy[k] = sum / (double)(to - from);
         most = fmax(most, decay->energy[k]);
-        decay->remaining[k] = from >= 0 && from < cross && remaining[from] > 0
-                                  ? 10 * log10(remaining[from] / remaining[0])
-                              : from < 0 ? 0
-                                         : (double)NAN;
+        decay->remaining[k] = from < 0                                      ? 0
+                              : from < b->floor.cross && c->curve[from] > 0 ? 10 * log10(c->curve[from] / all)
+                                                                            : (double)NAN;
     }
     for (int k = 0; k < GC_ACOUSTICS_CURVE; k++)
         decay->energy[k] = decay->energy[k] > 0 ? 10 * log10(decay->energy[k] / most) : (double)NAN;
 }
 
-/* Integrates the energies backward into e->remaining and computes centre time, definition and clarity. */
-static void integrate(const energies *e, gc_acoustics *r) {
-    const noise_floor *f = &e->floor;
-    double *remaining = e->remaining;
-    double per_frame = f->slope < 0 ? -f->slope * log(10) / 10 : 0; /* nepers of energy */
-    if (f->noise > 0 && per_frame > 0) /* at the crossing the decay's energy equals the noise's */
-        remaining[f->cross] = f->noise / per_frame;
-    double sum = remaining[f->cross], moment = 0, early50 = 0, early80 = 0;
-    for (int64_t i = f->cross - 1; i >= 0; i--) {
-        double energy = e->energy[i] - f->noise, t = (double)i / e->rate;
-        sum += energy;
-        remaining[i] = fmax(sum, 0);
-        moment += energy * t;
-        early50 += t < 0.05 ? energy : 0;
-        early80 += t < 0.08 ? energy : 0;
-    }
-    double all = remaining[0];
-    if (!(all > 0))
-        return;
-    /* Subtracting the noise can make a part negative. A response that ends within 80 ms has no late energy and no
-     * clarity; 150 dB below the total, only rounding errors remain. */
-    int64_t after = (int64_t)ceil(0.08 * e->rate);
-    double late = after < f->cross ? remaining[after] : 0;
-    r->centre = fmax(0, moment / all);
-    r->d50 = fmin(fmax(early50 / all, 0), 1);
-    r->c80 = early80 > 0 && late > 1e-15 * all ? 10 * log10(early80 / late) : (double)NAN;
-}
-
-/* Computes the decay times from e->remaining. @return false if memory is exhausted */
-static bool read_decay_times(const energies *e, gc_acoustics *r) {
-    const noise_floor *f = &e->floor;
-    /* About 16384 values determine the slope; more would only cost time. */
-    int64_t step = gc_max(1, f->cross / 16384), n = f->cross / step;
-    double *level = gc_calloc(n + 1, (int64_t)sizeof *level);
-    if (!level)
-        return false;
-    for (int64_t k = 0; k < n; k++)
-        level[k] = decibels(e->remaining[k * step]);
-    /* Where noise ends the decay, only levels at least 5 dB above the remaining energy at the crossing are used. */
-    const decay_curve curve = {.level = level,
-                               .count = n,
-                               .seconds = (double)step / e->rate,
-                               .lowest = f->noise > 0 ? decibels(e->remaining[f->cross]) + 5 : -HUGE_VAL};
-    r->edt = decay_time(&curve, 0, -10);
-    r->t20 = decay_time(&curve, -5, -25);
-    r->t30 = decay_time(&curve, -5, -35);
-    free(level);
-    return true;
+/* Computes EDT, T20 and T30 (ISO 3382-1:2009, A.2.2 and 5.3.3), non-linearity and curvature (ISO 3382-2:2008, annex B).
+ * Overwrites the curve. */
+static void read_decay(gc_channel *c, double all, gc_acoustics *r) {
+    gc_decay_curve d = to_levels(c, all);
+    gc_decay_line t20 = gc_decay_fit(&d, -5, -25), t30 = gc_decay_fit(&d, -5, -35);
+    r->edt = gc_decay_fit(&d, 0, -10).time;
+    r->t20 = t20.time;
+    r->t30 = t30.time;
+    r->nonlinearity20 = t20.nonlinearity;
+    r->nonlinearity30 = t30.nonlinearity;
+    r->curvature = 100 * (t30.time / t20.time - 1);
 }
 
 /* Returns the noise floor in dB relative to the highest mean energy of 10 ms; -infinity without noise. */
-static double noise_level(const energies *e) {
-    int64_t window = gc_max(1, gc_min((int64_t)(0.01 * e->rate), e->frames));
+static double noise_level(const band_energies *b, double rate) {
+    int64_t window = gc_max(1, gc_min((int64_t)(0.01 * rate), b->frames));
     double highest = 0;
-    for (int64_t i = 0; i + window <= e->frames; i += window)
-        highest = fmax(highest, mean_of(e->energy, i, i + window));
-    return e->floor.noise > 0 && highest > 0 ? 10 * log10(e->floor.noise / highest) : -HUGE_VAL;
+    for (int64_t i = 0; i + window <= b->frames; i += window) {
+        double sum = 0;
+        for (int64_t k = i; k < i + window; k++)
+            sum += b->decay[k];
+        highest = fmax(highest, sum / (double)window);
+    }
+    return b->floor.noise > 0 && highest > 0 ? 10 * log10(b->floor.noise / highest) : -HUGE_VAL;
 }
 
-/* Computes all parameters but the onset. @return false if memory is exhausted */
-static bool read_energies(energies *e, gc_acoustics *r, gc_decay *decay) {
-    e->remaining = gc_calloc(e->frames + 1, (int64_t)sizeof *e->remaining);
-    bool good = e->remaining && find_floor(e->energy, e->frames, e->rate, &e->floor);
-    if (good) {
-        integrate(e, r);
-        good = read_decay_times(e, r);
-        r->noise = noise_level(e);
-        if (decay)
-            fill_curves(e, decay);
-    }
-    free(e->remaining);
-    return good;
+/* Returns the impulse-to-noise ratio: the initial level of an exponential decay with the energy and the decay time of
+ * this one, above the noise (Hak, Wenmaekers & van Luxemburg, Acta Acustica 98 (2012), 892). */
+static double impulse_to_noise(const gc_noise_floor *f, double rate, const gc_acoustics *r) {
+    double time = !isnan(r->t30) ? r->t30 : r->t20;
+    if (isnan(time) && f->slope < 0)
+        time = -60 / f->slope / rate;
+    if (!(f->noise > 0))
+        return f->slope < 0 ? HUGE_VAL : (double)NAN;
+    return 10 * log10(6 * log(10) / time * r->energy / f->noise);
+}
+
+/* Returns the gc_doubt flags. @param band NULL: the whole spectrum */
+static unsigned judge(const gc_acoustics *r, const gc_octave_band *band) {
+    double time = !isnan(r->t30) ? r->t30 : !isnan(r->t20) ? r->t20 : r->edt;
+    unsigned doubt = 0;
+    if (band && (band->high - band->low) * fmin(time, r->edt) < 4)
+        doubt |= GC_DOUBT_FILTER;
+    doubt |= r->inr < 35 ? GC_DOUBT_NOISE20 : 0;
+    doubt |= r->inr < 45 ? GC_DOUBT_NOISE30 : 0;
+    if (r->nonlinearity20 > 10 || r->nonlinearity30 > 10)
+        doubt |= GC_DOUBT_NONLINEAR;
+    if (fabs(r->curvature) > 10)
+        doubt |= GC_DOUBT_CURVED;
+    return doubt;
+}
+
+static gc_acoustics undefined_parameters(double onset) {
+    const double none = (double)NAN;
+    return (gc_acoustics){onset, none, none, none, none, none, none, none, none, none, none, none, none, 0, 0};
+}
+
+bool gc_channel_band(gc_channel *c, const gc_octave_band *band, gc_acoustics *r, gc_decay *decay) {
+    band_energies *b = &c->last;
+    *r = undefined_parameters((double)c->onset / c->rate);
+    if (decay)
+        *decay = (gc_decay){.step = (double)c->frames / GC_ACOUSTICS_CURVE / c->rate};
+    for (int k = 0; decay && k < GC_ACOUSTICS_CURVE; k++)
+        decay->energy[k] = decay->remaining[k] = (double)NAN;
+    if (!open_band(c, band, b))
+        return false;
+    integrate(b, c->curve);
+    double all = c->curve[0] + fmax(0, b->before);
+    subtract_noise(c, all);
+    if (!(all > 0))
+        return true;
+    read_early(c, r);
+    if (decay)
+        fill_curves(c, all, decay);
+    read_decay(c, all, r);
+    r->noise = noise_level(b, c->rate);
+    r->inr = impulse_to_noise(&b->floor, c->rate, r);
+    r->doubt = judge(r, band);
+    return true;
+}
+
+const double *gc_channel_energies(const gc_channel *c) {
+    return c->energy;
+}
+
+const double *gc_channel_densities(const gc_channel *c, int64_t *count, double *noise) {
+    *count = c->onset + c->last.floor.cross;
+    *noise = c->last.floor.noise;
+    return c->im;
 }
 
 bool gc_acoustics_of(const float *taps, int64_t frames, double rate, double band, gc_acoustics *r, gc_decay *decay) {
-    double *samples = gc_calloc(frames, (int64_t)sizeof *samples);
-    const double undefined = (double)NAN;
-    *r = (gc_acoustics){0, undefined, undefined, undefined, undefined, undefined, undefined, undefined};
-    if (!samples)
-        return false;
-    for (int64_t i = 0; i < frames; i++)
-        samples[i] = (double)taps[i];
-    bool good = band <= 0 || filter_octave(samples, frames, rate, band);
-    int64_t onset = good ? find_onset(samples, frames) : 0;
-    double sum = 0;
-    for (int64_t i = 0; i < frames; i++) {
-        samples[i] *= samples[i];
-        sum += samples[i];
-    }
-    r->onset = (double)onset / rate;
-    if (good && sum > 0) {
-        energies e = {.energy = samples + onset, .frames = frames - onset, .onset = onset, .rate = rate};
-        good = read_energies(&e, r, decay);
-    }
-    free(samples);
+    gc_channel *c = gc_channel_new(taps, frames, rate, -1);
+    gc_octave_band octave = gc_octave_at(band > 0 ? band : 1000);
+    *r = undefined_parameters(0);
+    bool good = c && gc_channel_band(c, band > 0 ? &octave : NULL, r, decay);
+    gc_channel_free(c);
     return good;
 }

@@ -1,137 +1,160 @@
-/* The description of a response, and its drawing. */
+/* The lists of a report on responses. The list "acoustics" has every parameter as a field, so that one table (CSV) is
+ * complete; its text form shows the usual ones. */
 #include "describe.h"
 
-#include "acoustics.h"
-#include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
-#include "libgpuconv/dsp/bands.h"
-#include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
-#include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { DRAWN = 4, BANDS = 150, OCTAVES = 7 };
+enum { LABEL = 96, CELLS = 32 };
 
-/* Reports the parameters of one channel. @param decay receives the curves of the whole spectrum */
-static gpuconv_status describe_channel(const gpuconv_ir *ir, int channel, gpuconv_report *report, gc_decay *decay,
-                                       gpuconv_error *error) {
-    static const char *const names[] = {"EDT s", "T20 s", "T30 s", "C80 dB", "D50 %", "centre ms", "noise dB"};
-    for (int octave = -1; octave < OCTAVES; octave++) {
-        double band = octave < 0 ? 0 : 125 * exp2(octave);
-        char label[64];
-        gc_acoustics a;
-        if (band * sqrt(2) >= ir->rate / 2)
-            break;
-        if (!gc_acoustics_of(gc_ir_plane(ir, channel), ir->frames, ir->rate, band, &a, octave < 0 ? decay : NULL))
-            return gc_fail_memory(error, "the response's acoustic parameters");
-        double values[] = {a.edt, a.t20, a.t30, a.c80, 100 * a.d50, 1000 * a.centre, a.noise};
-        if (octave < 0)
-            (void)snprintf(label, sizeof label, "channel %d", channel + 1);
-        else
-            (void)snprintf(label, sizeof label, "channel %d, %g Hz", channel + 1, band);
-        gc_report_named_row(report, "acoustics", label, 7, names, values);
-    }
-    return GPUCONV_OK;
+/* A row under construction. */
+typedef struct row {
+    gc_report_cell cell[CELLS];
+    int count;
+} row;
+
+static void add_number(row *r, const char *name, double value) {
+    r->cell[r->count++] = (gc_report_cell){.name = name, .number = value};
 }
 
-/* Writes the centre frequency and the mean power in dB of each band. @return false if memory is exhausted */
-static bool fill_spectrum(const gpuconv_ir *ir, int channel, double *hz, double *level) {
-    int64_t points = gc_bands_points(ir->frames, ir->rate);
-    double *re = gc_calloc(points, 2 * (int64_t)sizeof *re);
-    if (!re)
-        return false;
-    double *im = re + points;
-    for (int64_t i = 0; i < ir->frames; i++)
-        re[i] = (double)gc_ir_plane(ir, channel)[i];
-    bool good = gc_fourier(re, im, points, -1);
-    for (int64_t k = 0; k < points / 2; k++)
-        re[k] = re[k] * re[k] + im[k] * im[k];
-    gc_bands(re, points, ir->rate, BANDS, hz, level);
-    free(re);
-    return good;
+static void add_detail(row *r, const char *name, double value) {
+    r->cell[r->count++] = (gc_report_cell){.name = name, .number = value, .detail = true};
 }
 
-/* Draws decay curves and spectra of the first DRAWN channels. */
-static gpuconv_status draw(const gpuconv_ir *ir, const char *path, const char *plot, const gc_decay *decay,
-                           gpuconv_error *error) {
-    int channels = ir->planes < DRAWN ? ir->planes : DRAWN;
-    char label[2 * DRAWN][60];
-    double *memory = gc_calloc(GC_ACOUSTICS_CURVE + (DRAWN + 1) * BANDS, (int64_t)sizeof *memory);
-    if (!memory)
-        return gc_fail_memory(error, plot);
-    double *time = memory, *hz = time + GC_ACOUSTICS_CURVE, top = -HUGE_VAL;
-    gc_panel panels[] = {{.title = path,
-                          .x_label = "seconds",
-                          .y_label = "dB",
-                          .x_range = {0, (double)ir->frames / ir->rate},
-                          .y_range = {-100, 3},
-                          .series = 2 * channels,
-                          .steps = GC_ACOUSTICS_CURVE,
-                          .x = time},
-                         {.title = "spectrum",
-                          .x_label = "Hz",
-                          .y_label = "dB",
-                          .logarithmic = true,
-                          .x_range = {gc_bands_lowest(ir->rate), ir->rate / 2},
-                          .series = channels,
-                          .steps = BANDS,
-                          .x = hz}};
-    bool good = true;
-    for (int k = 0; k < GC_ACOUSTICS_CURVE; k++)
-        time[k] = (k + 0.5) * decay[0].step;
-    for (int c = 0; c < channels && good; c++) {
-        double *level = hz + (c + 1) * (int64_t)BANDS;
-        good = fill_spectrum(ir, c, hz, level);
-        (void)snprintf(label[2 * c], sizeof label[0], "channel %d", c + 1);
-        (void)snprintf(label[2 * c + 1], sizeof label[0], "%d: remaining energy", c + 1);
-        for (int i = 0; i < 2; i++) {
-            panels[0].label[2 * c + i] = label[2 * c + i];
-            panels[0].y[2 * c + i] = i ? decay[c].remaining : decay[c].energy;
-        }
-        panels[1].label[c] = label[2 * c];
-        panels[1].y[c] = level;
-        for (int b = 0; b < BANDS; b++)
-            top = level[b] > top ? level[b] : top;
-    }
-    top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
-    panels[1].y_range[0] = top - 80;
-    panels[1].y_range[1] = top;
-    gpuconv_status status = good ? gc_plot_panels(panels, 2, 1, plot, error) : gc_fail_memory(error, plot);
-    free(memory);
-    return status;
+static void add_text(row *r, const char *name, const char *text, bool detail) {
+    r->cell[r->count++] = (gc_report_cell){.name = name, .text = text, .detail = detail};
 }
 
-gpuconv_status gc_describe(const char *path, const char *plot, gpuconv_report *report, gpuconv_error *error) {
-    gpuconv_ir *ir = NULL;
+/* Returns the frequency of a band, NaN of the whole spectrum. */
+static double band_number(const gc_octave_band *band) {
+    return band->nominal > 0 ? band->nominal : (double)NAN;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Writes the label of a row: "hall.flac channel 1, 1000 Hz". @param channel from 0; -1: none */
+static const char *label_of(const gc_figures *f, bool many, int channel, const gc_octave_band *band, char *label) {
+    int used = many ? snprintf(label, LABEL, "%.60s ", file_name(f->path)) : 0;
+    if (channel >= 0)
+        used += snprintf(label + used, LABEL - (size_t)used, "channel %d", channel + 1);
+    if (band && band->nominal > 0)
+        (void)snprintf(label + used, LABEL - (size_t)used, "%s%g Hz", channel >= 0 ? ", " : "", band->nominal);
+    else if (channel < 0)
+        (void)snprintf(label + used, LABEL - (size_t)used, "whole spectrum");
+    return label;
+}
+
+static void report_file(const gc_figures *f, bool many, gpuconv_report *report) {
+    const gpuconv_ir *ir = f->ir;
     double peak;
-    gpuconv_status status = plot ? gc_plot_check(plot, error) : GPUCONV_OK;
-    if (!status)
-        status = gpuconv_ir_load(path, &ir, error);
-    if (status)
-        return status;
     int64_t at = gpuconv_ir_peak(ir, &peak);
-    gc_report_text(report, "response", "file", path);
-    gc_report_measure(report, "response", "length", (double)ir->frames / ir->rate, "s", 1, 0);
+    double seconds = (double)ir->frames / ir->rate, level = 20 * log10(peak), peak_at = 1e3 * (double)at / ir->rate;
+    double onset = 1e3 * (double)gpuconv_ir_onset(ir, -20) / ir->rate;
+    if (many) {
+        row r = {.count = 0};
+        add_text(&r, "file", f->path, true);
+        add_number(&r, "length s", seconds);
+        add_number(&r, "rate Hz", ir->rate);
+        add_number(&r, "channels", ir->planes);
+        add_number(&r, "peak dBFS", level);
+        add_number(&r, "direct ms", onset);
+        gc_report_cells(report, "responses", file_name(f->path), r.count, r.cell);
+        return;
+    }
+    gc_report_text(report, "response", "file", f->path);
+    gc_report_measure(report, "response", "length", seconds, "s", 1, 0);
     gc_report_count(report, "response", "frames", ir->frames);
     gc_report_measure(report, "response", "rate", ir->rate, "Hz", 1, 0);
     gc_report_count(report, "response", "channels", ir->planes);
     if (peak == 0)
         gc_report_text(report, "response", "note", "the response is silent");
-    gc_report_measure(report, "response", "peak", 20 * log10(peak), "dBFS", 1, 0);
-    gc_report_measure(report, "response", "peak at", 1e3 * (double)at / ir->rate, "ms", 1, 0);
-    gc_report_measure(report, "response", "direct sound after", 1e3 * (double)gpuconv_ir_onset(ir, -20) / ir->rate,
-                      "ms", 1, 0);
-    gc_decay *decay = gc_calloc(ir->planes, (int64_t)sizeof *decay);
-    status = decay ? GPUCONV_OK : gc_fail_memory(error, path);
-    for (int c = 0; c < ir->planes && !status; c++)
-        status = describe_channel(ir, c, report, &decay[c], error);
-    if (!status && plot)
-        status = draw(ir, path, plot, decay, error);
-    free(decay);
-    gpuconv_ir_free(ir);
-    return status;
+    gc_report_measure(report, "response", "peak", level, "dBFS", 1, 0);
+    gc_report_measure(report, "response", "peak at", peak_at, "ms", 1, 0);
+    gc_report_measure(report, "response", "direct sound after", onset, "ms", 1, 0);
+}
+
+/* Returns the level of an energy in dB; NaN of silence. */
+static double level_of(double energy) {
+    return energy > 0 ? 10 * log10(energy) : (double)NAN;
+}
+
+static void report_figure(const gc_figures *f, const gc_figures_options *o, bool many, const gc_figure *figure,
+                          gpuconv_report *report) {
+    const gc_acoustics *a = &figure->a;
+    bool whole = !(figure->band.nominal > 0);
+    char label[LABEL], doubt[LABEL];
+    row r = {.count = 0};
+    add_text(&r, "file", f->path, true);
+    add_detail(&r, "channel", figure->channel + 1);
+    add_detail(&r, "band", band_number(&figure->band));
+    add_number(&r, "EDT s", a->edt);
+    add_number(&r, "T20 s", a->t20);
+    add_number(&r, "T30 s", a->t30);
+    add_number(&r, "C50 dB", a->c50);
+    add_number(&r, "C80 dB", a->c80);
+    add_number(&r, "D50 %", 100 * a->d50);
+    add_number(&r, "Ts ms", 1000 * a->centre);
+    if (o->reference || !isnan(o->reference_level))
+        add_number(&r, "G dB", figure->strength);
+    if (o->lateral)
+        add_number(&r, "LF", figure->lateral);
+    add_number(&r, "INR dB", a->inr);
+    add_text(&r, "doubt", gc_doubt_text(a->doubt, doubt, sizeof doubt), false);
+    add_detail(&r, "curvature %", a->curvature);
+    add_detail(&r, "non-linearity T20", a->nonlinearity20);
+    add_detail(&r, "non-linearity T30", a->nonlinearity30);
+    add_detail(&r, "noise dB", a->noise);
+    add_detail(&r, "energy dB", level_of(a->energy));
+    add_detail(&r, "STI", whole ? f->speech[figure->channel].sti : (double)NAN);
+    add_detail(&r, "IACC", figure->ears.all);
+    add_detail(&r, "IACC early", figure->ears.early);
+    add_detail(&r, "IACC late", figure->ears.late);
+    gc_report_cells(report, "acoustics", label_of(f, many, figure->channel, &figure->band, label), r.count, r.cell);
+}
+
+static void report_speech(const gc_figures *f, bool many, gpuconv_report *report) {
+    static const char *const names[GC_SPEECH_BANDS] = {"125 Hz",  "250 Hz",  "500 Hz", "1000 Hz",
+                                                       "2000 Hz", "4000 Hz", "8000 Hz"};
+    for (int c = 0; c < f->channels; c++) {
+        char label[LABEL];
+        row r = {.count = 0};
+        add_text(&r, "file", f->path, true);
+        add_detail(&r, "channel", c + 1);
+        add_number(&r, "STI", f->speech[c].sti);
+        for (int k = 0; k < GC_SPEECH_BANDS; k++)
+            add_number(&r, names[k], f->speech[c].mti[k]);
+        add_text(&r, "rating", gc_speech_rating(f->speech[c].sti), false);
+        gc_report_cells(report, "speech", label_of(f, many, c, NULL, label), r.count, r.cell);
+    }
+}
+
+static void report_ears(const gc_figures *f, bool many, gpuconv_report *report) {
+    for (int b = 0; b < f->bands; b++) {
+        const gc_figure *figure = gc_figure_at(f, 0, b);
+        char label[LABEL];
+        row r = {.count = 0};
+        add_text(&r, "file", f->path, true);
+        add_detail(&r, "band", band_number(&figure->band));
+        add_number(&r, "IACC", figure->ears.all);
+        add_number(&r, "early", figure->ears.early);
+        add_number(&r, "late", figure->ears.late);
+        gc_report_cells(report, "binaural", label_of(f, many, -1, &figure->band, label), r.count, r.cell);
+    }
+}
+
+void gc_describe(const gc_figures *f, const gc_figures_options *o, bool many, gpuconv_report *report) {
+    report_file(f, many, report);
+    for (int c = 0; c < f->channels; c++)
+        for (int b = 0; b < f->bands; b++)
+            report_figure(f, o, many, gc_figure_at(f, c, b), report);
+    report_speech(f, many, report);
+    if (f->channels == 2 && !o->lateral)
+        report_ears(f, many, report);
 }

@@ -1,6 +1,7 @@
 /* Exponential sine sweep: synthesis, detection in a recording, and deconvolution. */
 #include "sine_sweep.h"
 
+#include "acoustics.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -43,25 +44,39 @@ static double fade(int64_t i, int64_t n, double rate) {
     return left < out ? weight * (0.5 - 0.5 * cos(pi * left / out)) : weight;
 }
 
-gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error *error) {
+gpuconv_status gc_sweep_samples(const gc_sweep *s, float **samples, int64_t *frames, gpuconv_error *error) {
     double to = s->to != 0 ? s->to : s->rate / 2;
+    *samples = NULL;
     gpuconv_status status = check(s, to, error);
     if (status)
         return status;
-    int64_t n = llrint(s->seconds * s->rate), frames = n + llrint(s->silence * s->rate);
-    float *samples = gc_calloc(frames, sizeof *samples);
-    if (!samples)
-        return gc_fail_memory(error, path);
+    int64_t n = llrint(s->seconds * s->rate);
+    *frames = n + llrint(s->silence * s->rate);
+    float *made = gc_calloc(*frames, sizeof *made);
+    if (!made)
+        return gc_fail_memory(error, "the sweep");
     double peak = pow(10, s->level / 20), grow = log(to / s->from);
     for (int64_t i = 0; i < n && !cancelled_at(i); i++) {
         double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
-        samples[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
+        made[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
     }
-    gc_audio_info like = gc_audio_info_float(1, (int)s->rate, frames);
+    if (gc_cancelled()) {
+        free(made);
+        return gc_fail_cancelled(error, "the sweep");
+    }
+    *samples = made;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_sweep_write(const gc_sweep *s, const char *path, gpuconv_error *error) {
+    float *samples;
+    int64_t frames;
     gc_writer *writer = NULL;
-    status = gc_cancelled() ? gc_fail_cancelled(error, path) : GPUCONV_OK;
-    if (!status)
-        status = gc_writer_new(path, NULL, &like, 1, frames, &writer, error);
+    gpuconv_status status = gc_sweep_samples(s, &samples, &frames, error);
+    if (status)
+        return status;
+    gc_audio_info like = gc_audio_info_float(1, (int)s->rate, frames);
+    status = gc_writer_new(path, NULL, &like, 1, frames, &writer, error);
     if (!status && gc_writer_pcm(writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a sweep is written as floats, into a WAV for example", path);
     if (!status)
@@ -102,12 +117,6 @@ static int64_t sounding_frames(const gpuconv_ir *sweep) {
     return n;
 }
 
-/* Maximum of the correlation of a channel with the sweep. */
-typedef struct match {
-    double crest; /* its magnitude relative to the RMS over all lags */
-    int64_t lag;  /* frames; negative: the sweep appears in the recording before it was played */
-} match;
-
 /* Smallest crest of a channel that contains the sweep. The correlation of N lags with noise is Gaussian: its largest
  * value exceeds t times its RMS with a probability of at most N exp(-t^2 / 2), for N = 2^24 and t = 9 about 4e-11.
  * Speech and music reach 8 to 15. A sweep of n frames with power S in noise of power P reaches about sqrt(n S / P), so
@@ -115,48 +124,133 @@ typedef struct match {
  * 450. */
 static const double crest_least = 18;
 
-/* Correlates a channel (spectrum `re`, `im`, overwritten) with the sweep (spectrum `xr`, `xi`). @return false if memory
- * is exhausted or the work was cancelled */
-static bool correlate(double *re, double *im, const double *xr, const double *xi, int64_t points, match *m) {
-    for (int64_t k = 0; k < points; k++) {
-        double a = re[k], b = im[k];
-        re[k] = a * xr[k] + b * xi[k];
-        im[k] = b * xr[k] - a * xi[k];
-    }
-    if (!gc_fourier(re, im, points, 1))
+/* The sweep's spectrum, and room for a channel's. */
+typedef struct divider {
+    int64_t points;
+    double *re, *im, *xr, *xi;
+} divider;
+
+/* Transforms the sweep. @return false if memory is exhausted or the work was cancelled */
+static bool open_divider(divider *d, const gpuconv_ir *sweep, int64_t frames) {
+    d->points = gc_power_of_two(frames + sweep->frames);
+    d->re = gc_calloc(d->points, 4 * (int64_t)sizeof *d->re);
+    if (!d->re)
         return false;
+    d->im = d->re + d->points;
+    d->xr = d->im + d->points;
+    d->xi = d->xr + d->points;
+    widen(gc_ir_plane(sweep, 0), d->xr, sweep->frames, d->points);
+    return gc_fourier(d->xr, d->xi, d->points, -1);
+}
+
+/* Transforms a channel. */
+static bool load_channel(divider *d, const float *channel, int64_t frames) {
+    widen(channel, d->re, frames, d->points);
+    memset(d->im, 0, (size_t)d->points * sizeof *d->im);
+    return gc_fourier(d->re, d->im, d->points, -1);
+}
+
+/* Correlates the loaded channel with the sweep; overwrites it. */
+static bool correlate(divider *d, gc_sweep_channel *found) {
     double most = 0, sum = 0;
-    *m = (match){0};
-    for (int64_t i = 0; i < points; i++) {
-        double power = re[i] * re[i];
+    for (int64_t k = 0; k < d->points; k++) {
+        double a = d->re[k], b = d->im[k];
+        d->re[k] = a * d->xr[k] + b * d->xi[k];
+        d->im[k] = b * d->xr[k] - a * d->xi[k];
+    }
+    if (!gc_fourier(d->re, d->im, d->points, 1))
+        return false;
+    found->lag = 0;
+    for (int64_t i = 0; i < d->points; i++) {
+        double power = d->re[i] * d->re[i];
         sum += power;
         if (power > most) {
             most = power;
-            m->lag = i < points / 2 ? i : i - points;
+            found->lag = i < d->points / 2 ? i : i - d->points;
         }
     }
-    m->crest = sum > 0 && isfinite(sum) ? sqrt(most / sum * (double)points) : 0;
+    found->crest = sum > 0 && isfinite(sum) ? sqrt(most / sum * (double)d->points) : 0;
+    found->held = found->crest >= crest_least;
     return true;
 }
 
-/* Counts the channels without the sweep. @return the match with the largest crest */
-static match find_best(const match *matches, int channels, gc_sweep_found *found) {
-    match best = matches[0];
-    *found = (gc_sweep_found){.channels = channels};
-    for (int c = channels - 1; c >= 0; c--) {
-        best = matches[c].crest > best.crest ? matches[c] : best;
-        if (!(matches[c].crest >= crest_least)) {
-            found->without++;
-            found->first_without = c + 1;
-        }
+/* Fills peak and clipped: two samples in a row at full scale, and none above it, where a converter ends. */
+static void measure_level(const float *channel, int64_t frames, gc_sweep_channel *found) {
+    double most = 0;
+    int run = 0;
+    found->clipped = false;
+    for (int64_t i = 0; i < frames; i++) {
+        double size = fabs((double)channel[i]);
+        most = fmax(most, size);
+        run = size >= 0.9999 ? run + 1 : 0;
+        found->clipped |= run >= 2;
     }
+    found->clipped &= most <= 1.0001;
+    found->peak = 20 * log10(most);
+}
+
+gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv_ir *sweep, gc_sweep_channel *found,
+                             gpuconv_error *error) {
+    divider d = {0};
+    *found = (gc_sweep_channel){.inr = (double)NAN, .noise = (double)NAN};
+    measure_level(channel, frames, found);
+    bool good = open_divider(&d, sweep, frames) && load_channel(&d, channel, frames) && correlate(&d, found);
+    free(d.re);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the correlation with the sweep");
+}
+
+/* Returns the ratio of the highest mean energy in 10 ms to the mean energy before time zero, in dB. Nothing but noise
+ * lies there: the harmonics of a sweep of T seconds arrive more than T / 20 earlier, and 5 ms are left to the band
+ * limits. */
+static double range_above_noise(const divider *d, int64_t start, const float *response, int64_t frames,
+                                const gpuconv_ir *sweep) {
+    int64_t gap = (int64_t)(0.005 * sweep->rate), part = gc_max(1, (int64_t)(0.01 * sweep->rate));
+    int64_t from = gc_min((int64_t)(0.1 * sweep->rate), sounding_frames(sweep) / 20), count = 0;
+    double noise = 0, highest = 0;
+    for (int64_t i = start - from; i < start - gap; i++, count++)
+        noise += pow(d->re[(i + d->points) % d->points] / (double)d->points, 2);
+    for (int64_t i = 0; i + part <= frames; i += part) {
+        double sum = 0;
+        for (int64_t k = i; k < i + part; k++)
+            sum += pow((double)response[k], 2);
+        highest = fmax(highest, sum / (double)part);
+    }
+    return count && noise > 0 ? 10 * log10(highest / (noise / (double)count)) : HUGE_VAL;
+}
+
+gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t start, int64_t frames,
+                               float *const *out, gc_sweep_channel *found, gpuconv_error *error) {
+    divider d = {0};
+    bool good = open_divider(&d, sweep, recording->frames);
+    for (int c = 0; c < recording->planes && good; c++) {
+        gc_acoustics a;
+        good = load_channel(&d, gc_ir_plane(recording, c), recording->frames);
+        if (good)
+            divide(d.re, d.im, d.xr, d.xi, d.points);
+        good = good && gc_fourier(d.re, d.im, d.points, 1);
+        /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
+        for (int64_t i = 0; i < frames && good; i++)
+            out[c][i] = (float)(d.re[(i + start + d.points) % d.points] / (double)d.points);
+        good = good && gc_acoustics_of(out[c], frames, sweep->rate, 0, &a, NULL);
+        if (good) /* a short response does not show where noise ends the decay */
+            found[c].inr = fmin(a.inr, range_above_noise(&d, start, out[c], frames, sweep));
+    }
+    free(d.re);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the division by the sweep");
+}
+
+/* Returns the channel with the largest crest. */
+static const gc_sweep_channel *find_best(const gc_sweep_found *found) {
+    const gc_sweep_channel *best = found->channel;
+    for (int c = 1; c < found->channels; c++)
+        best = found->channel[c].crest > best->crest ? &found->channel[c] : best;
     return best;
 }
 
-/* Fails if the best match shows that the recording does not contain the sweep, or at an impossible time. */
-static gpuconv_status check_match(const match *best, const char *recorded, const char *played, int64_t frames,
-                                  double rate, gpuconv_error *error) {
-    if (!(best->crest >= crest_least))
+/* Fails if the best channel shows that the recording does not contain the sweep, or at an impossible time. */
+static gpuconv_status check_match(const gc_sweep_channel *best, const char *recorded, const char *played,
+                                  int64_t frames, double rate, gpuconv_error *error) {
+    if (!best->held)
         return gc_fail(
             error, GPUCONV_ERROR_FORMAT,
             "%s: does not contain the sweep of %s: the crest of their correlation is %.3g and must be at least %g; "
@@ -177,79 +271,70 @@ static gpuconv_status check_match(const match *best, const char *recorded, const
     return GPUCONV_OK;
 }
 
-/* Deconvolves every channel of the recording. @param out receives a plane per channel, `matches` a match per channel */
-static gpuconv_status deconvolve(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t frames, float **out,
-                                 match *matches, gpuconv_error *error) {
-    int64_t points = gc_power_of_two(recording->frames + sweep->frames);
-    double *memory = gc_calloc(points, 4 * (int64_t)sizeof *memory);
-    if (!memory)
-        return gc_fail_memory(error, "the division by the sweep");
-    double *re = memory, *im = re + points, *xr = im + points, *xi = xr + points;
-    widen(gc_ir_plane(sweep, 0), xr, sweep->frames, points);
-    bool good = gc_fourier(xr, xi, points, -1);
-    for (int c = 0; c < recording->planes && good; c++) {
-        widen(gc_ir_plane(recording, c), re, recording->frames, points);
-        memset(im, 0, (size_t)points * sizeof *im);
-        good = gc_fourier(re, im, points, -1) && correlate(re, im, xr, xi, points, &matches[c]);
-        widen(gc_ir_plane(recording, c), re, recording->frames, points);
-        memset(im, 0, (size_t)points * sizeof *im);
-        good = good && gc_fourier(re, im, points, -1);
-        divide(re, im, xr, xi, points);
-        good = good && gc_fourier(re, im, points, 1);
-        /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
-        for (int64_t i = 0; i < frames; i++)
-            out[c][i] = (float)(re[i] / (double)points);
+/* Reads both files and checks that they fit together. */
+static gpuconv_status read_files(const char *recorded, const char *played, gpuconv_ir **recording, gpuconv_ir **sweep,
+                                 gpuconv_error *error) {
+    double peak = 0;
+    gpuconv_status status = gpuconv_ir_load(recorded, recording, error);
+    if (!status)
+        status = gpuconv_ir_load(played, sweep, error);
+    if (!status && ((*recording)->rate != (*sweep)->rate || (*sweep)->planes != 1))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s: the sweep must have one channel at the recording's %g Hz, not %d at %g", played,
+                         (*recording)->rate, (*sweep)->planes, (*sweep)->rate);
+    if (!status && (gpuconv_ir_peak(*sweep, &peak), !(peak > 0)))
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is silent; give the sweep that was played", played);
+    return status;
+}
+
+/* Finds the sweep in every channel, divides by it and writes the response. @param out a plane of `frames` a channel */
+static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const char *const path[3],
+                            float **out, int64_t frames, gc_sweep_found *found, gpuconv_error *error) {
+    gpuconv_ir *made = NULL;
+    gpuconv_status status = GPUCONV_OK;
+    for (int c = 0; c < recording->planes && !status; c++)
+        status = gc_sweep_find(gc_ir_plane(recording, c), recording->frames, sweep, &found->channel[c], error);
+    if (!status)
+        status = check_match(find_best(found), path[0], path[1], frames, sweep->rate, error);
+    if (!status)
+        status = gc_sweep_divide(recording, sweep, 0, frames, out, found->channel, error);
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)out, recording->planes, frames, sweep->rate, &made, error);
+    if (!status) {
+        found->delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
+        status = gc_ir_write(made, path[2], true, error);
     }
-    free(memory);
-    return good ? GPUCONV_OK : gc_fail_memory(error, "the division by the sweep");
+    gpuconv_ir_free(made);
+    return status;
 }
 
 gpuconv_status gc_sweep_read(const char *recorded, const char *played, double seconds, const char *response,
                              gc_sweep_found *found, gpuconv_error *error) {
-    gpuconv_ir *recording = NULL, *sweep = NULL, *made = NULL;
+    const char *const path[] = {recorded, played, response};
+    gpuconv_ir *recording = NULL, *sweep = NULL;
     float **planes = NULL;
-    match *matches = NULL;
-    gpuconv_status status = gpuconv_ir_load(recorded, &recording, error);
-    if (!status)
-        status = gpuconv_ir_load(played, &sweep, error);
-    if (!status && (recording->rate != sweep->rate || sweep->planes != 1))
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "%s: the sweep must have one channel at the recording's %g Hz, not %d at %g", played,
-                         recording->rate, sweep->planes, sweep->rate);
-    double peak = 0;
-    if (!status && (gpuconv_ir_peak(sweep, &peak), !(peak > 0)))
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is silent; give the sweep that was played", played);
+    int64_t frames = 0;
+    *found = (gc_sweep_found){0};
+    gpuconv_status status = read_files(recorded, played, &recording, &sweep, error);
     if (!status && !(seconds >= 0 && seconds <= 600))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is 0 to 600 s long");
-    int64_t frames = 0;
     if (!status) {
         frames = seconds > 0 ? gc_max(1, llrint(seconds * sweep->rate))
                              : gc_max((int64_t)sweep->rate, recording->frames - sounding_frames(sweep));
         frames = gc_min(frames, recording->frames);
         planes = gc_calloc(recording->planes, (int64_t)sizeof(float *));
-        matches = gc_calloc(recording->planes, (int64_t)sizeof *matches);
-        status = planes && matches ? GPUCONV_OK : gc_fail_memory(error, response);
+        found->channels = recording->planes;
+        found->channel = gc_calloc(recording->planes, (int64_t)sizeof *found->channel);
+        status = planes && found->channel ? GPUCONV_OK : gc_fail_memory(error, response);
     }
     for (int c = 0; !status && c < recording->planes; c++)
         if (!(planes[c] = gc_calloc(frames, sizeof **planes)))
             status = gc_fail_memory(error, response);
     if (!status)
-        status = deconvolve(recording, sweep, frames, planes, matches, error);
-    if (!status) {
-        match best = find_best(matches, recording->planes, found);
-        status = check_match(&best, recorded, played, frames, sweep->rate, error);
-    }
-    if (!status)
-        status = gpuconv_ir_new((const float *const *)planes, recording->planes, frames, sweep->rate, &made, error);
-    if (!status) {
-        found->delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
-        status = gc_ir_write(made, response, true, error);
-    }
+        status = solve(recording, sweep, path, planes, frames, found, error);
     for (int c = 0; planes && c < recording->planes; c++)
         free(planes[c]);
     free(planes);
-    free(matches);
-    gpuconv_ir_free(made);
     gpuconv_ir_free(recording);
     gpuconv_ir_free(sweep);
     return status;

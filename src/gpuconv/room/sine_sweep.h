@@ -5,6 +5,8 @@
 
 #include "gpuconv.h"
 
+#include <stdbool.h>
+
 typedef struct gc_sweep {
     double rate, seconds; /* of the sweep itself */
     double from, to;      /* Hz; `to` is half of the rate if 0 */
@@ -15,19 +17,45 @@ typedef struct gc_sweep {
 /* Returns ten seconds from 10 Hz to half of 48000 Hz at -6 dBFS, three seconds of silence. */
 gc_sweep gc_sweep_default(void);
 
+/* Checks the settings and computes the sweep, with the silence after it. The caller frees *samples.
+ * @return ARGUMENT, MEMORY, CANCELLED */
+gpuconv_status gc_sweep_samples(const gc_sweep *sweep, float **samples, int64_t *frames, gpuconv_error *error);
+
 /* Writes the sweep to a file of floats. @return ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_sweep_write(const gc_sweep *sweep, const char *path, gpuconv_error *error);
 
+/* What a channel of a recording contains. */
+typedef struct gc_sweep_channel {
+    double crest; /* of the correlation with the sweep: its maximum relative to its RMS */
+    int64_t lag;  /* frames from the beginning to the sweep; negative: the sweep began before the recording */
+    bool held;    /* it contains the sweep */
+    bool clipped; /* consecutive samples at full scale */
+    double inr;   /* impulse-to-noise ratio of the response in dB, at most its range above the noise before time zero */
+    double noise; /* RMS of the background noise, dBFS; NaN: not measured */
+    double peak;  /* dBFS */
+} gc_sweep_channel;
+
+/* Correlates a channel with the sweep and fills crest, lag, held, clipped and peak. @return MEMORY, CANCELLED */
+gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv_ir *sweep, gc_sweep_channel *found,
+                             gpuconv_error *error);
+
+/* Divides the spectrum of every channel by that of the sweep. Harmonic distortion of the loudspeaker appears before
+ * time zero and is removed.
+ * @param start frame of the recording that is time zero of the response
+ * @param out one array of `frames` samples a channel
+ * @param found of every channel; its inr is filled
+ * @return MEMORY, CANCELLED */
+gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t start, int64_t frames,
+                               float *const *out, gc_sweep_channel *found, gpuconv_error *error);
+
 /* Results for a recording. */
 typedef struct gc_sweep_found {
-    double delay;      /* seconds until the direct sound */
-    int channels;      /* of the recording */
-    int without;       /* number of channels that do not contain the sweep */
-    int first_without; /* the first of these channels, from 1 */
+    double delay;              /* seconds until the direct sound */
+    int channels;              /* of the recording */
+    gc_sweep_channel *channel; /* freed by the caller */
 } gc_sweep_found;
 
-/* Divides the spectrum of every channel of a recording by that of the sweep that was played, and writes the response as
- * floats. Harmonic distortion of the loudspeaker appears before time zero and is removed.
+/* Divides a recording by the sweep that was played and writes the response as floats.
  * @param seconds of response; 0: the length of the recording less that of the sounding sweep, at least a second
  * @return ARGUMENT (different rates), FORMAT (no channel contains the sweep, or the files are swapped), FILE, MEMORY */
 gpuconv_status gc_sweep_read(const char *recording, const char *sweep, double seconds, const char *response,

@@ -90,8 +90,8 @@ gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, gpuconv_er
 
 /* Writes the sample type that gc_writer_new would choose for these arguments to *pcm, without opening a file.
  * @return FORMAT */
-gpuconv_status gc_writer_predict_pcm(const char *path, const gc_audio_info *like, int channels, int64_t frames,
-                                     gc_pcm *pcm, gpuconv_error *error);
+gpuconv_status gc_writer_predict_pcm(const char *path, const gc_output_options *options, const gc_audio_info *like,
+                                     int channels, int64_t frames, gc_pcm *pcm, gpuconv_error *error);
 
 /* Returns the sample type that gc_writer_write expects. */
 gc_pcm gc_writer_pcm(const gc_writer *writer);

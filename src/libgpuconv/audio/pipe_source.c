@@ -91,9 +91,10 @@ static gpuconv_status fail(const gc_source *s, const char *what, const char *fol
                    strerror(s->err));
 }
 
-/* Opens an unnamed temporary file. Returns -1 and sets errno on failure. */
-static int open_unnamed(const char *folder) {
+int gc_spool_open(const char **in) {
+    const char *folder = getenv("TMPDIR");
     char path[4096];
+    *in = folder = folder && *folder ? folder : "/tmp";
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
@@ -105,9 +106,8 @@ static int open_unnamed(const char *folder) {
 }
 
 gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
-    const char *folder = getenv("TMPDIR");
-    folder = folder && *folder ? folder : "/tmp";
-    int fd = open_unnamed(folder);
+    const char *folder;
+    int fd = gc_spool_open(&folder);
     if (fd < 0) {
         s->err = errno;
         return fail(s, "cannot create a temporary file in ", folder, error);

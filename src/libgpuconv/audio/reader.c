@@ -6,6 +6,7 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
+#include "media.h"
 #include "pipe_source.h"
 #include "riff.h"
 #include "sndfile_open.h"
@@ -95,7 +96,8 @@ static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error 
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
                        "%s: %d channels at %d Hz are not supported; use 1 to %d channels at 1 to %d Hz", r->path,
                        info->channels, info->samplerate, GC_MAX_CHANNELS, GC_MAX_RATE);
-    gc_format_name(info->format, r->name, sizeof r->name);
+    if (!*r->name)
+        gc_format_name(info->format, r->name, sizeof r->name);
     r->info = (gc_audio_info){.channels = info->channels,
                               .rate = info->samplerate,
                               .frames = frames,
@@ -115,6 +117,31 @@ static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *f
                    r->path, (unsigned long)size);
 }
 
+/* Opens a file that libsndfile refused for the reason `why`, if the module for other formats reads it: its samples come
+ * from a temporary file, whose descriptor replaces the reader's. */
+static gpuconv_status open_media(gc_reader *r, int64_t size, SF_INFO *info, char *why, size_t room,
+                                 gpuconv_error *error) {
+    gc_media media;
+    int fd;
+    gpuconv_status status = gc_media_spool(r->disk.fd, size, r->path, r->cancel, &media, &fd, error);
+    if (!status && fd < 0) {
+        const size_t length = strcspn(why, "\n"), end = length > 0 && why[length - 1] == '.' ? length - 1 : length;
+        if (*media.why)
+            (void)snprintf(why + end, room - end, "%s", media.why);
+        return fail_reading(error, r, why);
+    }
+    if (status)
+        return status;
+    close(r->disk.fd);
+    gc_buffered_io_begin(&r->disk, fd, media.frames * media.channels * (int64_t)sizeof(float));
+    *info = (SF_INFO){.format = SF_FORMAT_RAW | SF_FORMAT_FLOAT | SF_ENDIAN_CPU,
+                      .channels = media.channels,
+                      .samplerate = media.rate};
+    (void)snprintf(r->name, sizeof r->name, "%s", media.name);
+    r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
+    return r->file ? GPUCONV_OK : fail_reading(error, r, "its samples cannot be read");
+}
+
 /* Opens a regular file; `fd` is the reader's already. */
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
     const SF_INFO initial = *info;
@@ -132,7 +159,10 @@ static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *inf
     r->file = gc_sndfile_open_for_reason(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk, why, sizeof why);
     if (!r->file && r->disk.err)
         return fail_system(error, r, r->disk.err);
-    return r->file ? GPUCONV_OK : fail_reading(error, r, why);
+    if (r->file)
+        return GPUCONV_OK;
+    return initial.format || r->disk.begin > 0 ? fail_reading(error, r, why)
+                                               : open_media(r, size, info, why, sizeof why, error);
 }
 
 /* Returns how a pipe with this format is read: raw encodings with a fixed number of bytes per frame are streamed. */

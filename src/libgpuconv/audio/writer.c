@@ -263,10 +263,10 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_writer_predict_pcm(const char *path, const gc_audio_info *like, int channels, int64_t frames,
-                                     gc_pcm *pcm, gpuconv_error *error) {
+gpuconv_status gc_writer_predict_pcm(const char *path, const gc_output_options *options, const gc_audio_info *like,
+                                     int channels, int64_t frames, gc_pcm *pcm, gpuconv_error *error) {
     int format = 0;
-    gpuconv_status status = choose_format(path, NULL, like, channels, frames, &format, error);
+    gpuconv_status status = choose_format(path, options, like, channels, frames, &format, error);
     if (!status)
         *pcm = gc_format_pcm(format);
     return status;

@@ -1,5 +1,6 @@
-/* gc_draw_job: draws waveform, spectrogram and spectrum of the input and of the output, and the decay of the response.
- */
+/* Draws waveform, spectrogram and spectrum of the input and of the output, and the decay of the response. */
+#include "draw.h"
+
 #include "job.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
@@ -236,7 +237,7 @@ static gc_panel image_panel(const analysis *p, const scales *s) {
                       .level_range = {range[0], range[1]}};
 }
 
-gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error) {
+gpuconv_status gc_draw_files(const gc_drawing *job, const gpuconv_ir *ir, char **svg, gpuconv_error *error) {
     analysis *before = gc_calloc(1, sizeof *before), *after = gc_calloc(1, sizeof *after);
     decay *d = gc_calloc(1, sizeof *d);
     gpuconv_status status = before && after && d ? GPUCONV_OK : gc_fail_memory(error, "the drawing");
@@ -272,10 +273,16 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv
                               .label = {"level", "remaining energy"},
                               .x = d->time,
                               .y = {d->level, d->remaining}}};
-        status = gc_plot_panels(panels, 6, 2, job->plot, error);
+        status =
+            job->plot ? gc_plot_panels(panels, 6, 2, job->plot, error) : gc_plot_panels_svg(panels, 6, 2, svg, error);
     }
     free(before);
     free(after);
     free(d);
     return status;
+}
+
+gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error) {
+    const gc_drawing drawing = {job->input, job->raw, job->output, job->response, job->plot};
+    return gc_draw_files(&drawing, ir, NULL, error);
 }

@@ -25,9 +25,16 @@ enum { PATH_ROOM = 4352, POLL_INTERVAL = 5000000 /* nanoseconds between two chec
 
 /* ---- Checks before a drawing ------------------------------------------------------------------------------------ */
 
-static bool is_svg(const char *path) {
+/* Sets *format by the extension. Returns false for another extension. */
+static bool find_format(const char *path, gc_plot_format *format) {
+    static const char *const extension[] = {".svg", ".png", ".pdf"};
     const char *dot = strrchr(path, '.');
-    return dot && strcmp(dot, ".svg") == 0;
+    for (int k = GC_PLOT_SVG; dot && k <= GC_PLOT_PDF; k++)
+        if (strcmp(dot, extension[k]) == 0) {
+            *format = (gc_plot_format)k;
+            return true;
+        }
+    return false;
 }
 
 /* Finds gnuplot in the folders of PATH. Empty and relative entries are skipped. */
@@ -51,11 +58,11 @@ static char *folder_of(const char *path) {
 }
 
 gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
-    const char *dot = strrchr(path, '.');
     char program[PATH_ROOM];
+    gc_plot_format format;
     struct stat st;
-    if (!is_svg(path) && !(dot && strcmp(dot, ".png") == 0))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a drawing is named .svg or .png", path);
+    if (!find_format(path, &format))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a drawing is named .svg, .png or .pdf", path);
     if (!find_gnuplot(program, sizeof program))
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", path);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -169,11 +176,12 @@ static void read_last_error(int fd, char *line, size_t room) {
 }
 
 /* Returns whether the drawing has its end mark. It is truncated if memory was full. */
-static bool is_whole(int fd, bool svg) {
+static bool is_whole(int fd, gc_plot_format format) {
+    static const char *const mark[] = {"</svg>", "IEND", "%%EOF"};
     char end[17] = "";
     off_t length = lseek(fd, 0, SEEK_END);
     return length > 16 && pread(fd, end, 16, length - 16) == 16 &&
-           memmem(end, 16, svg ? "</svg>" : "IEND", svg ? 6 : 4) != NULL;
+           memmem(end, 16, mark[format], strlen(mark[format])) != NULL;
 }
 
 /* ---- The drawing's file ----------------------------------------------------------------------------------------- */
@@ -212,10 +220,11 @@ typedef struct sheet {
     const gc_plot *plot;
     const gc_panel *panel;
     int count, columns;
+    gc_plot_format format;
 } sheet;
 
 /* Writes the script and rewinds the file. Returns false if that fails. */
-static bool write_script(const sheet *s, bool svg, int fd) {
+static bool write_script(const sheet *s, int fd) {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     FILE *to = own < 0 ? NULL : fdopen(own, "w");
     if (!to) {
@@ -224,44 +233,68 @@ static bool write_script(const sheet *s, bool svg, int fd) {
         return false;
     }
     if (s->plot)
-        gc_script_plot(s->plot, svg, to);
+        gc_script_plot(s->plot, s->format, to);
     else
-        gc_script_panels(s->panel, s->count, s->columns, svg, to);
+        gc_script_panels(s->panel, s->count, s->columns, s->format, to);
     bool has_error = ferror(to) != 0;
     return fclose(to) == 0 && !has_error && lseek(fd, 0, SEEK_SET) == 0;
 }
 
-/* Writes the script, runs gnuplot and saves the drawing. */
-static gpuconv_status draw(const sheet *s, const char *path, const int stream[3], gpuconv_error *error) {
+/* Writes the script and runs gnuplot; the drawing is in stream[1]. `name` begins the messages. */
+static gpuconv_status draw(const sheet *s, const char *name, const int stream[3], gpuconv_error *error) {
     char program[PATH_ROOM], last_error[256];
-    bool svg = is_svg(path);
     pid_t child = -1;
     if (!find_gnuplot(program, sizeof program))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", path);
-    if (!write_script(s, svg, stream[0]))
-        return gc_fail_memory(error, path);
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", name);
+    if (!write_script(s, stream[0]))
+        return gc_fail_memory(error, name);
     int err = start_gnuplot(program, stream, &child);
     if (err)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", path, program, strerror(err));
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot be started: %s", name, program, strerror(err));
     bool succeeded = wait_for_gnuplot(child);
     if (gc_cancelled())
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-    if (succeeded && is_whole(stream[1], svg))
-        return save(stream[1], path, error);
+    if (succeeded && is_whole(stream[1], s->format))
+        return GPUCONV_OK;
     read_last_error(stream[2], last_error, sizeof last_error);
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: gnuplot could not draw it%s%s", path, *last_error ? ": " : "",
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: gnuplot could not draw it%s%s", name, *last_error ? ": " : "",
                    last_error);
 }
 
-/* Creates the three files in memory and draws. */
-static gpuconv_status write_sheet(const sheet *s, const char *path, gpuconv_error *error) {
-    gpuconv_status status = gc_plot_check(path, error);
+/* Reads the drawing into a text that the caller frees. */
+static gpuconv_status read_drawing(int fd, char **text, gpuconv_error *error) {
+    off_t length = lseek(fd, 0, SEEK_END), done = 0;
+    char *made = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (!made)
+        return gc_fail_memory(error, "a drawing");
+    while (done < length) {
+        ssize_t got = pread(fd, made + done, (size_t)(length - done), done);
+        if (got <= 0 && !(got < 0 && errno == EINTR)) {
+            free(made);
+            return gc_fail(error, GPUCONV_ERROR_FILE, "a drawing cannot be read: %s", strerror(got ? errno : EIO));
+        }
+        done += got > 0 ? got : 0;
+    }
+    made[length] = '\0';
+    *text = made;
+    return GPUCONV_OK;
+}
+
+/* Creates the three files in memory, draws, and saves the drawing at `path`, or in *text if `path` is NULL. */
+static gpuconv_status write_sheet(const sheet *s, const char *path, char **text, gpuconv_error *error) {
+    const char *name = path ? path : "a drawing";
+    gpuconv_status status = path ? gc_plot_check(path, error) : GPUCONV_OK;
     int stream[3] = {-1, -1, -1};
+    sheet formatted = *s;
+    if (!status && path)
+        (void)find_format(path, &formatted.format);
     for (int i = 0; i < 3 && !status; i++)
         if ((stream[i] = memory_file()) < 0)
-            status = gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: no memory for the drawing: %s", path, strerror(errno));
+            status = gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: no memory for the drawing: %s", name, strerror(errno));
     if (!status)
-        status = draw(s, path, stream, error);
+        status = draw(&formatted, name, stream, error);
+    if (!status)
+        status = path ? save(stream[1], path, error) : read_drawing(stream[1], text, error);
     for (int i = 0; i < 3; i++)
         if (stream[i] >= 0)
             close(stream[i]);
@@ -269,9 +302,14 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, gpuconv_erro
 }
 
 gpuconv_status gc_plot_write(const gc_plot *plot, const char *path, gpuconv_error *error) {
-    return write_sheet(&(sheet){.plot = plot}, path, error);
+    return write_sheet(&(sheet){.plot = plot}, path, NULL, error);
 }
 
 gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, const char *path, gpuconv_error *error) {
-    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, error);
+    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, NULL, error);
+}
+
+gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, int columns, char **svg, gpuconv_error *error) {
+    *svg = NULL;
+    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, NULL, svg, error);
 }

@@ -33,6 +33,7 @@ void gpuconv_report_free(gpuconv_report *r) {
     if (!r)
         return;
     json_decref(r->root);
+    json_decref(r->details);
     free(r);
 }
 
@@ -109,13 +110,32 @@ void gc_report_row(gpuconv_report *r, const char *list, int count, const char *c
     gc_report_named_row(r, list, NULL, count, names, values);
 }
 
+void gc_report_cells(gpuconv_report *r, const char *list, const char *label, int count, const gc_report_cell *cells) {
+    if (!r)
+        return;
+    json_t *row = json_object();
+    r->incomplete |= json_object_set_new(row, "label", json_text(label)) != 0;
+    for (int i = 0; i < count; i++) {
+        json_t *value = cells[i].text ? json_text(cells[i].text) : json_number(cells[i].number);
+        r->incomplete |= json_object_set_new(row, cells[i].name, value) != 0;
+        if (!cells[i].detail)
+            continue;
+        if (!r->details)
+            r->details = json_object();
+        json_t *names = json_object_get(r->details, list);
+        if (!names && json_object_set_new(r->details, list, json_object()) == 0)
+            names = json_object_get(r->details, list);
+        r->incomplete |= json_object_set_new(names, cells[i].name, json_true()) != 0;
+    }
+    r->incomplete |= json_array_append_new(get_part(r, list, json_array), row) != 0;
+}
+
 /* Copies a text for printing: control characters become escapes, long texts are shortened. */
 static const char *printable(const char *text, char *to, size_t room) {
     return gc_visible(to, room, text ? text : "");
 }
 
-/* Formats a number, from 1e-7 to 1e9 without an exponent: 48000, not 4.8e+04. */
-static const char *number_text(double value, char *to, size_t room) {
+const char *gc_report_number(double value, char *to, size_t room) {
     double size = fabs(value);
     if (size >= 1e4 && size < 1e9)
         (void)snprintf(to, room, "%.0f", value);
@@ -133,7 +153,7 @@ static void print_value(FILE *to, json_t *value) {
     else if (json_is_integer(value))
         fprintf(to, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        fprintf(to, "%s", number_text(json_real_value(value), text, sizeof text));
+        fprintf(to, "%s", gc_report_number(json_real_value(value), text, sizeof text));
     else
         fputc('-', to);
 }
@@ -158,40 +178,119 @@ static void print_section(FILE *to, const char *title, json_t *section) {
     }
 }
 
-enum { COLUMN = 9, LABEL = 200 };
+enum { COLUMN = 9, COLUMNS = 64, LABEL = 200 };
 
-static void print_row(FILE *to, json_t *row, int widest) {
+/* Formats a cell of a table. */
+static const char *cell_text(const json_t *value, char *to, size_t room) {
+    if (json_is_string(value))
+        return printable(json_string_value(value), to, room);
+    return json_is_number(value) ? gc_report_number(json_number_value(value), to, room) : "-";
+}
+
+/* Returns the characters of a text. */
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* The columns of a table. `narrow`: its columns are as wide as their content, otherwise at least COLUMN. */
+typedef struct table {
+    const json_t *details; /* NULL: none */
+    bool narrow;
+    int label, width[COLUMNS];
+} table;
+
+static bool is_detail(const table *t, const char *name) {
+    return strcmp(name, "label") == 0 || json_object_get(t->details, name);
+}
+
+static void measure_row(table *t, json_t *row) {
     const char *name;
     json_t *value;
     char text[LABEL];
-    fprintf(to, "  %-*s", widest - 2, printable(json_string_value(json_object_get(row, "label")), text, sizeof text));
+    int column = 0, label = width_of(cell_text(json_object_get(row, "label"), text, sizeof text)) + 2;
+    t->label = label > t->label ? label : t->label;
     json_object_foreach(row, name, value) {
-        int width = (int)strlen(name) > COLUMN ? (int)strlen(name) : COLUMN;
-        if (strcmp(name, "label") == 0)
+        if (is_detail(t, name) || column >= COLUMNS)
             continue;
-        const char *number = json_is_number(value) ? number_text(json_number_value(value), text, sizeof text) : "-";
-        fprintf(to, "  %*s", width, number);
+        int width = width_of(cell_text(value, text, sizeof text)), least = t->narrow ? width_of(name) : COLUMN;
+        width = width > least ? width : least;
+        t->width[column] = width > t->width[column] ? width : t->width[column];
+        column++;
+    }
+}
+
+/* Prints a row, or with `names` the names of its cells. Texts are aligned at the left. */
+static void print_row(FILE *to, const table *t, json_t *row, const char *title, bool names) {
+    const char *name;
+    json_t *value;
+    char text[LABEL];
+    int column = 0;
+    const char *label = names ? title : cell_text(json_object_get(row, "label"), text, sizeof text);
+    fprintf(to, "%s%s%*s", names ? "" : "  ", label, t->label - width_of(label) - (names ? 0 : 2), "");
+    json_object_foreach(row, name, value) {
+        if (is_detail(t, name) || column >= COLUMNS)
+            continue;
+        const char *shown = names ? name : cell_text(value, text, sizeof text);
+        int pad = t->width[column++] - width_of(shown);
+        if (json_is_string(value))
+            fprintf(to, *shown ? "  %s" : "%s", shown);
+        else
+            fprintf(to, "  %*s%s", pad > 0 ? pad : 0, "", shown);
     }
     fputc('\n', to);
 }
 
 /* Prints a list whose rows have labels as a table. Other lists are raw data and appear only in JSON. */
-static void print_list(FILE *to, const char *title, json_t *list) {
-    int widest = (int)strlen(title);
-    const char *name;
-    char text[LABEL];
-    json_t *value, *row, *first = json_array_get(list, 0);
+static void print_list(FILE *to, const gpuconv_report *r, const char *title, json_t *list) {
+    json_t *row, *first = json_array_get(list, 0);
     size_t i;
+    const json_t *details = json_object_get(r->details, title);
+    table t = {.details = details, .narrow = details != NULL, .label = width_of(title)};
     if (!json_object_get(first, "label"))
         return;
-    json_array_foreach(list, i, row) {
-        int width = (int)strlen(printable(json_string_value(json_object_get(row, "label")), text, sizeof text)) + 2;
-        widest = width > widest ? width : widest;
-    }
-    fprintf(to, "%-*s", widest, title);
-    json_object_foreach(first, name, value) if (strcmp(name, "label") != 0) fprintf(to, "  %*s", COLUMN, name);
-    fputc('\n', to);
-    json_array_foreach(list, i, row) print_row(to, row, widest);
+    json_array_foreach(list, i, row) measure_row(&t, row);
+    print_row(to, &t, first, title, true);
+    json_array_foreach(list, i, row) print_row(to, &t, row, title, false);
+}
+
+/* Writes a text as a field of CSV, in quotes if necessary. */
+static void put_field(FILE *to, const char *text) {
+    bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted)
+        fputc('"', to);
+    for (; *text; text++)
+        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    if (quoted)
+        fputc('"', to);
+}
+
+gpuconv_status gc_report_write_csv(const gpuconv_report *r, const char *list, FILE *to) {
+    json_t *rows = json_object_get(r->root, list), *row, *value;
+    const char *name;
+    size_t i;
+    if (r->incomplete)
+        return GPUCONV_ERROR_MEMORY;
+    for (int names = 1; names >= 0; names--)
+        json_array_foreach(rows, i, row) {
+            const char *separator = "";
+            json_object_foreach(row, name, value) {
+                if (strcmp(name, "label") == 0)
+                    continue;
+                fputs(separator, to);
+                separator = ",";
+                if (names || json_is_string(value))
+                    put_field(to, names ? name : json_string_value(value));
+                else if (json_is_number(value))
+                    fprintf(to, "%.9g", json_number_value(value));
+            }
+            fputc('\n', to);
+            if (names)
+                break;
+        }
+    return fflush(to) != 0 || ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
 }
 
 gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_format format, FILE *to) {
@@ -206,7 +305,7 @@ gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_form
         json_t *part;
         json_object_foreach(r->root, title, part) {
             if (json_is_array(part))
-                print_list(to, title, part);
+                print_list(to, r, title, part);
             else
                 print_section(to, title, part);
         }

@@ -25,4 +25,26 @@ void gc_report_row(gpuconv_report *report, const char *list, int count, const ch
 void gc_report_named_row(gpuconv_report *report, const char *list, const char *label, int count,
                          const char *const *names, const double *values);
 
+/* A named value of a row: a text, or a number if `text` is NULL. */
+typedef struct gc_report_cell {
+    const char *name, *text;
+    double number;
+    bool detail; /* left out of a text report */
+} gc_report_cell;
+
+/* Appends a row of cells with a label to a list. All rows of a list have the same cells. */
+void gc_report_cells(gpuconv_report *report, const char *list, const char *label, int count,
+                     const gc_report_cell *cells);
+
+/* Writes a list as CSV (RFC 4180, but with line feeds): a line of names, then a line for each row. A number that does
+ * not exist is an empty field; labels are left out. @return FILE, MEMORY */
+gpuconv_status gc_report_write_csv(const gpuconv_report *report, const char *list, FILE *to);
+
+/* Writes every section and every list with labels as an HTML table, without the environment. Texts become entities, so
+ * that none is markup. @return FILE, MEMORY */
+gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
+
+/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
+void gc_html_text(const char *text, FILE *to);
+
 #endif

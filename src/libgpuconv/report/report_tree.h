@@ -13,7 +13,11 @@
 
 struct gpuconv_report {
     json_t *root;
+    json_t *details; /* for a list with details, an object with their names; NULL: none */
     bool incomplete; /* an allocation failed */
 };
+
+/* Formats a number, from 1e-7 to 1e9 without an exponent: 48000, not 4.8e+04. @return `to` */
+const char *gc_report_number(double value, char *to, size_t room);
 
 #endif

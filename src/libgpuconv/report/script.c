@@ -27,26 +27,39 @@ static void set_text(FILE *to, const char *option, const char *text) {
 }
 
 /* Writes the settings of a drawing. */
-static void begin_script(FILE *to, bool svg, int width, int height) {
+static void begin_script(FILE *to, gc_plot_format format, int width, int height) {
     fputs("set encoding utf8\nset datafile missing 'nan'\nset key noenhanced\n", to);
-    if (svg)
+    if (format == GC_PLOT_SVG)
         fprintf(to, "set terminal svg size %d,%d dynamic enhanced background 'white' font 'sans,14'\n", width, height);
-    else
+    else if (format == GC_PLOT_PNG)
         fprintf(to, "set terminal pngcairo size %d,%d font 'sans,14'\n", width * 4 / 3, height * 4 / 3);
+    else
+        fprintf(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
+}
+
+/* Writes the colour of one of many series, such as bands: from violet over green to red, all different. Few series have
+ * gnuplot's own colours. */
+static void put_colour(FILE *to, int series, int count) {
+    static const char *const colour[GC_PLOT_SERIES] = {"440154", "3b3b8f", "2a6a9e", "1f8f8c", "2fa25e", "77b843",
+                                                       "c0c22b", "e8a72c", "e5792e", "d1462f", "a3203a", "6b1035"};
+    if (count > 8)
+        fprintf(to, " lc rgb '#%s'", colour[series % GC_PLOT_SERIES]);
 }
 
 /* Writes the plot command; the data of the series must follow in their order. */
 static void plot_series(FILE *to, const char *const *label, int series, const bool *points, const char *lines) {
-    fputs("plot ", to);
+    fputs(series ? "plot " : "plot NaN notitle", to); /* an empty diagram keeps its axes */
     for (int s = 0; s < series; s++) {
-        fprintf(to, "%s'-' using 1:2 with %s title ", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
+        fprintf(to, "%s'-' using 1:2 with %s", s ? ", " : "", points && points[s] ? "points pt 7 ps 1" : lines);
+        put_colour(to, s, series);
+        fputs(" title ", to);
         put_text(to, label[s], LABEL + 1);
     }
     fputc('\n', to);
 }
 
-void gc_script_plot(const gc_plot *p, bool svg, FILE *to) {
-    begin_script(to, svg, 900, 600);
+void gc_script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
+    begin_script(to, format, 900, 600);
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
     set_text(to, "ylabel", p->y_label);
@@ -89,6 +102,23 @@ static void panel_image(FILE *to, const gc_panel *p) {
     fputs("e\n", to);
 }
 
+/* Draws slices of a surface, the first one in the background. */
+static void panel_waterfall(FILE *to, const gc_panel *p) {
+    fputs(
+        "set zlabel 'dB' rotate\nset view 52,14,1.08,1.15\nset hidden3d\nset xyplane 0\nset lmargin 2\nset rmargin 9\nset xtics offset 0,-0.4\n",
+        to);
+    set_text(to, "ylabel", p->y_label);
+    fprintf(
+        to,
+        "set yrange [%.9g:0]\nset zrange [%.9g:%.9g]\nsplot '-' using 1:2:3 with lines lw 0.6 lc rgb '#1764ab' notitle\n",
+        p->seconds, p->level_range[0], p->level_range[1]);
+    for (int c = 0; c < p->columns; c++, fputc('\n', to))
+        for (int r = 0; r < p->rows; r++)
+            fprintf(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
+                    fmax((double)p->image[c * p->rows + r], p->level_range[0]));
+    fputs("e\nunset hidden3d\nunset zlabel\nset rmargin -1\nset xtics offset 0,0\n", to);
+}
+
 static void panel_lines(FILE *to, const gc_panel *p) {
     if (p->filled) {
         fputs("plot '-' using 1:2:3 with filledcurves lc rgb '#1764ab' notitle\n", to);
@@ -97,6 +127,9 @@ static void panel_lines(FILE *to, const gc_panel *p) {
         fputs("e\n", to);
         return;
     }
+    fputs(p->series > 8 ? "set key rmargin vertical Left reverse samplen 1.5 width 0\n"
+                        : "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
+          to);
     plot_series(to, p->label, p->series, NULL, "lines lw 2");
     for (int s = 0; s < p->series; s++) {
         for (int i = 0; i < p->steps; i++)
@@ -106,9 +139,9 @@ static void panel_lines(FILE *to, const gc_panel *p) {
     }
 }
 
-void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, FILE *to) {
+void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
     int rows = columns > 0 ? (count + columns - 1) / columns : 0;
-    begin_script(to, svg, 600 * columns, 300 * rows);
+    begin_script(to, format, 600 * columns, 300 * rows);
     fprintf(to,
             "set multiplot layout %d,%d\nset border lc rgb '#555555'\nset tics nomirror out\n"
             "set key bmargin center horizontal Left reverse samplen 2 width 1\n"
@@ -117,7 +150,9 @@ void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, F
             rows, columns);
     for (int i = 0; i < count; i++) {
         panel_axes(to, &panel[i]);
-        if (panel[i].image)
+        if (panel[i].waterfall)
+            panel_waterfall(to, &panel[i]);
+        else if (panel[i].image)
             panel_image(to, &panel[i]);
         else
             panel_lines(to, &panel[i]);

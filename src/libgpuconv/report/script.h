@@ -10,7 +10,7 @@
 
 /* Write a script, data included, that makes gnuplot print the drawing on its standard output. The caller checks
  * ferror(to). */
-void gc_script_plot(const gc_plot *plot, bool svg, FILE *to);
-void gc_script_panels(const gc_panel *panel, int count, int columns, bool svg, FILE *to);
+void gc_script_plot(const gc_plot *plot, gc_plot_format format, FILE *to);
+void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to);
 
 #endif

@@ -1,0 +1,92 @@
+/* Reads lhotse's recordings and cuts, as lhotse 1.x writes them. */
+#include "lhotse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns the path of a recording that is one file. NULL: *why is the reason. */
+static const char *path_of(const json_t *recording, const char **why) {
+    const json_t *sources = json_object_get(recording, "sources"), *source = json_array_get(sources, 0);
+    const char *type = json_string_value(json_object_get(source, "type"));
+    const char *path = json_string_value(json_object_get(source, "source"));
+    *why = NULL;
+    if (json_array_size(sources) != 1)
+        *why = "the recording must have one source";
+    else if (!type || strcmp(type, "file") != 0)
+        *why = "the recording's source is a command, an address or memory, and only files are read; save it first";
+    else if (!path || !*path)
+        *why = "the recording's source has no path";
+    else if (json_array_size(json_object_get(recording, "transforms")) > 0)
+        *why = "the recording has transforms that lhotse applies when it loads; save it first";
+    return *why ? NULL : path;
+}
+
+char *gc_lhotse_path(const char *line, const char **why) {
+    json_error_t error;
+    json_t *object = json_loads(line, 0, &error);
+    const char *path = object ? path_of(object, why) : NULL;
+    char *copy = path ? strdup(path) : NULL;
+    if (!object)
+        *why = "is not JSON";
+    json_decref(object);
+    return copy;
+}
+
+bool gc_lhotse_is(const json_t *object) {
+    return json_object_get(object, "sources") || json_object_get(object, "recording") ||
+           json_object_get(object, "tracks");
+}
+
+/* Sets the part of its recording that a cut is. @return false: out of memory */
+static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
+    char text[GC_ROW_TEXT];
+    double start = json_number_value(json_object_get(cut, "start"));
+    double duration = json_number_value(json_object_get(cut, "duration"));
+    const json_t *channel = json_object_get(cut, "channel");
+    size_t channels =
+        json_array_size(json_object_get(json_array_get(json_object_get(recording, "sources"), 0), "channels"));
+    if (json_is_integer(channel) && channels > 1)
+        return gc_row_refuse(row, "the cut is one channel of several; only whole recordings are read:",
+                             json_string_value(json_object_get(cut, "id")));
+    if (start < 0 || !(duration > 0))
+        return gc_row_refuse(row, "a cut needs a start from 0 up and a duration", NULL);
+    if (start > 0) {
+        (void)snprintf(text, sizeof text, "%.17g", start);
+        if (!gc_row_set(row, GC_COLUMN_OFFSET, text))
+            return false;
+    }
+    double whole = json_number_value(json_object_get(recording, "duration"));
+    if (start == 0 && duration == whole)
+        return true;
+    (void)snprintf(text, sizeof text, "%.17g", duration);
+    return gc_row_set(row, GC_COLUMN_LENGTH, text);
+}
+
+/* Keeps the fields of the object that stay true for the output. @return false: out of memory */
+static bool keep(gc_row *row, json_t *object) {
+    static const char *const dropped[] = {"recording",     "features",    "start",      "duration",
+                                          "channel",       "sources",     "transforms", "num_samples",
+                                          "sampling_rate", "channel_ids", "id"};
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        (void)json_object_del(object, dropped[i]);
+    if (json_object_size(object) > 0)
+        row->origin = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    return json_object_size(object) == 0 || row->origin;
+}
+
+bool gc_lhotse_fill(gc_row *row, json_t *object, gc_list_kind *kind) {
+    const json_t *recording = json_object_get(object, "recording");
+    const char *id = json_string_value(json_object_get(object, "id")), *why;
+    *kind = recording || json_object_get(object, "tracks") ? GC_LIST_CUTS : GC_LIST_RECORDINGS;
+    if (!id || !*id)
+        return gc_row_refuse(row, "the recording or cut has no id", NULL);
+    if (json_object_get(object, "tracks"))
+        return gc_row_refuse(row, "the cut is mixed from several tracks; save it first:", id);
+    const char *path = path_of(recording ? recording : object, &why);
+    if (!path)
+        return gc_row_refuse(row, why, id);
+    row->stem = strdup(id);
+    return row->stem && gc_row_set(row, GC_COLUMN_ID, id) && gc_row_set(row, GC_COLUMN_INPUT, path) &&
+           (!recording || fill_part(row, object, recording)) && keep(row, object);
+}

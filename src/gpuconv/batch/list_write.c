@@ -1,0 +1,215 @@
+/* Writes lists of outputs. */
+#include "list_write.h"
+
+#include "history.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/output_file.h"
+
+#include <csv.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+const char *gc_list_output_name(gc_list_kind kind) {
+    static const char *const names[] = {[GC_LIST_KALDI] = "wav.scp",
+                                        [GC_LIST_RECORDINGS] = "recordings.jsonl.gz",
+                                        [GC_LIST_CUTS] = "cuts.jsonl.gz",
+                                        [GC_LIST_METADATA_CSV] = "metadata.csv",
+                                        [GC_LIST_METADATA_JSONL] = "metadata.jsonl"};
+    return names[kind];
+}
+
+/* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */
+typedef struct list {
+    gzFile file;
+    const char *folder;
+    int64_t shard_size;
+    bool bad;
+} list;
+
+static void put(list *l, const char *text) {
+    const size_t length = strlen(text);
+    l->bad |= length > 0 && gzwrite(l->file, text, (unsigned)length) != (int)length;
+}
+
+/* Writes a field of CSV. */
+static void put_csv(list *l, const char *text) {
+    const size_t room = 2 * strlen(text) + 3;
+    char *quoted = malloc(room);
+    l->bad |= !quoted;
+    if (quoted) {
+        const bool plain = !text[strcspn(text, ",\"\n\r")];
+        quoted[plain ? 0 : csv_write(quoted, room - 1, text, strlen(text))] = '\0';
+        put(l, plain ? text : quoted);
+    }
+    free(quoted);
+}
+
+/* Returns the path of an output, to be freed. */
+static char *path_of(const list *l, const gc_entry *e, int64_t index) {
+    const size_t room = strlen(l->folder) + strlen(e->output) + 40;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (path && l->shard_size > 0)
+        (void)snprintf(path, room, "%s/%06lld.tar/%s", l->folder, (long long)(index / l->shard_size), e->output);
+    else if (path)
+        (void)snprintf(path, room, "%s/%s", l->folder, e->output);
+    return path;
+}
+
+static const char *id_of(const gc_entry *e) {
+    return e->extra && e->extra->id ? e->extra->id : e->output;
+}
+
+/* Makes lhotse's description of an output file. */
+static json_t *make_recording(const char *id, const char *path, const gc_past_line *p) {
+    json_t *channels = json_array();
+    for (int c = 0; channels && c < p->channels; c++)
+        (void)json_array_append_new(channels, json_integer(c));
+    json_t *recording =
+        json_pack("{s:s, s:[{s:s, s:O, s:s}], s:i, s:I, s:f, s:O}", "id", id, "sources", "type", "file", "channels",
+                  channels, "source", path, "sampling_rate", p->rate, "num_samples", (json_int_t)p->frames, "duration",
+                  (double)p->frames / p->rate, "channel_ids", channels);
+    json_decref(channels);
+    return recording;
+}
+
+/* Makes lhotse's cut of a whole output, with the fields that the input's cut had. */
+static json_t *make_cut(const gc_entry *e, json_t *recording, const gc_past_line *p) {
+    json_error_t why;
+    json_t *cut = e->extra && e->extra->origin ? json_loads(e->extra->origin, 0, &why) : json_object();
+    json_t *channel = p->channels == 1 ? json_integer(0) : json_incref(json_object_get(recording, "channel_ids"));
+    bool good = json_object_set_new(cut, "id", json_string(id_of(e))) == 0 &&
+                json_object_set_new(cut, "start", json_real(0)) == 0 &&
+                json_object_set_new(cut, "duration", json_real((double)p->frames / p->rate)) == 0 &&
+                json_object_set_new(cut, "channel", channel) == 0 &&
+                json_object_set(cut, "recording", recording) == 0 &&
+                json_object_set_new(cut, "type", json_string(p->channels == 1 ? "MonoCut" : "MultiCut")) == 0;
+    if (!json_object_get(cut, "supervisions"))
+        good = good && json_object_set_new(cut, "supervisions", json_array()) == 0;
+    if (!good) {
+        json_decref(cut);
+        return NULL;
+    }
+    return cut;
+}
+
+/* Writes a line of lhotse's recordings or cuts. */
+static void put_lhotse(list *l, const gc_entry *e, const char *path, const gc_past_line *p, bool cuts) {
+    json_t *recording = p->rate > 0 ? make_recording(id_of(e), path, p) : NULL;
+    json_t *object = recording && cuts ? make_cut(e, recording, p) : json_incref(recording);
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    l->bad |= !text;
+    if (text) {
+        put(l, text);
+        put(l, "\n");
+    }
+    free(text);
+    json_decref(object);
+    json_decref(recording);
+}
+
+/* Writes a line of metadata.jsonl. */
+static void put_metadata(list *l, const gc_entry *e) {
+    json_error_t why;
+    json_t *object = json_object(), *rest = e->extra && e->extra->origin ? json_loads(e->extra->origin, 0, &why) : NULL;
+    bool good = json_object_set_new(object, "file_name", json_string(e->output)) == 0 &&
+                (!rest || json_object_update(object, rest) == 0);
+    char *text = good ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    l->bad |= !text;
+    if (text) {
+        put(l, text);
+        put(l, "\n");
+    }
+    free(text);
+    json_decref(object);
+    json_decref(rest);
+}
+
+static void put_entry(list *l, const gc_manifest *m, int64_t i, const gc_past_line *p) {
+    const gc_entry *e = &m->entry[i];
+    char *path = path_of(l, e, i);
+    l->bad |= !path;
+    if (!path)
+        return;
+    if (m->kind == GC_LIST_KALDI) {
+        put(l, id_of(e));
+        put(l, " ");
+        put(l, path);
+        put(l, "\n");
+    } else if (m->kind == GC_LIST_METADATA_CSV) {
+        put_csv(l, e->output);
+        if (m->header) {
+            put(l, ",");
+            put(l, e->extra && e->extra->origin ? e->extra->origin : "");
+        }
+        put(l, "\n");
+    } else if (m->kind == GC_LIST_METADATA_JSONL) {
+        put_metadata(l, e);
+    } else {
+        put_lhotse(l, e, path, p, m->kind == GC_LIST_CUTS);
+    }
+    free(path);
+}
+
+/* Writes all lines to a descriptor. @return false: errno has the reason */
+static bool write_list(list *l, const gc_manifest *m, const gc_history *history, int fd, int64_t *count) {
+    const char *name = gc_list_output_name(m->kind);
+    const bool compressed = strcmp(name + strlen(name) - 3, ".gz") == 0;
+    int copy = dup(fd);
+    l->file = copy < 0 ? NULL : gzdopen(copy, compressed ? "wb6" : "wbT");
+    if (!l->file) {
+        if (copy >= 0)
+            close(copy);
+        return false;
+    }
+    if (m->kind == GC_LIST_METADATA_CSV) {
+        put(l, "file_name");
+        put(l, m->header ? "," : "");
+        put(l, m->header ? m->header : "");
+        put(l, "\n");
+    }
+    for (int64_t i = 0; i < m->entries && !l->bad; i++) {
+        const gc_past_line *p = gc_history_last_line(history, i);
+        if (m->entry[i].refusal || !p->done)
+            continue;
+        put_entry(l, m, i, p);
+        ++*count;
+    }
+    return gzclose(l->file) == Z_OK && !l->bad;
+}
+
+gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, int64_t shard_size, int64_t *count,
+                             gpuconv_error *error) {
+    char path[8192], results[8192];
+    const char *name = gc_list_output_name(m->kind);
+    gc_output_file *file = NULL;
+    int64_t complete;
+    bool newline;
+    *count = 0;
+    if (!name)
+        return GPUCONV_OK;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
+        snprintf(results, sizeof results, "%s/results.jsonl", folder) >= (int)sizeof results)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: the name is too long", folder);
+    gc_history *history = gc_history_new(m);
+    gpuconv_status status =
+        history ? gc_history_read(history, results, &complete, &newline, error) : gc_fail_memory(error, path);
+    if (!status)
+        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
+    if (!status) {
+        list l = {.folder = folder, .shard_size = shard_size};
+        errno = 0;
+        status = write_list(&l, m, history, gc_output_file_descriptor(file), count)
+                     ? gc_output_file_commit(file, error)
+                     : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");
+    }
+    gc_output_file_free(file);
+    gc_history_free(history);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* Rows: the texts of one line of a list, and their conversion to an entry and back. */
+#ifndef GPUCONV_BATCH_ROW_H
+#define GPUCONV_BATCH_ROW_H
+
+#include "manifest.h"
+
+enum { GC_ROW_TEXT = 48 }; /* room for a number as text */
+
+/* The texts of one row, all owned; NULL or empty: not given. */
+typedef struct gc_row {
+    char *text[GC_COLUMNS];
+    char *stem;   /* of the output without extension; NULL: from the input */
+    char *origin; /* see gc_extra */
+    char *refusal;
+} gc_row;
+
+/* Replaces the text of a column by a copy. @return false: out of memory */
+bool gc_row_set(gc_row *row, int column, const char *text);
+
+/* Appends to a list of texts, separated by |. @return false: out of memory */
+bool gc_row_append(gc_row *row, int column, const char *text);
+
+/* Stores why the row is invalid, unless it has a reason already; as gc_entry_refuse. @return false: out of memory */
+bool gc_row_refuse(gc_row *row, const char *what, const char *value);
+void gc_row_clear(gc_row *row);
+
+/* Fills in a blank entry from a row, with the texts of `defaults` (may be NULL) where the row has none. An invalid row
+ * gives a refused entry. @return false: out of memory */
+bool gc_entry_fill(gc_entry *entry, const gc_row *row, const gc_row *defaults, gc_recipes *recipes);
+
+/* Returns the text of a column of an entry, from which gc_entry_fill makes the same value; NULL: the default, or the
+ * column cannot be expressed (a name with | in a list). `room`: of GC_ROW_TEXT bytes for a number; `list`: receives a
+ * text to be freed, or NULL. */
+const char *gc_entry_text(const gc_entry *entry, int column, char room[GC_ROW_TEXT], char **list);
+
+/* Writes a number with the fewest digits that give the same number again. */
+void gc_number_print(double value, char room[GC_ROW_TEXT]);
+
+/* Formats a reason: "WHAT 'VALUE'", to be freed. */
+char *gc_refusal_text(const char *what, const char *value);
+
+/* Finds a file's name without folders and extension. */
+void gc_path_stem(const char *path, const char **from, int *length);
+
+#endif

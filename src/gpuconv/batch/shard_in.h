@@ -1,0 +1,38 @@
+/* Shards as input: tar files of samples, as webdataset keeps them. A path such as shards/000.tar/key.flac, in which
+ * shards/000.tar is a regular file, names the member key.flac. Only tar files without compression are read, because
+ * their members are found without reading what precedes them. */
+#ifndef GPUCONV_BATCH_SHARD_IN_H
+#define GPUCONV_BATCH_SHARD_IN_H
+
+#include "libgpuconv/audio/file.h"
+
+/* Copies the path of the shard that a path leads into. @return the member's name in `path`; NULL: it leads into none */
+const char *gc_shard_split(const char *path, char *shard, size_t room);
+
+/* Opens an audio file, which may be a member of a shard. Fails as gc_reader_open. */
+gpuconv_status gc_shard_open(const char *path, const gc_input_options *options, gc_reader **reader,
+                             gpuconv_error *error);
+
+/* Calls `add` for each regular file of a shard, in their order, until it returns false. Fails with FILE, FORMAT or
+ * MEMORY. */
+gpuconv_status gc_shard_list(const char *shard, bool (*add)(void *context, const char *member), void *context,
+                             gpuconv_error *error);
+
+/* Finds a member. *offset, *size: its bytes in the shard. @return false: the shard or the member does not exist */
+bool gc_shard_find(const char *shard, const char *member, int64_t *offset, int64_t *size);
+
+/* Calls `add` for the members that belong to the same sample, because their names up to the first dot of the file name
+ * are equal, and are not the member itself. */
+void gc_shard_siblings(const char *shard, const char *member,
+                       bool (*add)(void *context, const char *member, int64_t offset, int64_t size), void *context);
+
+/* Returns the length of the key in a member's name: up to the first dot behind the last slash. */
+size_t gc_shard_key_length(const char *member);
+
+/* Frees the indices that are kept of the last shards. No other function of this file may run. */
+void gc_shards_forget(void);
+
+/* Decides by its extension whether a member is an audio file. */
+bool gc_shard_is_audio(const char *member);
+
+#endif

@@ -1,0 +1,282 @@
+/* All sweeps of a measurement are one stream: background noise, then the sweeps with their silences, then a margin for
+ * the latency. A gap in the stream therefore shows as a shift of the sweeps after it. */
+#include "measurement.h"
+
+#include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/ir/object.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double margin = 2;           /* seconds of latency at most */
+static const double before_onset = 0.005; /* seconds before the direct sound without loopback */
+
+/* A stream that is played and its recording. */
+typedef struct stream {
+    const gc_measurement_config *config;
+    gpuconv_ir *sweep;             /* with its silence */
+    int64_t noise, period, frames; /* frames of noise, of a sweep with its silence, of the recording */
+    int repeat;
+    float *recorded; /* inputs x frames */
+    int64_t xruns;
+} stream;
+
+static gpuconv_status check_config(const gc_measurement_config *c, gpuconv_error *error) {
+    if (c->inputs < 1 || c->inputs > GC_MEASURE_INPUTS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "1 to %d inputs can be recorded, not %d", GC_MEASURE_INPUTS,
+                       c->inputs);
+    if (c->loopback > c->inputs || (c->loopback && c->inputs < 2))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the loopback is input %d, but %d are recorded; record it and at least one more", c->loopback,
+                       c->inputs);
+    if (!(c->sweep.silence >= 0.1))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the silence after the sweep, in which the room decays, must be at least 0.1 s, not %g",
+                       c->sweep.silence);
+    return GPUCONV_OK;
+}
+
+static const float *input_of(const stream *s, int input) {
+    return s->recorded + input * s->frames;
+}
+
+static void close_stream(stream *s) {
+    gpuconv_ir_free(s->sweep);
+    free(s->recorded);
+}
+
+/* Plays the sweeps and records. */
+static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise, int repeat, gpuconv_error *error) {
+    const gc_measurement_config *c = s->config;
+    float *samples, *played = NULL;
+    gc_take take;
+    gpuconv_status status = gc_sweep_samples(sweep, &samples, &s->period, error);
+    if (status)
+        return status;
+    s->noise = llrint(noise * sweep->rate);
+    s->repeat = repeat;
+    int64_t total = s->noise + repeat * s->period;
+    s->frames = total + llrint(margin * sweep->rate);
+    status = gpuconv_ir_new((const float *const[]){samples}, 1, s->period, sweep->rate, &s->sweep, error);
+    if (!status && !(played = gc_calloc(total, sizeof *played)))
+        status = gc_fail_memory(error, "the sweeps");
+    for (int r = 0; r < repeat && !status; r++)
+        memcpy(played + s->noise + r * s->period, samples, (size_t)s->period * sizeof *played);
+    const gc_take_config config = {.output_device = c->output_device,
+                                   .input_device = c->input_device,
+                                   .output = c->output - 1,
+                                   .inputs = c->inputs,
+                                   .rate = sweep->rate,
+                                   .block = c->block ? c->block : 4096, /* a measurement needs no short latency */
+                                   .samples = played,
+                                   .played = total,
+                                   .recorded = s->frames,
+                                   .cancel = c->cancel};
+    if (!status)
+        status = gc_take_record(&config, &take, error);
+    if (!status) {
+        s->recorded = take.samples;
+        s->xruns = take.xruns;
+    }
+    free(samples);
+    free(played);
+    return status;
+}
+
+/* Returns the RMS of the background noise of an input in dBFS. */
+static double noise_level(const stream *s, int input) {
+    double sum = 0;
+    for (int64_t i = 0; i < s->noise; i++)
+        sum += pow((double)input_of(s, input)[i], 2);
+    return s->noise > 0 ? 10 * log10(sum / (double)s->noise) : (double)NAN;
+}
+
+/* Finds the first sweep in every input. Its lag counts from where the sweep was played. */
+static gpuconv_status find_sweeps(const stream *s, gc_sweep_channel *found, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    int64_t frames = gc_min(s->period + llrint(margin * s->sweep->rate), s->frames - s->noise);
+    for (int i = 0; i < s->config->inputs && !status; i++) {
+        status = gc_sweep_find(input_of(s, i) + s->noise, frames, s->sweep, &found[i], error);
+        found[i].noise = noise_level(s, i);
+    }
+    return status;
+}
+
+/* Writes a level; "-" for silence. */
+static const char *level_text(double level, char *text, size_t room) {
+    (void)snprintf(text, room, isfinite(level) ? "%.1f dBFS" : "-", level);
+    return text;
+}
+
+/* Plays a sweep of one second and looks at the levels. */
+static gpuconv_status check_levels(const gc_measurement_config *c, gpuconv_error *error) {
+    gc_sweep sweep = c->sweep;
+    gc_sweep_channel found[GC_MEASURE_INPUTS];
+    stream s = {.config = c};
+    sweep.seconds = 1;
+    sweep.silence = 0.5;
+    gpuconv_status status = run_stream(&s, &sweep, 0.5, 1, error);
+    if (!status)
+        status = find_sweeps(&s, found, error);
+    int clipped = 0, held = 0;
+    for (int i = 0; i < c->inputs && !status; i++) {
+        char line[160];
+        char peak[24], noise[24];
+        (void)snprintf(line, sizeof line, "input %d: peak %s, background noise %s%s%s", i + 1,
+                       level_text(found[i].peak, peak, sizeof peak), level_text(found[i].noise, noise, sizeof noise),
+                       found[i].held ? "" : ", no sweep", found[i].clipped ? ", clips" : "");
+        if (c->note)
+            c->note(c->context, line);
+        clipped = !clipped && found[i].clipped ? i + 1 : clipped;
+        held += found[i].held && i + 1 != c->loopback;
+    }
+    close_stream(&s);
+    if (!status && clipped)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT,
+                         "input %d clips in the level check; lower its gain, or the sweep with --level", clipped);
+    else if (!status && !held)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT,
+                         "no input receives the sweep in the level check; check devices, cables and gains, or raise "
+                         "--level");
+    return status;
+}
+
+/* Returns the input that the sweeps are aligned to: the loopback, else the one with the largest crest; -1: none. */
+static int find_reference(const gc_measurement_config *c, const gc_sweep_channel *found) {
+    int best = -1;
+    if (c->loopback)
+        return found[c->loopback - 1].held ? c->loopback - 1 : -1;
+    for (int i = 0; i < c->inputs; i++)
+        if (found[i].held && (best < 0 || found[i].crest > found[best].crest))
+            best = i;
+    return best;
+}
+
+/* Returns the frame after the beginning of a sweep that becomes the beginning of its recording. */
+static int64_t find_start(const gc_measurement_config *c, const gc_sweep_channel *found, int reference) {
+    int64_t earliest = found[reference].lag;
+    if (c->loopback)
+        return earliest;
+    for (int i = 0; i < c->inputs; i++)
+        if (found[i].held)
+            earliest = gc_min(earliest, found[i].lag);
+    return earliest - llrint(before_onset * c->sweep.rate);
+}
+
+/* Adds up the recordings of all sweeps, from `start` on. A sweep that the reference holds at another time was recorded
+ * with a gap and is left out. @param mean inputs x period */
+static gpuconv_status add_up(const stream *s, int64_t start, int reference, int64_t lag, float *mean,
+                             gc_measurement *result, gpuconv_error *error) {
+    for (int r = 0; r < s->repeat; r++) {
+        int64_t at = s->noise + r * s->period + start, frames = gc_min(s->period, s->frames - at);
+        gc_sweep_channel found;
+        gpuconv_status status = gc_sweep_find(input_of(s, reference) + at, frames, s->sweep, &found, error);
+        if (status)
+            return status;
+        if (found.lag + start != lag) {
+            result->left_out++;
+            continue;
+        }
+        result->repeats++;
+        for (int i = 0; i < s->config->inputs; i++)
+            for (int64_t k = 0; k < frames; k++)
+                mean[i * s->period + k] += input_of(s, i)[at + k];
+    }
+    for (int64_t k = 0; k < s->config->inputs * s->period && result->repeats; k++)
+        mean[k] /= (float)result->repeats;
+    return GPUCONV_OK;
+}
+
+/* Divides the mean recording by the sweep and writes the response, without the loopback. */
+static gpuconv_status write_response(const stream *s, const float *mean, const char *path, gc_measurement *result,
+                                     gpuconv_error *error) {
+    const gc_measurement_config *c = s->config;
+    const float *plane[GC_MEASURE_INPUTS];
+    float *out[GC_MEASURE_INPUTS];
+    gc_sweep_channel *found[GC_MEASURE_INPUTS], kept[GC_MEASURE_INPUTS];
+    gpuconv_ir *recording = NULL, *made = NULL;
+    int count = 0;
+    double seconds = c->length > 0 ? c->length : c->sweep.silence;
+    int64_t frames = gc_max(1, gc_min(s->period, llrint(seconds * c->sweep.rate)));
+    for (int i = 0; i < c->inputs; i++)
+        if (i + 1 != c->loopback) {
+            found[count] = &result->channel[i];
+            plane[count++] = mean + i * s->period;
+        }
+    float *memory = gc_calloc(frames * count, sizeof *memory);
+    for (int i = 0; i < count && memory; i++)
+        out[i] = memory + i * frames;
+    gpuconv_status status = memory ? gpuconv_ir_new(plane, count, s->period, c->sweep.rate, &recording, error)
+                                   : gc_fail_memory(error, path);
+    if (!status && c->recording)
+        status = gc_ir_write(recording, c->recording, true, error);
+    if (!status)
+        status = gc_sweep_divide(recording, s->sweep, 0, frames, out, kept, error);
+    for (int i = 0; i < count && !status; i++)
+        found[i]->inr = kept[i].inr;
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &made, error);
+    if (!status) {
+        result->delay = (double)gpuconv_ir_onset(made, -20) / c->sweep.rate;
+        status = gc_ir_write(made, path, true, error);
+    }
+    gpuconv_ir_free(made);
+    gpuconv_ir_free(recording);
+    free(memory);
+    return status;
+}
+
+/* Fails if the sweep is missing, and counts the inputs without it. */
+static gpuconv_status check_found(const gc_measurement_config *c, gc_measurement *result, int reference,
+                                  gpuconv_error *error) {
+    int held = 0;
+    for (int i = 0; i < c->inputs; i++) {
+        bool is_loopback = i + 1 == c->loopback;
+        held += result->channel[i].held && !is_loopback;
+        result->without += !result->channel[i].held && !is_loopback;
+    }
+    if (reference < 0 && c->loopback)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "the loopback, input %d, does not receive the sweep; connect it to the output", c->loopback);
+    if (!held)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "no input receives the sweep; check devices, cables and gains, or raise --level");
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, gc_measurement *result,
+                          gpuconv_error *error) {
+    stream s = {.config = c};
+    float *mean = NULL;
+    *result = (gc_measurement){.inputs = c->inputs};
+    gpuconv_status status = check_config(c, error);
+    if (!status && c->check)
+        status = check_levels(c, error);
+    if (!status)
+        status = run_stream(&s, &c->sweep, c->noise, c->repeat, error);
+    if (!status)
+        status = find_sweeps(&s, result->channel, error);
+    int reference = status ? -1 : find_reference(c, result->channel);
+    if (!status)
+        status = check_found(c, result, reference, error);
+    if (!status && !(mean = gc_calloc(c->inputs * s.period, sizeof *mean)))
+        status = gc_fail_memory(error, response);
+    if (!status) {
+        int64_t start = gc_max(-s.noise, find_start(c, result->channel, reference));
+        result->latency = c->loopback ? result->channel[reference].lag : start + llrint(before_onset * c->sweep.rate);
+        result->xruns = s.xruns;
+        status = add_up(&s, start, reference, result->channel[reference].lag, mean, result, error);
+    }
+    if (!status && !result->repeats)
+        status = gc_fail(error, GPUCONV_ERROR_DEVICE,
+                         "every sweep was recorded with a gap; use larger blocks (--block) or close other programs");
+    if (!status)
+        status = write_response(&s, mean, response, result, error);
+    free(mean);
+    close_stream(&s);
+    return status;
+}

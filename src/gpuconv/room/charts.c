@@ -1,0 +1,348 @@
+/* The curves of a response. Channel 1 is drawn in the bands, the spectrogram and the waterfall; up to four channels in
+ * the decay, the frequency response and the group delay. */
+#include "charts.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/bands.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/ir/object.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWN = 4, POINTS = 400, OCTAVES = 9, COLUMNS = 300, ROWS = 128, WINDOW = 1024, SLICES = 40, SLICE_ROWS = 150 };
+
+static const double pi = 3.14159265358979323846;
+
+struct gc_charts {
+    const gc_figures *figures;
+    int channels, octaves;
+    double seconds, waterfall_seconds; /* extents of the axes */
+    double top;                        /* dB, of the frequency response */
+    double delay;                      /* ms, of the group delay */
+    double time[GC_ACOUSTICS_CURVE], hz[POINTS], slice_hz[SLICE_ROWS];
+    double level[DRAWN][POINTS], group[DRAWN][POINTS];
+    float image[COLUMNS * ROWS], waterfall[SLICES * SLICE_ROWS];
+    char label[2 * DRAWN][40], octave[OCTAVES][24], name[80];
+};
+
+/* Sums of powers over frequency: means over any range of bins. */
+typedef struct spectrum {
+    int64_t points; /* of the transform */
+    double rate;
+    double *power, *moment; /* sums of the bins below k: |H|^2 and Re(conj(H) T), where T transforms t h(t) */
+} spectrum;
+
+/* Returns the sums over a range of `width` octaves around a frequency, at least one bin. */
+static double mean_around(const spectrum *s, const double *sums, double hz, double width) {
+    double bin = s->rate / (double)s->points, half = exp2(width / 2);
+    int64_t from = (int64_t)ceil(hz / half / bin), to = (int64_t)floor(hz * half / bin) + 1;
+    if (to <= from) {
+        from = llrint(hz / bin);
+        to = from + 1;
+    }
+    from = gc_max(1, gc_min(from, s->points / 2 - 1));
+    to = gc_max(from + 1, gc_min(to, s->points / 2));
+    return (sums[to] - sums[from]) / (double)(to - from);
+}
+
+/* Transforms h + i t h and writes the sums. @param work 2 x points doubles */
+static bool fill_spectrum(const float *taps, int64_t frames, spectrum *s, double *work) {
+    double *re = work, *im = work + s->points;
+    memset(work, 0, 2 * (size_t)s->points * sizeof *work);
+    for (int64_t i = 0; i < frames; i++) {
+        re[i] = (double)taps[i];
+        im[i] = (double)taps[i] * (double)i / s->rate;
+    }
+    if (!gc_fourier(re, im, s->points, -1))
+        return false;
+    s->power[0] = s->moment[0] = s->power[1] = s->moment[1] = 0;
+    for (int64_t k = 1; k < s->points / 2; k++) {
+        int64_t m = s->points - k;
+        double hr = (re[k] + re[m]) / 2, hi = (im[k] - im[m]) / 2, tr = (im[k] + im[m]) / 2, ti = (re[m] - re[k]) / 2;
+        s->power[k + 1] = s->power[k] + hr * hr + hi * hi;
+        s->moment[k + 1] = s->moment[k] + hr * tr + hi * ti;
+    }
+    return true;
+}
+
+static double decibels(double power) {
+    return power > 1e-30 ? 10 * log10(power) : (double)NAN;
+}
+
+/* Fills frequency response and group delay. The group delay is the mean over the smoothed range, weighted with the
+ * energy: -d phase / d omega = Re(T / H). */
+static void fill_response(gc_charts *c, const spectrum *s, double smoothing, int channel) {
+    for (int k = 0; k < POINTS; k++) {
+        double power = mean_around(s, s->power, c->hz[k], smoothing);
+        c->level[channel][k] = decibels(power);
+        c->group[channel][k] = power > 1e-30 ? 1000 * mean_around(s, s->moment, c->hz[k], fmax(smoothing, 1.0 / 12)) /
+                                                   mean_around(s, s->power, c->hz[k], fmax(smoothing, 1.0 / 12))
+                                             : (double)NAN;
+    }
+}
+
+/* Fills the waterfall: the spectrum of the response from a time on, which begins with half a Hann window of 2 ms
+ * (cumulative spectral decay; Fincham, JAES 33 (1985)). */
+static bool fill_waterfall(gc_charts *c, const float *taps, spectrum *s, double *work, float *part) {
+    int64_t frames = c->figures->ir->frames, rise = gc_max(1, (int64_t)(0.002 * s->rate));
+    int64_t onset = gpuconv_ir_onset(c->figures->ir, -20);
+    double most = -HUGE_VAL;
+    for (int slice = 0; slice < SLICES; slice++) {
+        int64_t from = onset + (int64_t)(c->waterfall_seconds * s->rate * slice / SLICES) - rise;
+        for (int64_t i = 0; i < frames; i++) {
+            int64_t in = i - from;
+            double window = in <= 0 ? 0 : in >= rise ? 1 : 0.5 - 0.5 * cos(pi * (double)in / (double)rise);
+            part[i] = (float)window * taps[i];
+        }
+        if (!fill_spectrum(part, frames, s, work))
+            return false;
+        for (int r = 0; r < SLICE_ROWS; r++) {
+            double level = 10 * log10(fmax(mean_around(s, s->power, c->slice_hz[r], 1.0 / 12), 1e-30));
+            c->waterfall[slice * SLICE_ROWS + r] = (float)level;
+            most = fmax(most, level);
+        }
+    }
+    for (int k = 0; k < SLICES * SLICE_ROWS; k++)
+        c->waterfall[k] -= (float)most;
+    return true;
+}
+
+/* Fills the spectrogram: Hann windows, in dB relative to the highest level. */
+static bool fill_image(gc_charts *c, const float *taps, int64_t frames) {
+    double re[WINDOW], im[WINDOW], most = -HUGE_VAL;
+    enum { EACH = WINDOW / 2 / ROWS };
+    for (int column = 0; column < COLUMNS; column++) {
+        int64_t first = frames * column / COLUMNS - WINDOW / 2;
+        for (int64_t i = 0; i < WINDOW; i++) {
+            int64_t at = first + i;
+            double window = 0.5 - 0.5 * cos(2 * pi * (double)i / WINDOW);
+            re[i] = at >= 0 && at < frames ? (double)taps[at] * window : 0;
+            im[i] = 0;
+        }
+        if (!gc_fourier(re, im, WINDOW, -1))
+            return false;
+        for (int r = 0; r < ROWS; r++) {
+            double power = 0;
+            for (int k = r * EACH; k < (r + 1) * EACH; k++)
+                power = fmax(power, re[k] * re[k] + im[k] * im[k]);
+            double level = 10 * log10(fmax(power, 1e-30));
+            c->image[column * ROWS + r] = (float)level;
+            most = fmax(most, level);
+        }
+    }
+    for (int k = 0; k < COLUMNS * ROWS; k++)
+        c->image[k] -= (float)most;
+    return true;
+}
+
+/* Sets the frequencies, the names and the scales that the content determines. */
+static void set_axes(gc_charts *c, const gc_figures *f) {
+    double lowest = gc_bands_lowest(f->ir->rate), ratio = f->ir->rate / 2 / lowest;
+    const char *slash = strrchr(f->path, '/');
+    const gc_decay *decay = f->decay;
+    (void)snprintf(c->name, sizeof c->name, "%.79s", slash && slash[1] ? slash + 1 : f->path);
+    c->seconds = (double)f->ir->frames / f->ir->rate;
+    for (int k = 0; k < GC_ACOUSTICS_CURVE; k++)
+        c->time[k] = (k + 0.5) * decay->step;
+    for (int k = 0; k < POINTS; k++)
+        c->hz[k] = lowest * pow(ratio, (k + 0.5) / POINTS);
+    for (int k = 0; k < SLICE_ROWS; k++)
+        c->slice_hz[k] = lowest * pow(ratio, (k + 0.5) / SLICE_ROWS);
+    for (int i = 0; i < c->channels; i++) {
+        (void)snprintf(c->label[2 * i], sizeof c->label[0], "channel %d", i + 1);
+        (void)snprintf(c->label[2 * i + 1], sizeof c->label[0], "%d: remaining energy", i + 1);
+    }
+    for (int b = 1; b < f->bands && c->octaves < OCTAVES; b++) {
+        double step = log(f->figure[b].band.nominal / 1000) / log(2);
+        if (fabs(step - rint(step)) < 0.05) /* also among third-octaves, only the octaves' mid-bands */
+            (void)snprintf(c->octave[c->octaves++], sizeof c->octave[0], "%g Hz", f->figure[b].band.nominal);
+    }
+}
+
+static void set_scales(gc_charts *c) {
+    double top = -HUGE_VAL, delay = 0;
+    for (int i = 0; i < c->channels; i++)
+        for (int k = 0; k < POINTS; k++) {
+            top = c->level[i][k] > top ? c->level[i][k] : top;
+            if (c->level[i][k] > top - 40 && c->group[i][k] > delay)
+                delay = c->group[i][k];
+        }
+    for (int i = 0; i < c->channels; i++)
+        for (int k = 0; k < POINTS; k++)
+            if (!(c->level[i][k] > top - 50)) /* the delay of what is hardly there says nothing */
+                c->group[i][k] = (double)NAN;
+    c->top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
+    c->delay = fmax(1, delay * 1.1);
+}
+
+double gc_charts_span(const gc_figures *f, int count) {
+    double most = 0.01;
+    for (int i = 0; i < count; i++) {
+        const gc_decay *decay = f[i].decay;
+        int last = GC_ACOUSTICS_CURVE - 1;
+        while (last > 0 && !(decay->remaining[last] > -50))
+            last--;
+        most = fmax(most, decay->step * (last + 1) - f[i].figure->a.onset);
+    }
+    return most;
+}
+
+gpuconv_status gc_charts_new(const gc_figures *f, double smoothing, double span, gc_charts **charts,
+                             gpuconv_error *error) {
+    gc_charts *c = gc_calloc(1, sizeof *c);
+    int64_t frames = f->ir->frames, points = gc_bands_points(frames, f->ir->rate);
+    double *work = gc_calloc(3 * points + 2, (int64_t)sizeof *work);
+    float *part = gc_calloc(frames, sizeof *part);
+    bool good = c && work && part;
+    *charts = NULL;
+    if (good) {
+        spectrum s = {points, f->ir->rate, work + 2 * points, work + 2 * points + points / 2 + 1};
+        c->figures = f;
+        c->channels = f->channels < DRAWN ? f->channels : DRAWN;
+        c->waterfall_seconds = span;
+        set_axes(c, f);
+        for (int i = 0; i < c->channels && good; i++) {
+            good = fill_spectrum(gc_ir_plane(f->ir, i), frames, &s, work);
+            fill_response(c, &s, smoothing, i);
+        }
+        good = good && fill_waterfall(c, gc_ir_plane(f->ir, 0), &s, work, part) &&
+               fill_image(c, gc_ir_plane(f->ir, 0), frames);
+        set_scales(c);
+    }
+    free(work);
+    free(part);
+    if (!good) {
+        gc_charts_free(c);
+        return gc_fail_memory(error, "the drawing");
+    }
+    *charts = c;
+    return GPUCONV_OK;
+}
+
+void gc_charts_free(gc_charts *c) {
+    free(c);
+}
+
+void gc_charts_share_scales(gc_charts *const *charts, int count) {
+    double seconds = 0, top = -HUGE_VAL, delay = 0;
+    for (int k = 0; k < count; k++) {
+        seconds = fmax(seconds, charts[k]->seconds);
+        top = fmax(top, charts[k]->top);
+        delay = fmax(delay, charts[k]->delay);
+    }
+    for (int k = 0; k < count; k++) {
+        charts[k]->seconds = seconds;
+        charts[k]->top = top;
+        charts[k]->delay = delay;
+    }
+}
+
+static gc_panel time_panel(const gc_charts *c, const char *title) {
+    return (gc_panel){.title = title,
+                      .x_label = "seconds",
+                      .y_label = "dB",
+                      .x_range = {0, c->seconds},
+                      .y_range = {-80, 3},
+                      .steps = GC_ACOUSTICS_CURVE,
+                      .x = c->time};
+}
+
+static gc_panel frequency_panel(const gc_charts *c, const char *title) {
+    double rate = c->figures->ir->rate;
+    gc_panel p = {.title = title,
+                  .x_label = "Hz",
+                  .logarithmic = true,
+                  .x_range = {gc_bands_lowest(rate), rate / 2},
+                  .steps = POINTS,
+                  .series = c->channels,
+                  .x = c->hz};
+    for (int i = 0; i < c->channels; i++)
+        p.label[i] = c->label[2 * i];
+    return p;
+}
+
+static gc_panel image_panel(const gc_charts *c, const char *title, bool waterfall) {
+    double rate = c->figures->ir->rate, own = (double)c->figures->ir->frames / rate;
+    gc_panel p = {.title = title, .x_label = "seconds", .y_label = "kHz", .level_range = {-80, 0}};
+    p.x_range[1] = c->seconds;
+    p.y_range[1] = rate / 2000;
+    p.seconds = own;
+    p.image = c->image;
+    p.columns = COLUMNS;
+    p.rows = ROWS;
+    if (!waterfall)
+        return p;
+    p.x_label = "Hz";
+    p.y_label = "seconds";
+    p.logarithmic = p.waterfall = true;
+    p.x_range[0] = gc_bands_lowest(rate);
+    p.x_range[1] = rate / 2;
+    p.seconds = c->waterfall_seconds;
+    p.level_range[0] = -60;
+    p.image = c->waterfall;
+    p.columns = SLICES;
+    p.rows = SLICE_ROWS;
+    p.x = c->slice_hz;
+    return p;
+}
+
+void gc_charts_panels(const gc_charts *c, gc_panel panel[GC_CHARTS_PANELS]) {
+    const gc_figures *f = c->figures;
+    panel[0] = time_panel(c, c->name);
+    panel[1] = time_panel(c, "decay by octaves");
+    panel[2] = frequency_panel(c, "frequency response");
+    panel[3] = image_panel(c, "waterfall", true);
+    panel[4] = frequency_panel(c, "group delay");
+    panel[5] = image_panel(c, "spectrogram", false);
+    for (int i = 0; i < c->channels; i++) {
+        const gc_decay *decay = &f->decay[i * f->bands];
+        panel[0].label[2 * i] = c->label[2 * i];
+        panel[0].label[2 * i + 1] = c->label[2 * i + 1];
+        panel[0].y[2 * i] = decay->energy;
+        panel[0].y[2 * i + 1] = decay->remaining;
+        panel[2].y[i] = c->level[i];
+        panel[4].y[i] = c->group[i];
+    }
+    panel[0].series = 2 * c->channels;
+    for (int b = 1, k = 0; b < f->bands && k < c->octaves; b++) {
+        double step = log(f->figure[b].band.nominal / 1000) / log(2);
+        if (fabs(step - rint(step)) >= 0.05)
+            continue;
+        panel[1].label[k] = c->octave[k];
+        panel[1].y[k++] = f->decay[b].remaining;
+    }
+    panel[1].series = c->octaves;
+    panel[2].y_label = "dB";
+    panel[2].y_range[0] = c->top - 60;
+    panel[2].y_range[1] = c->top;
+    panel[4].y_label = "ms";
+    panel[4].y_range[1] = c->delay;
+}
+
+gpuconv_status gc_charts_draw(const gc_figures *figures, int count, double smoothing, const char *plot,
+                              gpuconv_error *error) {
+    gc_charts *charts[GC_CHARTS_FILES] = {NULL};
+    gc_panel own[GC_CHARTS_PANELS], panels[GC_CHARTS_PANELS * GC_CHARTS_FILES];
+    gpuconv_status status = GPUCONV_OK;
+    count = count < GC_CHARTS_FILES ? count : GC_CHARTS_FILES;
+    double span = gc_charts_span(figures, count);
+    for (int k = 0; k < count && !status; k++)
+        status = gc_charts_new(&figures[k], smoothing, span, &charts[k], error);
+    if (!status)
+        gc_charts_share_scales(charts, count);
+    for (int k = 0; k < count && !status; k++) {
+        gc_charts_panels(charts[k], own);
+        for (int i = 0; i < GC_CHARTS_PANELS; i++)
+            panels[i * count + k] = own[i];
+    }
+    if (!status)
+        status = gc_plot_panels(panels, GC_CHARTS_PANELS * count, count == 1 ? 2 : count, plot, error);
+    for (int k = 0; k < count; k++)
+        gc_charts_free(charts[k]);
+    return status;
+}

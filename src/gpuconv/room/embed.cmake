@@ -1,0 +1,12 @@
+# Makes page.css and page.js into texts of a C file: cmake -DOUT=FILE -P embed.cmake
+set(text "/* Made by embed.cmake of page.css and page.js. */\n#include \"page_text.h\"\n\n")
+foreach(pair style:page.css script:page.js)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 name)
+    list(GET pair 1 file)
+    file(READ ${CMAKE_CURRENT_LIST_DIR}/${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1, " bytes "${bytes}")
+    string(REGEX REPLACE "(............................................................)" "\\1\n    " bytes "${bytes}")
+    string(APPEND text "const char gc_page_${name}[] = {\n    ${bytes}0};\n")
+endforeach()
+file(WRITE ${OUT} "${text}")

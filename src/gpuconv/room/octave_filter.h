@@ -1,0 +1,41 @@
+/* Octave and third-octave band filters by IEC 61260-1:2014, as functions of frequency. */
+#ifndef GPUCONV_ROOM_OCTAVE_FILTER_H
+#define GPUCONV_ROOM_OCTAVE_FILTER_H
+
+#include <complex.h>
+#include <stdint.h>
+
+#define GC_J CMPLX(0, 1) /* the imaginary unit; I of complex.h is a float */
+
+enum { GC_OCTAVE_BANDS = 40 }; /* at most, of gc_octave_bands */
+
+typedef struct gc_octave_band {
+    double nominal;   /* name of the band in Hz: 63, 125, ... */
+    double centre;    /* exact mid-band frequency in Hz */
+    double low, high; /* band-edge frequencies in Hz */
+} gc_octave_band;
+
+/* Lists the bands whose upper edge is below half the rate: octaves from 63 Hz to 16 kHz, or third-octaves from 50 Hz
+ * to 20 kHz.
+ * @param per_octave 1 or 3
+ * @return their number, at most GC_OCTAVE_BANDS */
+int gc_octave_bands(int per_octave, double rate, gc_octave_band band[GC_OCTAVE_BANDS]);
+
+/* Returns the octave with this nominal frequency. */
+gc_octave_band gc_octave_at(double nominal);
+
+/* Returns the frequency response of the filter at a frequency > 0: a Butterworth bandpass of the sixth order, which
+ * lies within the limits of class 1 and has unity gain in the band. Conjugated, it is the filter reversed in time. */
+double complex gc_octave_response(const gc_octave_band *band, double hz);
+
+/* The autocorrelation of the filter's impulse response for lags >= 0, with half its value at lag 0. */
+typedef struct gc_octave_correlation {
+    double complex pole[6], residue[6];
+} gc_octave_correlation;
+
+gc_octave_correlation gc_octave_correlate(const gc_octave_band *band);
+
+/* Returns the Fourier transform of the one-sided autocorrelation. Its real part is half of |response|^2. */
+double complex gc_octave_one_sided(const gc_octave_correlation *correlation, double hz);
+
+#endif

@@ -1,0 +1,173 @@
+#!/bin/sh
+# Tests corpora of a batch: lists of Kaldi, lhotse and folders with metadata, with lists of the outputs; unquoted
+# patterns and **; shards in and out, killed and resumed; other containers; a manifest from results.jsonl.
+. "$(dirname "$0")/lib.sh"
+
+batch() {
+    want=$1
+    shift
+    timeout -k 5 300 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
+}
+# says FILE TEXT...: fails unless the file contains each text
+says() {
+    file=$1
+    shift
+    for text; do
+        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
+    done
+}
+# frames FILE COUNT: fails unless the file has this length
+frames() {
+    [ "$("$TOOLS/look_audio" about "$1" | cut -d' ' -f1)" = "$2" ] || fail "$1: $("$TOOLS/look_audio" about "$1")"
+}
+# same FOLDER FOLDER: fails unless both have the same outputs
+same() {
+    diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
+}
+
+mkdir -p c/a/b ir n
+for i in 0 1 2 3; do
+    make_audio noise c/a/x$i.flac flac-16 1 16000 $((4000 + 700 * i)) 0.1
+    make_audio noise c/a/b/y$i.wav wav-16 1 16000 $((3000 + 700 * i)) 0.1
+done
+make_audio noise ir/h0.wav wav-float 1 16000 900 0.05
+make_audio noise ir/h1.wav wav-float 1 16000 700 0.05
+make_audio noise n/short.wav wav-16 1 16000 1500 0.2
+make_audio noise n/long.wav wav-16 1 16000 30000 0.2
+
+# Everything that is drawn is in results.jsonl, from which the same bytes come; the words of the shell keep their folders.
+options="--preset speech --snr 5:20 --level rms:-26 --gain -3:0 --early 30 --format flac --seed 4"
+# shellcheck disable=SC2086 # several words
+batch 0 --inputs c/a/*.flac c/a/b/*.wav --irs ir/*.wav --noises n/*.wav $options --out drawn
+# shellcheck disable=SC2086
+batch 0 --inputs 'c/**/*.flac' 'c/**/*.wav' --irs 'ir/*' --noises 'n/*' $options --out quoted
+batch 0 drawn/results.jsonl --out again --workers 1
+same drawn again
+batch 0 drawn/manifest.csv --out again2 --workers 3
+same drawn again2
+[ -f drawn/b/y3.early.flac ] || fail "outputs: $(find drawn)"
+[ -f quoted/a/b/y3.flac ] || fail "** does not go deeper: $(find quoted)"
+frames drawn/x0.flac 4000
+batch 0 drawn/manifest.csv --out drawn --resume
+says "$work/log/err" "8 done before"
+rm drawn/x1.early.flac
+batch 0 drawn/manifest.csv --out drawn --resume
+says "$work/log/err" "7 done before"
+batch 0 drawn/manifest.csv --out nothing --dry-run
+says "$work/log/out" "x0.flac * ir/h" "8 rows; nothing was written"
+[ ! -e nothing ] || fail "--dry-run wrote a folder"
+
+# Kaldi: segments, probabilities, commands are refused.
+mkdir k
+printf 'u0 c/a/x0.flac\nu1 c/a/b/y1.wav\nu2 sox c/a/x2.flac -t wav - |\n' >k/wav.scp
+printf 's0 u0 0.05 0.2\ns1 u1 0 -1\ns2 u9 0 1\ns3 u2 0 1\n' >k/segments
+printf -- '--rir-id a --room-id r --probability 1 ir/h0.wav\n--rir-id b --room-id r --probability 0 ir/h1.wav\n' >k/rir_list
+batch 1 k --irs k/rir_list --preset speech --out ko
+says ko/wav.scp "s0 ko/s0.wav" "s1 ko/s1.wav"
+[ "$(wc -l <ko/wav.scp)" -eq 2 ] || fail "wav.scp: $(cat ko/wav.scp)"
+says ko/results.jsonl "gpuconv runs no commands" "wav.scp does not have: 'u9'"
+grep -q 'ir/h1.wav' ko/results.jsonl && fail "a response of probability 0 was picked"
+frames ko/s0.wav 2400
+batch 2 k --irs k/rir_list --out k
+says "$work/log/err" "would be replaced"
+
+# lhotse, compressed; one source is a command.
+{
+    echo '{"id":"r0","sources":[{"type":"file","channels":[0],"source":"c/a/x0.flac"}],"sampling_rate":16000,"num_samples":4000,"duration":0.25}'
+    echo '{"id":"r1","sources":[{"type":"command","channels":[0],"source":"cat x"}],"sampling_rate":16000,"num_samples":4000,"duration":0.25}'
+} | gzip >r.jsonl.gz
+batch 1 r.jsonl.gz --irs ir/h0.wav --preset speech --format flac --out ro
+gzip -dc ro/recordings.jsonl.gz >recordings
+says recordings '"id":"r0"' '"source":"ro/r0.flac"' '"num_samples":4000'
+says ro/results.jsonl "only files are read"
+echo '{"id":"c0","start":0.1,"duration":0.1,"channel":0,"supervisions":[{"id":"s","text":"hello"}],"recording":{"id":"r0","sources":[{"type":"file","channels":[0],"source":"c/a/x0.flac"}],"sampling_rate":16000,"num_samples":4000,"duration":0.25},"type":"MonoCut"}' >cuts.jsonl
+batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out co
+gzip -dc co/cuts.jsonl.gz >cuts
+says cuts '"text":"hello"' '"duration":0.1' '"num_samples":1600'
+
+# A folder with metadata.csv; other columns are kept.
+mkdir -p hf/train
+cp c/a/x0.flac hf/train
+printf 'transcription,file_name\n"a, ""b""",train/x0.flac\n' >hf/metadata.csv
+batch 0 hf --irs ir/h0.wav --preset speech --format flac --out ho
+says ho/metadata.csv 'train/x0.flac,"a, ""b"""'
+refuses 1 "without metadata.csv" batch c --irs ir/h0.wav --out none
+
+# TSV, and damaged compression.
+printf 'input\tresponse\toutput\nc/a/x0.flac\tir/h0.wav\tt.wav\n' >t.tsv
+batch 0 t.tsv --out to
+[ -f to/t.wav ] || fail "TSV"
+gzip -c t.tsv | head -c 40 >cut.tsv.gz
+refuses 1 "compression is damaged" batch cut.tsv.gz --out none
+refuses 2 "--snr" batch --inputs c/a/x0.flac --irs ir/h0.wav --noises n/long.wav --out none
+refuses 2 "--level" batch t.tsv --level loud --out none
+refuses 2 "--align" batch t.tsv --align middle --out none
+
+# Shards: the same bytes as loose files, killed and resumed; members that belong to a sample are copied.
+mkdir samples sh
+i=0
+while [ $i -lt 60 ]; do
+    make_audio noise samples/s$i.flac flac-16 1 16000 $((2000 + 100 * (i % 7))) 0.1
+    echo "text $i" >samples/s$i.txt
+    i=$((i + 1))
+done
+echo junk >samples/s7.flac
+# pack SHARD FIRST LAST: makes a shard of samples, each with its text
+pack() {
+    seq "$2" "$3" | sed 's/.*/s&.flac\ns&.txt/' >"$work/log/members"
+    tar cf "$1" -C samples -T "$work/log/members" || fail "tar"
+}
+pack sh/0.tar 0 29
+pack sh/1.tar 30 59
+batch 1 --inputs sh/0.tar sh/1.tar --irs ir/*.wav --preset speech --format flac --out loose
+batch 1 --inputs sh/0.tar sh/1.tar --irs ir/*.wav --preset speech --format flac --out packed --shard-size 9
+[ "$(wc -l <loose/results.jsonl)" -eq 60 ] || fail "not 60 results: $(cat "$work/log/err")"
+[ "$(find packed -name '*.flac' | wc -l)" -eq 0 ] || fail "files are left: $(ls packed)"
+[ "$(find packed -name '*.tar' | wc -l)" -eq 7 ] || fail "not 7 shards: $(ls packed)"
+mkdir unpacked
+for shard in packed/*.tar; do
+    tar xf "$shard" -C unpacked
+done
+for output in loose/*.flac; do
+    cmp -s "$output" "unpacked/${output#loose/}" || fail "$output: other bytes in the shard"
+done
+[ "$(cat unpacked/s30.txt)" = "text 30" ] || fail "the text of a sample is not in its shard"
+"$GPUCONV" batch -b cpu -q loose/manifest.csv --out killed --shard-size 9 --workers 1 2>"$work/log/err" &
+pid=$!
+while ! [ -e killed/000001.tar ] && kill -0 $pid 2>"$work/log/kill"; do
+    sleep 0.01
+done
+kill -9 $pid 2>"$work/log/kill"
+wait $pid 2>"$work/log/wait"
+batch 1 loose/manifest.csv --out killed --shard-size 9 --resume
+for shard in packed/*.tar; do
+    cmp -s "$shard" "killed/${shard#packed/}" || fail "$shard: other bytes after --resume"
+done
+batch 1 loose/manifest.csv --out killed --shard-size 9 --resume
+says "$work/log/err" "59 done before"
+cp samples/s8.flac samples/s7.flac
+pack sh/0.tar 0 29
+batch 0 loose/manifest.csv --out killed --shard-size 9 --resume
+tar tf killed/000000.tar >"$work/log/members"
+says "$work/log/members" s7.flac s8.flac
+
+# Other containers, where the module is there.
+make_audio noise x.ogg ogg 1 16000 9000 0.1
+batch 0 --inputs x.ogg --irs ir/h0.wav --format opus --preset speech --out opus
+[ -f opus/x.opus ] || fail "no opus: $(ls opus)"
+batch 0 --inputs opus/x.opus --irs ir/h0.wav --format flac --preset speech --out from-opus
+head -c 3000 /dev/urandom >junk.m4a
+batch 1 --inputs junk.m4a c/a/x0.flac --irs ir/h0.wav --out junk
+says "$work/log/err" "1 failed like this: junk.m4a: not readable as audio"
+if command -v ffmpeg >"$work/log/which" && [ -e "$(dirname "$GPUCONV")/gpuconv-media.so" ]; then
+    make_audio noise even.wav wav-16 1 16000 8000 0.1 # M4A states the length in milliseconds
+    for kind in m4a mp3; do
+        ffmpeg -loglevel error -y -i even.wav x3.$kind || continue
+        batch 0 --inputs x3.$kind --irs ir/h0.wav --format flac --preset speech --out from-$kind
+        [ -f from-$kind/x3.flac ] || fail "no output from $kind"
+    done
+    frames from-m4a/x3.flac 8000
+fi
+exit 0

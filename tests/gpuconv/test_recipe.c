@@ -1,0 +1,260 @@
+/* Tests recipes of a batch against a reference in double precision: alignment and length, noise, levels, early
+ * reflections and several sources, in slots and rendered in memory. */
+#include "files.h"
+
+#include "gpuconv/batch/batch.h"
+#include "gpuconv/batch/row.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RATE = 8000, FRAMES = 6000, TAPS = 900, PEAK = 217, NOISE = 1700 };
+
+static guarded input, other, two, response, second, noise;
+
+static double decibels(double level) {
+    return pow(10, level / 20);
+}
+
+/* Makes a decaying response with silence in front, a first sound, and a later peak. */
+static guarded make_response(oracle_random *random, int silence, int peak) {
+    guarded g = guarded_random(random, 1, TAPS);
+    for (int i = 0; i < TAPS; i++)
+        g.channel[0][i] *= i < silence ? 0 : (float)(0.2 * exp(-(i - silence) / 250.0));
+    g.channel[0][silence] = 0.4F;
+    g.channel[0][peak] = -0.9F;
+    return g;
+}
+
+static int make_files(void **state) {
+    oracle_random random = {77};
+    const int format = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
+    const int begun = files_begin(state);
+    input = guarded_random(&random, 1, FRAMES);
+    other = guarded_random(&random, 1, FRAMES / 2);
+    two = guarded_random(&random, 2, FRAMES);
+    noise = guarded_random(&random, 1, NOISE);
+    response = make_response(&random, 40, PEAK);
+    second = make_response(&random, 3, 3);
+    files_write(files_path("in.wav"), format, RATE, &input);
+    files_write(files_path("other.wav"), format, RATE, &other);
+    files_write(files_path("two.wav"), format, RATE, &two);
+    files_write(files_path("noise.wav"), format, RATE, &noise);
+    files_write(files_path("h.wav"), format, RATE, &response);
+    files_write(files_path("h2.wav"), format, RATE, &second);
+    FILE *f = fopen(files_path("sum.txt"), "w");
+    return begun || !f || fprintf(f, "1 1 h.wav\n2 1 h2.wav\n") < 0 || fclose(f) != 0;
+}
+
+static int remove_files(void **state) {
+    static const char *const made[] = {"y.wav", "y.early.wav", "results.jsonl"};
+    for (int i = 0; i < COUNT(made); i++)
+        (void)unlink(files_path("out/%s", made[i]));
+    (void)rmdir(files_path("out"));
+    guarded *const all[] = {&input, &other, &two, &response, &second, &noise};
+    for (int i = 0; i < COUNT(all); i++)
+        guarded_free(all[i]);
+    return files_end(state);
+}
+
+/* Runs a manifest of one row, in which @ stands for the folder, and reads the output. */
+static guarded run(const char *format, ...) {
+    char row[2000], text[8000];
+    size_t used = 0;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(row, sizeof row, format, args);
+    va_end(args);
+    for (const char *at = row; *at; at++)
+        used += *at == '@' ? (size_t)snprintf(text + used, sizeof text - used, "%s", files_path("."))
+                           : (text[used] = *at, 1);
+    gc_manifest m;
+    gpuconv_error error = {0};
+    gc_batch_progress progress;
+    SF_INFO info;
+    CHECK(gc_manifest_parse("row.csv", text, used, NULL, &m, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(!m.entry[0].refusal, "%s", m.entry[0].refusal);
+    const gc_batch b = {.manifest = &m, .folder = files_path("out"), .backend = GPUCONV_BACKEND_CPU, .workers = 1};
+    CHECK(gc_batch_run(&b, &progress, &error) == GPUCONV_OK && progress.failed == 0, "%s: failed, see results.jsonl",
+          row);
+    gc_manifest_free(&m);
+    guarded got = files_read(files_path("out/y.wav"), &info);
+    assert_int_equal(info.samplerate, RATE);
+    return got;
+}
+
+/* Computes `count` frames from frame `from` of the convolution of a channel with a response, plus what is there. */
+static void add(double *y, int64_t count, int64_t at, const float *x, int64_t frames, const float *taps,
+                int64_t taps_count, int64_t from, double gain) {
+    for (int64_t i = 0; i < count; i++)
+        if (from + i >= 0 && from + i < frames + taps_count - 1)
+            y[at + i] += gain * oracle_frame(x, frames, taps, taps_count, from + i);
+}
+
+static double power(const double *y, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += y[i] * y[i];
+    return sum / (double)n;
+}
+
+static double peak(const double *y, int64_t n) {
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, fabs(y[i]));
+    return most;
+}
+
+static void scale(double *y, int64_t n, double factor) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= factor;
+}
+
+/* Compares an output with the reference and frees it. */
+static void agrees(const char *what, guarded got, const double *want, int64_t frames) {
+    CHECK(oracle_agrees(what, &got, got.frames, want, frames, -110), "%s", what);
+    guarded_free(&got);
+}
+
+static void an_aligned_output_has_the_length_and_the_time_of_its_input(void **state) {
+    double y[FRAMES] = {0};
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, decibels(-3));
+    agrees("align peak, tail 0", run("input,response,output,align,tail,gain\n@/in.wav,@/h.wav,y.wav,peak,0,-3\n"), y,
+           FRAMES);
+}
+
+static void modes_keep_the_frames_of_the_command(void **state) {
+    static double y[FRAMES + TAPS];
+    (void)state;
+    memset(y, 0, sizeof y);
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, (TAPS - 1) / 2, 1);
+    agrees("same", run("input,response,output,mode\n@/in.wav,@/h.wav,y.wav,same\n"), y, FRAMES);
+    memset(y, 0, sizeof y);
+    add(y, FRAMES - TAPS + 1, 0, input.channel[0], FRAMES, response.channel[0], TAPS, TAPS - 1, 1);
+    agrees("valid", run("input,response,output,mode\n@/in.wav,@/h.wav,y.wav,valid\n"), y, FRAMES - TAPS + 1);
+    memset(y, 0, sizeof y);
+    add(y, FRAMES + 400, 0, input.channel[0], FRAMES, response.channel[0], TAPS, 0, 1);
+    agrees("tail", run("input,response,output,tail\n@/in.wav,@/h.wav,y.wav,0.05\n"), y, FRAMES + 400);
+}
+
+static void noise_is_repeated_and_added_at_its_snr(void **state) {
+    double y[FRAMES] = {0}, n[FRAMES];
+    const int offset = 800;
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, 1);
+    for (int i = 0; i < FRAMES; i++)
+        n[i] = (double)noise.channel[0][(i + offset) % NOISE];
+    const double factor = sqrt(power(y, FRAMES) / power(n, FRAMES)) / decibels(7);
+    for (int i = 0; i < FRAMES; i++)
+        y[i] += factor * n[i];
+    agrees("noise",
+           run("input,response,output,align,tail,noise,snr,noise_offset\n"
+               "@/in.wav,@/h.wav,y.wav,peak,0,@/noise.wav,7,0.1\n"),
+           y, FRAMES);
+}
+
+static void levels_are_reached_and_the_gain_is_applied_after_them(void **state) {
+    double whole[FRAMES] = {0}, y[FRAMES], x[FRAMES];
+    static const char row[] = "input,response,output,align,tail,level,gain\n@/in.wav,@/h.wav,y.wav,peak,0,%s,%d\n";
+    (void)state;
+    add(whole, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, 1);
+    memcpy(y, whole, sizeof y);
+    scale(y, FRAMES, decibels(-26 - 2) / sqrt(power(whole, FRAMES)));
+    agrees("rms", run(row, "rms:-26", -2), y, FRAMES);
+    memcpy(y, whole, sizeof y);
+    scale(y, FRAMES, decibels(-1) / peak(whole, FRAMES));
+    agrees("peak", run(row, "peak:-1", 0), y, FRAMES);
+    for (int i = 0; i < FRAMES; i++)
+        x[i] = (double)input.channel[0][i];
+    memcpy(y, whole, sizeof y);
+    scale(y, FRAMES, decibels(3) * sqrt(power(x, FRAMES) / power(whole, FRAMES)));
+    agrees("input", run(row, "input:3", 0), y, FRAMES);
+}
+
+/* White noise of a known power has a loudness that is 3.01 dB above -0.691 dB plus its power for K-weighting alone; two
+ * levels must differ by their difference exactly, which needs no table of the filter. */
+static void loudness_follows_its_target(void **state) {
+    static const char row[] = "input,response,output,level\n@/in.wav,@/h.wav,y.wav,loudness:%d\n";
+    (void)state;
+    guarded loud = run(row, -20), quiet = run(row, -30);
+    assert_int_equal(loud.frames, quiet.frames);
+    double want[FRAMES + TAPS];
+    for (int64_t i = 0; i < loud.frames; i++)
+        want[i] = (double)quiet.channel[0][i] * decibels(10);
+    CHECK(oracle_agrees("loudness", &loud, loud.frames, want, quiet.frames, -110), "loudness");
+    const double rms = 10 * log10(power(want, quiet.frames));
+    CHECK(rms > -26 && rms < -18, "an RMS of %g dB for -20 LUFS", rms);
+    guarded_free(&loud);
+    guarded_free(&quiet);
+}
+
+static void sources_add_up_with_their_gains_and_starts(void **state) {
+    enum { START = 3500 };
+    double y[START + FRAMES / 2 > FRAMES ? START + FRAMES / 2 : FRAMES] = {0};
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, decibels(-6));
+    add(y, FRAMES / 2, START, other.channel[0], FRAMES / 2, second.channel[0], TAPS, 3, decibels(2));
+    agrees("sources",
+           run("inputs,responses,gains,starts,output,align,tail\n"
+               "@/in.wav|@/other.wav,@/h.wav|@/h2.wav,-6|2,0|%.17g,y.wav,peak,0\n",
+               (double)START / RATE),
+           y, COUNT(y));
+}
+
+static void early_reflections_are_a_second_output_of_the_same_level(void **state) {
+    enum { EARLY = 160 }; /* 20 ms */
+    double y[FRAMES] = {0}, early[FRAMES] = {0};
+    SF_INFO info;
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, 1);
+    const double factor = decibels(-12) / peak(y, FRAMES);
+    scale(y, FRAMES, factor);
+    add(early, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], PEAK + EARLY + 1, PEAK, factor);
+    agrees("with early",
+           run("input,response,output,align,tail,level,early_ms\n"
+               "@/in.wav,@/h.wav,y.wav,peak,0,peak:-12,20\n"),
+           y, FRAMES);
+    agrees("early", files_read(files_path("out/y.early.wav"), &info), early, FRAMES);
+}
+
+static void a_mix_that_no_slot_takes_is_the_same(void **state) {
+    static double y[FRAMES + TAPS - 1];
+    (void)state;
+    memset(y, 0, sizeof y);
+    add(y, COUNT(y), 0, two.channel[0], FRAMES, response.channel[0], TAPS, 0, 1);
+    add(y, COUNT(y), 0, two.channel[1], FRAMES, second.channel[0], TAPS, 0, 1);
+    scale(y, COUNT(y), decibels(-5) / peak(y, COUNT(y)));
+    agrees("rendered", run("input,response,output,level\n@/two.wav,@/sum.txt,y.wav,peak:-5\n"), y, COUNT(y));
+}
+
+static void a_range_is_drawn_from_the_seed(void **state) {
+    char text[] = "input,response,output,gain,seed\na.wav,h.wav,1.wav,-6:0,1\na.wav,h.wav,2.wav,-6:0,2\n"
+                  "a.wav,h.wav,3.wav,-6:0,1\na.wav,h.wav,4.wav,0:-6,1\n";
+    gc_manifest m;
+    gpuconv_error error = {0};
+    (void)state;
+    assert_int_equal(gc_manifest_parse("m.csv", text, sizeof text - 1, NULL, &m, &error), GPUCONV_OK);
+    assert_int_equal(m.entries, 4);
+    CHECK(m.entry[0].gain >= -6 && m.entry[0].gain <= 0 && m.entry[0].gain == m.entry[2].gain &&
+              m.entry[0].gain != m.entry[1].gain && m.entry[3].refusal,
+          "drew %g, %g and %g", m.entry[0].gain, m.entry[1].gain, m.entry[2].gain);
+    gc_manifest_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_aligned_output_has_the_length_and_the_time_of_its_input),
+        cmocka_unit_test(modes_keep_the_frames_of_the_command),
+        cmocka_unit_test(noise_is_repeated_and_added_at_its_snr),
+        cmocka_unit_test(levels_are_reached_and_the_gain_is_applied_after_them),
+        cmocka_unit_test(loudness_follows_its_target),
+        cmocka_unit_test(sources_add_up_with_their_gains_and_starts),
+        cmocka_unit_test(early_reflections_are_a_second_output_of_the_same_level),
+        cmocka_unit_test(a_mix_that_no_slot_takes_is_the_same),
+        cmocka_unit_test(a_range_is_drawn_from_the_seed),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
