@@ -25,9 +25,7 @@ typedef struct options {
 
 static int list_devices(const options *o) {
     gpuconv_error error = {0};
-    const gc_sound_system *system;
-    char *text =
-        gc_sound_load((gc_sound_choice)o->sound_index, &system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
+    char *text = gc_sound_devices((gc_sound_choice)o->sound_index, &error);
     if (!text)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     (void)fputs(text, stdout); /* gc_end_program reports a failure */

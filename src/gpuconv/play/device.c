@@ -31,7 +31,7 @@ gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **sys
     return *system ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play sound: %s", why);
 }
 
-char *gc_sound_devices(gpuconv_error *error) {
+char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error) {
     const gc_sound_system *system;
-    return gc_sound_load(&system, error) ? NULL : system->list(error);
+    return gc_sound_load(choice, &system, error) ? NULL : system->list(error);
 }

@@ -54,6 +54,6 @@ typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_PORTAUD
 gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
 
 /* Returns the list of devices, to be freed. NULL: *error has the reason. */
-char *gc_sound_devices(gpuconv_error *error);
+char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error);
 
 #endif
