@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <math.h>
+#include <time.h>
 
 static host *begin(const char *uri) {
     host *h = malloc(sizeof *h);
@@ -78,8 +79,12 @@ static void follow(host *h) {
     host_play(h, NULL);
     h->number[FREEWHEEL] = 1; /* the tail is waited for, so that the test does not depend on time */
     host_deliver_reply(h);
-    float worst = roughness(h, 200);
-    CHECK(worst < 0.004f, "an edit clicks: %g", (double)worst);
+    for (int round = 0; round < 20; round++) { /* a thread of the convolver ends earlier exchanges in its own time */
+        struct timespec moment = {0, 5000000};
+        nanosleep(&moment, NULL);
+        float worst = roughness(h, 100);
+        CHECK(worst < 0.004f, "an edit clicks: %g", (double)worst);
+    }
 }
 
 static void edits_are_made_by_the_worker_and_crossfaded(void **state) {
