@@ -61,6 +61,7 @@ allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/mod
 allow src/lv2
 # The Python package does to files what the command does, with the same code.
 allow python/src gpuconv/batch/batch.h gpuconv/room/acoustics.h $L/audio/file.h "$L/core/*" "$L/dsp/*"
+allow src/window lv2/ports.h
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
 allow kernels/device
@@ -101,7 +102,11 @@ only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/$L/ir/sofa_file.c 'mysofa\.h'
-only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
+only src/gpuconv/play/tracker_liblo.c 'lo/lo\.h'
+only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
+only src/gpuconv/play/control_osc.c 'lo/lo\.h'
+only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
+only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
 for header in gpuconv.h gpuconv_cuda.h gpuconv_memory.h; do

@@ -36,7 +36,7 @@ static const void *read_atom(atom_cursor *c, size_t size, const LV2_Atom **atom)
 }
 
 /* Schedules a load if the object is a patch:Set of the response to a path. */
-static void read_set(const plugin *p, atom_cursor object) {
+static void read_set(plugin *p, atom_cursor object) {
     const LV2_Atom *property = NULL, *value = NULL, *atom;
     const LV2_Atom_Property_Body *item;
     while ((item = read_atom(&object, sizeof *item, &atom))) {

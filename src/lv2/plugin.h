@@ -1,14 +1,16 @@
-/* The LV2 plug-in's instance, and the interfaces of its parts: worker (worker.c), messages on the audio thread
- * (messages.c) and saved state (state.c).
+/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c), worker (worker.c),
+ * messages on the audio thread (messages.c) and saved state (state.c).
  *
  * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
  * response that sounds, the saved path and the announced path are those of the last load. `path_lock` is held only
  * while `path` is copied, so that save never waits for a file. The audio thread takes neither lock: it receives a path
- * with the worker's response message. Loads are numbered; a message about a replaced response is dropped. */
+ * with the worker's response message. Loads of a file are numbered; a
+ * message about a replaced response is dropped. */
 #ifndef GPUCONV_LV2_PLUGIN_H
 #define GPUCONV_LV2_PLUGIN_H
 
 #include "gpuconv.h"
+#include "ports.h"
 
 #include <lv2/atom/forge.h>
 #include <lv2/core/lv2.h>
@@ -19,26 +21,34 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define PLUGIN_URI "urn:gpuconv:"
-#define RESPONSE_URI PLUGIN_URI "response"
-
 enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096 };
 
-/* Port indices, as in gpuconv.ttl. The audio inputs begin at AUDIO, the outputs follow. */
-typedef enum port { CONTROL, NOTIFY, WET, DRY, GAIN, PREDELAY, FREEWHEEL, LATENCY, LATE_BLOCKS, AUDIO } port;
+/* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
+typedef struct edits {
+    float start, length, fade; /* seconds; length 0: to the end */
+    float stretch;             /* new / old length */
+    float trim;                /* dB relative to the peak; 0: nothing is cut off */
+} edits;
 
 typedef struct uris {
     LV2_URID path, set, get, property, value, response, urid;
 } uris;
 
-/* The predelay: a ring of samples for each input. A change of the delay is crossfaded. */
-typedef struct delay_line {
-    float *samples;         /* inputs x capacity */
-    int64_t capacity;       /* frames */
-    int64_t position;       /* where the next frame is written */
-    int64_t delay;          /* frames; -1: taken from the port without a crossfade by the first block */
+/* A delayed output of the delay line. A change of the delay is crossfaded. */
+typedef struct delay_tap {
+    int64_t delay;          /* frames; -1: the first block takes its delay without a crossfade */
     int64_t previous_delay; /* from which the crossfade starts */
-    int64_t fade_frames, fade_left;
+    int64_t fade_left;      /* frames */
+} delay_tap;
+
+/* A ring of samples for each input, with two taps: the predelay, and the dry signal, which is delayed by the latency.
+ */
+typedef struct delay_line {
+    float *samples;      /* inputs x capacity */
+    int64_t capacity;    /* frames */
+    int64_t position;    /* where the next frame is written */
+    int64_t fade_frames; /* of a crossfade */
+    delay_tap predelay, dry;
 } delay_line;
 
 typedef struct plugin {
@@ -47,9 +57,9 @@ typedef struct plugin {
     /* Ports */
     const LV2_Atom_Sequence *control;
     LV2_Atom_Sequence *notify;
-    const float *parameter[LATE_BLOCKS + 1]; /* input control ports; NULL: not connected */
-    float *reported[LATE_BLOCKS + 1];        /* output control ports; NULL: not connected */
-    const float *in[2];
+    const float *parameter[PORTS]; /* input control ports; NULL: not connected */
+    float *reported[PORTS];        /* output control ports; NULL: not connected */
+    const float *in[2];            /* equal for one input */
     float *out[OUTPUTS];
     /* Features of the host; NULL: not supported */
     LV2_URID_Map *map;
@@ -58,32 +68,53 @@ typedef struct plugin {
     uris uri;
     /* The response */
     gpuconv_realtime *realtime;
+    _Atomic bool started;        /* a block was processed since activate: an exchange is crossfaded */
     _Atomic double lead;         /* frames of the response before its time zero */
     pthread_mutex_t loading;     /* serialises loads; never taken by the audio thread */
     pthread_mutex_t path_lock;   /* protects `path`; never taken by the audio thread */
     char path[PATH_MOST];        /* of the response that was loaded last */
-    _Atomic uint32_t load_count; /* number of the last load */
+    edits loaded;                /* those that it was loaded with; protected by `loading` */
+    _Atomic uint32_t load_count; /* number of the last load of another file */
     /* The audio thread's own */
     LV2_Atom_Forge forge;
     char announced_path[PATH_MOST]; /* sent to the host */
     bool announce;                  /* the host asked for the response, or it has changed */
+    edits requested;                /* made, or asked for, last */
+    bool loads;                     /* the worker has a request and has not replied */
     float wet, dry;                 /* current gains, which are ramped within a block; -1: none yet */
+    float active;                   /* ramped from 0, bypassed, to 1; -1: none yet */
+    float peak[4];                  /* meters, linear: left and right in, left and right out */
     delay_line line;
-    float block[4][CHUNK];
+    float block[6][CHUNK];
 } plugin;
 
 /* Writes an error to the host's log. */
 void gc_lv2_log_error(plugin *p, const char *text);
 
 /* Loads a response and exchanges it for the current one. Not for the audio thread: it reads files and blocks.
- * @param path   shorter than PATH_MOST
- * @param number receives the number of this load
+ * @param path   shorter than PATH_MOST; NULL: that of the current response
+ * @param wanted how it is edited; NULL: as the current response
+ * @param number receives the number of this load; unchanged if `path` is NULL
  * @return whether the response was loaded; if not, `error` has the reason */
-bool gc_lv2_load(plugin *p, const char *path, uint32_t *number, gpuconv_error *error);
+bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error);
 
 /* Asks the worker to load a response; called on the audio thread. An empty or too long path is ignored.
  * @param length of the path, which need not end with a null character */
-void gc_lv2_schedule_load(const plugin *p, const char *path, size_t length);
+void gc_lv2_schedule_load(plugin *p, const char *path, size_t length);
+
+/* Returns the edits that the ports ask for, limited to their ranges. */
+edits gc_lv2_port_edits(const plugin *p);
+
+/* Asks the worker to edit the response if the ports have changed; called on the audio thread. At most one such request
+ * is in flight; the ports are read again after its reply. While the host freewheels, the response is edited here, so
+ * that an export begins with it. */
+void gc_lv2_follow_edits(plugin *p);
+
+/* Runs the signal path on the audio thread: predelay, convolution, wet and dry gain, bypass, meters (signal.c). */
+void gc_lv2_run_signal(plugin *p, int64_t frames);
+
+/* Forgets the signal before the next block. */
+void gc_lv2_clear_signal(plugin *p);
 
 /* Reads the host's messages on the audio thread: patch:Set of the response, patch:Get. */
 void gc_lv2_read_messages(plugin *p);

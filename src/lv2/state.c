@@ -64,7 +64,7 @@ static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function r
     if (!good)
         (void)snprintf(error.message, sizeof error.message,
                        "the path of the response in the saved state is longer than 4095 bytes");
-    good = good && gc_lv2_load(p, path, &number, &error);
+    good = good && gc_lv2_load(p, path, NULL, &number, &error);
     if (good) {
         (void)snprintf(p->announced_path, sizeof p->announced_path, "%s", path);
         p->announce = true;

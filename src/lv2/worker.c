@@ -1,15 +1,19 @@
 /* Loads responses for the LV2 plug-in on the host's worker thread. */
 #include "plugin.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double fade_seconds = 0.05;
 
 /* The message to the worker and its response. Only `length` + 1 bytes of the path are sent. */
 typedef struct message {
-    uint32_t load_number; /* set by the worker */
+    enum { LOAD, EDIT } kind; /* EDIT: the current response, without a path */
+    uint32_t load_number;     /* set by the worker */
+    edits wanted;
     uint32_t length;
     char path[PATH_MOST];
 } message;
@@ -18,65 +22,128 @@ void gc_lv2_log_error(plugin *p, const char *text) {
     lv2_log_error(&p->log, "gpuconv: %s\n", text);
 }
 
-/* Copies a mono response to both outputs. Frees `mono`. */
-static gpuconv_status widen(const plugin *p, gpuconv_ir *mono, gpuconv_ir **ir, gpuconv_error *error) {
-    const float *taps[] = {gpuconv_ir_taps(mono, 0, 0), gpuconv_ir_taps(mono, 0, 0)};
-    gpuconv_ir *stereo = NULL;
-    gpuconv_status status = gpuconv_ir_new(taps, 2, gpuconv_ir_frames(mono), p->rate, &stereo, error);
+/* ---- The response ------------------------------------------------------------------------------------------------ */
+
+/* Returns v limited to least..most; `least` for NaN. */
+static float limited(const float *v, float least, float most) {
+    return v && *v > least ? fminf(*v, most) : least;
+}
+
+edits gc_lv2_port_edits(const plugin *p) {
+    const float *trim = p->parameter[TRIM], *stretch = p->parameter[STRETCH];
+    return (edits){.start = limited(p->parameter[START], 0, 30),
+                   .length = limited(p->parameter[LENGTH], 0, 60),
+                   .fade = limited(p->parameter[FADE], 0, 30),
+                   .stretch = stretch && isfinite(*stretch) ? limited(stretch, 0.25F, 4) : 1,
+                   .trim = trim && isfinite(*trim) ? limited(trim, -120, 0) : 0};
+}
+
+static bool is_same(const edits *a, const edits *b) {
+    return a->start == b->start && a->length == b->length && a->fade == b->fade && a->stretch == b->stretch &&
+           a->trim == b->trim;
+}
+
+/* Prepares a matrix of one input for the plug-in's two lanes. */
+static gpuconv_status prepare_single(const char *path, const gpuconv_preparation *how, double rate, gpuconv_ir **ir,
+                                     gpuconv_error *error) {
+    gpuconv_ir *single, *quad = NULL;
+    gpuconv_status status = gpuconv_ir_prepare(path, how, 1, rate, &single, error);
+    if (status)
+        return status;
+    int64_t frames = gpuconv_ir_frames(single);
+    float *silence = calloc((size_t)frames, sizeof *silence);
+    const float *taps[4] = {silence, silence, silence, silence};
+    for (int o = 0; o < OUTPUTS; o++) {
+        const float *route = gpuconv_ir_taps(single, 0, gpuconv_ir_outputs(single) == 1 ? 0 : o);
+        taps[o] = route ? route : silence;
+    }
+    if (silence)
+        status = gpuconv_ir_new(taps, 4, frames, rate, &quad, error);
+    else
+        status = error->status = GPUCONV_ERROR_MEMORY;
     if (!status)
-        status = gpuconv_ir_route(stereo, 1, ir, error);
-    gpuconv_ir_free(stereo);
-    gpuconv_ir_free(mono);
+        status = gpuconv_ir_route(quad, 2, ir, error);
+    free(silence);
+    gpuconv_ir_free(quad);
+    gpuconv_ir_free(single);
     return status;
 }
 
-/* Reads a response and prepares it for the plug-in's channels. With one input, a mono response goes to both outputs. */
-static gpuconv_status prepare(const plugin *p, const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_preparation preparation = gpuconv_preparation_default();
-    gpuconv_ir *prepared;
-    gpuconv_status status = gpuconv_ir_prepare(path, &preparation, p->inputs, p->rate, &prepared, error);
-    if (status || gpuconv_ir_outputs(prepared) == OUTPUTS) {
-        *ir = prepared;
-        return status;
+/* Reads, edits and routes a response for two inputs; the plug-in with one input feeds both. */
+static gpuconv_status prepare_edited(const plugin *p, const char *path, const edits *wanted, gpuconv_ir **ir,
+                                     gpuconv_error *error) {
+    gpuconv_preparation how = gpuconv_preparation_default();
+    how.start = (double)wanted->start;
+    how.length = (double)wanted->length;
+    how.fade = (double)wanted->fade;
+    how.stretch = (double)wanted->stretch;
+    how.trim = (double)wanted->trim;
+    gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
+    if (status == GPUCONV_ERROR_TOPOLOGY && p->inputs == 1)
+        status = prepare_single(path, &how, p->rate, ir, error);
+    return status;
+}
+
+/* Prepares a response for the plug-in. A start behind its end leaves the last millisecond, so that a port's value never
+ * silences the plug-in. */
+static gpuconv_status prepare(const plugin *p, const char *path, const edits *wanted, gpuconv_ir **ir,
+                              gpuconv_error *error) {
+    edits fitting = *wanted;
+    gpuconv_status status;
+    if (fitting.start > 0) {
+        const edits plain = {.stretch = 1};
+        status = prepare_edited(p, path, &plain, ir, error);
+        if (status)
+            return status;
+        double last = (double)(gpuconv_ir_frames(*ir) - gpuconv_ir_lead(*ir)) / gpuconv_ir_rate(*ir) - 1e-3;
+        fitting.start = fminf(fitting.start, last > 0 ? (float)last : 0);
+        gpuconv_ir_free(*ir);
     }
-    if (gpuconv_ir_outputs(prepared) == 1)
-        return widen(p, prepared, ir, error);
-    gpuconv_ir_free(prepared);
+    status = prepare_edited(p, path, &fitting, ir, error);
+    if (status || gpuconv_ir_outputs(*ir) == OUTPUTS)
+        return status;
+    gpuconv_ir_free(*ir);
     error->status = GPUCONV_ERROR_TOPOLOGY;
-    (void)snprintf(error->message, sizeof error->message,
-                   "%.400s: the response must have 1 or 2 channels, or 4 for stereo input", path);
+    (void)snprintf(error->message, sizeof error->message, "%.400s: the response must have 1, 2 or 4 channels", path);
     return error->status;
 }
 
 /* Loads a response; the caller holds `loading`. */
-static bool load_locked(plugin *p, const char *path, uint32_t *number, gpuconv_error *error) {
+static bool load_locked(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error) {
     gpuconv_ir *ir;
-    gpuconv_status status = prepare(p, path, &ir, error);
+    path = path ? path : p->path; /* only loads write it */
+    wanted = wanted ? wanted : &p->loaded;
+    gpuconv_status status = prepare(p, path, wanted, &ir, error);
     if (status)
         return false;
     if (p->realtime) {
-        status = gpuconv_realtime_swap(p->realtime, ir, fade_seconds, error);
+        status = gpuconv_realtime_swap(p->realtime, ir, atomic_load(&p->started) ? fade_seconds : 0, error);
     } else {
         gpuconv_realtime_config config = {.size = sizeof config, .rate = p->rate, .block = CHUNK};
         status = gpuconv_realtime_new(ir, &config, &p->realtime, error);
     }
     if (!status) {
         atomic_store(&p->lead, (double)gpuconv_ir_lead(ir));
-        pthread_mutex_lock(&p->path_lock);
-        (void)snprintf(p->path, sizeof p->path, "%s", path);
-        pthread_mutex_unlock(&p->path_lock);
-        *number = atomic_fetch_add(&p->load_count, 1) + 1;
+        p->loaded = *wanted;
+        if (path != p->path) {
+            pthread_mutex_lock(&p->path_lock);
+            (void)snprintf(p->path, sizeof p->path, "%s", path);
+            pthread_mutex_unlock(&p->path_lock);
+            *number = atomic_fetch_add(&p->load_count, 1) + 1;
+        }
     }
     gpuconv_ir_free(ir);
     return !status;
 }
 
-bool gc_lv2_load(plugin *p, const char *path, uint32_t *number, gpuconv_error *error) {
+bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error) {
     pthread_mutex_lock(&p->loading);
-    bool good = load_locked(p, path, number, error);
+    bool good = load_locked(p, path, wanted, number, error);
     pthread_mutex_unlock(&p->loading);
     return good;
 }
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t message_size(const message *m) {
     return (uint32_t)(offsetof(message, path) + m->length + 1);
@@ -91,16 +158,36 @@ static bool copy_message(message *m, uint32_t size, const void *data) {
            memchr(m->path, '\0', m->length + 1) == m->path + m->length;
 }
 
-void gc_lv2_schedule_load(const plugin *p, const char *path, size_t length) {
-    message m = {.length = (uint32_t)length};
-    if (!p->worker || length == 0 || length >= PATH_MOST)
+/* Sends a message to the worker. @return false: the host has no worker, or no room for the message */
+static bool schedule(plugin *p, const message *m) {
+    return p->worker && p->worker->schedule_work(p->worker->handle, message_size(m), m) == LV2_WORKER_SUCCESS;
+}
+
+void gc_lv2_schedule_load(plugin *p, const char *path, size_t length) {
+    message m = {.length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
+    if (length == 0 || length >= PATH_MOST)
         return;
     memcpy(m.path, path, length);
     m.path[length] = '\0';
-    (void)p->worker->schedule_work(p->worker->handle, message_size(&m), &m);
+    (void)schedule(p, &m);
 }
 
-/* Loads the response that a message names; runs on the worker thread. */
+void gc_lv2_follow_edits(plugin *p) {
+    message m = {.kind = EDIT, .wanted = gc_lv2_port_edits(p)};
+    if (p->loads || is_same(&m.wanted, &p->requested))
+        return;
+    if (p->parameter[FREEWHEEL] && *p->parameter[FREEWHEEL] > 0) {
+        gpuconv_error error = {GPUCONV_OK, ""};
+        p->requested = m.wanted;
+        if (!gc_lv2_load(p, NULL, &m.wanted, &m.load_number, &error))
+            gc_lv2_log_error(p, error.message);
+    } else if (schedule(p, &m)) {
+        p->requested = m.wanted;
+        p->loads = true;
+    }
+}
+
+/* Loads the response that a message names or edits the current one; runs on the worker thread. */
 static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function respond, LV2_Worker_Respond_Handle to,
                               uint32_t size, const void *data) {
     plugin *p = handle;
@@ -108,11 +195,11 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     gpuconv_error error = {GPUCONV_OK, ""};
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    if (!gc_lv2_load(p, m.path, &m.load_number, &error)) {
+    bool good = gc_lv2_load(p, m.kind == LOAD ? m.path : NULL, &m.wanted, &m.load_number, &error);
+    if (!good)
         gc_lv2_log_error(p, error.message);
-        return LV2_WORKER_ERR_UNKNOWN;
-    }
-    return respond(to, message_size(&m), &m);
+    LV2_Worker_Status sent = good || m.kind == EDIT ? respond(to, message_size(&m), &m) : LV2_WORKER_SUCCESS;
+    return good ? sent : LV2_WORKER_ERR_UNKNOWN;
 }
 
 /* Receives the worker's response on the audio thread; the next block announces the path to the host. */
@@ -121,7 +208,10 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
     message m;
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    if (m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
+    p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
+    if (m.kind == EDIT) {
+        p->loads = false;
+    } else if (m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
         memcpy(p->announced_path, m.path, m.length + 1);
         p->announce = true;
     }

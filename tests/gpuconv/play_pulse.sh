@@ -46,6 +46,21 @@ granted() {
     "$TOOLS/look_audio" null heard.wav offline.wav -110 160000
 }
 granted || granted || granted || fail "--latency changes the samples"
+# The dry signal of a response with other numbers of inputs and outputs goes where `gpuconv` puts it.
+printf '1 1 near.wav\n2 3 near.wav\n' >wide.txt
+runs -q -b cpu in.wav wide.txt offline-wide.wav --dry -3
+printf '1 1 near.wav\n2 1 near.wav\n' >narrow.txt
+runs -q -b cpu in.wav narrow.txt offline-narrow.wav --dry -3
+make_audio noise far.wav wav-float 2 44100 30000 0.004 # resampled: its lead delays the dry signal too
+runs -q -b cpu in.wav far.wav offline-far.wav --dry -3
+agrees() { # agrees NAME RESPONSE
+    runs play in.wav "$2" --dry -3 --record heard.wav
+    "$TOOLS/look_audio" null heard.wav "offline-$1.wav" -110 90000
+}
+agrees wide wide.txt || agrees wide wide.txt || agrees wide wide.txt || fail "the dry signal of 2 inputs and 3 outputs differs"
+agrees narrow narrow.txt || agrees narrow narrow.txt || agrees narrow narrow.txt || fail "the dry signal of 2 inputs and 1 output differs"
+agrees far far.wav || agrees far far.wav || agrees far far.wav || fail "the dry signal beside a resampled response differs"
+granted || granted || granted || fail "--latency changes the samples"
 grep -q '2048 frames of latency added' "$work/log/err" || fail "the latency is not printed: $(cat "$work/log/err")"
 # A device with another rate than the file: the file is resampled and has the same duration.
 make_audio taps dirac.wav 1 48000 1

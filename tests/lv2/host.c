@@ -36,6 +36,7 @@ static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t si
     host *h = handle;
     memcpy(h->request, data, size);
     h->request_size = size;
+    h->loads++;
     h->working = pthread_create(&h->thread, NULL, work, h) == 0;
     return LV2_WORKER_SUCCESS;
 }
@@ -63,12 +64,17 @@ void host_begin(host *h, const char *uri) {
     h->worker = h->plugin->extension_data(LV2_WORKER__interface);
     h->plugin->connect_port(h->handle, CONTROL, &h->control);
     h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
+    h->number[ENABLED] = h->number[STRETCH] = 1;
+    const uint32_t missing = strstr(uri, "mono") ? 1 : 0; /* with one input, later ports have lower numbers */
     for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
         h->plugin->connect_port(h->handle, i, &h->number[i]);
     for (uint32_t c = 0; c < 2; c++) {
-        h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
-        h->plugin->connect_port(h->handle, LEFT_OUT + c, h->out[c]);
+        if (c == 0 || !missing)
+            h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
+        h->plugin->connect_port(h->handle, LEFT_OUT - missing + c, h->out[c]);
     }
+    for (uint32_t i = ENABLED; i < PORTS; i++)
+        h->plugin->connect_port(h->handle, i - missing, &h->number[i]);
     h->number[DRY] = -90;
     h->number[FREEWHEEL] = 1; /* process waits for the tail, so that the test does not depend on time */
     lv2_atom_forge_init(&h->forge, &host_map);

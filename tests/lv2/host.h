@@ -30,7 +30,16 @@ enum {
     LEFT_IN,
     RIGHT_IN,
     LEFT_OUT,
-    RIGHT_OUT
+    RIGHT_OUT,
+    ENABLED,
+    START,
+    LENGTH,
+    FADE,
+    STRETCH,
+    TRIM,
+    PEAK_IN,
+    PEAK_OUT = PEAK_IN + 2,
+    PORTS = PEAK_OUT + 2
 };
 
 typedef struct host {
@@ -42,7 +51,7 @@ typedef struct host {
         LV2_Atom_Sequence sequence;
         uint8_t bytes[BUFFER];
     } control, notify;
-    float number[9], in[2][BLOCK], out[2][BLOCK];
+    float number[PORTS], in[2][BLOCK], out[2][BLOCK];
     LV2_Atom_Forge forge;
     uint8_t request[BUFFER], reply[BUFFER]; /* messages to and from the worker */
     uint32_t request_size, reply_size;
@@ -50,6 +59,7 @@ typedef struct host {
     bool working;
     LV2_Worker_Status result;
     double phase;
+    int loads;            /* requests that the worker received */
     char announced[1024]; /* the path that the plug-in announced last */
 } host;
 

@@ -16,6 +16,20 @@ if command -v sord_validate >"$work/log/which"; then
     sord_validate $(find /usr/lib/lv2 -name '*.ttl') "$bundle"/*.ttl >"$work/log/out" 2>&1 || fail "$(cat "$work/log/out")"
     grep -q 'Found 0 errors' "$work/log/out" || fail "$(tail -n 5 "$work/log/out")"
 fi
+if command -v lv2_validate >"$work/log/which"; then
+    lv2_validate "$bundle"/*.ttl >"$work/log/out" 2>&1 || fail "lv2_validate: $(cat "$work/log/out")"
+    grep -q 'Found 0 errors' "$work/log/out" || fail "lv2_validate: $(tail -n 5 "$work/log/out")"
+fi
+for response in "$SOURCE"/impulses/*.flac; do
+    name=$(basename "$response" .flac)
+    cmp -s "$response" "$bundle/impulses/$name.flac" || fail "$name is not in the bundle"
+    for kind in stereo mono; do
+        grep -q "^<presets.ttl#$kind-$name> " "$bundle/manifest.ttl" || fail "no preset $kind-$name"
+    done
+done
+if [ -e "$bundle/gpuconv-window.so" ]; then
+    nm -D --defined-only "$bundle/gpuconv-window.so" | grep ' T ' | grep -v ' lv2ui_descriptor$' && fail "the window exports more than lv2ui_descriptor"
+fi
 command -v lv2apply >"$work/log/which" || skip "lv2apply is not installed"
 impulses=$SOURCE/impulses
 make_audio noise in.wav wav-float 2 48000 150000 0.2
@@ -32,6 +46,8 @@ applied() { # applied IN PLUGIN "PORT VALUE ..." OPTION...: compares lv2apply's 
 applied in.wav stereo "wet 0"
 applied in.wav stereo "wet -6 dry 0 predelay 20" --wet -6 --dry 0 --predelay 0.02
 applied mono.wav mono "gain -12" --gain -12
+applied in.wav stereo "start 0.02 length 0.9 fade 0.3" --ir-start 0.02 --ir-length 0.9 --fade 0.3
+applied in.wav stereo "stretch 0.5 trim -40" --stretch 0.5 --trim -40
 
 # jalv, with a JACK server of its own that has no device.
 needs_sound jackd jack_rec jack_lsp jack_connect jalv

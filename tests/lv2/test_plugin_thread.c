@@ -16,7 +16,23 @@
 #include <time.h>
 
 enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
-enum { CONTROL, NOTIFY, WET, PREDELAY = 5, LATE_BLOCKS = 8, LEFT_IN, RIGHT_IN, LEFT_OUT, RIGHT_OUT };
+enum {
+    CONTROL,
+    NOTIFY,
+    WET,
+    PREDELAY = 5,
+    LATE_BLOCKS = 8,
+    LEFT_IN,
+    RIGHT_IN,
+    LEFT_OUT,
+    RIGHT_OUT,
+    ENABLED,
+    START,
+    LENGTH,
+    FADE,
+    STRETCH,
+    TRIM
+};
 
 static const char *const uris[] = {
     "", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value, "urn:gpuconv:response"};
@@ -122,7 +138,7 @@ static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *pa
 static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_load_and_save(void **state) {
     (void)state;
     static uint8_t control[BUFFER] __attribute__((aligned(8))), notify[BUFFER] __attribute__((aligned(8)));
-    static float number[LATE_BLOCKS + 1], in[2][BLOCK], out[2][BLOCK];
+    static float number[TRIM + 1], in[2][BLOCK], out[2][BLOCK];
     LV2_Worker_Schedule worker = {NULL, schedule};
     LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
     const LV2_Feature *list[] = {&features[0], &features[1], NULL};
@@ -144,6 +160,9 @@ static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_loa
     plugin->connect_port(host.handle, NOTIFY, notify);
     for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
         plugin->connect_port(host.handle, i, &number[i]);
+    for (uint32_t i = ENABLED; i <= TRIM; i++)
+        plugin->connect_port(host.handle, i, &number[i]);
+    number[STRETCH] = 1;
     for (uint32_t c = 0; c < 2; c++) {
         plugin->connect_port(host.handle, LEFT_IN + c, in[c]);
         plugin->connect_port(host.handle, LEFT_OUT + c, out[c]);
@@ -159,6 +178,8 @@ static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_loa
         write_events(&forge, control, atomic_load(&host.phase) == 0 ? path[replies % 2] : NULL);
         ((LV2_Atom *)(void *)notify)->size = BUFFER - sizeof(LV2_Atom);
         number[PREDELAY] = (float)(block % 100);
+        number[ENABLED] = (float)(block / 50 % 2);
+        number[FADE] = (float)(block / 10 % 5) * 1e-3F; /* the worker edits the response in between */
         in_callback = true;
         if (atomic_load(&host.phase) == 2) {
             if (host.reply_size)

@@ -39,7 +39,7 @@ static void note(void *context, const char *text) {
 /* Prints the devices. */
 static int list_devices(void) {
     gpuconv_error error = {0};
-    char *text = gc_sound_devices(&error);
+    char *text = gc_sound_devices(GC_SOUND_PORTAUDIO, &error);
     if (!text)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     int written = fputs(text, stdout);

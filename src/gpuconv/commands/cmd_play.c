@@ -3,32 +3,29 @@
 #include "commands.h"
 #include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
-#include "libgpuconv/core/visible.h"
-#include "progress.h"
+#include "play_files.h"
+#include "play_screen.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char words_backend[] = "cpu|cuda";
-
-enum { RESPONSES_MOST = 256, METER = 24 };
+static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
     char *output, *source, *record, *direction, *speakers, *follow;
     double rate, seek, gain, wet, dry, crossfade, seconds;
-    char *backend;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index;
+    char *backend, *sound, *midi;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, osc;
 } options;
 
-static int list_devices(void) {
+static int list_devices(const options *o) {
     gpuconv_error error = {0};
-    const gc_sound_system *system;
-    char *text = gc_sound_load(&system, &error) == GPUCONV_OK ? system->list(&error) : NULL;
+    char *text = gc_sound_devices((gc_sound_choice)o->sound_index, &error);
     if (!text)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     (void)fputs(text, stdout); /* gc_end_program reports a failure */
@@ -36,105 +33,10 @@ static int list_devices(void) {
     return GC_EXIT_DONE;
 }
 
-/* ---- On a terminal ----------------------------------------------------------------------------------------------- */
-
-static struct termios saved_terminal;
-static bool is_raw;
-
-static void leave_raw(void) {
-    if (is_raw)
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
-    is_raw = false;
-}
-
-/* Makes the terminal deliver keys at once, without echo. */
-static void enter_raw(void) {
-    struct termios now;
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &saved_terminal) != 0)
-        return;
-    now = saved_terminal;
-    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    now.c_cc[VMIN] = 0;
-    now.c_cc[VTIME] = 0;
-    is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
-    if (is_raw)
-        (void)atexit(leave_raw);
-}
-
-static void add_meter(gc_status_line *line, int rank, float peak, bool clipped) {
-    double level = peak > 0 ? 20 * log10((double)peak) : -99;
-    int lit = (int)((level + 60) / 60 * METER);
-    lit = lit < 0 ? 0 : lit > METER ? METER : lit;
-    gc_status_part(line, rank, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
-}
-
-static void print_view(const gc_player_view *v, const char *name) {
-    gc_status_line line = {0};
-    gc_status_time(&line, 0, v->paused ? "|| " : ">  ", v->position, "");
-    if (v->duration >= 0)
-        gc_status_time(&line, 1, " / ", v->duration, "");
-    gc_status_part(&line, 0, " ");
-    for (int c = 0; c < v->outputs && c < 2; c++)
-        add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
-    gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
-    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean_load);
-    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst_load);
-    if (v->late_blocks || v->xruns || v->underruns)
-        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->late_blocks,
-                       (long long)v->xruns, (long long)v->underruns);
-    char shown[256];
-    gc_status_part(&line, 0, " ");
-    gc_status_name(&line, gc_visible(shown, sizeof shown, name));
-    if (v->bypassed)
-        gc_status_part(&line, 1, " (bypassed)");
-    gc_meter_draw(&line);
-}
-
-/* Handles a key. Returns false for the key that quits. */
-static bool handle_key(gc_player *p, const gc_player_view *v, int key, int responses) {
-    gpuconv_error error = {0};
-    gpuconv_status status = GPUCONV_OK;
-    switch (key) {
-    case 'q':
-        return false;
-    case ' ':
-        gc_player_pause(p, !v->paused);
-        break;
-    case 'b':
-        gc_player_bypass(p, !v->bypassed);
-        break;
-    case '+':
-    case '-':
-        gc_player_set_levels(p, v->gain + (key == '+' ? 1 : -1), v->wet, v->dry);
-        break;
-    case 'w':
-    case 'W':
-        gc_player_set_levels(p, v->gain, v->wet + (key == 'W' ? 1 : -1), v->dry);
-        break;
-    case 'd':
-    case 'D': /* a dry level below -60 dB is inaudible: begin there */
-        gc_player_set_levels(p, v->gain, v->wet, (v->dry < -60 ? -60 : v->dry) + (key == 'D' ? 1 : -1));
-        break;
-    case 'n':
-    case 'p':
-        status = gc_player_select_response(p, (v->response + (key == 'n' ? 1 : responses - 1)) % responses, &error);
-        break;
-    case ',':
-    case '.':
-        gc_player_seek(p, v->position + (key == '.' ? 5 : -5));
-        break;
-    default:
-        break;
-    }
-    if (status)
-        fprintf(stderr, "\r\033[Kgpuconv: %s\n", error.message);
-    return true;
-}
-
 /* Displays the state and handles keys until playing ends: at the end of IN, on a key, after --seconds, on a signal, or
  * when the device fails. */
-static int run_player(const options *o, gc_player *p, const char *const *names, int count, const volatile int *cancel) {
-    bool shown = isatty(STDERR_FILENO) && !o->quiet;
+static int run_player(const options *o, gc_play_screen *screen, const volatile int *cancel) {
+    gc_player *p = screen->player;
     const double period = o->follow ? 0.02 : 0.05;
     struct timespec interval = {0, (long)(1e9 * period)};
     gpuconv_error error = {0};
@@ -142,20 +44,16 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
     int result = GC_EXIT_DONE;
     bool gpu = false;
     double played = 0;
-    if (shown)
-        enter_raw();
+    gc_play_screen_begin(screen);
     for (bool go = true; go; played += period) {
         nanosleep(&interval, NULL);
         gc_player_get_view(p, &v);
         if (gpu && !v.gpu && v.device_active)
             fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU now computes the tail\n",
-                    shown ? "\r\033[K" : "");
+                    screen->shown ? "\r\033[K" : "");
         gpu = v.gpu;
-        if (shown)
-            print_view(&v, names[v.response]);
-        unsigned char key;
-        while (go && is_raw && read(STDIN_FILENO, &key, 1) == 1)
-            go = handle_key(p, &v, key, count);
+        gc_play_screen_draw(screen, &v);
+        go = gc_play_screen_handle(screen, &v);
         if (gc_player_follow(p, &error)) {
             result = gc_print_error(GC_EXIT_FAILED, "%s", error.message);
             break;
@@ -172,9 +70,7 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
             break;
         }
     }
-    leave_raw();
-    if (shown)
-        fputs("\r\033[K", stderr);
+    gc_play_screen_end(screen);
     if (!o->quiet)
         fprintf(
             stderr,
@@ -185,6 +81,38 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
     return result;
 }
 
+/* Opens one remote control. @return an exit status */
+static int open_control(const options *o, gc_play_screen *screen, const char *module, const char *where) {
+    gpuconv_error error = {0};
+    int i = screen->controls;
+    gpuconv_status status = gc_control_load(module, &screen->control[i].system, &error);
+    if (!status)
+        status = screen->control[i].system->open(where, &screen->control[i].control, &error);
+    if (status)
+        return gc_print_error(gc_exit_of(status), "%s", error.message);
+    screen->controls++;
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: remote control: %s\n", screen->control[i].system->where(screen->control[i].control));
+    return GC_EXIT_DONE;
+}
+
+static int open_controls(const options *o, gc_play_screen *screen) {
+    int result = GC_EXIT_DONE;
+    if (o->osc) {
+        char port[20];
+        (void)snprintf(port, sizeof port, "%d", o->osc);
+        result = open_control(o, screen, "gpuconv-osc", port);
+    }
+    if (result == GC_EXIT_DONE && o->midi)
+        result = open_control(o, screen, "gpuconv-midi", strcmp(o->midi, "none") == 0 ? "" : o->midi);
+    return result;
+}
+
+static void close_controls(gc_play_screen *screen) {
+    for (int i = 0; i < screen->controls; i++)
+        screen->control[i].system->close(screen->control[i].control);
+}
+
 static int play(const options *o, const char *input, const char *const *responses, int count) {
     gpuconv_error error = {0};
     gc_player *player;
@@ -193,6 +121,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .response_count = count,
                                .output_device = o->output,
                                .input_device = o->source,
+                               .sound = (gc_sound_choice)o->sound_index,
                                .record = o->record,
                                .rate = o->rate,
                                .block = o->block,
@@ -217,11 +146,23 @@ static int play(const options *o, const char *input, const char *const *response
     gc_player_view v;
     gc_player_get_view(player, &v);
     if (!o->quiet)
-        fprintf(stderr, "gpuconv: %.0f Hz, %s; %lld frames of latency added\n", v.rate, v.plan, (long long)v.latency);
-    int result = GC_EXIT_FAILED;
-    status = gc_player_start(player, &error);
-    if (!status)
-        result = run_player(o, player, responses, count, config.cancel);
+        fprintf(stderr, "gpuconv: %s, %.0f Hz, %s; %lld frames of latency added\n", v.system, v.rate, v.plan,
+                (long long)v.latency);
+    if (!o->quiet && v.widened)
+        fprintf(stderr, "gpuconv: 4 channels are taken as true stereo; the one input channel goes to both of its "
+                        "inputs, and the output is stereo\n");
+    gc_play_screen screen = {.player = player,
+                             .names = responses,
+                             .count = count,
+                             .shown = isatty(STDERR_FILENO) && !o->quiet,
+                             .live = !input};
+    int result = open_controls(o, &screen);
+    if (result == GC_EXIT_DONE) {
+        status = gc_player_start(player, &error);
+        if (!status)
+            result = run_player(o, &screen, config.cancel);
+    }
+    close_controls(&screen);
     if (!status)
         status = gc_player_stop(player, &error);
     if (status)
@@ -231,18 +172,23 @@ static int play(const options *o, const char *input, const char *const *response
 }
 
 static int run(options *o, bool live, const char **paths, int count) {
+    o->sound_index = gc_choose("--sound", o->sound, words_sound);
+    if (o->sound_index < 0)
+        return GC_EXIT_USAGE;
     if (o->list)
-        return list_devices();
+        return list_devices(o);
     o->backend_index = gc_choose("--backend", o->backend, words_backend);
     if (o->backend_index < 0)
         return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
         return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
                                                   : "a file and a response are needed, IN IR; try --help");
-    if (count > RESPONSES_MOST)
-        return gc_print_error(GC_EXIT_USAGE, "%d files are too many; the limit is %d; try --help", count,
-                              RESPONSES_MOST);
-    return play(o, live ? NULL : paths[0], paths + !live, count - !live);
+    gc_play_files files;
+    int result = gc_play_files_collect(&files, paths + !live, count - !live);
+    if (result == GC_EXIT_DONE)
+        result = play(o, live ? NULL : paths[0], (const char *const *)files.path, files.count);
+    gc_play_files_free(&files);
+    return result;
 }
 
 static options given = {.device = -1, .dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
@@ -259,6 +205,8 @@ static int live_command(const char **arguments, int count) {
 #define COMMON_OPTIONS \
     {"output", '\0', POPT_ARG_STRING, &given.output, 0, "sound device to play on: its number, or a part of its name", "DEVICE"}, \
     {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames per block (default: the device's choice)", "FRAMES"}, \
+    {"sound", '\0', POPT_ARG_STRING, &given.sound, 0, \
+     "sound system (default: auto, PipeWire if it runs, else PortAudio)", words_sound}, \
     {"list-devices", '\0', POPT_ARG_NONE, &given.list, 0, "list the sound devices", NULL}, \
     {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)", "DB"}, \
     {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \
@@ -275,6 +223,9 @@ static int live_command(const char **arguments, int count) {
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
      "messages /ypr with three floats to a UDP port (default: 9000)", "FILE|osc[:PORT]"}, \
     {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
+    {"osc", '\0', POPT_ARG_INT, &given.osc, GC_RANGE_UDP_PORT, "listen to OSC messages on this UDP port", "PORT"}, \
+    {"midi", '\0', POPT_ARG_STRING, &given.midi, 0, \
+     "listen to MIDI through JACK, connected to this output port, or to none", "SOURCE|none"}, \
     {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "stop after SECONDS", "SECONDS"}, \
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, \
      "where to compute the tail; the CPU takes over if the GPU is late for too long (default: cpu)", words_backend}, \
@@ -320,20 +271,25 @@ static const gc_renamed_option live_renamed[] = {{"-L", "--list-devices"}, {"-o"
                                                  {"-S", "--seconds"},      {"-R", "--record"},  {"-i", "--input"},
                                                  {"-c", "--channels"},     {NULL, NULL}};
 
+#define REMOTE                                                                                                            \
+    " OSC messages are /gpuconv/wet, /gpuconv/dry and /gpuconv/gain with decibels, /gpuconv/bypass and /gpuconv/pause "   \
+    "with 0 or 1, /gpuconv/response with a number from 1, /gpuconv/next, /gpuconv/previous, /gpuconv/seek with seconds. " \
+    "MIDI controllers are 91 wet, 92 dry, 7 gain, 80 bypass, 81 next, 82 previous; a program change chooses an IR."
+
 const gc_command gc_command_play = {
     .name = "gpuconv play",
     .arguments = "IN IR...",
     .about = "Plays an audio file through an impulse response.",
     .details =
         "Keys: space pauses, b bypasses, + and - change the gain, w and W wet, d and D dry, n and p choose the next or "
-        "previous IR, comma and full stop skip 5 seconds back or forward, q quits.",
+        "previous IR, 1 to 9 choose one by its number, comma and full stop skip 5 seconds back or forward, ? lists the keys and "
+        "the responses, q quits. An IR that is a folder stands for the responses in it." REMOTE,
     .options = play_table,
     .run = play_command,
     .groups = play_groups,
     .renamed = play_renamed,
     .examples = {{"gpuconv play samples/speech.flac impulses/hall.flac", "plays speech in a hall"},
-                 {"gpuconv play samples/speech.flac impulses/hall.flac impulses/studio.flac --loop",
-                  "repeats it; n and p change the response"}}};
+                 {"gpuconv play samples/drums.flac impulses --loop", "repeats drums; n and p walk through a folder"}}};
 
 const gc_command gc_command_live = {
     .name = "gpuconv live",
@@ -341,7 +297,8 @@ const gc_command gc_command_live = {
     .about = "Plays the microphone or line input through an impulse response, without added latency.",
     .details =
         "Keys: space pauses, b bypasses, + and - change the gain, w and W wet, d and D dry, n and p choose the next or "
-        "previous IR, q quits.",
+        "previous IR, 1 to 9 choose one by its number, ? lists the keys and the responses, q quits. An IR that is a folder stands "
+        "for the responses in it." REMOTE,
     .options = live_table,
     .run = live_command,
     .groups = live_groups,

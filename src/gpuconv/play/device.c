@@ -1,21 +1,37 @@
-/* Loads the module that drives sound devices. */
+/* Loads the modules that drive sound devices. */
 #include "device.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/module.h"
 
-gpuconv_status gc_sound_load(const gc_sound_system **system, gpuconv_error *error) {
-    char why[400];
+#include <stdio.h>
+
+/* @return NULL: `why` has the reason */
+static const gc_sound_system *load(const char *module, char *why, size_t room) {
     gc_sound_system_get *get;
-    *system = NULL;
-    *(void **)&get = gc_module_load("gpuconv-sound", GC_SOUND_SYSTEM, why, sizeof why);
-    if (!get)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play sound: %s", why);
-    *system = get();
-    return GPUCONV_OK;
+    *(void **)&get = gc_module_load(module, GC_SOUND_SYSTEM, why, room);
+    return get ? get() : NULL;
 }
 
-char *gc_sound_devices(gpuconv_error *error) {
+gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
+    char why[400];
+    *system = NULL;
+    if (choice != GC_SOUND_PORTAUDIO) {
+        const gc_sound_system *found = load("gpuconv-pipewire", why, sizeof why);
+        bool runs = found && found->is_running();
+        if (runs)
+            *system = found;
+        if (runs)
+            return GPUCONV_OK;
+        if (choice == GC_SOUND_PIPEWIRE)
+            return found ? gc_fail(error, GPUCONV_ERROR_DEVICE, "PipeWire does not run, or refuses the connection")
+                         : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play with PipeWire: %s", why);
+    }
+    *system = load("gpuconv-sound", why, sizeof why);
+    return *system ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play sound: %s", why);
+}
+
+char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error) {
     const gc_sound_system *system;
-    return gc_sound_load(&system, error) ? NULL : system->list(error);
+    return gc_sound_load(choice, &system, error) ? NULL : system->list(error);
 }

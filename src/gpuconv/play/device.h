@@ -1,5 +1,6 @@
-/* Interface of the sound devices: a callback receives and returns blocks of planar samples. The PortAudio
- * implementation is a separate module, loaded when it is needed, so that other subcommands load no sound libraries. */
+/* Interface of the sound devices: a callback receives and returns blocks of planar samples. The
+ * implementations, PipeWire and PortAudio, are separate modules, loaded when they are needed, so that other subcommands
+ * load no sound libraries. */
 #ifndef GPUCONV_PLAY_DEVICE_H
 #define GPUCONV_PLAY_DEVICE_H
 
@@ -22,6 +23,9 @@ typedef struct gc_sound_config {
 
 /* The functions that the module provides. */
 typedef struct gc_sound_system {
+    const char *name;         /* as the user sees it */
+    bool (*is_running)(void); /* its server answers; NULL: it needs none */
+
     /* Returns one line per device with its number, name, channels and latency; to be freed. NULL: *error has the
      * reason. */
     char *(*list)(gpuconv_error *error);
@@ -42,10 +46,14 @@ typedef struct gc_sound_system {
 #define GC_SOUND_SYSTEM "gpuconv_sound_system"
 typedef const gc_sound_system *gc_sound_system_get(void);
 
-/* Loads the module. @return UNSUPPORTED if this build has none. */
-gpuconv_status gc_sound_load(const gc_sound_system **system, gpuconv_error *error);
+/* The sound systems to choose from. */
+typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_PORTAUDIO } gc_sound_choice;
+
+/* Loads the module of a sound system. ANY: PipeWire if this build has it and its server runs, else PortAudio.
+ * @return UNSUPPORTED if this build has none, DEVICE if the server of the one that was asked for does not run */
+gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
 
 /* Returns the list of devices, to be freed. NULL: *error has the reason. */
-char *gc_sound_devices(gpuconv_error *error);
+char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error);
 
 #endif

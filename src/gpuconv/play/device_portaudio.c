@@ -175,7 +175,7 @@ static void sound_close(gc_sound_device *s, bool drain) {
 __attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
 const gc_sound_system *gpuconv_sound_system(void) {
-    static const gc_sound_system system = {sound_list,  sound_open,      sound_start, sound_latency,
-                                           sound_xruns, sound_is_active, sound_close};
+    static const gc_sound_system system = {"PortAudio",   NULL,        sound_list,      sound_open, sound_start,
+                                           sound_latency, sound_xruns, sound_is_active, sound_close};
     return &system;
 }

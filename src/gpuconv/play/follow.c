@@ -108,7 +108,7 @@ static gpuconv_status open_osc(gc_follow *f, const char *port, gpuconv_error *er
     if (port && (!gc_integer_parse(port, &number) || number < 1 || number > MAX_PORT))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "'%.40s' is no UDP port; use osc or osc:PORT with 1 to %d", port,
                        MAX_PORT);
-    *(void **)&get = gc_module_load("gpuconv-osc", GC_OSC_MODULE, why, sizeof why);
+    *(void **)&get = gc_module_load("gpuconv-tracker", GC_OSC_MODULE, why, sizeof why);
     if (!get)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build receives no OSC (Debian: liblo-dev): %s", why);
     f->osc = get();

@@ -33,7 +33,7 @@ static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir
         plain.direction = p->config.direction;
         plain.speakers = p->config.speakers;
     }
-    return gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
+    return gpuconv_ir_prepare(p->config.responses[response], &plain, p->lanes, p->rate, ir, error);
 }
 
 /* Opens the source of the head's orientation and its set of responses, which is read once. */
@@ -77,6 +77,7 @@ static gpuconv_status open_input(gc_player *p, gpuconv_error *error) {
     if (p->inputs < 1 || p->inputs > GC_PLAYER_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use 1 to %d", p->inputs,
                        GC_PLAYER_CHANNELS);
+    p->lanes = gc_player_lanes(c, p->inputs, &p->widened);
     return GPUCONV_OK;
 }
 
@@ -89,6 +90,8 @@ static gpuconv_status open_convolver(gc_player *p, gpuconv_error *error) {
         return status;
     p->outputs = gpuconv_ir_outputs(ir);
     atomic_store(&p->tail, gpuconv_ir_frames(ir));
+    atomic_store(&p->lead, gpuconv_ir_lead(ir));
+    p->current_lead = gpuconv_ir_lead(ir);
     gpuconv_realtime_config config = {.size = sizeof config,
                                       .rate = p->rate,
                                       .block = c->block ? c->block : 1024,
@@ -107,8 +110,9 @@ static gpuconv_status open_convolver(gc_player *p, gpuconv_error *error) {
 
 static gpuconv_status allocate_buffers(gc_player *p, gpuconv_error *error) {
     int widest = p->inputs > p->outputs ? p->inputs : p->outputs;
-    p->scratch = gc_calloc((int64_t)(p->inputs + p->outputs + widest) * GC_PLAYER_CHUNK, sizeof *p->scratch);
-    if (!p->scratch || (p->reader && !gc_frame_ring_init(&p->prefetched, p->inputs, PREFETCH_FRAMES)))
+    p->scratch = gc_calloc((int64_t)(2 * p->inputs + p->outputs + widest) * GC_PLAYER_CHUNK, sizeof *p->scratch);
+    p->history = gc_calloc((int64_t)p->inputs * GC_PLAYER_HISTORY, sizeof *p->history);
+    if (!p->scratch || !p->history || (p->reader && !gc_frame_ring_init(&p->prefetched, p->inputs, PREFETCH_FRAMES)))
         return gc_fail_memory(error, "the player");
     return GPUCONV_OK;
 }
@@ -143,7 +147,7 @@ static gpuconv_status open_device(gc_player *p, gpuconv_error *error) {
 }
 
 static gpuconv_status open_all(gc_player *p, gpuconv_error *error) {
-    gpuconv_status status = gc_sound_load(&p->system, error);
+    gpuconv_status status = gc_sound_load(p->config.sound, &p->system, error);
     if (!status)
         status = open_input(p, error);
     if (!status)
@@ -219,6 +223,7 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .rate = p->rate,
                           .outputs = p->outputs,
                           .response = atomic_load(&p->response),
+                          .widened = p->widened,
                           .late_blocks = gpuconv_realtime_late_blocks(p->realtime),
                           .xruns = p->system->xruns(p->sound),
                           .underruns = atomic_load(&p->underruns),
@@ -229,6 +234,7 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .gain = 20 * log10(atomic_load(&p->gain)),
                           .wet = 20 * log10(atomic_load(&p->wet)),
                           .dry = 20 * log10(atomic_load(&p->dry)),
+                          .system = p->system->name,
                           .plan = gpuconv_realtime_plan(p->realtime),
                           .gpu = gpuconv_realtime_backend(p->realtime) == GPUCONV_BACKEND_CUDA,
                           .latency = gpuconv_realtime_latency(p->realtime)};
@@ -273,6 +279,7 @@ gpuconv_status gc_player_select_response(gc_player *p, int response, gpuconv_err
     status = gpuconv_realtime_swap(p->realtime, ir, p->config.crossfade, error);
     if (!status) {
         atomic_store(&p->response, response);
+        atomic_store(&p->lead, gpuconv_ir_lead(ir));
         atomic_store(&p->tail, gc_max(atomic_load(&p->tail), gpuconv_ir_frames(ir)));
     }
     gpuconv_ir_free(ir);
@@ -333,5 +340,6 @@ void gc_player_free(gc_player *p) {
     free(p->scratch);
     gc_follow_free(p->follow);
     gc_sofa_free(p->sofa);
+    free(p->history);
     free(p);
 }

@@ -22,6 +22,7 @@ typedef struct gc_player_config {
     const char *input; /* a file; NULL: the device's input */
     const char *const *responses;
     int response_count;
+    gc_sound_choice sound;
     const char *output_device, *input_device; /* as in gc_sound_config */
     const char *record;                       /* file that the output is recorded to; NULL: none */
     double rate;  /* of the device in Hz; 0: the file's, or 48000. A file of another rate is resampled */
@@ -46,6 +47,7 @@ typedef struct gc_player_view {
     double rate;
     int outputs;
     int response;                     /* index of the selected one */
+    bool widened;                     /* one channel is played into both inputs of true stereo */
     float peak[GC_PLAYER_CHANNELS];   /* since the last snapshot */
     bool clipped[GC_PLAYER_CHANNELS]; /* since the beginning */
     double mean_load, worst_load;     /* of the callback: time taken, relative to the duration of a block */
@@ -56,8 +58,9 @@ typedef struct gc_player_view {
     bool device_active; /* false: the device stopped by itself */
     double gain, wet, dry;
     const char *plan;
-    bool gpu;        /* a GPU computes the tail */
-    int64_t latency; /* frames added to the device's own */
+    const char *system; /* name of the sound system */
+    bool gpu;           /* a GPU computes the tail */
+    int64_t latency;    /* frames added to the device's own */
 } gc_player_view;
 
 /* Opens the files and the device and prepares the first response; plays nothing yet. Fails with what gc_sound_load,

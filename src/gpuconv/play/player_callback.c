@@ -41,10 +41,27 @@ static void update_peak(gc_player *p, int channel, float peak) {
         atomic_store_explicit(&p->clipped[channel], true, memory_order_relaxed);
 }
 
+/* Keeps n input frames and reads them again, delayed by the response's lead, as gpuconv_ir_mix delays the dry signal. A
+ * changed delay is crossfaded within the chunk. */
+static void delay_dry(gc_player *p, const float *const *in, float *const *out, int64_t n) {
+    const int64_t mask = GC_PLAYER_HISTORY - 1, most = GC_PLAYER_HISTORY - GC_PLAYER_CHUNK;
+    const int64_t from = p->current_lead, to = gc_min(atomic_load(&p->lead), most);
+    for (int c = 0; c < p->inputs; c++) {
+        float *history = p->history + (int64_t)c * GC_PLAYER_HISTORY;
+        for (int64_t i = 0; i < n; i++)
+            history[(p->history_at + i) & mask] = in[c][i];
+        for (int64_t i = 0; i < n; i++) {
+            float old = history[(p->history_at + i - from) & mask], new = history[(p->history_at + i - to) & mask];
+            out[c][i] = old + (new - old) * (float)(i + 1) / (float)n;
+        }
+    }
+    p->history_at = (p->history_at + n) & mask;
+    p->current_lead = to;
+}
+
 /* Mixes wet and dry signal into `out`, with a linear ramp from the current factors to the requested ones, and updates
  * the peak meters. gpuconv_ir_mix cannot do this: it puts fixed levels into the taps, and a listener changes these
- * levels while the response plays. Dry inputs go to the outputs of their numbers, or a single one to all outputs. They
- * are left out if the numbers of inputs and outputs differ otherwise. */
+ * levels while the response plays. As there, input k goes to output k, and a single input to every output. */
 static void mix(gc_player *p, const float *const *dry, const float *const *wet, float *const *out, int64_t n) {
     double gain = atomic_load(&p->gain), wet_target = gain * atomic_load(&p->wet),
            dry_target = gain * atomic_load(&p->dry);
@@ -52,15 +69,14 @@ static void mix(gc_player *p, const float *const *dry, const float *const *wet, 
         wet_target = 0;
         dry_target = gain;
     }
-    const bool has_dry = p->inputs == p->outputs || p->inputs == 1;
     for (int c = 0; c < p->outputs; c++) {
-        const float *dry_channel = dry[p->inputs == p->outputs ? c : 0];
+        const float *dry_channel = p->inputs == 1 ? dry[0] : c < p->inputs ? dry[c] : NULL;
         float peak = 0;
         for (int64_t i = 0; i < n; i++) {
             double ramp = (double)(i + 1) / (double)n;
             double w = p->current_wet + (wet_target - p->current_wet) * ramp;
             double d = p->current_dry + (dry_target - p->current_dry) * ramp;
-            float y = (float)(w * (double)wet[c][i] + (has_dry ? d * (double)dry_channel[i] : 0));
+            float y = (float)(w * (double)wet[c][i] + (dry_channel ? d * (double)dry_channel[i] : 0));
             out[c][i] = y;
             float magnitude = fabsf(y);
             peak = magnitude > peak ? magnitude : peak;
@@ -94,22 +110,25 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
     enum { CHUNK = GC_PLAYER_CHUNK };
     gc_player *p = context;
     double start = gc_now();
-    float *dry[GC_PLAYER_CHANNELS], *wet[GC_PLAYER_CHANNELS], *mixed[GC_PLAYER_CHANNELS];
-    float *interleaved = p->scratch + (int64_t)(p->inputs + p->outputs) * CHUNK;
+    float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS], *wet[GC_PLAYER_CHANNELS], *mixed[GC_PLAYER_CHANNELS];
+    float *interleaved = p->scratch + (int64_t)(2 * p->inputs + p->outputs) * CHUNK;
+    for (int c = 0; c < p->lanes; c++)
+        input[c] = p->scratch + (int64_t)(c < p->inputs ? c : 0) * CHUNK;
     for (int c = 0; c < p->inputs; c++)
-        dry[c] = p->scratch + (int64_t)c * CHUNK;
+        dry[c] = p->scratch + (int64_t)(p->inputs + c) * CHUNK;
     for (int c = 0; c < p->outputs; c++)
-        wet[c] = p->scratch + (int64_t)(p->inputs + c) * CHUNK;
+        wet[c] = p->scratch + (int64_t)(2 * p->inputs + c) * CHUNK;
     for (int64_t at = 0; at < frames; at += CHUNK) {
         int64_t n = gc_min(CHUNK, frames - at);
         for (int c = 0; c < p->outputs; c++)
             mixed[c] = out[c] + at;
         if (p->reader)
-            fetch_file(p, dry, interleaved, n);
+            fetch_file(p, input, interleaved, n);
         else
             for (int c = 0; c < p->inputs; c++)
-                memcpy(dry[c], in[c] + at, (size_t)n * sizeof(float));
-        gpuconv_realtime_process(p->realtime, (const float *const *)dry, wet, n);
+                memcpy(input[c], in[c] + at, (size_t)n * sizeof(float));
+        gpuconv_realtime_process(p->realtime, (const float *const *)input, wet, n);
+        delay_dry(p, (const float *const *)input, dry, n);
         mix(p, (const float *const *)dry, (const float *const *)wet, mixed, n);
         record(p, mixed, interleaved, n);
     }

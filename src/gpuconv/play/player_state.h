@@ -12,7 +12,8 @@
 
 #include <pthread.h>
 
-enum { GC_PLAYER_CHUNK = 256 }; /* frames that the callback processes at a time */
+/* Frames that the callback processes at a time; frames of the input that it keeps, a power of two. */
+enum { GC_PLAYER_CHUNK = 256, GC_PLAYER_HISTORY = 1 << 14 };
 
 struct gc_player {
     /* Constant while threads run. */
@@ -26,6 +27,8 @@ struct gc_player {
     gc_follow *follow; /* NULL: the head does not turn */
     gc_sofa *sofa;     /* the responses of the turning head */
     int inputs, outputs;
+    int lanes; /* inputs of the convolver: `inputs`, or 2 for one channel that is played into both */
+    bool widened;
     double rate, file_rate; /* Hz; rate: of the device */
     int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
     int64_t drain_frames;   /* the device's latency and a margin, in frames */
@@ -43,6 +46,7 @@ struct gc_player {
 
     /* Playback. */
     _Atomic int response;
+    _Atomic int64_t lead; /* frames by which the response's output is late: the dry signal is delayed by them */
     _Atomic int64_t tail; /* frames of the longest response so far: how long the output decays after the file's end */
     _Atomic bool ended;   /* the reader has prefetched the last frame */
     _Atomic bool finished, paused, bypassed;
@@ -61,9 +65,16 @@ struct gc_player {
 
     /* Owned by the callback. */
     double current_wet, current_dry; /* linear factors at the end of the last chunk */
+    int64_t current_lead;            /* of the dry signal, at the end of the last chunk */
     int64_t tail_frames_left;        /* -1: the file has not ended */
-    float *scratch;                  /* inputs + outputs planes of a chunk, then one interleaved chunk */
+    float *scratch;                  /* 2 inputs + outputs planes of a chunk, then one interleaved chunk */
+    float *history;                  /* the last GC_PLAYER_HISTORY frames of each input */
+    int64_t history_at;              /* where the next frame is written */
 };
+
+/* Returns the number of the convolver's inputs. One channel goes to two inputs if a response has four channels, which
+ * are taken as true stereo (`*widened`), or if responses of one and two channels follow each other. */
+int gc_player_lanes(const gc_player_config *config, int inputs, bool *widened);
 
 /* The device's callback; `context` is the player. */
 gc_sound_callback gc_player_callback;

@@ -1,0 +1,226 @@
+/* Draws the status line of playing, and handles keys and remote control. */
+#include "play_screen.h"
+
+#include "libgpuconv/core/visible.h"
+#include "progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { METER = 24, NOTE_DRAWS = 40 };
+
+static struct termios saved_terminal;
+static bool is_raw;
+
+static void leave_raw(void) {
+    if (is_raw)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
+    is_raw = false;
+}
+
+void gc_play_screen_begin(gc_play_screen *s) {
+    struct termios now;
+    if (!s->shown || !isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &saved_terminal) != 0)
+        return;
+    now = saved_terminal;
+    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    now.c_cc[VMIN] = 0;
+    now.c_cc[VTIME] = 0;
+    is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+    if (is_raw)
+        (void)atexit(leave_raw);
+    if (is_raw)
+        (void)snprintf(s->note, sizeof s->note, "? lists the keys");
+    s->note_left = NOTE_DRAWS;
+}
+
+void gc_play_screen_end(gc_play_screen *s) {
+    leave_raw();
+    if (s->shown)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- The line ---------------------------------------------------------------------------------------------------- */
+
+static void add_meter(gc_status_line *line, int rank, float peak, bool clipped) {
+    double level = peak > 0 ? 20 * log10((double)peak) : -99;
+    int lit = (int)((level + 60) / 60 * METER);
+    lit = lit < 0 ? 0 : lit > METER ? METER : lit;
+    gc_status_part(line, rank, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
+}
+
+void gc_play_screen_draw(gc_play_screen *s, const gc_player_view *v) {
+    gc_status_line line = {0};
+    char shown[256];
+    if (!s->shown)
+        return;
+    gc_status_time(&line, 0, v->paused ? "|| " : ">  ", v->position, "");
+    if (v->duration >= 0)
+        gc_status_time(&line, 2, " / ", v->duration, "");
+    gc_status_part(&line, 0, " ");
+    for (int c = 0; c < v->outputs && c < 2; c++)
+        add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
+    gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
+    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean_load);
+    gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst_load);
+    if (v->late_blocks || v->xruns || v->underruns)
+        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->late_blocks,
+                       (long long)v->xruns, (long long)v->underruns);
+    if (s->count > 1)
+        gc_status_part(&line, 2, " %d/%d", v->response + 1, s->count);
+    gc_status_part(&line, 0, " ");
+    gc_status_name(&line, gc_visible(shown, sizeof shown, s->names[v->response]));
+    if (v->bypassed)
+        gc_status_part(&line, 1, " (bypassed)");
+    if (s->note_left > 0)
+        gc_status_part(&line, 0, " | %s", s->note);
+    s->note_left -= s->note_left > 0;
+    gc_meter_draw(&line);
+}
+
+/* ---- Changes ----------------------------------------------------------------------------------------------------- */
+
+/* Shows a level as the value that was changed last. */
+static void note_level(gc_play_screen *s, const char *name, double level) {
+    if (level <= -200) /* a factor of zero, or less than any sample holds */
+        (void)snprintf(s->note, sizeof s->note, "%s off", name);
+    else
+        (void)snprintf(s->note, sizeof s->note, "%s %+.1f dB", name, level);
+    s->note_left = NOTE_DRAWS;
+}
+
+static void note(gc_play_screen *s, const char *text) {
+    (void)snprintf(s->note, sizeof s->note, "%s", text);
+    s->note_left = NOTE_DRAWS;
+}
+
+static void set_level(gc_play_screen *s, const gc_player_view *v, gc_control_kind kind, double level) {
+    level = fmin(level, 24);
+    gc_player_set_levels(s->player, kind == GC_CONTROL_GAIN ? level : v->gain, kind == GC_CONTROL_WET ? level : v->wet,
+                         kind == GC_CONTROL_DRY ? level : v->dry);
+    note_level(s, kind == GC_CONTROL_GAIN ? "gain" : kind == GC_CONTROL_WET ? "wet" : "dry", level);
+}
+
+static void select_response(gc_play_screen *s, int number) {
+    gpuconv_error error = {0};
+    if (gc_player_select_response(s->player, number, &error))
+        fprintf(stderr, "%sgpuconv: %s\n", s->shown ? "\r\033[K" : "", error.message);
+    else
+        note(s, "response changed");
+}
+
+/* Makes the change that a key or a remote control asked for. */
+static void apply(gc_play_screen *s, const gc_player_view *v, const gc_control_event *e) {
+    switch (e->kind) {
+    case GC_CONTROL_WET:
+    case GC_CONTROL_DRY:
+    case GC_CONTROL_GAIN:
+        set_level(s, v, e->kind, e->value);
+        break;
+    case GC_CONTROL_BYPASS:
+        gc_player_bypass(s->player, e->value > 0);
+        note(s, e->value > 0 ? "bypass on" : "bypass off");
+        break;
+    case GC_CONTROL_PAUSE:
+        gc_player_pause(s->player, e->value > 0);
+        note(s, e->value > 0 ? "paused" : "playing");
+        break;
+    case GC_CONTROL_RESPONSE:
+        select_response(s, (int)e->value - 1);
+        break;
+    case GC_CONTROL_STEP:
+        select_response(s, (v->response + (e->value > 0 ? 1 : s->count - 1)) % s->count);
+        break;
+    case GC_CONTROL_SEEK:
+        gc_player_seek(s->player, e->value);
+        break;
+    }
+}
+
+static void print_keys(const gc_play_screen *s) {
+    static const char *const keys[] = {"space  pause or go on",
+                                       "b      bypass: the input alone",
+                                       "+ -    gain",
+                                       "W w    wet, the convolved signal",
+                                       "D d    dry, the input",
+                                       "n p    next or previous response",
+                                       "1..9   response of that number",
+                                       ", .    5 seconds back or forward",
+                                       "?      this list",
+                                       "q      quit"};
+    fputs("\r\033[K", stderr);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!s->live || keys[i][0] != ',')
+            fprintf(stderr, "%s\n", keys[i]);
+    for (int i = 0; i < s->count; i++) {
+        char visible[200], name[200];
+        gc_visible(visible, sizeof visible, s->names[i]);
+        gc_shorten(visible, gc_terminal_columns(STDERR_FILENO) - 8, name, sizeof name);
+        fprintf(stderr, "%5d  %s\n", i + 1, name);
+    }
+}
+
+/* Returns whether a key asks for a change, which `*e` receives. */
+static bool read_key(const gc_player_view *v, int key, gc_control_event *e) {
+    double step = strchr("+WD", key) ? 1 : -1;
+    if (key >= '1' && key <= '9') {
+        *e = (gc_control_event){GC_CONTROL_RESPONSE, key - '0'};
+        return true;
+    }
+    switch (key) {
+    case ' ':
+        *e = (gc_control_event){GC_CONTROL_PAUSE, !v->paused};
+        return true;
+    case 'b':
+        *e = (gc_control_event){GC_CONTROL_BYPASS, !v->bypassed};
+        return true;
+    case '+':
+    case '-':
+        *e = (gc_control_event){GC_CONTROL_GAIN, fmax(v->gain, -60) + step};
+        return true;
+    case 'w':
+    case 'W': /* a level below -60 dB is inaudible: begin there */
+        *e = (gc_control_event){GC_CONTROL_WET, fmax(v->wet, -60) + step};
+        return true;
+    case 'd':
+    case 'D':
+        *e = (gc_control_event){GC_CONTROL_DRY, fmax(v->dry, -60) + step};
+        return true;
+    case 'n':
+    case 'p':
+        *e = (gc_control_event){GC_CONTROL_STEP, key == 'n' ? 1 : -1};
+        return true;
+    case ',':
+    case '.':
+        *e = (gc_control_event){GC_CONTROL_SEEK, v->position + (key == '.' ? 5 : -5)};
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool gc_play_screen_handle(gc_play_screen *s, const gc_player_view *view) {
+    gc_player_view v = *view;
+    gc_control_event e;
+    unsigned char key;
+    while (is_raw && read(STDIN_FILENO, &key, 1) == 1) {
+        if (key == 'q')
+            return false;
+        if (key == '?')
+            print_keys(s);
+        if (read_key(&v, key, &e)) {
+            apply(s, &v, &e);
+            gc_player_get_view(s->player, &v);
+        }
+    }
+    for (int i = 0; i < s->controls; i++)
+        while (s->control[i].system->take(s->control[i].control, &e)) {
+            apply(s, &v, &e);
+            gc_player_get_view(s->player, &v);
+        }
+    return true;
+}

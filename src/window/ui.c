@@ -1,0 +1,162 @@
+/* The plug-in's window as an LV2 UI: instances, and messages between it and the plug-in. */
+#include "window.h"
+
+#undef Bool /* of Xlib.h; a member of LV2_Atom_Forge has this name */
+
+#include <lv2/atom/atom.h>
+#include <lv2/atom/forge.h>
+#include <lv2/atom/util.h>
+#include <lv2/core/lv2.h>
+#include <lv2/patch/patch.h>
+#include <lv2/ui/ui.h>
+#include <lv2/urid/urid.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct uris {
+    LV2_URID transfer, path, set, get, property, value, response;
+} uris;
+
+typedef struct ui {
+    window window;
+    LV2UI_Write_Function write;
+    LV2UI_Controller controller;
+    uint32_t audio_ports; /* between LATE_BLOCKS and ENABLED */
+    LV2_Atom_Forge forge;
+    uris uri;
+} ui;
+
+static void set_value(void *context, port number, float value) {
+    ui *u = context;
+    uint32_t index = (uint32_t)number + (number >= ENABLED ? u->audio_ports : 0);
+    u->write(u->controller, index, sizeof value, 0, &value);
+}
+
+/* Sends a patch:Set of the response, or a patch:Get for a NULL path, to the plug-in. */
+static void send_path(ui *u, const char *path) {
+    uint8_t buffer[WINDOW_PATH_MOST + 256] __attribute__((aligned(8)));
+    LV2_Atom_Forge_Frame object;
+    LV2_Atom_Forge *f = &u->forge;
+    lv2_atom_forge_set_buffer(f, buffer, sizeof buffer);
+    bool fits = lv2_atom_forge_object(f, &object, 0, path ? u->uri.set : u->uri.get);
+    if (path)
+        fits = fits && lv2_atom_forge_key(f, u->uri.property) && lv2_atom_forge_urid(f, u->uri.response) &&
+               lv2_atom_forge_key(f, u->uri.value) && lv2_atom_forge_path(f, path, (uint32_t)strlen(path));
+    if (!fits)
+        return;
+    lv2_atom_forge_pop(f, &object);
+    const LV2_Atom *atom = (const LV2_Atom *)(const void *)buffer;
+    u->write(u->controller, CONTROL, lv2_atom_total_size(atom), u->uri.transfer, atom);
+}
+
+static void set_path(void *context, const char *path) {
+    send_path(context, path);
+}
+
+static void map_uris(ui *u, LV2_URID_Map *m) {
+    u->uri = (uris){.transfer = m->map(m->handle, LV2_ATOM__eventTransfer),
+                    .path = m->map(m->handle, LV2_ATOM__Path),
+                    .set = m->map(m->handle, LV2_PATCH__Set),
+                    .get = m->map(m->handle, LV2_PATCH__Get),
+                    .property = m->map(m->handle, LV2_PATCH__property),
+                    .value = m->map(m->handle, LV2_PATCH__value),
+                    .response = m->map(m->handle, RESPONSE_URI)};
+    lv2_atom_forge_init(&u->forge, m);
+}
+
+static void cleanup(LV2UI_Handle handle) {
+    ui *u = handle;
+    window_close(&u->window);
+    free(u);
+}
+
+static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *plugin, const char *bundle,
+                                LV2UI_Write_Function write, LV2UI_Controller controller, LV2UI_Widget *widget,
+                                const LV2_Feature *const *features) {
+    LV2_URID_Map *map = NULL;
+    const LV2UI_Resize *resize = NULL;
+    Window parent = 0;
+    (void)descriptor, (void)bundle;
+    for (; features && *features; features++) {
+        if (strcmp((*features)->URI, LV2_URID__map) == 0)
+            map = (*features)->data;
+        else if (strcmp((*features)->URI, LV2_UI__parent) == 0)
+            parent = (Window)(uintptr_t)(*features)->data;
+        else if (strcmp((*features)->URI, LV2_UI__resize) == 0)
+            resize = (*features)->data;
+    }
+    ui *u = map ? calloc(1, sizeof *u) : NULL;
+    if (!u)
+        return NULL;
+    u->write = write;
+    u->controller = controller;
+    u->audio_ports = strstr(plugin, "mono") ? 3 : 4;
+    map_uris(u, map);
+    window *w = &u->window;
+    w->set_value = set_value;
+    w->set_path = set_path;
+    w->context = u;
+    w->value[ENABLED] = w->value[STRETCH] = 1;
+    for (int i = 0; i < 4; i++)
+        w->value[PEAK_IN + i] = -90;
+    if (!window_open(w, parent)) {
+        cleanup(u);
+        return NULL;
+    }
+    *widget = (LV2UI_Widget)w->id;
+    if (resize)
+        resize->ui_resize(resize->handle, WIDTH, HEIGHT);
+    send_path(u, NULL);
+    return u;
+}
+
+/* Shows the response if the message is the plug-in's patch:Set of it. */
+static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
+    const LV2_Atom *property = NULL, *value = NULL;
+    if (size < sizeof(LV2_Atom_Object) || lv2_atom_total_size(atom) > size ||
+        !lv2_atom_forge_is_object_type(&u->forge, atom->type))
+        return;
+    const LV2_Atom_Object *object = (const LV2_Atom_Object *)atom;
+    if (object->body.otype != u->uri.set)
+        return;
+    lv2_atom_object_get(object, u->uri.property, &property, u->uri.value, &value, 0);
+    if (!property || property->size != sizeof(LV2_URID) || ((const LV2_Atom_URID *)property)->body != u->uri.response ||
+        !value || value->type != u->uri.path || value->size < 2 || value->size > WINDOW_PATH_MOST)
+        return;
+    const char *path = LV2_ATOM_BODY_CONST(value);
+    if (path[value->size - 1] == '\0')
+        window_show_path(&u->window, path);
+}
+
+static void port_event(LV2UI_Handle handle, uint32_t index, uint32_t size, uint32_t format, const void *data) {
+    ui *u = handle;
+    if (format == u->uri.transfer) {
+        receive(u, data, size);
+    } else if (format == 0 && size == sizeof(float)) {
+        bool before = index < AUDIO;
+        if (!before && index < AUDIO + u->audio_ports)
+            return;
+        uint32_t number = before ? index : index - u->audio_ports;
+        if (number >= PORTS || u->window.value[number] == *(const float *)data)
+            return;
+        u->window.value[number] = *(const float *)data;
+        u->window.dirty = true;
+    }
+}
+
+static int idle(LV2UI_Handle handle) {
+    ui *u = handle;
+    window_idle(&u->window);
+    return 0;
+}
+
+static const void *extension(const char *uri) {
+    static const LV2UI_Idle_Interface idle_interface = {idle};
+    return strcmp(uri, LV2_UI__idleInterface) == 0 ? &idle_interface : NULL;
+}
+
+LV2_SYMBOL_EXPORT const LV2UI_Descriptor *lv2ui_descriptor(uint32_t index) {
+    static const LV2UI_Descriptor descriptor = {WINDOW_URI, instantiate, cleanup, port_event, extension};
+    return index == 0 ? &descriptor : NULL;
+}

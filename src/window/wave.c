@@ -1,0 +1,77 @@
+/* Reads the envelope of a response on a thread, so that a large file does not stop the host's window. */
+#include "window.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Reads a file of audio, or a matrix, which the library tells by its ending. */
+static gpuconv_status load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
+    const char *ending = strrchr(path, '.');
+    if (ending &&
+        (strcasecmp(ending, ".conf") == 0 || strcasecmp(ending, ".txt") == 0 || strcasecmp(ending, ".matrix") == 0))
+        return gpuconv_ir_load_matrix(path, 48000, ir, error);
+    return gpuconv_ir_load(path, ir, error);
+}
+
+/* Takes the magnitudes of the first routes. */
+static void measure(const gpuconv_ir *ir, wave *w) {
+    int64_t frames = gpuconv_ir_frames(ir);
+    double most = 0;
+    (void)gpuconv_ir_peak(ir, &most);
+    for (int i = 0; i < gpuconv_ir_inputs(ir); i++)
+        for (int o = 0; o < gpuconv_ir_outputs(ir) && w->channels < WAVE_CHANNELS; o++) {
+            const float *taps = gpuconv_ir_taps(ir, i, o);
+            if (!taps)
+                continue;
+            float *peak = w->peak[w->channels++];
+            for (int64_t f = 0; f < frames; f++) {
+                float magnitude = fabsf(taps[f]) / (float)(most > 0 ? most : 1);
+                int bin = (int)((double)f / (double)frames * WAVE_BINS);
+                peak[bin] = fmaxf(peak[bin], magnitude);
+            }
+        }
+    w->total = gpuconv_ir_routes(ir);
+    w->rate = gpuconv_ir_rate(ir);
+    w->seconds = (double)frames / w->rate;
+}
+
+static void *read_wave(void *argument) {
+    wave_reader *r = argument;
+    gpuconv_error error = {GPUCONV_OK, ""};
+    gpuconv_ir *ir = NULL;
+    (void)gpuconv_cancel_set(&r->cancel);
+    memset(&r->made, 0, sizeof r->made);
+    if (load(r->path, &ir, &error) == GPUCONV_OK)
+        measure(ir, &r->made);
+    else
+        (void)snprintf(r->made.message, sizeof r->made.message, "%.199s", error.message);
+    gpuconv_ir_free(ir);
+    atomic_store(&r->done, true);
+    return NULL;
+}
+
+void wave_reader_end(wave_reader *r) {
+    if (!r->running)
+        return;
+    __atomic_store_n(&r->cancel, 1, __ATOMIC_RELAXED);
+    pthread_join(r->thread, NULL);
+    r->running = false;
+}
+
+void wave_reader_begin(wave_reader *r, const char *path) {
+    wave_reader_end(r);
+    r->cancel = 0;
+    atomic_store(&r->done, false);
+    (void)snprintf(r->path, sizeof r->path, "%s", path);
+    r->running = pthread_create(&r->thread, NULL, read_wave, r) == 0; /* without it, no envelope is shown */
+}
+
+bool wave_reader_take(wave_reader *r, wave *to) {
+    if (!r->running || !atomic_load(&r->done))
+        return false;
+    wave_reader_end(r);
+    *to = r->made;
+    return true;
+}

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Tests `gpuconv play` with a PipeWire server of its own: named ports, the samples at a sink's monitor, a change of the default
+# device while playing, OSC messages, and the end when the server goes away.
+if [ -z "${GPUCONV_TEST_BUS-}" ] && command -v dbus-run-session >/dev/null; then # the session manager needs a bus
+    GPUCONV_TEST_BUS=1 exec dbus-run-session -- sh "$0" "$@"
+fi
+bus=${DBUS_SESSION_BUS_ADDRESS-}
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/sound.sh"
+needs_sound pipewire wireplumber pw-cli pw-link pw-metadata pw-record
+build=$(dirname "$GPUCONV")
+[ -e "$build/gpuconv-pipewire.so" ] || skip "this build has no PipeWire"
+[ -n "$bus" ] || skip "dbus-run-session is not installed"
+export DBUS_SESSION_BUS_ADDRESS="$bus"
+pipewire >"$work/log/server" 2>&1 &
+server=$!
+wireplumber >"$work/log/manager" 2>&1 &
+manager=$!
+trap 'kill $manager $server 2>/dev/null; wait; rm -rf "$work"' EXIT
+until_there PipeWire pw-cli info 0
+for name in first second; do
+    pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$name media.class=Audio/Sink
+        object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
+done
+tries=0 # the session manager takes its time
+until pw-link -i 2>"$work/log/there" | grep -q '^second:playback_FL' || [ $tries -gt 50 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+until_there "a sink" sh -c 'pw-link -i | grep -q "^second:playback_FL"'
+runs play --list-devices
+grep -q '^out first (PipeWire)' "$work/log/out" || fail "the sink is not listed: $(cat "$work/log/out")"
+make_audio noise in.wav wav-float 1 48000 100000 0.2
+make_audio noise ir.wav wav-float 4 48000 30000 0.004
+default() { # default NAME
+    quietly pw-metadata 0 default.configured.audio.sink "{ \"name\": \"$1\" }" Spa:String:JSON || fail "no default: $(cat "$work/log/err")"
+}
+# shellcheck disable=SC2317 # called by until_job_has
+linked() { # linked NAME: whether the command's left port is linked to the sink's
+    pw-link -l | grep -A 1 '^gpuconv:output_FL' | grep -q -- "-> $1:playback_FL"
+}
+default first
+"$GPUCONV" play in.wav ir.wav --loop --osc 17431 --dry -6 --record heard.wav >"$work/log/out" 2>"$work/log/err" &
+job=$!
+until_job_has "a link to the first sink" linked first
+grep -q 'true stereo' "$work/log/err" || fail "does not say that the output is stereo: $(cat "$work/log/err")"
+pw-link -o | grep -q '^gpuconv:output_FR' || fail "ports have other names: $(pw-link -o)"
+default second
+until_job_has "a link to the second sink" linked second
+sleep 1
+kill -INT $job
+wait $job
+# What was recorded is the convolution of two equal channels.
+make_audio taps twice.wav 2 48000 1 1
+runs -q -b cpu in.wav twice.wav equal.wav
+runs -q -b cpu equal.wav ir.wav offline.wav --dry -6
+"$TOOLS/look_audio" null heard.wav offline.wav -110 20000 || fail "the output differs: $(cat "$work/log/err")"
+
+# A terminal of 80 columns: keys show what they change, ? lists them, and no line is longer.
+if command -v script >"$work/log/which"; then
+    mkdir rooms
+    make_audio noise "rooms/a response with a name that is longer than the line of a terminal of eighty columns.wav" wav-float 2 48000 3000 0.02
+    make_audio noise rooms/b.wav wav-float 1 48000 3000 0.02
+    make_audio noise rooms/c.wav wav-float 2 22050 3000 0.02
+    echo text >rooms/notes.md
+    (
+        sleep 1
+        printf 'W?'
+        sleep 0.5
+        printf 'D'
+        sleep 0.5
+        printf 'nn'
+        sleep 0.5
+        printf q
+    ) | script -qec "stty cols 80; '$GPUCONV' play in.wav rooms --loop" "$work/log/screen" >"$work/log/out" 2>"$work/log/err" ||
+        fail "on a terminal: $(cat "$work/log/out")"
+    tr '\r' '\n' <"$work/log/out" | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' >"$work/log/lines"
+    for text in 'wet +1.0 dB' 'dry -59.0 dB' 'next or previous response' '3/3' '  2  rooms/b.wav'; do
+        grep -qF -- "$text" "$work/log/lines" || fail "the terminal does not show '$text': $(cat "$work/log/lines")"
+    done
+    grep -v '^gpuconv:' "$work/log/lines" | awk 'length($0) > 79 { print; found = 1 } END { exit found }' || fail "a line is too long"
+fi
+mkdir empty
+refuses 1 "has no response" play in.wav empty
+"$GPUCONV" play -q in.wav ir.wav --loop --record kept.wav >"$work/log/out" 2>"$work/log/err" &
+job=$!
+until_job_has "a link" linked second
+kill -9 $server
+tries=0
+while kill -0 $job 2>"$work/log/kill"; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || fail "still running ten seconds after the server was killed"
+    sleep 0.1
+done
+wait $job && fail "exit 0 although the server went away"
+grep -q 'has failed or was removed' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
+[ -s kept.wav ] || fail "the recording was lost"
+refuses 1 "PipeWire does not run" play in.wav ir.wav --sound pipewire
+exit 0

@@ -1,0 +1,227 @@
+/* Tests the LV2 plug-in's bypass, edits of the response, meters and channel layouts in a minimal host. */
+#include "host.h"
+
+#include <math.h>
+#include <time.h>
+
+static host *begin(const char *uri) {
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    host_begin(h, uri);
+    return h;
+}
+
+static void end(host *h) {
+    host_end(h);
+    free(h);
+}
+
+/* Writes a response with the given taps per channel, `stride` frames apart. @return its path */
+static const char *write_taps(const char *name, int channels, int taps, int stride, const float *level) {
+    guarded g = guarded_new(channels, (taps - 1) * stride + 1);
+    for (int c = 0; c < channels; c++) {
+        memset(g.channel[c], 0, sizeof(float) * (size_t)((taps - 1) * stride + 1));
+        for (int t = 0; t < taps; t++)
+            g.channel[c][t * stride] = level[c * taps + t];
+    }
+    const char *path = files_path("%s", name);
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &g);
+    guarded_free(&g);
+    return path;
+}
+
+/* Plays blocks and returns the largest second difference of the left output, which a click raises; the sine's own is
+ * 0.0004. */
+static float roughness(host *h, int blocks) {
+    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
+    for (int k = 0; k < blocks; k++) {
+        host_play(h, NULL);
+        host_deliver_reply(h);
+        for (int i = 0; i < BLOCK; i++) {
+            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
+            a = b;
+            b = h->out[0][i];
+        }
+    }
+    return worst;
+}
+
+/* Loads a response and plays until only it sounds. */
+static void settle(host *h, const char *path) {
+    host_play(h, path);
+    host_deliver_reply(h);
+    for (int b = 0; b < 3000; b++)
+        host_play(h, NULL);
+}
+
+static void bypass_gives_the_input_without_a_click(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    settle(h, write_taps("bypass.wav", 1, 1, 1, (float[]){0.25f}));
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound");
+    (void)roughness(h, 1);
+    h->number[ENABLED] = 0;
+    float off = roughness(h, 100);
+    CHECK(off < 0.002f, "bypassing clicks: %g", (double)off);
+    host_play(h, NULL);
+    assert_memory_equal(h->out[0], h->in[0], sizeof h->out[0]);
+    assert_memory_equal(h->out[1], h->in[1], sizeof h->out[1]);
+    h->number[ENABLED] = 1;
+    float on = roughness(h, 100);
+    CHECK(on < 0.002f, "enabling clicks: %g", (double)on);
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound again");
+    end(h);
+}
+
+/* Plays until the worker has followed the ports and the crossfade has ended. */
+static void follow(host *h) {
+    h->number[FREEWHEEL] = 0; /* when freewheeling, the worker is not asked */
+    host_play(h, NULL);
+    h->number[FREEWHEEL] = 1; /* the tail is waited for, so that the test does not depend on time */
+    host_deliver_reply(h);
+    for (int round = 0; round < 20; round++) { /* a thread of the convolver ends earlier exchanges in its own time */
+        struct timespec moment = {0, 5000000};
+        nanosleep(&moment, NULL);
+        float worst = roughness(h, 100);
+        CHECK(worst < 0.004f, "an edit clicks: %g", (double)worst);
+    }
+}
+
+static void edits_are_made_by_the_worker_and_crossfaded(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    settle(h, write_taps("edit.wav", 1, 3, 2400, (float[]){0.5f, 0.25f, 0.125f})); /* 50 ms: 11 periods */
+    CHECK(fabsf(host_peak(h, 20) - 0.4375f) < 0.001f, "all taps: %g", (double)host_peak(h, 20));
+    int before = h->loads;
+    h->number[LENGTH] = 0.06f;
+    follow(h);
+    CHECK(fabsf(host_peak(h, 20) - 0.375f) < 0.001f, "two taps: %g", (double)host_peak(h, 20));
+    h->number[START] = 0.04f;
+    follow(h);
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the second tap: %g", (double)host_peak(h, 20));
+    h->number[START] = h->number[LENGTH] = 0;
+    h->number[TRIM] = -9; /* the last tap is at -12 dB */
+    follow(h);
+    CHECK(fabsf(host_peak(h, 20) - 0.375f) < 0.001f, "trimmed: %g", (double)host_peak(h, 20));
+    h->number[TRIM] = 0;
+    h->number[FADE] = 0.1f; /* half a cosine over all taps: about 1, a half, 0 */
+    follow(h);
+    CHECK(fabsf(host_peak(h, 20) - 0.3125f) < 0.005f, "faded: %g", (double)host_peak(h, 20));
+    assert_int_equal(h->loads, before + 4);
+    h->number[START] = 30; /* behind the end: the last millisecond is left */
+    follow(h);
+    assert_int_equal(h->result, LV2_WORKER_SUCCESS);
+    assert_int_equal(h->loads, before + 5);
+    end(h);
+}
+
+static void a_stretched_response_is_longer(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    h->number[STRETCH] = 2;
+    settle(h, write_taps("stretch.wav", 1, 2, 4800, (float[]){0.5f, -0.5f})); /* at 22 periods the taps cancel */
+    CHECK(host_peak(h, 20) < 0.02f, "stretched by two: %g", (double)host_peak(h, 20));
+    h->number[STRETCH] = 1.0f + 1.0f / 44; /* at 22.5 periods they add */
+    for (int b = 0; b < 400; b++)
+        host_play(h, NULL);
+    CHECK(host_peak(h, 20) > 0.4f, "stretched by a half period: %g", (double)host_peak(h, 20));
+    end(h);
+}
+
+static void a_file_and_an_edit_asked_for_at_once_are_both_loaded(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    h->number[TRIM] = -9;
+    const char *path = write_taps("both.wav", 1, 2, 2400, (float[]){0.5f, 0.125f});
+    settle(h, path);
+    assert_string_equal(h->announced, path);
+    CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "not edited: %g", (double)host_peak(h, 20));
+    settle(h, "/nowhere.wav");
+    assert_string_equal(h->announced, path);
+    end(h);
+}
+
+static void meters_show_peaks_and_fall(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    settle(h, write_taps("meter.wav", 1, 1, 1, (float[]){0.5f}));
+    for (int c = 0; c < 2; c++) {
+        CHECK(fabsf(h->number[PEAK_IN + c] + 6.02f) < 0.1f, "in: %g dB", (double)h->number[PEAK_IN + c]);
+        CHECK(fabsf(h->number[PEAK_OUT + c] + 12.04f) < 0.1f, "out: %g dB", (double)h->number[PEAK_OUT + c]);
+    }
+    h->number[GAIN] = -90;
+    host_play(h, NULL);
+    for (int b = 0; b < RATE / BLOCK; b++)
+        host_play(h, NULL);
+    CHECK(fabsf(h->number[PEAK_OUT] + 32.0f) < 0.5f, "after a second: %g dB", (double)h->number[PEAK_OUT]);
+    end(h);
+}
+
+static void one_channel_through_true_stereo_gives_that_of_two_equal_channels(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:mono");
+    settle(h, write_taps("true.wav", 4, 1, 1, (float[]){0.5f, 0.25f, 0.125f, 0.0625f})); /* LL LR RL RR */
+    host_play(h, NULL);
+    for (int i = 0; i < BLOCK; i++) {
+        CHECK(fabsf(h->out[0][i] - 0.625f * h->in[0][i]) < 1e-5f, "left");
+        CHECK(fabsf(h->out[1][i] - 0.3125f * h->in[0][i]) < 1e-5f, "right");
+    }
+    h->number[ENABLED] = 0;
+    (void)roughness(h, 100);
+    assert_memory_equal(h->out[1], h->in[0], sizeof h->out[1]);
+    end(h);
+}
+
+static void the_dry_signal_is_as_late_as_the_response(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    guarded taps = guarded_new(1, 4000);
+    memset(taps.channel[0], 0, 4000 * sizeof(float));
+    taps.channel[0][0] = -1;
+    const char *path = files_path("%s", "late.wav");
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &taps); /* resampled: the response has a lead */
+    guarded_free(&taps);
+    settle(h, path);
+    CHECK(h->number[LATENCY] > 10, "a latency of %g frames", (double)h->number[LATENCY]);
+    float wet = host_peak(h, 20);
+    h->number[DRY] = 20 * log10f(wet / 0.5f);
+    for (int b = 0; b < 40; b++)
+        host_play(h, NULL);
+    CHECK(host_peak(h, 20) < 0.001f, "wet and dry do not cancel: %g", (double)host_peak(h, 20));
+    end(h);
+}
+
+static void edits_out_of_range_are_limited(void **state) {
+    (void)state;
+    static const float values[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f};
+    host *h = begin("urn:gpuconv:stereo");
+    host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
+    host_deliver_reply(h);
+    for (int port = ENABLED; port <= TRIM; port++)
+        for (int k = 0; k < COUNT(values); k++) {
+            float before = h->number[port];
+            h->number[port] = values[k];
+            for (int b = 0; b < 10; b++) {
+                host_play(h, NULL);
+                for (int i = 0; i < BLOCK; i++)
+                    CHECK(isfinite(h->out[0][i]), "port %d at %g", port, (double)values[k]);
+            }
+            h->number[port] = before;
+        }
+    end(h);
+    host_free_uris();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bypass_gives_the_input_without_a_click),
+        cmocka_unit_test(edits_are_made_by_the_worker_and_crossfaded),
+        cmocka_unit_test(a_stretched_response_is_longer),
+        cmocka_unit_test(a_file_and_an_edit_asked_for_at_once_are_both_loaded),
+        cmocka_unit_test(meters_show_peaks_and_fall),
+        cmocka_unit_test(one_channel_through_true_stereo_gives_that_of_two_equal_channels),
+        cmocka_unit_test(the_dry_signal_is_as_late_as_the_response),
+        cmocka_unit_test(edits_out_of_range_are_limited),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}
