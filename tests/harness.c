@@ -9,6 +9,8 @@
 
 const gpuconv_algorithm harness_algorithms[4] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
                                                  GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
+const gpuconv_algorithm harness_gpu_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
+                                                     GPUCONV_ALGORITHM_PARTITIONED};
 
 bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
     return algorithm == GPUCONV_ALGORITHM_MATRIX ? gc_matrix_schedule_make(taps, points, &plan->schedule)

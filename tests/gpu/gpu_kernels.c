@@ -115,19 +115,19 @@ void test_nothing_outside_the_samples_is_touched(void **state) {
     const gc_device device = probe();
     oracle_random random = {21};
     double worst = -HUGE_VAL;
-    for (int a = 0; a < COUNT(harness_algorithms); a++)
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++)
         for (int l = 0; l < COUNT(lengths); l++)
             for (int at_end = 0; at_end < 2; at_end++) {
                 job j;
                 char what[120];
-                int64_t points = harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 2048 : 512;
-                while (harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE &&
+                int64_t points = harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 2048 : 512;
+                while (harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE &&
                        (points < 2 * lengths[l] || points == 16384)) /* no kernel has 2^14 points */
                     points *= 2;
                 job_new(&j, &random, &device, lengths[l], 3001 + at_end);
-                CHECK(gc_schedule_make(harness_algorithms[a], lengths[l], points, &j.plan.schedule), "no schedule");
+                CHECK(gc_schedule_make(harness_gpu_algorithms[a], lengths[l], points, &j.plan.schedule), "no schedule");
                 snprintf(what, sizeof what, "%s, %lld taps, samples at the %s",
-                         gpuconv_algorithm_name(harness_algorithms[a]), (long long)lengths[l],
+                         gpuconv_algorithm_name(harness_gpu_algorithms[a]), (long long)lengths[l],
                          at_end ? "end" : "beginning");
                 convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], at_end);
                 worst = fmax(worst, job_error(&j, &random, what));

@@ -47,20 +47,20 @@ static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **stat
     static const int64_t lengths[] = {1,   2,   31,  32,  33,  34,  49,   50,   65,   66,   81,   97,   113,
                                       129, 130, 300, 511, 512, 513, 1000, 4095, 4096, 4097, 7000, 20011};
     oracle_random random = {1};
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++) {
         double worst = -HUGE_VAL;
         for (int s = 0; s < COUNT(shapes); s += gpu_quick ? COUNT(shapes) - 1 : 1) {
             for (int l = 0; l < COUNT(lengths); l += gpu_quick ? 5 : 1) {
                 int64_t taps = lengths[l], frames = 1 + oracle_below(&random, gpu_quick ? 1500 : 30000);
                 guarded h, x = guarded_random(&random, shapes[s].inputs, frames);
                 gpuconv_ir *ir = harness_response(&random, shapes[s].channels, shapes[s].inputs, taps, &h);
-                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_gpu_algorithms[a], frames);
                 guarded y = harness_convolve(plan, ir, &x);
                 int outputs;
                 double *want = harness_expected(&h, &x, &outputs);
                 char what[160];
                 snprintf(what, sizeof what, "%s, %s, %lld taps, %lld frames",
-                         gpuconv_algorithm_name(harness_algorithms[a]), shapes[s].name, (long long)taps,
+                         gpuconv_algorithm_name(harness_gpu_algorithms[a]), shapes[s].name, (long long)taps,
                          (long long)frames);
                 CHECK(oracle_agrees(what, &y, y.frames, want, frames + taps - 1, -120), "%s", what);
                 for (int c = 0; c < outputs; c++) {
@@ -77,7 +77,7 @@ static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **stat
         }
         char name[120];
         snprintf(name, sizeof name, "%s against the oracle, worst of all topologies and lengths",
-                 gpuconv_algorithm_name(harness_algorithms[a]));
+                 gpuconv_algorithm_name(harness_gpu_algorithms[a]));
         gpu_note(name, worst);
     }
 }
@@ -129,10 +129,10 @@ static void test_several_chunks_agree_with_the_cpu(void **state) {
     (void)state;
     static const int64_t lengths[] = {64, 512, 5000, 100000, 441000};
     oracle_random random = {2};
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++) {
         for (int l = 0; l < COUNT(lengths); l++) {
             int64_t taps = lengths[l], frames = 1900000;
-            gpuconv_algorithm algorithm = harness_algorithms[a];
+            gpuconv_algorithm algorithm = harness_gpu_algorithms[a];
             if (algorithm == GPUCONV_ALGORITHM_DIRECT && taps > 5000)
                 continue;
             guarded h, x = guarded_random(&random, 2, frames);
@@ -161,11 +161,11 @@ static void test_several_chunks_agree_with_the_cpu(void **state) {
 static void test_any_split_into_blocks_gives_the_same_samples(void **state) {
     (void)state;
     oracle_random random = {3};
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++) {
         int64_t frames = 700001, taps = 700;
         guarded h, x = guarded_random(&random, 2, frames);
         gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
-        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_gpu_algorithms[a], frames);
         gpuconv_engine *engine;
         CHECK(gpuconv_engine_new(plan, &engine, NULL) == GPUCONV_OK, "no engine");
         guarded whole = harness_run(engine, &x, 2, taps, (harness_split){.fixed = frames});
@@ -174,7 +174,7 @@ static void test_any_split_into_blocks_gives_the_same_samples(void **state) {
             CHECK(gpuconv_engine_reset(engine) == GPUCONV_OK, "no reset");
             guarded parts = harness_run(engine, &x, 2, taps, (harness_split){.fixed = blocks[b], .random = {9}});
             CHECK(oracle_identical("blocks", &parts, parts.frames, &whole, whole.frames), "blocks of %lld, %s",
-                  (long long)blocks[b], gpuconv_algorithm_name(harness_algorithms[a]));
+                  (long long)blocks[b], gpuconv_algorithm_name(harness_gpu_algorithms[a]));
             guarded_free(&parts);
         }
         guarded_free(&whole);
@@ -190,9 +190,9 @@ static void test_a_single_tap_at_every_partition_edge_moves_the_input(void **sta
     (void)state;
     int64_t taps = 40000, frames = 3001;
     oracle_random random = {4};
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
-        int64_t length = harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 7000 : taps;
-        int64_t step = harness_algorithms[a] == GPUCONV_ALGORITHM_DIRECT ? 512 : 4096;
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++) {
+        int64_t length = harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 7000 : taps;
+        int64_t step = harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_DIRECT ? 512 : 4096;
         for (int64_t edge = 0; edge < length; edge += step) {
             for (int64_t at = edge - 1; at <= edge + 1; at++) {
                 if (at < 0 || at >= length)
@@ -201,12 +201,12 @@ static void test_a_single_tap_at_every_partition_edge_moves_the_input(void **sta
                 memset(h.channel[0], 0, (size_t)length * sizeof(float));
                 h.channel[0][at] = 1;
                 gpuconv_ir *ir = harness_route(&h, 1);
-                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], frames);
+                gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_gpu_algorithms[a], frames);
                 guarded y = harness_convolve(plan, ir, &x);
                 for (int64_t i = 0; i < y.frames; i++) {
                     float want = i >= at && i < at + frames ? x.channel[0][i - at] : 0;
                     CHECK(fabsf(y.channel[0][i] - want) <= 2e-6f, "%s, tap at %lld: frame %lld is %g, not %g",
-                          gpuconv_algorithm_name(harness_algorithms[a]), (long long)at, (long long)i,
+                          gpuconv_algorithm_name(harness_gpu_algorithms[a]), (long long)at, (long long)i,
                           (double)y.channel[0][i], (double)want);
                 }
                 guarded_free(&y);
@@ -222,11 +222,11 @@ static void test_a_single_tap_at_every_partition_edge_moves_the_input(void **sta
 static void test_silence_stays_silence(void **state) {
     (void)state;
     oracle_random random = {5};
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++) {
         guarded h, x = guarded_new(1, 5000);
         memset(x.channel[0], 0, 5000 * sizeof(float));
         gpuconv_ir *ir = harness_response(&random, 1, 1, 900, &h);
-        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_algorithms[a], 5000);
+        gpuconv_plan *plan = gpu_plan(ir, GPUCONV_BACKEND_CUDA, harness_gpu_algorithms[a], 5000);
         guarded y = harness_convolve(plan, ir, &x);
         for (int64_t i = 0; i < y.frames; i++)
             CHECK(y.channel[0][i] == 0.0f, "frame %lld of silence is %g", (long long)i, (double)y.channel[0][i]);
