@@ -56,7 +56,7 @@ allow src/gpuconv/bench "$L/*"
 allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h gpuconv/room/sine_sweep.h "$L/*"
 allow src/gpuconv/room "$L/*"
-allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/ir/sofa.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
 # The Python package does to files what the command does, with the same code.
@@ -102,9 +102,8 @@ only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/$L/ir/sofa_file.c 'mysofa\.h'
-only src/gpuconv/play/tracker_liblo.c 'lo/lo\.h'
 only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
-only src/gpuconv/play/control_osc.c 'lo/lo\.h'
+only 'src/gpuconv/play/*_osc.c' 'lo/lo\.h'
 only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 

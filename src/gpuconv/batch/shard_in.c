@@ -2,14 +2,13 @@
  * kept, so that memory does not depend on the number of shards. A member is read into an unnamed file in memory. */
 #include "shard_in.h"
 
+#include "archive_library.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
 #include "state.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -87,26 +86,27 @@ static bool add_member(shard_index *x, int64_t *capacity, const char *name, int6
 
 /* Lists the members. The first block of each is asked for, because libarchive has then consumed the header, and no
  * more: its position is that of the member's data. */
-static gpuconv_status list_members(struct archive *a, shard_index *x, const char *path, gpuconv_error *error) {
+static gpuconv_status list_members(const gc_archive *la, struct archive *a, shard_index *x, const char *path,
+                                   gpuconv_error *error) {
     struct archive_entry *entry;
     int64_t capacity = 0;
     int result;
-    while ((result = archive_read_next_header(a, &entry)) == ARCHIVE_OK || result == ARCHIVE_WARN) {
-        const char *name = archive_entry_pathname(entry);
-        const int64_t size = archive_entry_size(entry);
+    while ((result = la->read_next_header(a, &entry)) == ARCHIVE_OK || result == ARCHIVE_WARN) {
+        const char *name = la->entry_pathname(entry);
+        const int64_t size = la->entry_size(entry);
         const void *block;
         size_t bytes;
         la_int64_t at = 0;
-        if (archive_entry_filetype(entry) != AE_IFREG || !name || size <= 0 || archive_entry_sparse_count(entry) > 0)
+        if (la->entry_filetype(entry) != AE_IFREG || !name || size <= 0 || la->entry_sparse_count(entry) > 0)
             continue;
-        if (archive_read_data_block(a, &block, &bytes, &at) != ARCHIVE_OK)
-            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path, archive_error_string(a));
-        if (!add_member(x, &capacity, name, archive_filter_bytes(a, 0), size))
+        if (la->read_data_block(a, &block, &bytes, &at) != ARCHIVE_OK)
+            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path, la->error_string(a));
+        if (!add_member(x, &capacity, name, la->filter_bytes(a, 0), size))
             return gc_fail_memory(error, path);
     }
     return result == ARCHIVE_EOF ? GPUCONV_OK
                                  : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path,
-                                           archive_error_string(a) ? archive_error_string(a) : "is not a tar file");
+                                           la->error_string(a) ? la->error_string(a) : "is not a tar file");
 }
 
 static bool make_table(shard_index *x) {
@@ -123,17 +123,21 @@ static bool make_table(shard_index *x) {
 }
 
 static gpuconv_status make_index(shard_index *x, const char *path, gpuconv_error *error) {
-    struct archive *a = archive_read_new();
+    const gc_archive *la;
+    gpuconv_status status = gc_archive_load(&la, error);
+    if (status)
+        return status;
+    struct archive *a = la->read_new();
     *x = (shard_index){.path = strdup(path), .state = gc_state_of_path(path)};
-    if (!a || !x->path || archive_read_support_format_tar(a) != ARCHIVE_OK) {
-        archive_read_free(a);
+    if (!a || !x->path || la->read_support_format_tar(a) != ARCHIVE_OK) {
+        la->read_free(a);
         free_index(x);
         return gc_fail_memory(error, path);
     }
-    gpuconv_status status = archive_read_open_filename(a, path, BLOCK) == ARCHIVE_OK
-                                ? list_members(a, x, path, error)
-                                : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, archive_error_string(a));
-    archive_read_free(a);
+    status = la->read_open_filename(a, path, BLOCK) == ARCHIVE_OK
+                 ? list_members(la, a, x, path, error)
+                 : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, la->error_string(a));
+    la->read_free(a);
     if (!status && !make_table(x))
         status = gc_fail_memory(error, path);
     if (status)

@@ -1,13 +1,12 @@
 /* Writes shards with libarchive. */
 #include "shard_out.h"
 
+#include "archive_library.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
 #include "shard_in.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,6 +81,7 @@ void gc_packer_expect_none(gc_packer *p) {
 /* A shard that is being written. */
 typedef struct packing {
     const gc_packer *p;
+    const gc_archive *la;
     struct archive *to;
     const char *path;   /* of the shard */
     const char *output; /* whose sample the siblings join */
@@ -91,25 +91,25 @@ typedef struct packing {
 } packing;
 
 static gpuconv_status fail_archive(packing *k) {
-    const char *why = archive_error_string(k->to);
+    const char *why = k->la->error_string(k->to);
     k->status = gc_fail(k->error, GPUCONV_ERROR_FILE, "%s: %s", k->path, why ? why : "cannot be written");
     return k->status;
 }
 
 /* Adds a member of `size` bytes that begin at `offset` of an open file. */
 static gpuconv_status add_bytes(packing *k, const char *name, int fd, int64_t offset, int64_t size) {
-    struct archive_entry *entry = archive_entry_new();
+    struct archive_entry *entry = k->la->entry_new();
     char *bytes = malloc(PIECE);
     if (!entry || !bytes) {
-        archive_entry_free(entry);
+        k->la->entry_free(entry);
         free(bytes);
         return k->status = gc_fail_memory(k->error, k->path);
     }
-    archive_entry_set_pathname(entry, name);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_size(entry, size);
-    if (archive_write_header(k->to, entry) != ARCHIVE_OK)
+    k->la->entry_set_pathname(entry, name);
+    k->la->entry_set_filetype(entry, AE_IFREG);
+    k->la->entry_set_perm(entry, 0644);
+    k->la->entry_set_size(entry, size);
+    if (k->la->write_header(k->to, entry) != ARCHIVE_OK)
         fail_archive(k);
     for (int64_t done = 0; done < size && !k->status;) {
         ssize_t n = pread(fd, bytes, (size_t)gc_min(PIECE, size - done), offset + done);
@@ -118,11 +118,11 @@ static gpuconv_status add_bytes(packing *k, const char *name, int fd, int64_t of
         if (n <= 0)
             k->status = gc_fail(k->error, GPUCONV_ERROR_FILE, "%s: %s cannot be read: %s", k->path, name,
                                 n ? strerror(errno) : "its end is missing");
-        else if (archive_write_data(k->to, bytes, (size_t)n) != n)
+        else if (k->la->write_data(k->to, bytes, (size_t)n) != n)
             fail_archive(k);
         done += n;
     }
-    archive_entry_free(entry);
+    k->la->entry_free(entry);
     free(bytes);
     return k->status;
 }
@@ -191,16 +191,19 @@ static void remove_files(const gc_packer *p, int64_t first, int64_t end) {
 
 /* Writes all members of a shard into the descriptor. */
 static gpuconv_status write_members(packing *k, int fd, int64_t first, int64_t end) {
-    k->to = archive_write_new();
+    gpuconv_status status = gc_archive_load(&k->la, k->error);
+    if (status)
+        return status;
+    k->to = k->la->write_new();
     if (!k->to)
         return gc_fail_memory(k->error, k->path);
-    if (archive_write_set_format_pax_restricted(k->to) != ARCHIVE_OK || archive_write_open_fd(k->to, fd) != ARCHIVE_OK)
+    if (k->la->write_set_format_pax_restricted(k->to) != ARCHIVE_OK || k->la->write_open_fd(k->to, fd) != ARCHIVE_OK)
         fail_archive(k);
     for (int64_t i = first; i < end && !k->status; i++)
         (void)add_entry(k, &k->p->manifest->entry[i]);
-    if (!k->status && archive_write_close(k->to) != ARCHIVE_OK)
+    if (!k->status && k->la->write_close(k->to) != ARCHIVE_OK)
         fail_archive(k);
-    archive_write_free(k->to);
+    k->la->write_free(k->to);
     return k->status;
 }
 
