@@ -78,7 +78,7 @@ static const gc_lab_size sizes[] = {
 
 #define FORM(title, text, processor, form, function)                                                                   \
     {                                                                                                                  \
-        .name = title, .changed = text, .where = processor, .parameter = form, .describe = print_differences,          \
+        .name = title, .changed = text, .where = processor, .parameter = form, .tell = print_differences,              \
         .launch = function                                                                                             \
     }
 

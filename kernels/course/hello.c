@@ -50,11 +50,11 @@ static const gc_lab_variant variants[] = {
     {.name = "two loops",
      .changed = "the work of the launch, done by one CPU thread: a loop over blocks and a loop over threads",
      .launch = nested_loops,
-     .describe = print_ids},
+     .tell = print_ids},
     {.name = "a grid",
      .changed = "one launch of 2 blocks with 3 threads each; the order in which the threads run is not defined",
      .where = LAB_GPU,
-     .describe = print_ids,
+     .tell = print_ids,
      .course = "6 threads, every pair once",
      .launch = LAB_ON_GPU(gck_hello)},
 };

@@ -46,30 +46,30 @@ static const gc_lab_size sizes[] = {
     {{1}, LAB_QUICK}, {{7}, LAB_QUICK}, {{1000}, LAB_CHECK}, {{10000}, LAB_GPU_TIME | LAB_CPU_TIME}};
 
 static const gc_lab_variant variants[] = {
-    {.name = "CPU", .changed = "one thread, no lock", .launch = sequential, .describe = print_order},
+    {.name = "CPU", .changed = "one thread, no lock", .launch = sequential, .tell = print_order},
     {.name = "in turn",
      .changed = "a loop over the lanes, with a branch for one lane in each pass: no lock",
      .where = LAB_GPU,
-     .describe = print_order,
+     .tell = print_order,
      .launch = LAB_ON_GPU(gck_critical_in_turn)},
     {.name = "released inside the branch",
      .changed = "a lock; the thread that gets it does its work and releases it inside the same branch, before the warp "
                 "reconverges: safe on every GPU",
      .where = LAB_GPU,
-     .describe = print_order,
+     .tell = print_order,
      .launch = LAB_ON_GPU(gck_critical_released_inside)},
     {.name = "spinning for the lock",
      .changed = "threads spin in a loop until another thread of their warp releases the lock: this ends only with "
                 "independent thread scheduling",
      .where = LAB_GPU,
-     .describe = print_order,
+     .tell = print_order,
      .needs = "before compute capability 7.0 this never ends: the spinning threads keep the thread with the lock from "
               "running",
      .launch = LAB_ON_GPU(gck_critical_spinning)},
     {.name = "counted together",
      .changed = "__syncwarp makes all threads converge, and one vote counts them: no critical section",
      .where = LAB_GPU,
-     .describe = print_order,
+     .tell = print_order,
      .launch = LAB_ON_GPU(gck_critical_vote)},
 };
 

@@ -58,7 +58,7 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .figure = percent_right,
      .figure_unit = "% of the reads are right",
-     .describe = print_counts,
+     .tell = print_counts,
      .launch = LAB_ON_GPU(gck_shared_barrier)},
     {.name = "write, read: the race",
      .changed = "no barrier: a warp may read before another warp has written",
@@ -66,7 +66,7 @@ static const gc_lab_variant variants[] = {
      .flags = LAB_RACES,
      .figure = percent_right,
      .figure_unit = "% of the reads are right",
-     .describe = print_counts,
+     .tell = print_counts,
      .launch = LAB_ON_GPU(gck_shared_race)},
 };
 

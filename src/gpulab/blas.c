@@ -9,8 +9,6 @@
 
 #ifdef LAB_WITH_CUBLAS
 
-#include "libgpuconv/core/module.h"
-
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <dlfcn.h>
@@ -43,30 +41,42 @@ static struct {
     int algo_mode; /* gc_lab_blas + 1; 0: no result yet */
 } blas;
 
+/* Opens the first library of a NULL-terminated list that can be opened. */
+static void *open_first(const char *const *names) {
+    void *library = NULL;
+    for (; *names && !library; names++)
+        library = dlopen(*names, RTLD_NOW | RTLD_GLOBAL);
+    return library;
+}
+
+static bool find_symbol(void *library, const char *name, void *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
 static bool open_libraries(void) {
     static const char *const lt_names[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
                                            "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};
     static const char *const names[] = {"libcublas.so.13", "/usr/local/cuda/lib64/libcublas.so.13", "libcublas.so.12",
                                         "/usr/local/cuda/lib64/libcublas.so.12", NULL};
-    blas.lt_library = gc_library_open(lt_names, true); /* first: cuBLAS depends on it by its plain name */
-    blas.library = gc_library_open(names, true);
+    blas.lt_library = open_first(lt_names); /* first: cuBLAS depends on it by its plain name */
+    blas.library = open_first(names);
     if (!blas.library || !blas.lt_library)
         return false;
     void *l = blas.library, *t = blas.lt_library;
-    if (!gc_library_find(l, "cublasCreate_v2", &blas.create) ||
-        !gc_library_find(l, "cublasDestroy_v2", &blas.destroy) ||
-        !gc_library_find(l, "cublasSetStream_v2", &blas.set_stream) ||
-        !gc_library_find(l, "cublasGemmEx", &blas.gemm) || !gc_library_find(t, "cublasLtCreate", &blas.lt_create) ||
-        !gc_library_find(t, "cublasLtDestroy", &blas.lt_destroy) ||
-        !gc_library_find(t, "cublasLtMatmul", &blas.lt_multiply) ||
-        !gc_library_find(t, "cublasLtMatmulDescCreate", &blas.lt_desc) ||
-        !gc_library_find(t, "cublasLtMatmulDescDestroy", &blas.lt_desc_free) ||
-        !gc_library_find(t, "cublasLtMatrixLayoutCreate", &blas.lt_layout) ||
-        !gc_library_find(t, "cublasLtMatrixLayoutDestroy", &blas.lt_layout_free) ||
-        !gc_library_find(t, "cublasLtMatmulPreferenceCreate", &blas.lt_preference) ||
-        !gc_library_find(t, "cublasLtMatmulPreferenceDestroy", &blas.lt_preference_free) ||
-        !gc_library_find(t, "cublasLtMatmulPreferenceSetAttribute", &blas.lt_prefer) ||
-        !gc_library_find(t, "cublasLtMatmulAlgoGetHeuristic", &blas.lt_heuristic))
+    if (!find_symbol(l, "cublasCreate_v2", &blas.create) || !find_symbol(l, "cublasDestroy_v2", &blas.destroy) ||
+        !find_symbol(l, "cublasSetStream_v2", &blas.set_stream) || !find_symbol(l, "cublasGemmEx", &blas.gemm) ||
+        !find_symbol(t, "cublasLtCreate", &blas.lt_create) || !find_symbol(t, "cublasLtDestroy", &blas.lt_destroy) ||
+        !find_symbol(t, "cublasLtMatmul", &blas.lt_multiply) ||
+        !find_symbol(t, "cublasLtMatmulDescCreate", &blas.lt_desc) ||
+        !find_symbol(t, "cublasLtMatmulDescDestroy", &blas.lt_desc_free) ||
+        !find_symbol(t, "cublasLtMatrixLayoutCreate", &blas.lt_layout) ||
+        !find_symbol(t, "cublasLtMatrixLayoutDestroy", &blas.lt_layout_free) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceCreate", &blas.lt_preference) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceDestroy", &blas.lt_preference_free) ||
+        !find_symbol(t, "cublasLtMatmulPreferenceSetAttribute", &blas.lt_prefer) ||
+        !find_symbol(t, "cublasLtMatmulAlgoGetHeuristic", &blas.lt_heuristic))
         return false;
     return blas.create(&blas.handle[0]) == CUBLAS_STATUS_SUCCESS &&
            blas.create(&blas.handle[1]) == CUBLAS_STATUS_SUCCESS && blas.lt_create(&blas.lt) == CUBLAS_STATUS_SUCCESS;

@@ -6,7 +6,6 @@
 #include "nvml.h"
 
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,21 +24,28 @@ struct gc_lab_nvml {
     int (*reasons)(void *gpu, unsigned long long *reasons);
 };
 
+/* Copies the address of a function: C forbids the cast from void * to a function pointer, POSIX guarantees the
+ * representation. */
+static bool find_symbol(void *library, const char *name, void *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
 gc_lab_nvml *gc_lab_nvml_open(const char *bus) {
-    static const char *const names[] = {"libnvidia-ml.so.1", NULL};
     int (*init)(void), (*by_bus)(const char *, void **);
     gc_lab_nvml *n = gc_calloc(1, sizeof *n);
     if (!n)
         return NULL;
-    n->library = gc_library_open(names, false);
-    if (n->library && gc_library_find(n->library, "nvmlInit_v2", &init) &&
-        gc_library_find(n->library, "nvmlShutdown", &n->shutdown) &&
-        gc_library_find(n->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
-        gc_library_find(n->library, "nvmlDeviceGetClockInfo", &n->clock) &&
-        gc_library_find(n->library, "nvmlDeviceGetMaxClockInfo", &n->clock_max) &&
-        gc_library_find(n->library, "nvmlDeviceGetTemperature", &n->temperature) &&
-        gc_library_find(n->library, "nvmlDeviceGetPowerUsage", &n->power) &&
-        gc_library_find(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons) && init() == 0) {
+    n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (n->library && find_symbol(n->library, "nvmlInit_v2", &init) &&
+        find_symbol(n->library, "nvmlShutdown", &n->shutdown) &&
+        find_symbol(n->library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
+        find_symbol(n->library, "nvmlDeviceGetClockInfo", &n->clock) &&
+        find_symbol(n->library, "nvmlDeviceGetMaxClockInfo", &n->clock_max) &&
+        find_symbol(n->library, "nvmlDeviceGetTemperature", &n->temperature) &&
+        find_symbol(n->library, "nvmlDeviceGetPowerUsage", &n->power) &&
+        find_symbol(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons) && init() == 0) {
         if (by_bus(bus, &n->gpu) == 0)
             return n;
         n->shutdown();

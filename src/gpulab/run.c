@@ -236,20 +236,20 @@ static void add_times(const gc_lab_outcome *outcome, const gc_lab_variant *v, js
     json_object_set_new(row, "races", json_boolean(v->flags & LAB_RACES));
 }
 
-/* Copies the outputs of the last timed launch to the host and adds what the variant's describe() and figure() read from
+/* Copies the outputs of the last timed launch to the host and adds what the variant's tell() and figure() read from
  * them. Prints the figure, or the time if there is none. */
 static gpuconv_status add_figure(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case *c, double median,
                                  json_t *row, gpuconv_error *error) {
     const gc_lab_variant *v = job->variant;
     const gc_lab_run *run = gc_lab_case_run(c, v);
     gpuconv_status err = GPUCONV_OK;
-    if (v->figure || v->describe) {
+    if (v->figure || v->tell) {
         gc_lab_deviation ignored;
         err = gc_lab_case_check(c, v, 1, &ignored, error);
     }
-    if (v->describe && !err) {
+    if (v->tell && !err) {
         char text[300] = "";
-        v->describe(run, text, sizeof text);
+        v->tell(run, text, sizeof text);
         json_object_set_new(row, "said", json_string(text));
     }
     if (v->figure && !err) {

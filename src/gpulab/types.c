@@ -1,8 +1,6 @@
 /* Converts element types, with fp16 and bf16 in software, and generates random numbers from a seed. */
 #include "types.h"
 
-#include "libgpuconv/core/random.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -123,7 +121,10 @@ double gc_lab_round(gc_lab_type type, double value) {
 }
 
 uint64_t gc_lab_random_bits(uint64_t index) {
-    return gc_mix_bits((index + 1) * GC_SPLITMIX_STEP);
+    uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
 }
 
 void gc_lab_random_floats(uint64_t seed, double low, double high, float *to, int64_t count) {

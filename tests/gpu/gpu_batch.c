@@ -22,7 +22,7 @@ static void add_item(gc_batch_slot *slot, const guarded *signal, const guarded *
     *out += (signal->frames + response->frames + 2) / 4 * 16;
     if (!taps) {
         memcpy(samples + *in, response->channel[0], (size_t)response->frames * sizeof(float));
-        item->taps_offset = *in;
+        item->taps_at = *in;
         *in += (response->frames + 3) / 4 * 16;
     }
 }
@@ -64,7 +64,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     int64_t in = 0, out = 0;
     for (int r = 0; r < responses; r++) {
         h[r] = guarded_random(&random, 1, taps[r]);
-        on_device[r] = gc_batch_cuda.upload_taps(0, h[r].channel[0], taps[r]);
+        on_device[r] = gc_batch_cuda.keep(0, h[r].channel[0], taps[r]);
         CHECK(on_device[r], "no memory on the device");
     }
     for (int s = 0; s < signals; s++) {
@@ -85,7 +85,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     gpu_note("signals of any length in one batch", worst);
     gc_batch_cuda.free(slot);
     for (int r = 0; r < responses; r++) {
-        gc_batch_cuda.free_taps(0, on_device[r]);
+        gc_batch_cuda.forget(0, on_device[r]);
         guarded_free(&h[r]);
     }
     for (int s = 0; s < signals; s++)
@@ -109,7 +109,7 @@ void test_samples_in_file_formats_give_the_same_as_floats(void **state) {
     for (int i = 0; i < COUNT(formats); i++)
         for (int l = 0; l < COUNT(lengths); l++) {
             const int64_t frames = lengths[l], total = frames + TAPS - 1, in_row = 4 * ((frames + 3) / 4 * 4),
-                          out_row = 4 * ((total + 3) / 4 * 4), taps_offset = BYTES - 16 * CHANNELS * TAPS;
+                          out_row = 4 * ((total + 3) / 4 * 4), taps_at = BYTES - 16 * CHANNELS * TAPS;
             const gc_pcm from = formats[i], to = formats[COUNT(formats) - 1 - i];
             float *planar[CHANNELS];
             const float *results[CHANNELS];
@@ -122,12 +122,12 @@ void test_samples_in_file_formats_give_the_same_as_floats(void **state) {
             for (int c = 0; c < CHANNELS; c++) {
                 planar[c] = (float *)(void *)(in + FLOATS + c * in_row);
                 results[c] = (const float *)(const void *)(out + FLOATS + c * out_row);
-                memcpy(in + taps_offset + 4 * c * TAPS, h.channel[c], TAPS * sizeof(float));
+                memcpy(in + taps_at + 4 * c * TAPS, h.channel[c], TAPS * sizeof(float));
                 items[c] = (gc_batch_item){.in = {STORED + c * gc_pcm_bytes(from), from, CHANNELS},
                                            .out = {STORED + c * gc_pcm_bytes(to), to, CHANNELS},
                                            .frames = frames,
                                            .taps_count = TAPS,
-                                           .taps_offset = taps_offset + 4 * c * TAPS};
+                                           .taps_at = taps_at + 4 * c * TAPS};
                 items[CHANNELS + c] = items[c];
                 items[CHANNELS + c].in = (gc_batch_samples){FLOATS + c * in_row, floats, 1};
                 items[CHANNELS + c].out = (gc_batch_samples){FLOATS + c * out_row, floats, 1};

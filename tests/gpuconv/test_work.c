@@ -118,14 +118,14 @@ static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
     }
     gc_batch_backend fake = gc_batch_cpu; /* its memory is host memory */
     fake.slots = 2;
-    fake.prepare_plan = NULL;
+    fake.suits = NULL;
     fake.new_slot = new_slot;
     fake.in = in;
     fake.out = out;
     fake.begin = begin;
     fake.finish = finish;
     fake.free = free_slot;
-    gc_responses *responses = gc_responses_new(1 << 20, fake.free_taps);
+    gc_responses *responses = gc_responses_new(1 << 20, fake.forget);
     assert_non_null(responses);
     sem_t copying;
     assert_int_equal(sem_init(&copying, 0, 1), 0);

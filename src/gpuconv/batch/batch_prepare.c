@@ -35,7 +35,7 @@ static gpuconv_status select_devices(gc_batch_state *s, int64_t count_max, gpuco
                            s->device[i], found - 1);
         s->progress.device[i] = s->device[i];
     }
-    if (count == 0 || gpu->init_device(s->device[0], why) != GPUCONV_OK)
+    if (count == 0 || gpu->wake(s->device[0], why) != GPUCONV_OK)
         return GPUCONV_OK;
     s->backend = gpu;
     s->devices = s->progress.devices = count;
@@ -148,7 +148,7 @@ gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
         status = gc_refuse_conflicts(s->batch->manifest, s->batch->folder, s->workers, error);
     if (!status && gc_batch_is_first_rank(s))
         status = list_entries(s, path, error);
-    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->forget);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");
     return status;

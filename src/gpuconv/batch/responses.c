@@ -21,11 +21,11 @@ struct gc_responses {
     pthread_cond_t ready;
     int64_t bytes_max, bytes;
     gc_response *oldest, *youngest; /* list of unreferenced responses */
-    void (*free_taps)(int device, float *planes);
+    void (*forget)(int device, float *planes);
     gc_response *chain[CHAINS];
 };
 
-gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes)) {
+gc_responses *gc_responses_new(int64_t bytes, void (*forget)(int device, float *planes)) {
     gc_responses *r = gc_calloc(1, sizeof *r);
     if (!r)
         return NULL;
@@ -34,14 +34,14 @@ gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, floa
         pthread_mutex_init(&r->stripe[i], NULL);
     pthread_cond_init(&r->ready, NULL);
     r->bytes_max = bytes;
-    r->free_taps = free_taps;
+    r->forget = forget;
     return r;
 }
 
 static void free_response(gc_responses *r, gc_response *response) {
     for (int d = 0; d < GC_BATCH_DEVICES; d++)
         if (response->planes[d])
-            r->free_taps(d, response->planes[d]);
+            r->forget(d, response->planes[d]);
     gpuconv_ir_free(response->ir);
     free(response->key);
     free(response);

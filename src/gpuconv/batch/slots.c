@@ -43,13 +43,13 @@ bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
     return t->frames > 0 && ir->lead == 0 && gc_ir_one_route_each(ir) &&
            ir->inputs * gc_round_up(t->frames, 4) <= FILE_FLOATS &&
            ir->outputs * gc_round_up(total, 4) <= FILE_FLOATS && ir->outputs <= SLOT_ITEMS / 8 &&
-           (!b->prepare_plan || b->prepare_plan(s->slot[0].device, ir, t->frames));
+           (!b->suits || b->suits(s->slot[0].device, ir, t->frames));
 }
 
 /* Chooses the sample formats and the layout of a task in the buffers of a slot. */
 static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_error *error) {
     const gpuconv_ir *ir = t->response->ir;
-    const int64_t total = t->frames + ir->frames - 1, taps = w->backend->file_format_taps;
+    const int64_t total = t->frames + ir->frames - 1, taps = w->backend->stored_taps;
     const gc_pcm floats = {GC_F32, 32};
     t->in_pcm = taps > 0 ? t->info.pcm : floats;
     t->in_row = taps > 0 ? gc_pcm_bytes(t->in_pcm) : 4 * gc_round_up(t->frames, 4);
@@ -73,7 +73,7 @@ static bool fits(const gc_slot *slot, const gc_task *t) {
 static const float *device_planes(const gc_worker *w, gc_response *r) {
     gc_responses_lock(w->responses, r);
     if (!r->planes[w->device])
-        r->planes[w->device] = w->backend->upload_taps(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
+        r->planes[w->device] = w->backend->keep(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
     const float *planes = r->planes[w->device];
     gc_responses_unlock(w->responses, r);
     return planes;
@@ -88,7 +88,7 @@ static bool place_response(const gc_worker *w, gc_slot *slot, const gc_task *t, 
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
     *at = slot->in_used;
     *planes = NULL;
-    if (w->backend->file_format_taps > 0 && t->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
+    if (w->backend->stored_taps > 0 && t->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
         memcpy((char *)w->backend->in(slot->device) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
         slot->in_used += bytes;
         return true;
@@ -119,9 +119,9 @@ static bool reserve_rows(gc_slots *s, int channels) {
 }
 
 /* Adds one item per route of the task's response to the slot. */
-static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, int64_t taps_offset, const float *planes) {
+static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, int64_t taps_at, const float *planes) {
     const gpuconv_ir *ir = t->response->ir;
-    const int in_step = s->w->backend->file_format_taps > 0 ? t->info.channels : 1;
+    const int in_step = s->w->backend->stored_taps > 0 ? t->info.channels : 1;
     for (int r = 0; r < ir->routes; r++) {
         const gc_route *route = &ir->route[r];
         const int64_t plane = route->plane * ir->frames;
@@ -131,7 +131,7 @@ static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, int64_
             .frames = t->frames,
             .taps_count = ir->frames,
             .taps = planes ? planes + plane : NULL,
-            .taps_offset = taps_offset + plane * (int64_t)sizeof(float),
+            .taps_at = taps_at + plane * (int64_t)sizeof(float),
         };
     }
 }
@@ -141,9 +141,9 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
     gc_slot *slot = &s->slot[s->filling];
     const gc_batch_backend *b = s->w->backend;
     const int channels = t->info.channels;
-    const bool as_is = b->file_format_taps > 0;
+    const bool as_is = b->stored_taps > 0;
     char *in = (char *)b->in(slot->device) + slot->in_used;
-    int64_t got, taps_offset;
+    int64_t got, taps_at;
     const float *planes;
     if (!as_is && (!reserve_raw(s, t->frames * channels * gc_pcm_bytes(t->info.pcm)) || !reserve_rows(s, channels)))
         return gc_fail_memory(error, t->path);
@@ -162,11 +162,11 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
     t->out_at = slot->out_used;
     t->item = slot->items;
     slot->in_used += t->in_bytes;
-    if (!place_response(s->w, slot, t, &taps_offset, &planes)) {
+    if (!place_response(s->w, slot, t, &taps_at, &planes)) {
         slot->in_used = t->in_at;
         return gc_fail_memory(error, t->path);
     }
-    add_items(s, slot, t, taps_offset, planes);
+    add_items(s, slot, t, taps_at, planes);
     slot->out_used += t->out_bytes;
     t->not_finite = gc_reader_nonfinite(t->reader, NULL);
     gc_reader_free(t->reader); /* now, because a process has few file descriptors */

@@ -110,8 +110,8 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
     if (status)
         return status;
     gc_bench_poison(m);
-    const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
-    if (backend->measure->time_reference(plan, &timing, r.name, &reason)) {
+    if (backend->measure->time_reference(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds,
+                                         r.name, &reason)) {
         gc_bench_note(b, reason.message);
     } else {
         r.seconds = gc_median(seconds, b->runs, &r.spread);

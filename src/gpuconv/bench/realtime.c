@@ -71,7 +71,7 @@ static void fill_response(void *context, int channel, float *taps) {
 
 static void session_free(session *s) {
     if (s->backend && s->bank) {
-        s->backend->free_pinned(s->bank, s->in);
+        s->backend->unpin(s->bank, s->in);
         s->in = NULL;
         s->backend->free(s->bank);
     }
@@ -131,7 +131,7 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
                                     .context = s};
     s->backend = gpu->filter_bank;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
-    if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
+    if (!status && !(s->in = s->backend->pin(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");
     return status;
 }

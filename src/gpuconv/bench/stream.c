@@ -148,10 +148,10 @@ static gpuconv_status run(stream *s, double *seconds, gpuconv_error *error) {
 
 /* Returns whether chunk i was computed while a later chunk was copied in and an earlier one was copied out. */
 static bool overlaps_copies(const gc_stream_stats *m, int i) {
-    const double *compute = m->times[i].compute;
-    for (int j = i + 1; j < m->timed_chunks; j++)
+    const double *compute = m->passage[i].compute;
+    for (int j = i + 1; j < m->passages; j++)
         for (int k = 0; k < i; k++) {
-            const double *in = m->times[j].copy_in, *out = m->times[k].copy_out;
+            const double *in = m->passage[j].copy_in, *out = m->passage[k].copy_out;
             if (fmax(compute[0], fmax(in[0], out[0])) < fmin(compute[1], fmin(in[1], out[1])))
                 return true;
         }
@@ -178,12 +178,12 @@ static gpuconv_status stream_format(const gc_bench *b, const gpuconv_plan *plan,
     if (status)
         return status;
     int overlapping = 0;
-    for (int i = 0; i < m.timed_chunks; i++)
+    for (int i = 0; i < m.passages; i++)
         overlapping += overlaps_copies(&m, i);
     *rate = (double)s->frames / best;
     double bytes = *rate * channels * gc_pcm_bytes(s->format), bus = b->bus[plan->backend->id];
     double values[] = {best * 1e3, *rate * 1e-6, bytes * 1e-9, bus > 0 ? bytes / bus * 100 : (double)NAN,
-                       m.timed_chunks ? 100.0 * overlapping / m.timed_chunks : (double)NAN};
+                       m.passages ? 100.0 * overlapping / m.passages : (double)NAN};
     snprintf(label, sizeof label, "%s: %s, %s", s->noise->what.name, gpuconv_backend_name(plan->backend->id),
              s->format.container == GC_F32 ? "float" : "s16");
     gc_report_named_row(b->report, "streams", label, 5, names, values);

@@ -65,8 +65,9 @@ gpuconv_status gc_bench_time_plan(const gc_bench *b, const gpuconv_plan *plan, g
     double seconds[GC_BENCH_RUNS_MOST];
     name_plan(plan, r->name);
     gc_bench_poison(m);
-    const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
-    gpuconv_status status = gc_backend_find(plan->backend->id)->measure->time_plan(plan, &timing, error);
+    gpuconv_status status =
+        gc_backend_find(plan->backend->id)
+            ->measure->time_plan(plan, (const float *const *)m->in, m->what.frames, m->out, b->runs, seconds, error);
     if (status)
         return status;
     r->seconds = gc_median(seconds, b->runs, &r->spread);

@@ -5,7 +5,7 @@
 
 #include "gpuconv.h"
 
-typedef struct gc_sound_device gc_sound_device;
+typedef struct gc_sound gc_sound;
 
 /* Processes one block of `frames` frames per channel; `in` is NULL if the device was opened without inputs. The
  * device's real-time thread calls it, so it must not block, allocate or lock. */
@@ -27,15 +27,14 @@ typedef struct gc_sound_system {
     char *(*list)(gpuconv_error *error);
 
     /* Opens a device without starting it. Fails with DEVICE (the message is the sound system's) or MEMORY. */
-    gpuconv_status (*open)(const gc_sound_config *config, gc_sound_device **sound, gpuconv_error *error);
-    gpuconv_status (*start)(gc_sound_device *sound, gpuconv_error *error);
-    double (*latency)(const gc_sound_device *sound); /* output latency in seconds, as the device reports it */
-    int64_t (*xruns)(
-        const gc_sound_device *sound); /* callbacks flagged with an output underflow or an input overflow */
-    bool (*is_active)(const gc_sound_device *sound); /* the device still calls the callback */
+    gpuconv_status (*open)(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error);
+    gpuconv_status (*start)(gc_sound *sound, gpuconv_error *error);
+    double (*latency)(const gc_sound *sound); /* output latency in seconds, as the device reports it */
+    int64_t (*xruns)(const gc_sound *sound);  /* callbacks flagged with an output underflow or an input overflow */
+    bool (*is_active)(const gc_sound *sound); /* the device still calls the callback */
 
     /* Closes the device; no callback runs after it returns. `drain`: plays the buffered output first. */
-    void (*close)(gc_sound_device *sound, bool drain);
+    void (*close)(gc_sound *sound, bool drain);
 } gc_sound_system;
 
 /* The function that the module exports under this name. */

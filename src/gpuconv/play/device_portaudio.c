@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct gc_sound_device {
+struct gc_sound {
     PaStream *stream;
     gc_sound_callback *callback;
     void *context;
@@ -92,7 +92,7 @@ static int find_device(const char *name, bool input) {
 /* Adapts PortAudio's callback to gc_sound_callback. */
 static int stream_callback(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
                            PaStreamCallbackFlags flags, void *context) {
-    gc_sound_device *s = context;
+    gc_sound *s = context;
     (void)time;
     if (flags & (paOutputUnderflow | paInputOverflow))
         atomic_fetch_add_explicit(&s->xruns, 1, memory_order_relaxed);
@@ -100,9 +100,9 @@ static int stream_callback(const void *in, void *out, unsigned long frames, cons
     return paContinue;
 }
 
-static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device **sound, gpuconv_error *error) {
+static gpuconv_status sound_open(const gc_sound_config *config, gc_sound **sound, gpuconv_error *error) {
     *sound = NULL;
-    gc_sound_device *s = gc_calloc(1, sizeof *s);
+    gc_sound *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "a sound device");
     s->callback = config->callback;
@@ -145,25 +145,25 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
     return GPUCONV_OK;
 }
 
-static gpuconv_status sound_start(gc_sound_device *s, gpuconv_error *error) {
+static gpuconv_status sound_start(gc_sound *s, gpuconv_error *error) {
     PaError err = Pa_StartStream(s->stream);
     return err ? fail_device(err, "starting the sound device", error) : GPUCONV_OK;
 }
 
-static double sound_latency(const gc_sound_device *s) {
+static double sound_latency(const gc_sound *s) {
     const PaStreamInfo *info = Pa_GetStreamInfo(s->stream);
     return info ? info->outputLatency : 0;
 }
 
-static int64_t sound_xruns(const gc_sound_device *s) {
+static int64_t sound_xruns(const gc_sound *s) {
     return atomic_load(&s->xruns);
 }
 
-static bool sound_is_active(const gc_sound_device *s) {
+static bool sound_is_active(const gc_sound *s) {
     return Pa_IsStreamActive(s->stream) == 1;
 }
 
-static void sound_close(gc_sound_device *s, bool drain) {
+static void sound_close(gc_sound *s, bool drain) {
     if (!s)
         return;
     (void)(drain ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* closed in any case */

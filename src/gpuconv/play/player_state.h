@@ -17,7 +17,7 @@ struct gc_player {
     /* Constant while threads run. */
     gc_player_config config;
     const gc_sound_system *system;
-    gc_sound_device *sound;
+    gc_sound *sound;
     gc_reader *reader;       /* NULL: live input */
     gc_writer *writer;       /* NULL: no recording */
     gc_resampler *resampler; /* from the file's rate to the device's; NULL: the rates are equal */

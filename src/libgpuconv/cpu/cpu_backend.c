@@ -89,8 +89,8 @@ static void compute(gc_stream *s, slot *chunk) {
     double end = gc_now();
     gc_stream_stats *stats = &s->stats;
     stats->compute += end - begin;
-    if (stats->timed_chunks < GC_TIMELINE)
-        stats->times[stats->timed_chunks++] = (gc_chunk_times){.compute = {begin - s->started, end - s->started}};
+    if (stats->passages < GC_TIMELINE)
+        stats->passage[stats->passages++] = (gc_chunk_times){.compute = {begin - s->started, end - s->started}};
     stats->chunks++;
 }
 
@@ -288,7 +288,7 @@ const gc_backend gc_backend_cpu = {
     .id = GPUCONV_BACKEND_CPU,
     .probe = probe,
     .plan = plan_cpu,
-    .new_stream = new_stream,
+    .state = new_stream,
     .acquire = acquire,
     .submit = submit,
     .finish = finish,

@@ -26,7 +26,7 @@ typedef struct transform {
 struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;                /* of the current file, set by `prepare_plan` */
+    gc_schedule schedule;                /* of the current file, set by `suits` */
     transform size[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; created on first use */
     float *padded;                       /* a signal with zeros before and after it */
     int64_t padded_size;
@@ -74,7 +74,7 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
 
 /* Plans as gpuconv_plan_new does for one file, so that both give the same bytes; the number of threads does not matter.
  * Returns false for partitioned convolution, which the engine does. */
-static bool prepare_plan(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
+static bool suits(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
     gpuconv_error ignored;
     double least = HUGE_VAL;
@@ -192,13 +192,13 @@ static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int coun
 }
 
 /* Returns the responses themselves: the CPU reads them where they are. */
-static float *upload_taps(int device, const float *planes, int64_t floats) {
+static float *keep(int device, const float *planes, int64_t floats) {
     (void)device;
     (void)floats;
     return (float *)planes;
 }
 
-static void free_taps(int device, float *planes) { /* NOLINT(readability-non-const-parameter): a table entry */
+static void forget(int device, float *planes) { /* NOLINT(readability-non-const-parameter): a table entry */
     (void)device;
     (void)planes;
 }
@@ -207,12 +207,12 @@ const gc_batch_backend gc_batch_cpu = {
     .slots = 1,
     .devices = devices,
     .new_slot = new_slot,
-    .prepare_plan = prepare_plan,
+    .suits = suits,
     .in = in,
     .out = out,
     .begin = begin,
     .finish = finish,
     .free = free_slot,
-    .upload_taps = upload_taps,
-    .free_taps = free_taps,
+    .keep = keep,
+    .forget = forget,
 };

@@ -33,7 +33,11 @@ typedef struct fftw {
 typedef struct request {
     const fftw *library;
     const gpuconv_plan *plan;
-    const gc_timing *timing;
+    const float *const *in;
+    int64_t frames;
+    float *const *out;
+    int runs;
+    double *seconds;
 } request;
 
 /* An overlap-save convolution at one transform size. */
@@ -136,8 +140,7 @@ static bool time_size(convolution *c, gc_pool *pool, int runs, double *seconds, 
  * times of the fastest one. */
 static gpuconv_status measure(const request *r, char name[64], gpuconv_error *error) {
     const gpuconv_ir *ir = r->plan->ir;
-    const gc_timing *timing = r->timing;
-    const int64_t frames = timing->frames;
+    const int64_t frames = r->frames;
     int64_t least = 1024, best = 0;
     while (least < 2 * ir->frames)
         least *= 2;
@@ -148,17 +151,17 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     bool ok = samples && padded && pool;
     for (int c = 0; ok && c < ir->inputs; c++) {
         float *to = samples + c * stride + padding;
-        memcpy(to, timing->in[c], (size_t)frames * sizeof *to);
+        memcpy(to, r->in[c], (size_t)frames * sizeof *to);
         padded[c] = to;
     }
     double total = HUGE_VAL;
     for (int64_t points = least; ok && points <= 8 * least && points <= INT64_C(1) << 24; points *= 2) {
         double before = total;
         convolution j = {
-            .f = r->library, .plan = r->plan, .in = padded, .out = timing->out, .points = points, .frames = frames};
+            .f = r->library, .plan = r->plan, .in = padded, .out = r->out, .points = points, .frames = frames};
         j.hop = points - ir->frames + 1;
         j.blocks = (frames + j.hop - 1) / j.hop;
-        ok = time_size(&j, pool, timing->runs, timing->seconds, &total);
+        ok = time_size(&j, pool, r->runs, r->seconds, &total);
         best = total < before ? points : best;
     }
     gc_pool_free(pool);
@@ -168,10 +171,13 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }
 
-gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     /* Written through the request: NOLINTNEXTLINE(readability-non-const-parameter) */
+                                     float *const *out, int runs, double *seconds, char name[64],
                                      gpuconv_error *error) {
     fftw f = {0};
-    const request r = {.library = &f, .plan = plan, .timing = timing};
+    const request r = {
+        .library = &f, .plan = plan, .in = in, .frames = frames, .out = out, .runs = runs, .seconds = seconds};
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
         status =

@@ -68,20 +68,20 @@ static bool run_once(const workspace *w, const gpuconv_plan *plan, int64_t frame
     return !gc_cancelled();
 }
 
-gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
-    const int64_t frames = timing->frames;
+gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                int runs, double *seconds, gpuconv_error *error) {
     workspace w = {.kind = gc_cpu_kind(plan->schedule.algorithm)};
     bool ok = allocate(&w, plan, frames);
     for (int c = 0; ok && c < plan->ir->inputs; c++)
-        memcpy(w.in[c], timing->in[c], (size_t)frames * sizeof(float));
-    for (int run = -1; ok && run < timing->runs; run++) { /* run -1 warms up */
+        memcpy(w.in[c], in[c], (size_t)frames * sizeof(float));
+    for (int run = -1; ok && run < runs; run++) { /* run -1 warms up */
         double begin = gc_now();
         ok = run_once(&w, plan, frames);
         if (run >= 0)
-            timing->seconds[run] = gc_now() - begin;
+            seconds[run] = gc_now() - begin;
     }
     for (int c = 0; ok && c < plan->ir->outputs; c++)
-        memcpy(timing->out[c], w.out[c], (size_t)frames * sizeof(float));
+        memcpy(out[c], w.out[c], (size_t)frames * sizeof(float));
     free_workspace(&w);
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
 }

@@ -134,8 +134,8 @@ static cudaError_t init(gc_stream *s) {
     return GC_CUDA_TRY(r->err, clear_history(s));
 }
 
-static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
-                                 gpuconv_error *error) {
+static gpuconv_status new_state(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
+                                gpuconv_error *error) {
     *state = NULL;
     double begin = gc_now();
     gc_stream *s = gc_calloc(1, sizeof *s);
@@ -235,10 +235,10 @@ static cudaError_t add_times(gc_stream *s, const slot *w) {
     m->compute += at[COMPUTE_END] - at[COMPUTE_BEGIN];
     m->copy_out += at[COPY_OUT_END] - at[COPY_OUT_BEGIN];
     m->chunks++;
-    if (m->timed_chunks < GC_TIMELINE)
-        m->times[m->timed_chunks++] = (gc_chunk_times){.copy_in = {at[COPY_IN_BEGIN], at[COPY_IN_END]},
-                                                       .compute = {at[COMPUTE_BEGIN], at[COMPUTE_END]},
-                                                       .copy_out = {at[COPY_OUT_BEGIN], at[COPY_OUT_END]}};
+    if (m->passages < GC_TIMELINE)
+        m->passage[m->passages++] = (gc_chunk_times){.copy_in = {at[COPY_IN_BEGIN], at[COPY_IN_END]},
+                                                     .compute = {at[COMPUTE_BEGIN], at[COMPUTE_END]},
+                                                     .copy_out = {at[COPY_OUT_BEGIN], at[COPY_OUT_END]}};
     return cudaSuccess;
 }
 
@@ -297,7 +297,7 @@ const gc_backend gc_backend_cuda = {
     .id = GPUCONV_BACKEND_CUDA,
     .probe = probe,
     .plan = gc_cuda_plan,
-    .new_stream = new_stream,
+    .state = new_state,
     .acquire = acquire,
     .submit = submit,
     .finish = finish,

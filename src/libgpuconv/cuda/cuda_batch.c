@@ -29,7 +29,7 @@ static int count_devices(gpuconv_error *error) {
     return count;
 }
 
-static gpuconv_status init_device(int device, gpuconv_error *error) {
+static gpuconv_status wake(int device, gpuconv_error *error) {
     cudaError_t err = cudaSetDevice(device);
     GC_CUDA_TRY(err, cudaFree(NULL)); /* older runtimes create the context in the first call that needs it */
     return gc_cuda_check(error, device, err);
@@ -124,7 +124,7 @@ int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_o
     for (int64_t at = 0; at < total; at += step)
         to[n++] = (gck_batch_item){.in = {device_in + item->in.at, item->in.format, item->in.step},
                                    .out = {device_out + item->out.at, item->out.format, item->out.step},
-                                   .taps = item->taps ? item->taps : (const void *)(device_in + item->taps_offset),
+                                   .taps = item->taps ? item->taps : (const void *)(device_in + item->taps_at),
                                    .frames = item->frames,
                                    .first = at,
                                    .end = gc_min(at + step, total),
@@ -176,7 +176,7 @@ static gpuconv_status finish(gc_batch_slot *s, gc_batch_item *items, int count, 
 
 /* Copies a response to device memory from the device's pool. The pool keeps freed memory, so that neither allocating
  * nor freeing synchronises with other streams. Returns NULL if there is no memory. */
-static float *upload_taps(int device, const float *planes, int64_t floats) {
+static float *keep(int device, const float *planes, int64_t floats) {
     float *to = NULL;
     size_t bytes = (size_t)floats * sizeof *to;
     cudaStream_t stream = cudaStreamPerThread;
@@ -194,16 +194,16 @@ static float *upload_taps(int device, const float *planes, int64_t floats) {
     return to;
 }
 
-static void free_taps(int device, float *planes) {
+static void forget(int device, float *planes) {
     cudaSetDevice(device);
     cudaFreeAsync(planes, cudaStreamPerThread);
 }
 
 const gc_batch_backend gc_batch_cuda = {
-    .file_format_taps = GCK_BATCH_PART_TAPS,
+    .stored_taps = GCK_BATCH_PART_TAPS,
     .slots = 2,
     .devices = count_devices,
-    .init_device = init_device,
+    .wake = wake,
     .new_slot = new_slot,
     .in = in,
     .out = out,
@@ -211,6 +211,6 @@ const gc_batch_backend gc_batch_cuda = {
     .finish = finish,
     .free = free_slot,
     .time_batch = gc_cuda_time_batch,
-    .upload_taps = upload_taps,
-    .free_taps = free_taps,
+    .keep = keep,
+    .forget = forget,
 };

@@ -31,7 +31,8 @@ int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_o
 /* Sorts segments from long to short. */
 void gc_cuda_batch_sort(gck_batch_item *segments, int count);
 
-/* The entry `time_batch` of gc_batch_backend. */
-gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
+/* The entry `trial` of gc_batch_backend. */
+gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
+                                  int runs, double *seconds, double *off, gpuconv_error *error);
 
 #endif

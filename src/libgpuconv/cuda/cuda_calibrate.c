@@ -27,8 +27,7 @@ static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algor
     if (!status) {
         gpuconv_plan plan = {.backend = &gc_backend_cuda, .ir = ir, .device = *device};
         gc_schedule_make(algorithm, taps, points, &plan.schedule);
-        const gc_timing timing = {in, out, frames, RUNS, times};
-        status = gc_cuda_time_plan(&plan, &timing, error);
+        status = gc_cuda_time_plan(&plan, in, frames, out, RUNS, times, error);
         *seconds = HUGE_VAL;
         for (int r = 0; r < RUNS && !status; r++)
             *seconds = fmin(*seconds, times[r]);

@@ -237,7 +237,7 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
     return gc_cuda_check(error, b->resources.device, err);
 }
 
-static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
+static float *pin(gc_filter_bank *b, int64_t floats) {
     float *pinned = NULL;
     (void)cudaSetDevice(b->resources.device);
     if (cudaHostAlloc((void **)&pinned, (size_t)floats * sizeof *pinned, cudaHostAllocPortable) != cudaSuccess) {
@@ -247,7 +247,7 @@ static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
     return pinned;
 }
 
-static void free_pinned(gc_filter_bank *b, float *pinned) {
+static void unpin(gc_filter_bank *b, float *pinned) {
     (void)cudaSetDevice(b->resources.device);
     cudaFreeHost(pinned);
 }
@@ -256,4 +256,4 @@ static const char *plan(const gc_filter_bank *b) {
     return b->plan;
 }
 
-const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, alloc_pinned, free_pinned, plan, close_bank};
+const gc_filter_bank_backend gc_filter_bank_cuda = {open_bank, process, pin, unpin, plan, close_bank};

@@ -4,7 +4,6 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/module.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -36,18 +35,26 @@ typedef struct convolution {
 /* The parameters of gc_cuda_time_reference and the best result so far. */
 typedef struct measurement {
     const gpuconv_plan *plan;
-    const gc_timing *timing;
-    double best; /* sum of the times */
+    const float *const *in;
+    int64_t frames;
+    float *const *out;
+    int runs;
+    double *seconds;
+    double best; /* sum of `seconds` */
 } measurement;
 
 /* Opens the library and looks up its functions. Returns false if it is not installed. */
 static bool open_library(cufft *f) {
-    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so", NULL};
-    f->library = gc_library_open(names, false);
-    return f->library && gc_library_find(f->library, "cufftPlan1d", &f->plan) &&
-           gc_library_find(f->library, "cufftSetStream", &f->stream) &&
-           gc_library_find(f->library, "cufftExecC2C", &f->run) &&
-           gc_library_find(f->library, "cufftDestroy", &f->destroy);
+    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11", "libcufft.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !f->library; i++)
+        f->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!f->library)
+        return false;
+    *(void **)&f->plan = dlsym(f->library, "cufftPlan1d");
+    *(void **)&f->stream = dlsym(f->library, "cufftSetStream");
+    *(void **)&f->run = dlsym(f->library, "cufftExecC2C");
+    *(void **)&f->destroy = dlsym(f->library, "cufftDestroy");
+    return f->plan && f->stream && f->run && f->destroy;
 }
 
 /* Returns the CUDA status for a status of cuFFT. */
@@ -103,20 +110,18 @@ static const gck_route *upload_routes(gc_cuda_timer *t, const gpuconv_ir *ir) {
  * because the device has too little memory. */
 static bool time_size(measurement *m, const cufft *f, int64_t points) {
     const gpuconv_ir *ir = m->plan->ir;
-    const gc_timing *timing = m->timing;
     double times[RUNS_MAX], sum = 0;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, m->plan->device.number);
     convolution c = {.f = f, .blocks = {.points = points, .hop = points - ir->frames + 1}};
-    c.blocks.pairs = (timing->frames + 2 * c.blocks.hop - 1) / (2 * c.blocks.hop);
+    c.blocks.pairs = (m->frames + 2 * c.blocks.hop - 1) / (2 * c.blocks.hop);
     int64_t length = c.blocks.pairs * 2 * c.blocks.hop, stride = points + length;
     float *samples = gc_cuda_timer_memory(&t, ir->inputs * stride * 4, 0);
     float *result = gc_cuda_timer_memory(&t, ir->outputs * length * 4, 0xff);
     c.blocks.blocks = gc_cuda_timer_memory(&t, ir->outputs * c.blocks.pairs * points * 8, 0);
     c.spectra = gc_cuda_timer_memory(&t, ir->planes * points * 8, 0);
     for (int i = 0; i < ir->inputs && !t.resources.err; i++)
-        gc_cuda_timer_copy(&t, samples + i * stride + points, timing->in[i], timing->frames * 4,
-                           cudaMemcpyHostToDevice);
+        gc_cuda_timer_copy(&t, samples + i * stride + points, m->in[i], m->frames * 4, cudaMemcpyHostToDevice);
     c.matrix = (gck_matrix){.in = t.resources.err ? NULL : samples + points,
                             .out = result,
                             .in_stride = stride,
@@ -129,21 +134,22 @@ static bool time_size(measurement *m, const cufft *f, int64_t points) {
     if (planned) {
         t.resources.err = status_of(f->stream(c.handle, t.stream));
         make_spectra(&t, &c, ir);
-        gc_cuda_timer_run(&t, convolve, &c, timing->runs, times);
-        for (int r = 0; r < timing->runs && !t.resources.err; r++)
+        gc_cuda_timer_run(&t, convolve, &c, m->runs, times);
+        for (int r = 0; r < m->runs && !t.resources.err; r++)
             sum += times[r];
         if (!t.resources.err && sum < m->best) {
             m->best = sum;
-            memcpy(timing->seconds, times, (size_t)timing->runs * sizeof *times);
+            memcpy(m->seconds, times, (size_t)m->runs * sizeof *times);
             for (int o = 0; o < ir->outputs; o++)
-                gc_cuda_timer_copy(&t, timing->out[o], result + o * length, timing->frames * 4, cudaMemcpyDeviceToHost);
+                gc_cuda_timer_copy(&t, m->out[o], result + o * length, m->frames * 4, cudaMemcpyDeviceToHost);
         }
         f->destroy(c.handle);
     }
     return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && planned;
 }
 
-gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                      float *const *out, int runs, double *seconds, char name[64],
                                       gpuconv_error *error) {
     cufft f = {0};
     if (plan->ir->routes != plan->ir->outputs)
@@ -154,7 +160,7 @@ gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing 
             dlclose(f.library);
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "cuFFT is not installed");
     }
-    measurement m = {plan, timing, HUGE_VAL};
+    measurement m = {plan, in, frames, out, runs, seconds, HUGE_VAL};
     int64_t points = 1024, best_points = 0;
     while (points < 2 * plan->ir->frames)
         points *= 2;

@@ -80,8 +80,8 @@ static cudaError_t prepare(device_work *d, int device, const shape *s) {
     return GC_CUDA_TRY(r->err, cudaMemset(d->out, 0xff, (size_t)(s->signals * s->out_row * each)));
 }
 
-/* Compares some frames of some signals with sums in double precision; *error_db: relative RMS error in dB. */
-static cudaError_t check_frames(const device_work *d, const shape *s, double *error_db) {
+/* Compares some frames of some signals with sums in double precision; *off: relative RMS error in dB. */
+static cudaError_t check_frames(const device_work *d, const shape *s, double *off) {
     uint64_t state = 1;
     double error = 0, power = 0;
     cudaError_t err = cudaSetDevice(d->slot.resources.device);
@@ -97,7 +97,7 @@ static cudaError_t check_frames(const device_work *d, const shape *s, double *er
         error += ((double)got - want) * ((double)got - want);
         power += want * want;
     }
-    *error_db = 10 * log10(error / power);
+    *off = 10 * log10(error / power);
     return err;
 }
 
@@ -116,35 +116,36 @@ static cudaError_t run_batches(const device_work *d, int devices) {
     return err;
 }
 
-/* Prepares all devices, measures and checks. *error_db: the largest error of all devices; NaN if one has NaN. */
-static cudaError_t measure(device_work *d, const gc_batch_timing *timing, const shape *s, double *error_db) {
-    const int devices = timing->devices;
+/* Prepares all devices, measures and checks. *off: the largest error of all devices; NaN if one has NaN. */
+static cudaError_t measure(device_work *d, const int *device, int devices, const shape *s, int runs, double *seconds,
+                           double *off) {
     cudaError_t err = cudaSuccess;
     for (int i = 0; i < devices; i++)
-        GC_CUDA_TRY(err, prepare(&d[i], timing->device[i], s));
-    for (int run = -WARM_UP_RUNS; run < timing->runs && !err; run++) {
+        GC_CUDA_TRY(err, prepare(&d[i], device[i], s));
+    for (int run = -WARM_UP_RUNS; run < runs && !err; run++) {
         double start = gc_now();
         err = run_batches(d, devices);
         if (run >= 0)
-            timing->seconds[run] = (gc_now() - start) / BATCHES_PER_RUN;
+            seconds[run] = (gc_now() - start) / BATCHES_PER_RUN;
     }
-    *error_db = -HUGE_VAL;
+    *off = -HUGE_VAL;
     for (int i = 0; i < devices && !err; i++) {
-        double device_error;
-        err = check_frames(&d[i], s, &device_error);
-        if (!err && !isnan(*error_db) && !(device_error <= *error_db))
-            *error_db = device_error;
+        double device_off;
+        err = check_frames(&d[i], s, &device_off);
+        if (!err && !isnan(*off) && !(device_off <= *off))
+            *off = device_off;
     }
     return err;
 }
 
-gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error) {
-    shape s = {.signals = timing->signals, .frames = timing->frames, .taps = timing->taps};
-    s.in_row = gc_round_up(s.frames, 4);
-    s.taps_row = gc_round_up(s.taps, 4);
+gpuconv_status gc_cuda_time_batch(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
+                                  int runs, double *seconds, double *off, gpuconv_error *error) {
+    shape s = {.signals = signals, .frames = frames, .taps = taps};
+    s.in_row = gc_round_up(frames, 4);
+    s.taps_row = gc_round_up(taps, 4);
     s.out_row = gc_round_up(out_frames(&s), 4);
-    device_work *d = gc_calloc(timing->devices, sizeof *d);
-    int64_t length = gc_max(s.frames, s.taps) + SHIFTS;
+    device_work *d = gc_calloc(devices, sizeof *d);
+    int64_t length = gc_max(frames, taps) + SHIFTS;
     float *samples = gc_calloc(2 * length, sizeof *samples);
     if (!d || !samples) {
         free(d);
@@ -158,8 +159,8 @@ gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_d
     }
     s.in = samples;
     s.h = samples + length;
-    cudaError_t err = measure(d, timing, &s, error_db);
-    for (int i = 0; i < timing->devices; i++)
+    cudaError_t err = measure(d, device, devices, &s, runs, seconds, off);
+    for (int i = 0; i < devices; i++)
         gc_cuda_resources_free(&d[i].slot.resources);
     free(d);
     free(samples);

@@ -8,7 +8,6 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/statistics.h"
 
 #include <math.h>
 
@@ -91,6 +90,16 @@ static cudaError_t launch_empty(void *context, cudaStream_t stream) {
     return gck_peak_empty(stream);
 }
 
+static double median(double *t, int n) {
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && t[k] < t[k - 1]; k--) {
+            double x = t[k];
+            t[k] = t[k - 1];
+            t[k - 1] = x;
+        }
+    return n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
+}
+
 /* Measures the bus with pinned memory: to the device, from the device, and both at once. */
 static void measure_bus(gc_cuda_timer *t, void *device_in, void *device_out, int64_t bytes, gc_peak_rates *rates) {
     gc_cuda_resources *r = &t->resources;
@@ -125,11 +134,11 @@ gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *r
     l.a = gc_cuda_timer_memory(&t, 4 * floats, 0);
     l.b = gc_cuda_timer_memory(&t, 4 * floats, 0);
     gc_cuda_timer_run(&t, launch_fma, &l, RUNS, seconds);
-    rates->arithmetic = (double)block_operations * l.blocks / gc_median(seconds, RUNS, NULL);
+    rates->arithmetic = (double)block_operations * l.blocks / median(seconds, RUNS);
     gc_cuda_timer_run(&t, launch_copy, &l, RUNS, seconds);
-    rates->copy = 8.0 * (double)floats / gc_median(seconds, RUNS, NULL);
+    rates->copy = 8.0 * (double)floats / median(seconds, RUNS);
     gc_cuda_timer_run(&t, launch_empty, &l, RUNS, seconds);
-    rates->launch = gc_median(seconds, RUNS, NULL);
+    rates->launch = median(seconds, RUNS);
     measure_bus(&t, l.a, l.b, INT64_C(1) << 28, rates);
     return gc_cuda_timer_end(&t, error);
 }
@@ -166,9 +175,9 @@ static cudaError_t launch_convolution(void *context, cudaStream_t stream) {
                                  stream);
 }
 
-gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
+gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                 int runs, double *seconds, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    const int64_t frames = timing->frames;
     const gc_schedule *s = &plan->schedule;
     int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT         ? 32
                    : s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->hop
@@ -183,14 +192,13 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
     float *samples = gc_cuda_timer_memory(&t, c.copies * c.in_floats * 4, 0);
     c.out = gc_cuda_timer_memory(&t, c.copies * c.out_floats * 4, 0xff); /* NaN */
     for (int i = 0; i < c.copies * ir->inputs && !t.resources.err; i++)
-        gc_cuda_timer_copy(&t, samples + i * stride + history, timing->in[i % ir->inputs], frames * 4,
-                           cudaMemcpyHostToDevice);
+        gc_cuda_timer_copy(&t, samples + i * stride + history, in[i % ir->inputs], frames * 4, cudaMemcpyHostToDevice);
     if (!t.resources.err) {
         c.in = samples + history;
         gc_cuda_convolver_init(&c.convolver, &one_chunk, stride, length, &t.resources, t.stream);
-        gc_cuda_timer_run(&t, launch_convolution, &c, timing->runs, timing->seconds);
+        gc_cuda_timer_run(&t, launch_convolution, &c, runs, seconds);
         for (int o = 0; o < ir->outputs; o++)
-            gc_cuda_timer_copy(&t, timing->out[o], c.out + o * length, frames * 4, cudaMemcpyDeviceToHost);
+            gc_cuda_timer_copy(&t, out[o], c.out + o * length, frames * 4, cudaMemcpyDeviceToHost);
     }
     gpuconv_status status = gc_cuda_timer_end(&t, error);
     gc_cuda_convolver_free(&c.convolver);

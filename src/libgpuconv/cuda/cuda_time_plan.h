@@ -31,8 +31,10 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
 gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
 gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                             gpuconv_error *error);
-gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
-gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                 int runs, double *seconds, gpuconv_error *error);
+gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                      float *const *out, int runs, double *seconds, char name[64],
                                       gpuconv_error *error);
 
 #endif

@@ -39,8 +39,8 @@ typedef struct gc_chunk_times {
 typedef struct gc_stream_stats {
     double setup, copy_in, compute, copy_out; /* seconds, summed over chunks */
     int64_t chunks;
-    int timed_chunks; /* entries in `times`: the first GC_TIMELINE chunks */
-    gc_chunk_times times[GC_TIMELINE];
+    int passages; /* entries in `passage`: the first GC_TIMELINE chunks */
+    gc_chunk_times passage[GC_TIMELINE];
     gc_pcm_overs overs;
 } gc_stream_stats;
 
@@ -60,8 +60,7 @@ typedef struct gc_backend {
 
     /* Creates a stream that reads interleaved frames of format `in` and writes frames of format `out`. The plan must
      * outlive it. */
-    gpuconv_status (*new_stream)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream,
-                                 gpuconv_error *error);
+    gpuconv_status (*state)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream, gpuconv_error *error);
 
     /* Blocks until an input slot is free and sets *raw to its memory. */
     gpuconv_status (*acquire)(gc_stream *stream, void **raw);

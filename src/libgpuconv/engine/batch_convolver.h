@@ -20,34 +20,24 @@ typedef struct gc_batch_samples {
 typedef struct gc_batch_item {
     gc_batch_samples in, out;
     int64_t frames, taps_count;
-    const float *taps;   /* in the device's memory; NULL: in the slot's input buffer from byte `taps_offset` on */
-    int64_t taps_offset; /* a multiple of 16 */
-    int64_t clipped;     /* set by `finish`: samples clipped to the range of an integer output */
+    const float *taps; /* in the device's memory; NULL: in the slot's input buffer from byte `taps_at` on */
+    int64_t taps_at;   /* a multiple of 16 */
+    int64_t clipped;   /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
 typedef struct gc_batch_slot gc_batch_slot;
 
-/* A batch to time on several devices at once. */
-typedef struct gc_batch_timing {
-    const int *device;
-    int devices;
-    int64_t signals; /* per device */
-    int64_t frames, taps;
-    int runs;
-    double *seconds; /* receives the time of one batch in each run, as a share of several queued together */
-} gc_batch_timing;
-
 typedef struct gc_batch_backend {
     /* Longest response, in taps, for which samples are copied in the files' own formats. Longer responses, and all of
      * them if this is 0, use planar floats (step 1) for input and output. */
-    int64_t file_format_taps;
+    int64_t stored_taps;
 
     /* Returns the number of devices, initialised or not; 0 with a reason in *error. */
     int (*devices)(gpuconv_error *error);
 
     /* Optional. Initialises a device, which takes 1/8 s on a GPU and otherwise happens in the first `new_slot`. Fails
      * with DEVICE. NULL: devices need no initialisation. */
-    gpuconv_status (*init_device)(int device, gpuconv_error *error);
+    gpuconv_status (*wake)(int device, gpuconv_error *error);
 
     /* Slots that a worker should own, so that it fills one while another computes. One is enough to work. */
     int slots;
@@ -58,7 +48,7 @@ typedef struct gc_batch_backend {
 
     /* Optional. Returns whether the slot should convolve files of `frames` frames with `ir`, and prepares it for them
      * until the next call. Plans as an engine does, so that the output has the same bytes. NULL: always true. */
-    bool (*prepare_plan)(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames);
+    bool (*suits)(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames);
 
     /* Return the input and output buffers, which lie in host memory. */
     void *(*in)(gc_batch_slot *slot);
@@ -73,17 +63,19 @@ typedef struct gc_batch_backend {
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
 
-    /* Optional, for benchmarks; NULL on the CPU. Convolves on all listed devices at once, each signal with its own
-     * response, from device memory to device memory. *error_db is the relative RMS error in dB over some hundred
-     * frames. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*time_batch)(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
+    /* Optional, for benchmarks; NULL on the CPU. Convolves, on all listed devices at once, `signals` signals of
+     * `frames` frames, each with its own response, from device memory to device memory. seconds[run] is the time of one
+     * such batch, as a share of several queued together. *off is the relative RMS error in dB over some hundred frames.
+     * Fails with DEVICE or MEMORY. */
+    gpuconv_status (*time_batch)(const int *device, int devices, int64_t signals, int64_t frames, int64_t taps,
+                                 int runs, double *seconds, double *off, gpuconv_error *error);
 
     /* Makes responses readable by a device, on a GPU by a copy, and returns them for gc_batch_item.taps. Returns NULL
      * if the device has too little memory. */
-    float *(*upload_taps)(int device, const float *planes, int64_t floats);
+    float *(*keep)(int device, const float *planes, int64_t floats);
 
-    /* Frees what `upload_taps` returned. */
-    void (*free_taps)(int device, float *planes);
+    /* Frees what `keep` returned. */
+    void (*forget)(int device, float *planes);
 } gc_batch_backend;
 
 extern const gc_batch_backend gc_batch_cpu, gc_batch_cuda;

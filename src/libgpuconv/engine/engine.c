@@ -38,7 +38,7 @@ gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gp
         return gc_fail_memory(error, "the engine");
     e->plan = gc_plan_hold(plan);
     e->backend = plan->backend;
-    gpuconv_status status = e->backend->new_stream(e->plan, in, out, &e->stream, error);
+    gpuconv_status status = e->backend->state(e->plan, in, out, &e->stream, error);
     if (status) {
         gpuconv_engine_free(e);
         return status;

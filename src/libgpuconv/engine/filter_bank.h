@@ -24,13 +24,13 @@ typedef struct gc_filter_bank_backend {
      * ARGUMENT, DEVICE or MEMORY. */
     gpuconv_status (*open)(const gc_filter_bank_config *config, gc_filter_bank **bank, gpuconv_error *error);
 
-    /* Processes one period of channels x block frames, planar, without added latency. `in` is memory from
-     * `alloc_pinned`, or any memory. *out is owned by the bank and valid until the next call. Fails with DEVICE. */
+    /* Processes one period of channels x block frames, planar, without added latency. `in` is memory from `pin`, or any
+     * memory. *out is owned by the bank and valid until the next call. Fails with DEVICE. */
     gpuconv_status (*process)(gc_filter_bank *bank, const float *in, const float **out, gpuconv_error *error);
 
     /* Allocates pinned host memory for inputs, to be freed before the bank. Returns NULL if there is too little. */
-    float *(*alloc_pinned)(gc_filter_bank *bank, int64_t floats);
-    void (*free_pinned)(gc_filter_bank *bank, float *pinned);
+    float *(*pin)(gc_filter_bank *bank, int64_t floats);
+    void (*unpin)(gc_filter_bank *bank, float *pinned);
 
     /* Returns one sentence: the partitions of the responses and the memory that they use. */
     const char *(*plan)(const gc_filter_bank *bank);

@@ -14,15 +14,6 @@ typedef struct gc_peak_rates {
     double to_device, from_device, both_at_once; /* bytes per second in each direction; 0: there is no bus */
 } gc_peak_rates;
 
-/* A convolution to time: planar samples in host memory, and where the times go. */
-typedef struct gc_timing {
-    const float *const *in; /* per input: `frames` samples */
-    float *const *out;      /* per output: receives `frames` samples, NaN where the convolution wrote nothing */
-    int64_t frames;
-    int runs;
-    double *seconds; /* receives the time of each run */
-} gc_timing;
-
 typedef struct gc_measure_backend {
     /* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
     gpuconv_status (*peak_rates)(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
@@ -32,14 +23,16 @@ typedef struct gc_measure_backend {
     gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, double *seconds,
                            gpuconv_error *error);
 
-    /* Measures the runs of a convolution, after a warm-up, on samples that are already in the backend's memory. Fails
-     * with DEVICE or MEMORY. */
-    gpuconv_status (*time_plan)(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
+    /* Measures seconds[run], after a warm-up, of a convolution of planar samples that already lie in the backend's
+     * memory. out[channel] receives `frames` frames, NaN where the convolution wrote nothing. Fails with DEVICE or
+     * MEMORY. */
+    gpuconv_status (*time_plan)(const gpuconv_plan *plan, const float *const *in, int64_t frames, float *const *out,
+                                int runs, double *seconds, gpuconv_error *error);
 
     /* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform
      * size, and writes a description into `name`. Fails with UNSUPPORTED if the library is not installed. */
-    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, char name[64],
-                                     gpuconv_error *error);
+    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const float *const *in, int64_t frames,
+                                     float *const *out, int runs, double *seconds, char name[64], gpuconv_error *error);
 
     /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.
      */

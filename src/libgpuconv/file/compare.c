@@ -68,7 +68,7 @@ static gpuconv_status read_excerpt(const gpuconv_job *job, const gpuconv_ir *ir,
 }
 
 /* The input, the engine and the output of one convolution. */
-typedef struct convolution {
+typedef struct passage {
     gpuconv_engine *engine;
     const excerpt *x;
     float *out;     /* interleaved */
@@ -77,10 +77,10 @@ typedef struct convolution {
     int64_t chunk;  /* frames of the plan */
     int64_t chunks; /* submitted */
     int64_t taken;  /* frames of the result */
-} convolution;
+} passage;
 
 /* Submits the next chunk of the excerpt, or an empty one behind its end. */
-static gpuconv_status submit_chunk(convolution *p) {
+static gpuconv_status submit_chunk(passage *p) {
     void *in;
     const int64_t at = p->chunks * p->chunk, frames = gc_max(0, gc_min(p->chunk, p->x->frames - at));
     gpuconv_status status = gc_engine_acquire(p->engine, &in);
@@ -92,7 +92,7 @@ static gpuconv_status submit_chunk(convolution *p) {
 }
 
 /* Copies the next chunk of the result; *frames is 0 at its end. */
-static gpuconv_status take_chunk(convolution *p, int64_t *frames) {
+static gpuconv_status take_chunk(passage *p, int64_t *frames) {
     const void *raw;
     gpuconv_status status = gc_engine_take(p->engine, &raw, frames);
     if (status || *frames == 0)
@@ -104,7 +104,7 @@ static gpuconv_status take_chunk(convolution *p, int64_t *frames) {
 }
 
 /* Convolves the excerpt with as many chunks in flight as the plan allows. */
-static gpuconv_status convolve_excerpt(convolution *p, int64_t latency) {
+static gpuconv_status convolve_excerpt(passage *p, int64_t latency) {
     gpuconv_status status = GPUCONV_OK;
     bool flushed = false;
     for (int64_t frames = 1; !status && frames > 0 && p->taken < p->total;) {
@@ -129,7 +129,7 @@ static gpuconv_status convolve_excerpt(convolution *p, int64_t latency) {
 static gpuconv_status run(candidate *way, const gpuconv_ir *ir, const excerpt *x, const gpuconv_config *config,
                           gpuconv_error *error) {
     gpuconv_plan *plan = NULL;
-    convolution p = {.x = x, .outputs = gpuconv_ir_outputs(ir), .total = x->frames + gpuconv_ir_frames(ir) - 1};
+    passage p = {.x = x, .outputs = gpuconv_ir_outputs(ir), .total = x->frames + gpuconv_ir_frames(ir) - 1};
     way->out = p.out = gc_calloc(p.total, p.outputs * (int64_t)sizeof *p.out);
     if (!p.out)
         return gc_fail_memory(error, "the comparison");

@@ -39,8 +39,8 @@ static void report_response(gpuconv_report *r, const gpuconv_ir *ir) {
 static void report_timeline(gpuconv_report *r, const gc_stream_stats *stats) {
     static const char *const names[] = {"copy-in begin", "copy-in end",    "compute begin",
                                         "compute end",   "copy-out begin", "copy-out end"};
-    for (int i = 0; i < stats->timed_chunks; i++) {
-        const gc_chunk_times *p = &stats->times[i];
+    for (int i = 0; i < stats->passages; i++) {
+        const gc_chunk_times *p = &stats->passage[i];
         double values[] = {p->copy_in[0], p->copy_in[1], p->compute[0], p->compute[1], p->copy_out[0], p->copy_out[1]};
         gc_report_row(r, "timeline", 6, names, values);
     }

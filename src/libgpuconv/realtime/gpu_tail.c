@@ -98,7 +98,7 @@ void gc_gpu_tail_free(gc_gpu_tail *tail) {
     if (tail->thread_started)
         pthread_join(tail->thread, NULL);
     if (tail->bank) {
-        tail->backend->free_pinned(tail->bank, tail->in);
+        tail->backend->unpin(tail->bank, tail->in);
         tail->backend->free(tail->bank);
     }
     gpuconv_ir_free(tail->ir);
@@ -125,7 +125,7 @@ gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filte
                                     .context = made->ir};
     gpuconv_status status = backend->open(&config, &made->bank, error);
     if (!status) {
-        made->in = backend->alloc_pinned(made->bank, (int64_t)ir->routes * PERIOD);
+        made->in = backend->pin(made->bank, (int64_t)ir->routes * PERIOD);
         made->out = gc_calloc((int64_t)ir->outputs * OUTPUT_RING, sizeof *made->out);
         if (!made->in || !made->out)
             status = gc_fail_memory(error, "the tail on the GPU");
