@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/visible.h"
 #include "progress.h"
 
@@ -156,7 +157,7 @@ static int run_player(const options *o, gc_player *p, const char *const *names, 
             go = handle_key(p, &v, key, count);
         if (v.finished || (o->seconds > 0 && played >= o->seconds))
             break;
-        if (*cancel) {
+        if (gc_flag_is_raised(cancel)) {
             result = GC_EXIT_INTERRUPTED;
             break;
         }
