@@ -23,7 +23,7 @@ static inline bool gc_flag_is_raised(const volatile int *flag) {
 }
 
 /* Raises a flag. Safe in a signal handler. */
-static inline void gc_flag_raise(volatile int *flag) {
+static inline void gc_flag_raise(volatile int *flag) { /* NOLINT(readability-non-const-parameter): stored through */
     __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
 }
 
