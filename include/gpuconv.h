@@ -750,7 +750,7 @@ GPUCONV_API void gpuconv_report_free(gpuconv_report *report);
 typedef enum gpuconv_mode {
     GPUCONV_MODE_FULL = 0, /**< all frames */
     GPUCONV_MODE_SAME,     /**< N frames from frame (M - 1) / 2 on, as in NumPy and MATLAB */
-    GPUCONV_MODE_VALID     /**< N - M + 1 frames from frame M - 1 on: those that need no zeros around the input */
+    GPUCONV_MODE_VALID     /**< N - M + 1 frames from frame M - 1 on, for which the input needs no zeros around it */
 } gpuconv_mode;
 
 /** Progress of a job. The library makes it. */

@@ -1,5 +1,6 @@
 /* Functions that all subcommands use: messages, exit statuses, reports, words of options, signals. */
 #include "cli.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/visible.h"
 #include "options.h"
 
@@ -84,7 +85,7 @@ int gc_choose(const char *option, const char *word, const char *words) {
 
 static void interrupt(int signal_number) {
     (void)signal_number;
-    interrupted = 1;
+    gc_flag_raise(&interrupted);
 }
 
 const volatile int *gc_catch_signals(void) {

@@ -13,8 +13,7 @@ FILE *gc_manual_open(const char *folder, const char *name);
 /* Closes a file, and checks that it was written. */
 void gc_manual_close(FILE *file);
 
-/* Writes the page of a command into the folder. `all` ends with NULL; the page refers to those that are not `command`.
- */
+/* Writes the page of a command into the folder. `all` ends with NULL; the page refers to the other ones. */
 void gc_manual_page_write(const char *folder, const gc_command *command, const gc_command *const *all);
 
 #endif

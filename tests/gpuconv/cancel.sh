@@ -15,7 +15,9 @@ catches() {
     [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
 }
 
-# stops SIGNAL TEXT ARGUMENT...: the command ends with 130 after the signal and reports it
+# stops SIGNAL TEXT ARGUMENT...: the command ends with 130 after the signal and reports it. The signal is sent when the file
+# $awaited exists, if that is set.
+awaited=
 stops() {
     signal=$1 says=$2
     shift 2
@@ -25,6 +27,11 @@ stops() {
     until catches $job; do
         turns=$((turns + 1))
         [ "$turns" -lt 3000 ] || fail "gpuconv $*: never caught a signal"
+        sleep 0.02
+    done
+    until [ -z "$awaited" ] || [ -e "$awaited" ]; do
+        turns=$((turns + 1))
+        [ "$turns" -lt 6000 ] || fail "gpuconv $*: $awaited never appeared"
         sleep 0.02
     done
     sleep 0.3
@@ -56,5 +63,6 @@ done
 
 # The output is complete before a comparison begins, and is kept.
 runs -q -b cpu in.wav hall.wav want.wav
+awaited=out.wav
 stops INT "out.wav: written whole; then interrupted" -q -b cpu --compare in.wav hall.wav out.wav
 cmp -s out.wav want.wav || fail "--compare interrupted: the output is not whole"

@@ -78,6 +78,23 @@ hidden=$SOURCE/tests/fuzz/corpus/pipe/hidden-list
 timeout -s KILL 20 "$GPUCONV" -b cpu "$hidden" ir.wav out.wav 2>"$work/log/err"
 [ $? -eq 1 ] || fail "a hidden endless LIST in a file: $(cat "$work/log/err")"
 one_line "hidden-list: not readable as audio: a LIST chunk contains a chunk of"
+# Overlapping LIST chunks there are not checked again for each position: 8 MiB of them took most of a minute.
+head -c 36 in.wav >many.wav
+printf 'bext\377\377\377\177' >>many.wav
+printf 'LIST\0\0\0\0' >list
+while [ "$(wc -c <list)" -lt 8388608 ]; do
+    cat list list >twice && mv twice list
+done
+cat list >>many.wav
+timeout -s KILL 20 "$GPUCONV" -b cpu many.wav ir.wav out.wav 2>"$work/log/err"
+[ $? -eq 1 ] || fail "8 MiB of LIST chunks: $(cat "$work/log/err")"
+one_line "many.wav: not readable as audio: too many LIST chunks behind a broken chunk"
+# The samples of a file that was not closed properly are no chunks, whatever they contain.
+cp in.wav unclosed.wav
+put unclosed.wav 4 '\010\0\0\0'
+put unclosed.wav 40 '\0\0\0\0'
+put unclosed.wav 1000 'LIST\0\0\0\0abcd\377\377\377\377'
+runs -q -b cpu unclosed.wav ir.wav out.wav
 
 # Unknown lengths, as ffmpeg, SoX and an incorrect program write them.
 for size in '\377\377\377\377' '\0\360\377\177' '\0\0\0\0'; do

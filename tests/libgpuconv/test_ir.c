@@ -1,20 +1,12 @@
 /* Creation, routing, gain and resampling of impulse responses: unusable responses are refused, every topology has the
  * documented routes, and gain and resampling keep the documented levels. */
 #include "check.h"
+#include "harness.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
 #include "oracle.h"
 
 #include <math.h>
-
-static gpuconv_ir *make_response(const guarded *taps, double rate) {
-    gpuconv_ir *ir;
-    gpuconv_error error = {0};
-    gpuconv_status status =
-        gpuconv_ir_new((const float *const *)taps->channel, taps->channels, taps->frames, rate, &ir, &error);
-    CHECK(status == GPUCONV_OK, "refused: %s", error.message);
-    return ir;
-}
 
 /* Checks that a call returned this status, a message and no object. */
 static void check_refused(gpuconv_status got, gpuconv_status want, gpuconv_ir *const *ir, const gpuconv_error *error,
@@ -90,7 +82,7 @@ static void routes_are_those_of_the_topology(void **state) {
     oracle_random random = {.state = 61};
     for (int i = 0; i < COUNT(cases); i++) {
         guarded taps = guarded_random(&random, cases[i].channels, 5);
-        gpuconv_ir *ir = make_response(&taps, 44100), *routed;
+        gpuconv_ir *ir = harness_ir(&taps, 44100), *routed;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error) == GPUCONV_OK, "%s", error.message);
         gpuconv_ir_free(ir);
@@ -136,7 +128,7 @@ static void unfit_channel_counts_are_refused_and_fitting_ones_named(void **state
     oracle_random random = {.state = 62};
     for (int i = 0; i < COUNT(cases); i++) {
         guarded taps = guarded_random(&random, cases[i].channels, 5);
-        gpuconv_ir *ir = make_response(&taps, 44100), *routed;
+        gpuconv_ir *ir = harness_ir(&taps, 44100), *routed;
         gpuconv_error error = {0};
         check_refused(gpuconv_ir_route(ir, cases[i].inputs, &routed, &error), GPUCONV_ERROR_TOPOLOGY, &routed, &error,
                       "counts");
@@ -151,7 +143,7 @@ static void input_counts_out_of_range_or_other_than_routed_are_refused(void **st
     (void)state;
     oracle_random random = {.state = 63};
     guarded taps = guarded_random(&random, 2, 5);
-    gpuconv_ir *ir = make_response(&taps, 44100), *routed, *again;
+    gpuconv_ir *ir = harness_ir(&taps, 44100), *routed, *again;
     static const int bad[] = {0, -1, 1025};
     for (int i = 0; i < COUNT(bad); i++) {
         gpuconv_error error = {0};
@@ -172,7 +164,7 @@ static void gain_is_exact_and_leaves_the_original(void **state) {
     (void)state;
     oracle_random random = {.state = 64};
     guarded taps = guarded_random(&random, 2, 100);
-    gpuconv_ir *ir = make_response(&taps, 44100), *louder;
+    gpuconv_ir *ir = harness_ir(&taps, 44100), *louder;
     static const double levels[] = {0, 20, -20, 6.0205999132796239, -200, 200, 3.7};
     for (int i = 0; i < COUNT(levels); i++) {
         assert_int_equal(gpuconv_ir_gain(ir, levels[i], &louder, NULL), GPUCONV_OK);
@@ -199,7 +191,7 @@ static void a_gain_that_overflows_is_refused(void **state) {
     guarded taps = guarded_new(1, 2);
     taps.channel[0][0] = 1;
     taps.channel[0][1] = 1e30f;
-    gpuconv_ir *ir = make_response(&taps, 44100), *louder;
+    gpuconv_ir *ir = harness_ir(&taps, 44100), *louder;
     gpuconv_error error = {0};
     check_refused(gpuconv_ir_gain(ir, 200, &louder, &error), GPUCONV_ERROR_ARGUMENT, &louder, &error, "overflow");
     gpuconv_ir_free(ir);
@@ -235,7 +227,7 @@ static void resampling_keeps_the_frequency_response(void **state) {
             taps.channel[0][i] = (float)(fade * fade * (sin(2 * pi * 440 * t) + 0.3 * cos(2 * pi * 3000 * t) + 0.1));
             taps.channel[1][i] = (float)(fade * fade * cos(2 * pi * 997 * t));
         }
-        gpuconv_ir *ir = make_response(&taps, from), *other;
+        gpuconv_ir *ir = harness_ir(&taps, from), *other;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_resample(ir, to, &other, &error) == GPUCONV_OK, "%s", error.message);
         assert_true(gpuconv_ir_rate(other) == to);
@@ -266,7 +258,7 @@ static void resampling_refuses_impossible_rates(void **state) {
     (void)state;
     oracle_random random = {.state = 65};
     guarded taps = guarded_random(&random, 1, 50);
-    gpuconv_ir *ir = make_response(&taps, 44100), *other;
+    gpuconv_ir *ir = harness_ir(&taps, 44100), *other;
     /* Out of the range of rates, and more than a factor of 1000 from the response's rate. */
     static const double bad[] = {0,    -1,    1e-6,  0.999,       44.0999,          44100001,
                                  1e10, 1e300, -1e-6, (double)NAN, (double)INFINITY, -(double)INFINITY};
@@ -285,7 +277,7 @@ static void a_response_larger_than_memory_is_refused_with_the_sizes(void **state
     guarded taps = guarded_new(1, FRAMES);
     for (int64_t i = 0; i < FRAMES; i++)
         taps.channel[0][i] = i % 7 == 0;
-    gpuconv_ir *ir = make_response(&taps, 10000), *other;
+    gpuconv_ir *ir = harness_ir(&taps, 10000), *other;
     gpuconv_error error = {0};
     const int64_t most = gc_memory_available() / (int64_t)sizeof(float);
     check_refused(gpuconv_ir_delay(ir, most, &other, &error), GPUCONV_ERROR_MEMORY, &other, &error, "a delay");
@@ -307,7 +299,7 @@ static void a_response_of_one_frame_can_be_resampled(void **state) {
     taps.channel[0][0] = 0.5f;
     static const double rates[] = {8000, 44100, 48001, 192000};
     for (int i = 0; i < COUNT(rates); i++) {
-        gpuconv_ir *ir = make_response(&taps, 48000), *other;
+        gpuconv_ir *ir = harness_ir(&taps, 48000), *other;
         gpuconv_error error = {0};
         CHECK(gpuconv_ir_resample(ir, rates[i], &other, &error) == GPUCONV_OK, "%s", error.message);
         assert_true(gpuconv_ir_frames(other) >= 1);

@@ -3,6 +3,7 @@
 #include "batch.h"
 
 #include "batch_state.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -112,8 +113,8 @@ static void watch(gc_batch_state *s) {
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&s->thread_ended, &s->lock, &until);
-        if (b->cancel && *b->cancel)
-            s->stop = 1;
+        if (gc_flag_is_raised(b->cancel))
+            gc_flag_raise(&s->stop);
         s->progress.seconds = gc_now() - s->start_time;
         gc_batch_progress progress = s->progress;
         pthread_mutex_unlock(&s->lock);
@@ -160,7 +161,7 @@ static gpuconv_status run_threads(gc_batch_state *s, gpuconv_error *error) {
         *error = s->error;
         return s->status;
     }
-    if (s->batch->cancel && *s->batch->cancel)
+    if (gc_flag_is_raised(s->batch->cancel))
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted; continue with --resume");
     return GPUCONV_OK;
 }

@@ -3,6 +3,7 @@
  * portions of it in answer to their reports. Outcomes are lines of results.jsonl, which rank 0 writes.
  */
 #include "batch_state.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
@@ -24,7 +25,7 @@ void gc_batch_fail(gc_batch_state *s, gpuconv_status status, const gpuconv_error
         s->status = status;
         s->error = *error;
     }
-    s->stop = 1;
+    gc_flag_raise(&s->stop);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -92,7 +93,7 @@ static void record_refused(gc_batch_state *s, int64_t entry) {
 static int take_entries(gc_batch_state *s, int64_t *entries, int count) {
     int n = 0;
     pthread_mutex_lock(&s->lock);
-    const bool ends = s->stop || (s->batch->fail_fast && s->progress.failed > 0);
+    const bool ends = gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0);
     while (n < count && s->todo_next < s->todo_count && !ends)
         entries[n++] = s->todo[s->todo_next++];
     pthread_mutex_unlock(&s->lock);
@@ -181,7 +182,7 @@ bool gc_batch_next(gc_batch_state *s, int64_t *entry) {
         return false;
     pthread_mutex_lock(&s->request_lock); /* one worker asks; the others find the entries that it received */
     bool found = take_entries(s, entry, 1) > 0;
-    if (!found && !s->exhausted && !s->stop) {
+    if (!found && !s->exhausted && !gc_flag_is_raised(&s->stop)) {
         s->exhausted = !request_entries(s);
         found = take_entries(s, entry, 1) > 0;
     }

@@ -1,6 +1,7 @@
 /* Slots of a batch worker: while one slot's tasks are convolved, the next slot is filled. */
 #include "slots.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/simd.h"
@@ -276,7 +277,7 @@ static gpuconv_status finish_slot(gc_slots *s, gc_slot *slot, gpuconv_status err
     for (int i = 0; i < slot->tasks; i++) {
         gpuconv_error why = *error;
         int64_t clipped = 0;
-        bool stop = s->w->cancel && *s->w->cancel;
+        bool stop = gc_flag_is_raised(s->w->cancel);
         gpuconv_status status = err ? err : stop ? GPUCONV_OK : store(s, slot, &slot->task[i], &clipped, &why);
         if (!stop)
             gc_task_report(s->w, &slot->task[i], status, &why, s->where, clipped);

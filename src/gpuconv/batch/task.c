@@ -1,6 +1,7 @@
 /* Opens, reports and commits the files of one manifest entry. */
 #include "task.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
@@ -208,7 +209,7 @@ static gc_outcome outcome_of(const gc_task *t, const char *where, int64_t clippe
 
 void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status, const gpuconv_error *error,
                     const char *where, int64_t clipped) {
-    if (status == GPUCONV_ERROR_CANCELLED && w->cancel && *w->cancel)
+    if (status == GPUCONV_ERROR_CANCELLED && gc_flag_is_raised(w->cancel))
         return;
     gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - t->start_time, .clipped = clipped};
     if (status)

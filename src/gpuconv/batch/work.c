@@ -6,6 +6,7 @@
  */
 #include "work.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/file/transfer.h"
 #include "render.h"
@@ -88,7 +89,7 @@ gpuconv_status gc_work(const gc_worker *w, bool *has_slot, gpuconv_error *error)
     if (status)
         return status;
     int64_t entry;
-    while (!status && !(w->cancel && *w->cancel) && w->next(w->context, &entry))
+    while (!status && !gc_flag_is_raised(w->cancel) && w->next(w->context, &entry))
         status = process_entry(w, slots, entry, error);
     if (!status)
         status = gc_slots_flush(slots, error);

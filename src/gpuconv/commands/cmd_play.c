@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
+#include "libgpuconv/core/cancel.h"
 #include "play_files.h"
 #include "play_screen.h"
 
@@ -60,7 +61,7 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
         }
         if (v.finished || (o->seconds > 0 && played >= o->seconds))
             break;
-        if (*cancel) {
+        if (gc_flag_is_raised(cancel)) {
             result = GC_EXIT_INTERRUPTED;
             break;
         }

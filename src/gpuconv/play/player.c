@@ -1,6 +1,7 @@
 /* The player's construction and control functions. */
 #include "player.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
@@ -190,7 +191,7 @@ gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player,
 static gpuconv_status wait_for_prefetch(gc_player *p, gpuconv_error *error) {
     const volatile int *cancel = p->config.cancel;
     while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished)) {
-        if (cancel && *cancel)
+        if (gc_flag_is_raised(cancel))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", p->config.input);
         gc_player_sleep();
     }

@@ -113,6 +113,9 @@ static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *f
     uint32_t size;
     if (gc_riff_lists_are_valid(io, file, length, &size))
         return GPUCONV_OK;
+    if (size == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: not readable as audio: too many LIST chunks behind a broken chunk", r->path);
     return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk contains a chunk of %lu bytes",
                    r->path, (unsigned long)size);
 }

@@ -102,6 +102,7 @@ void gc_riff_set_open_end(unsigned char *head, const gc_riff *r, int64_t file_by
 
 enum {
     MAX_CHUNKS = 4096,    /* chunks that are checked; libsndfile stops earlier */
+    MAX_HIDDEN = 1 << 16, /* chunks that are checked behind a broken chunk, where LIST chunks may overlap */
     BEXT_MIN_BYTES = 602, /* sizes of a broadcast extension and of a cart chunk that libsndfile 1.2 accepts */
     BEXT_MAX_BYTES = 10240,
     CART_MIN_BYTES = 2048,
@@ -112,8 +113,13 @@ typedef struct riff_file {
     SF_VIRTUAL_IO *io;
     void *file;
     int64_t length;
-    bool big_endian; /* RIFX */
+    uint32_t riff_size; /* that the header states */
+    bool big_endian;    /* RIFX */
 } riff_file;
+
+static uint32_t file_32(const riff_file *f, const unsigned char *at) {
+    return f->big_endian ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3] : little_32(at);
+}
 
 /* Reads the name and the size of the chunk at `at`. Returns false at the end of the file. */
 static bool read_chunk(const riff_file *f, int64_t at, unsigned char *name, uint32_t *size) {
@@ -121,15 +127,15 @@ static bool read_chunk(const riff_file *f, int64_t at, unsigned char *name, uint
     if (at > f->length - 8 || f->io->seek(at, SEEK_SET, f->file) != at || f->io->read(bytes, 8, f->file) != 8)
         return false;
     memcpy(name, bytes, 4);
-    *size = f->big_endian ? (uint32_t)bytes[4] << 24 | (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 | bytes[7]
-                          : little_32(bytes + 4);
+    *size = file_32(f, bytes + 4);
     return true;
 }
 
-/* Checks the chunks inside a LIST chunk. Returns false if one states 2^31 bytes or more, with that size in *size. */
-static bool list_is_valid(const riff_file *f, int64_t at, int64_t end, uint32_t *size) {
+/* Checks at most *left chunks inside a LIST chunk and subtracts them from *left. Returns false if one states 2^31 bytes
+ * or more, with that size in *size. */
+static bool list_is_valid(const riff_file *f, int64_t at, int64_t end, int *left, uint32_t *size) {
     unsigned char name[4];
-    for (int i = 0; i < MAX_CHUNKS && at < end && read_chunk(f, at, name, size); i++) {
+    for (; *left > 0 && at < end && read_chunk(f, at, name, size); --*left) {
         if (memcmp(name, "INFO", 4) == 0 || memcmp(name, "adtl", 4) == 0) { /* list types, which have no size */
             at += 4;
             continue;
@@ -154,9 +160,11 @@ static bool is_skipped(const unsigned char *name, int64_t size, int64_t left) {
     return size <= left || memcmp(name, "data", 4) == 0;
 }
 
-/* Checks everything from `at` on that could be taken for a LIST chunk, at any position. */
+/* Checks everything from `at` on that could be taken for a LIST chunk, at any position. Returns false with *size 0 if
+ * there are too many to check. */
 static bool hidden_lists_are_valid(const riff_file *f, int64_t at, uint32_t *size) {
     unsigned char block[4096];
+    int left = MAX_HIDDEN;
     while (at < f->length) {
         if (f->io->seek(at, SEEK_SET, f->file) != at)
             break;
@@ -164,8 +172,12 @@ static bool hidden_lists_are_valid(const riff_file *f, int64_t at, uint32_t *siz
         if (got < 4)
             break;
         for (int64_t i = 0; i + 4 <= got; i++)
-            if (memcmp(block + i, "LIST", 4) == 0 && !list_is_valid(f, at + i + 8, f->length, size))
+            if (memcmp(block + i, "LIST", 4) == 0 && !list_is_valid(f, at + i + 8, f->length, &left, size))
                 return false;
+        if (left == 0) {
+            *size = 0;
+            return false;
+        }
         at += got - 3; /* a name may lie across two blocks */
     }
     return true;
@@ -177,12 +189,15 @@ static bool chunk_lists_are_valid(const riff_file *f, uint32_t *size) {
     int64_t data_bytes = -1;
     for (int64_t at = 12, i = 0; i < MAX_CHUNKS && read_chunk(f, at, name, size); i++) {
         int64_t bytes = *size;
-        if (memcmp(name, "LIST", 4) == 0 && !list_is_valid(f, at + 8, at + 8 + bytes, size))
+        int left = MAX_CHUNKS;
+        if (memcmp(name, "LIST", 4) == 0 && !list_is_valid(f, at + 8, at + 8 + bytes, &left, size))
             return false;
         if (memcmp(name, "ds64", 4) == 0 && f->io->read(ds64, 16, f->file) == 16 && little_64(ds64 + 8) < invalid_bytes)
             data_bytes = (int64_t)little_64(ds64 + 8);
         if (memcmp(name, "data", 4) == 0 && bytes == unknown_32 && data_bytes >= 0)
             bytes = data_bytes;
+        if (memcmp(name, "data", 4) == 0 && bytes == 0 && f->riff_size == 8)
+            return true; /* not closed properly: libsndfile reads samples up to the end */
         if (!is_skipped(name, bytes, f->length - at - 8))
             return hidden_lists_are_valid(f, at, size);
         at += 8 + bytes + (bytes & 1);
@@ -196,6 +211,7 @@ bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, int64_t length, uint
     bool valid = true;
     if (io->seek(0, SEEK_SET, file) == 0 && io->read(head, 12, file) == 12 && memcmp(head + 8, "WAVE", 4) == 0) {
         f.big_endian = memcmp(head, "RIFX", 4) == 0;
+        f.riff_size = file_32(&f, head + 4);
         valid = chunk_lists_are_valid(&f, size);
     }
     (void)io->seek(0, SEEK_SET, file);

@@ -29,8 +29,8 @@ void gc_riff_set_open_end(unsigned char *head, const gc_riff *riff, int64_t file
 
 /* Checks the first `length` bytes of a file. Returns false if libsndfile 1.2 would loop for ever on them: a chunk
  * inside a LIST chunk that states 2^31 bytes or more makes it seek back to the beginning of that chunk. *size is then
- * the stated size. Returns true for files other than WAV and for files that cannot be read. Leaves the position at the
- * first byte. */
+ * the stated size, or 0 if there are too many chunks behind a broken one to check them. Returns true for files other
+ * than WAV and for files that cannot be read. Leaves the position at the first byte. */
 bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, int64_t length, uint32_t *size);
 
 #endif

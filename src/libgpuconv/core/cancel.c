@@ -18,7 +18,7 @@ const volatile int *gc_cancel_flag(void) {
 }
 
 bool gc_cancelled(void) {
-    return installed && __atomic_load_n(installed, __ATOMIC_RELAXED); /* another thread may raise it at any time */
+    return gc_flag_is_raised(installed);
 }
 
 gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what) {

@@ -17,6 +17,16 @@ const volatile int *gc_cancel_flag(void);
 /* Returns true if the calling thread has a flag and it is raised. */
 bool gc_cancelled(void);
 
+/* Returns true if there is a flag and it is raised. Another thread or a signal handler may raise it at any time. */
+static inline bool gc_flag_is_raised(const volatile int *flag) {
+    return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
+/* Raises a flag. Safe in a signal handler. */
+static inline void gc_flag_raise(volatile int *flag) { /* NOLINT(readability-non-const-parameter): stored through */
+    __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+}
+
 /* Returns CANCELLED with the message "interrupted while working on WHAT". */
 gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what);
 

@@ -2,6 +2,7 @@
  * reliably: it may be delivered to another thread, or just before the blocking call. */
 #include "descriptor.h"
 
+#include "cancel.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ enum { STEP_MS = 100, MAX_TRANSFER = 1 << 30 };
 int gc_wait_ready(int fd, short events, const volatile int *cancel) {
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = events};
-        if (gc_flag_raised(cancel))
+        if (gc_flag_is_raised(cancel))
             return ECANCELED;
         int n = poll(&wait, 1, cancel ? STEP_MS : -1);
         if (n > 0)
@@ -33,10 +34,10 @@ int gc_wait_ready(int fd, short events, const volatile int *cancel) {
 
 int gc_wait_step(const volatile int *cancel) {
     const struct timespec step = {0, 20000000};
-    if (gc_flag_raised(cancel))
+    if (gc_flag_is_raised(cancel))
         return ECANCELED;
     (void)nanosleep(&step, NULL);
-    return gc_flag_raised(cancel) ? ECANCELED : 0;
+    return gc_flag_is_raised(cancel) ? ECANCELED : 0;
 }
 
 int gc_read_some(int fd, void *to, int64_t bytes, int64_t *got, const volatile int *cancel) {
@@ -98,7 +99,7 @@ static ssize_t write_once(const gc_pipe_out *out, const void *bytes, size_t coun
 
 int gc_pipe_out_write(const gc_pipe_out *out, const void *bytes, int64_t count) {
     for (int64_t done = 0; done < count;) {
-        if (gc_flag_raised(out->cancel))
+        if (gc_flag_is_raised(out->cancel))
             return ECANCELED;
         int64_t chunk = gc_min(count - done, out->max_write > 0 ? out->max_write : MAX_TRANSFER);
         int err = out->max_write > 0 ? gc_wait_ready(out->fd, POLLOUT, out->cancel) : 0;

@@ -7,11 +7,6 @@
 
 #include <sys/types.h>
 
-/* Returns true if `cancel` is not NULL and the flag is raised. */
-static inline bool gc_flag_raised(const volatile int *cancel) {
-    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED);
-}
-
 /* Blocks until `fd` is ready for `events` (POLLIN, POLLOUT), has an error or is hung up. Checks *cancel (may be NULL)
  * at least every 0.1 s. @return 0, ECANCELED or an errno value */
 int gc_wait_ready(int fd, short events, const volatile int *cancel);

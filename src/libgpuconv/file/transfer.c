@@ -8,6 +8,7 @@
  */
 #include "transfer.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -38,7 +39,7 @@ static gpuconv_status fail_cancelled(const transfer *p, gpuconv_error *error) {
 }
 
 static bool is_cancelled(const transfer *p) {
-    return p->t->cancel && *p->t->cancel;
+    return gc_flag_is_raised(p->t->cancel);
 }
 
 /* Sets the error for a status of the engine. The engine's threads check the cancel flag too and may report it first. */
