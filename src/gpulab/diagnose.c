@@ -181,8 +181,8 @@ const char *gc_lab_explain_code(int code) {
         int code;
         const char *text;
     } known[] = {
-        {1, "an argument of the launch or of a call is not valid; shared memory above 48 KiB needs "
-            "cudaFuncSetAttribute"},
+        {1, "an argument of the launch or of a call is not valid: a block has 1 to 1024 threads, a grid at least one "
+            "block in each dimension, and shared memory above 48 KiB needs cudaFuncSetAttribute"},
         {2, "the device has no memory left"},
         {9,
          "the launch is not possible: a block has 1 to 1024 threads, a grid at least one block in each dimension, and "

@@ -198,7 +198,8 @@ static gpuconv_status check_memory(const attempt *a, bool races, bool *found, gp
 /* Prints a remark on a wrong kernel whose source uses shared memory and has no barrier. */
 static void remark_barrier(const attempt *a) {
     char *source = is_library(a->options->file) ? NULL : read_text(a, "student.cu");
-    if (source && strstr(source, "__shared__") && !strstr(source, "__syncthreads"))
+    bool waits = source && (strstr(source, "__syncthreads(") || strstr(source, "__syncthreads_"));
+    if (source && strstr(source, "__shared__") && !waits)
         gc_try_print_text("The file uses shared memory without __syncthreads(): a thread that reads what another one "
                           "writes must wait for it.",
                           2, stdout);
