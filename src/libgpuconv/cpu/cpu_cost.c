@@ -48,16 +48,17 @@ double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
 static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads);
 
 /* Returns the seconds of the products of one block with all routes, one bin at a time. Spectra of responses that exceed
- * the caches are read from memory: for each block by overlap-save, and by partitioned convolution if the spectra that
- * one output needs exceed the second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
+ * the caches are read from memory: for each block by overlap-save, the more of them the more they exceed the share of
+ * the last level that is left to them, and by partitioned convolution if the spectra that one output needs exceed the
+ * second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
 static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s) {
     const double bins = (double)s->transform / 2 * (double)s->partitions;
-    const double last_level = 24e6, second_level = 1.5e6, slab = 4096;
-    bool streamed = 8 * bins * ir->planes > last_level;
+    const double kept = 8e6, last_level = 32e6, second_level = 1.5e6, slab = 4096;
+    const double bin = c->seconds[GC_COST_CPU_BIN], from_memory = fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]);
+    double streamed = fmin(1, fmax(0, 8 * bins * ir->planes - kept) / (last_level - kept));
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         streamed = 2 * slab * (double)s->partitions * ir->routes / ir->outputs > second_level;
-    const double bin = c->seconds[GC_COST_CPU_BIN];
-    return ir->routes * bins * (streamed ? fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]) : bin);
+    return ir->routes * bins * (bin + streamed * (from_memory - bin));
 }
 
 /* Returns the time of `count` rows or columns of a product of matrices, in full ones: those that do not fill a tile
@@ -187,6 +188,11 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, in
                                                  : fmax(transform_memory, 1.5 * least);
 }
 
+/* Returns the seconds in which the system provides and clears memory that is used for the first time. */
+static double touch_seconds(const gc_costs *c, double bytes) {
+    return 4 * c->seconds[GC_COST_CPU_BYTE] * bytes;
+}
+
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */
 static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *parts, gpuconv_plan *plan,
                                  gpuconv_algorithm algorithm, int64_t frames, gpuconv_error *error) {
@@ -196,11 +202,10 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
     double best = HUGE_VAL, limit = memory_limit(algorithm, ir, products, planned);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = job_seconds(costs, ir, parts, &s, planned), bytes;
-        if (!(seconds < best))
-            continue;
-        bytes = memory_bytes(ir, products, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
-        if (bytes <= limit) {
+        const double bytes =
+            memory_bytes(ir, products, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
+        const double seconds = job_seconds(costs, ir, parts, &s, planned) + touch_seconds(costs, bytes);
+        if (seconds < best && bytes <= limit) {
             best = seconds;
             plan->schedule = s;
         }
@@ -209,11 +214,12 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
     plan->cost = best;
-    plan->predicted =
-        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
     plan->chunk = limited_chunk_frames(ir, products, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames,
                                        plan->device.threads);
     plan->bytes = memory_bytes(ir, products, &plan->schedule, plan->chunk, plan->device.threads);
+    plan->predicted =
+        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads +
+        touch_seconds(costs, plan->bytes);
     plan->products = products;
     return GPUCONV_OK;
 }
