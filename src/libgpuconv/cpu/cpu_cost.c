@@ -134,21 +134,30 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
     return gc_max(step, gc_round_up(gc_min(target, total), step));
 }
 
+/* Returns the most spectra that a job of overlap-save holds: of a component's inputs, and of a sum for several outputs.
+ */
+static int most_spectra(const gc_components *parts) {
+    int most = 0;
+    for (int i = 0; i < parts->count; i++)
+        most = (int)gc_max(most, parts->component[i].inputs + (parts->component[i].outputs > 1));
+    return most;
+}
+
 /* Returns the approximate bytes of a convolver and of its stream's chunks. */
-static double memory_bytes(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t chunk, int threads) {
+static double memory_bytes(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s, int64_t chunk,
+                           int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
-    int64_t jobs = chunk / s->hop * gc_min(ir->inputs, ir->outputs);
-    double workers = fmin(threads, (double)jobs);
+    double workers = fmin(threads, (double)(chunk / s->hop * parts->count));
     double spectra = ir->planes * (double)s->partitions * block, chunks = (double)chunk * channels * 4;
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
-        spectra = (double)products * (double)s->partitions * block + threads * block * 2 +
+        spectra = (double)gc_components_products(parts) * (double)s->partitions * block + threads * block * 2 +
                   block * (channels * (double)(chunk / s->hop) + ir->inputs * (double)(s->partitions - 1));
         return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)(s->transform - s->hop));
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;
     else
-        spectra += workers * block * 2;
+        spectra += workers * block * (1 + most_spectra(parts));
     return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)gc_schedule_history(s));
 }
 
@@ -167,23 +176,24 @@ static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, g
 }
 
 /* Returns chunk_frames for the real number of threads, shortened to what chunk_memory allows. */
-static int64_t limited_chunk_frames(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t frames,
-                                    int threads) {
+static int64_t limited_chunk_frames(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s,
+                                    int64_t frames, int threads) {
     int64_t least = gc_min(chunk_frames(ir, s, frames, NOMINAL_THREADS), chunk_frames(ir, s, frames, threads));
     int64_t chunk = chunk_frames(ir, s, frames, threads);
-    while (chunk - s->hop >= least && memory_bytes(ir, products, s, chunk, threads) > chunk_memory)
+    while (chunk - s->hop >= least && memory_bytes(ir, parts, s, chunk, threads) > chunk_memory)
         chunk -= s->hop;
     return chunk;
 }
 
 /* Returns the bytes that a transform size may use: transform_memory, or 1.5 times the least of all sizes if that is
  * more. */
-static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t products, int64_t frames) {
+static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, const gc_components *parts,
+                           int64_t frames) {
     gc_schedule s;
     double least = HUGE_VAL;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
         least =
-            fmin(least, memory_bytes(ir, products, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
+            fmin(least, memory_bytes(ir, parts, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
     return algorithm == GPUCONV_ALGORITHM_MATRIX ? fmax(matrix_memory, 2.5 * least)
                                                  : fmax(transform_memory, 1.5 * least);
 }
@@ -198,12 +208,11 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
                                  gpuconv_algorithm algorithm, int64_t frames, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     const int64_t planned = frames < 0 ? long_input : gc_min(frames, long_input);
-    const int64_t products = gc_components_products(parts);
-    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, products, planned);
+    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, parts, planned);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
         const double bytes =
-            memory_bytes(ir, products, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
+            memory_bytes(ir, parts, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
         const double seconds = job_seconds(costs, ir, parts, &s, planned) + touch_seconds(costs, bytes);
         if (seconds < best && bytes <= limit) {
             best = seconds;
@@ -214,13 +223,13 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
     plan->cost = best;
-    plan->chunk = limited_chunk_frames(ir, products, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames,
-                                       plan->device.threads);
-    plan->bytes = memory_bytes(ir, products, &plan->schedule, plan->chunk, plan->device.threads);
+    plan->chunk =
+        limited_chunk_frames(ir, parts, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
+    plan->bytes = memory_bytes(ir, parts, &plan->schedule, plan->chunk, plan->device.threads);
     plan->predicted =
         job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads +
         touch_seconds(costs, plan->bytes);
-    plan->products = products;
+    plan->products = gc_components_products(parts);
     return GPUCONV_OK;
 }
 

@@ -151,8 +151,9 @@ static gpuconv_status find_directions(const char *name, const gc_scene *scene, i
     }
     if (d->count != inputs)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%s: %d direction%s for an input of %d channel%s; use --layout for an input with several", name,
-                       d->count, d->count == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s");
+                       "%s: %d direction%s for an input of %d channel%s; use a --layout of as many channels%s", name,
+                       d->count, d->count == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s",
+                       inputs == 1 ? ", or --direction" : "");
     return GPUCONV_OK;
 }
 
