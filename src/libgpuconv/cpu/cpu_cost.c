@@ -200,7 +200,7 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, co
 
 /* Returns the seconds in which the system provides and clears memory that is used for the first time. */
 static double touch_seconds(const gc_costs *c, double bytes) {
-    return 4 * c->seconds[GC_COST_CPU_BYTE] * bytes;
+    return 2 * c->seconds[GC_COST_CPU_BYTE] * bytes;
 }
 
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */
