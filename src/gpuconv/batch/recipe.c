@@ -180,20 +180,19 @@ static bool parse_value(gc_recipe *r, int index, const char *text, char *canonic
     }
 }
 
-static void free_recipe(gc_recipe *r) {
-    for (int i = 0; r && i < GC_RECIPE_COLUMNS; i++)
+/* Frees what a recipe owns. */
+static void clear_recipe(gc_recipe *r) {
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
         free(r->text[i]);
-    if (r) {
-        free((void *)r->preparation.series);
-        free(r->series_text);
-    }
-    free(r);
+    free((void *)r->preparation.series);
+    free(r->series_text);
 }
 
 void gc_recipes_free(gc_recipes *recipes) {
     while (recipes->first) {
         gc_recipe *next = recipes->first->next;
-        free_recipe(recipes->first);
+        clear_recipe(recipes->first);
+        free(recipes->first);
         recipes->first = next;
     }
 }
@@ -226,32 +225,34 @@ static bool parse_texts(gc_recipe *r, const char *const text[GC_RECIPE_COLUMNS],
     return true;
 }
 
+/* Allocates only for a new recipe: an aligned block for each row would leave gaps that double the size of the list. */
 bool gc_recipes_find(gc_recipes *recipes, const char *const text[GC_RECIPE_COLUMNS], const gc_recipe **recipe,
                      int *column, const char **why) {
-    gc_recipe *made = gc_calloc(1, sizeof *made), *known = recipes->first;
+    gc_recipe made = *gc_recipe_default(), *known = recipes->first;
     *recipe = NULL;
     *why = NULL;
-    if (!made)
-        return false;
-    *made = *gc_recipe_default();
-    bool good = parse_texts(made, text, column);
+    bool good = parse_texts(&made, text, column);
     if (!good || *column >= 0) {
         *why = good ? rules[*column - GC_COLUMN_RECIPE].why : NULL;
-        free_recipe(made);
+        clear_recipe(&made);
         return good;
     }
-    if (same_texts(made, gc_recipe_default())) {
-        free_recipe(made);
+    if (same_texts(&made, gc_recipe_default())) {
+        clear_recipe(&made);
         *recipe = gc_recipe_default();
         return true;
     }
-    while (known && !same_texts(known, made))
+    while (known && !same_texts(known, &made))
         known = known->next;
     if (known) {
-        free_recipe(made);
+        clear_recipe(&made);
+    } else if ((known = gc_calloc(1, sizeof *known))) {
+        *known = made;
+        known->next = recipes->first;
+        recipes->first = known;
     } else {
-        made->next = recipes->first;
-        known = recipes->first = made;
+        clear_recipe(&made);
+        return false;
     }
     *recipe = known;
     return true;
