@@ -50,6 +50,8 @@ typedef struct decoding {
 
 static bool fail(decoding *d, const char *what, int err) {
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
+    if (err == -1) /* some decoders return it; as an error of the system it would be a missing permission */
+        err = 0;
     if (err)
         (void)av_strerror(err, text, sizeof text);
     (void)snprintf(d->media->why, sizeof d->media->why, "%s%s%s", what, err ? ": " : "", text);
