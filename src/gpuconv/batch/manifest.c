@@ -92,7 +92,7 @@ static bool add_member(void *context, const char *member) {
     if (!gc_shard_is_audio(member))
         return true;
     size_t room = strlen(s->path) + strlen(member) + 2;
-    gc_match input = {.path = gc_calloc((int64_t)room, 1)};
+    gc_match input = {.path = malloc(room)};
     if (!input.path)
         return false;
     (void)snprintf(input.path, room, "%s/%s", s->path, member);

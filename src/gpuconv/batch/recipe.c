@@ -5,6 +5,7 @@
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "row.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +80,13 @@ static int find_word(const char *word, const char *words) {
     }
 }
 
+/* Writes a number behind a beginning. */
+static void print_canonical(char *canonical, size_t room, const char *beginning, double value) {
+    char number[GC_ROW_TEXT];
+    gc_number_print(value, number);
+    (void)snprintf(canonical, room, "%s%s", beginning, number);
+}
+
 /* Parses "all", "2.5", "auto" and "auto:-60". */
 static bool parse_tail(const char *text, gc_recipe *r, char *canonical, size_t room) {
     double value = -90;
@@ -91,21 +99,23 @@ static bool parse_tail(const char *text, gc_recipe *r, char *canonical, size_t r
         r->tail_floor = value;
     else
         r->tail = value;
-    (void)snprintf(canonical, room, "%s%.17g", floor ? "auto:" : "", value);
+    print_canonical(canonical, room, floor ? "auto:" : "", value);
     return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
 }
 
 /* Parses "peak:-1", "rms:-26", "loudness:-23", "input" and "input:3". */
 static bool parse_level(const char *text, gc_recipe *r, char *canonical, size_t room) {
     static const char words[] = "none|peak|rms|loudness|input";
-    char word[16];
+    char word[16]; /* and a colon */
     const char *colon = strchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : strlen(text);
-    if (length >= sizeof word)
+    if (length + 1 >= sizeof word)
         return false;
     memcpy(word, text, length);
     word[length] = '\0';
     int found = find_word(word, words);
+    word[length] = ':';
+    word[length + 1] = '\0';
     r->level = found > 0 ? (gc_level_kind)found : GC_LEVEL_NONE;
     if (found <= 0)
         return found == 0 && !colon;
@@ -113,7 +123,7 @@ static bool parse_level(const char *text, gc_recipe *r, char *canonical, size_t 
         return false;
     if (colon && !gc_number_parse(colon + 1, &r->level_db))
         return false;
-    (void)snprintf(canonical, room, "%s:%.17g", word, r->level_db);
+    print_canonical(canonical, room, word, r->level_db);
     return fabs(r->level_db) <= 200;
 }
 
@@ -153,7 +163,7 @@ static bool parse_value(gc_recipe *r, int index, const char *text, char *canonic
             return false;
         *(double *)at = index == GC_COLUMN_EARLY_MS - GC_COLUMN_RECIPE ? number / 1000 : number;
         if (number != u->fallback)
-            (void)snprintf(canonical, room, "%.17g", number);
+            print_canonical(canonical, room, "", number);
         return true;
     case FLAG:
     case WORD:
