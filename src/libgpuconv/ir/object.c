@@ -355,7 +355,7 @@ static int64_t find_level(const gpuconv_ir *ir, double level) {
 int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
     float peak = 0;
     for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
-        peak = fmaxf(peak, fabsf(ir->taps[i]));
+        peak = fabsf(ir->taps[i]) > peak ? fabsf(ir->taps[i]) : peak; /* fmaxf is a call */
     if (magnitude)
         *magnitude = (double)peak;
     return find_level(ir, (double)peak);
