@@ -42,6 +42,10 @@ if(TARGET gpuconv_lv2)
     add_package(plugin gpuconv-lv2 "convolution reverb as an LV2 plug-in"
         "The plug-in: stereo, true stereo, and mono to stereo.")
 endif()
+if(TARGET gpuconv_sound OR TARGET gpuconv_pipewire OR TARGET gpuconv_osc OR TARGET gpuconv_midi)
+    add_package(sound gpuconv-sound "gpuconv play, live and ir measure --play"
+        "The modules of gpuconv that need PortAudio, PipeWire, liblo and JACK:\nsound devices, remote control, head trackers.")
+endif()
 if(TARGET gpuconv_mpi)
     add_package(mpi gpuconv-mpi "gpuconv batch over several machines"
         "The module of gpuconv that needs MPI.")
@@ -50,6 +54,7 @@ if(TARGET gpuconv_media)
     add_package(media gpuconv-media "M4A, AAC, WMA and others for gpuconv"
         "The module of gpuconv that needs libavformat.")
 endif()
+set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "gpuconv-sound")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-media, gpuconv-mpi, gpuconv-lv2")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev")
@@ -60,6 +65,7 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shli
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PLUGIN_PACKAGE_SUGGESTS "jalv")
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "gpuconv (= ${PROJECT_VERSION}), openmpi-bin")
+set(CPACK_DEBIAN_SOUND_PACKAGE_DEPENDS "gpuconv (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_MEDIA_PACKAGE_DEPENDS "gpuconv (= ${PROJECT_VERSION})")
 configure_file(cmake/debian-files.cmake.in debian-files.cmake @ONLY)
 include(CPack)

@@ -137,7 +137,10 @@ typedef enum gpuconv_layout {
     GPUCONV_LAYOUT_AUTO = 0, /**< as in gpuconv_ir_route */
     GPUCONV_LAYOUT_SOURCE,   /**< every output of the first input, then every output of the second: LL LR RL RR */
     GPUCONV_LAYOUT_OUTPUT,   /**< every input of the first output, then every input of the second: LL RL LR RR */
-    GPUCONV_LAYOUT_PACKED /**< one channel per output; the responses of the inputs follow one another, equally long */
+    GPUCONV_LAYOUT_PACKED, /**< one channel per output; the responses of the inputs follow one another, equally long */
+    /** as AUTO, but 4 channels are true stereo for one input too: it feeds both inputs, and there are two outputs. The
+     * default of `gpuconv`, `gpuconv play` and `gpuconv live` */
+    GPUCONV_LAYOUT_STEREO
 } gpuconv_layout;
 
 /**

@@ -103,7 +103,7 @@ only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/$L/ir/sofa_file.c 'mysofa\.h'
 only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
-only 'src/gpuconv/play/*_osc.c' 'lo/lo\.h'
+only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
 only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 

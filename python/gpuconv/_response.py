@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
-LAYOUTS = ("auto", "source", "output", "packed")
+LAYOUTS = ("auto", "source", "output", "packed", "stereo")
 ALIGNMENTS = ("none", "onset", "peak")
 NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
 MATRICES = (".conf", ".txt", ".matrix")
@@ -25,7 +25,7 @@ MATRICES = (".conf", ".txt", ".matrix")
 class Preparation(TypedDict, total=False):
     """Steps that prepare a response, named as the options of the command and applied in this order."""
 
-    ir_layout: str  #: "auto", "source", "output", "packed": order of the channels
+    ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels
     ir_start: float  #: seconds that are cut off at the beginning
     ir_length: float  #: seconds that are kept
     trim: float  #: dB relative to the peak: the end below it is cut off

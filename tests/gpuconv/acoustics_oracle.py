@@ -21,12 +21,12 @@ ALPHA = [0.085, 0.127, 0.230, 0.233, 0.309, 0.224, 0.173]
 BETA = [0.085, 0.078, 0.065, 0.011, 0.047, 0.095]
 
 
-def band_filter(nominal, per_octave, rate):
+def band_filter(nominal, per_octave, rate, order=3):
     """Butterworth bandpass between the edges of IEC 61260-1, as second-order sections."""
     steps = 3 // per_octave
     x = round(math.log10(nominal / 1000) * 10 / steps)
     centre, half = 1000 * 10 ** (x * steps / 10), 10 ** (0.3 / (2 * per_octave))
-    return signal.butter(3, [centre / half, centre * half], "bandpass", fs=rate, output="sos")
+    return signal.butter(order, [centre / half, centre * half], "bandpass", fs=rate, output="sos")
 
 
 def forward(sos, x, rate):
@@ -85,7 +85,7 @@ def index(h, rate):
     """Speech transmission index of a noiseless room, without levels."""
     mti = []
     for k in range(7):
-        e = forward(band_filter(125 * 2 ** k, 1, rate), h, rate) ** 2
+        e = forward(band_filter(125 * 2 ** k, 1, rate, 7), h, rate) ** 2
         t = np.arange(len(e)) / rate
         ti = []
         for f in MODULATIONS:
@@ -125,6 +125,8 @@ def compare(path, rows, per_octave):
         c, band = int(row["channel"]) - 1, float(row["band"] or 0)
         if band > 9000 or "filter" in row["doubt"]:
             continue
+        if per_octave == 3 and "nonlinear" in row["doubt"]:
+            continue  # the impulse response of a loudspeaker or a telephone, which is no decay
         # At twice the rate the recursive filter comes close to its model in the upper bands too.
         twice = 2 if band > 3000 else 1
         x = signal.resample_poly(samples, twice, 1, axis=1, window=("kaiser", 12)) if twice > 1 else samples

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `gpuconv play` with a PipeWire server of its own: named ports, the samples at a sink's monitor, a change of the default
-# device while playing, OSC messages, and the end when the server goes away.
+# Tests `gpuconv play` and `gpuconv live` with a PipeWire server of their own: named ports, the samples at a sink's monitor, a
+# change of the default device while playing, a live input, and the end when the server goes away.
 if [ -z "${GPUCONV_TEST_BUS-}" ] && command -v dbus-run-session >/dev/null; then # the session manager needs a bus
     GPUCONV_TEST_BUS=1 exec dbus-run-session -- sh "$0" "$@"
 fi
@@ -22,6 +22,9 @@ for name in first second; do
     pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$name media.class=Audio/Sink
         object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
 done
+pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=ear media.class=Audio/Source/Virtual
+    object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
+quietly pw-metadata -n settings 0 clock.force-quantum 2048 # fewer blocks are late on a busy machine
 tries=0 # the session manager takes its time
 until pw-link -i 2>"$work/log/there" | grep -q '^second:playback_FL' || [ $tries -gt 50 ]; do
     tries=$((tries + 1))
@@ -40,21 +43,58 @@ linked() { # linked NAME: whether the command's left port is linked to the sink'
     pw-link -l | grep -A 1 '^gpuconv:output_FL' | grep -q -- "-> $1:playback_FL"
 }
 default first
-"$GPUCONV" play in.wav ir.wav --loop --osc 17431 --dry -6 --record heard.wav >"$work/log/out" 2>"$work/log/err" &
+# The monitor misses the beginning of a stream, so the response delays it.
+make_audio noise stereo.wav wav-float 2 48000 100000 0.2
+make_audio noise near.wav wav-float 1 48000 30000 0.004
+make_audio taps dirac.wav 1 48000 1
+runs -q -b cpu near.wav dirac.wav late.wav --predelay 0.3
+runs -q -b cpu stereo.wav late.wav offline.wav
+# shellcheck disable=SC2317 # called by one_of_eight
+monitored() {
+    pw-record -P '{ stream.capture.sink=true }' --target first --rate 48000 --channels 2 --format f32 monitor.wav &
+    recorder=$!
+    sleep 0.3
+    runs play stereo.wav late.wav --sound pipewire
+    sleep 0.2
+    kill -INT "$recorder"
+    wait "$recorder"
+    "$TOOLS/look_audio" null monitor.wav offline.wav -110 110000
+}
+one_of_eight monitored || fail "the sink's monitor differs from the offline convolution: $(cat "$work/log/err")"
+# Live: a player is linked to a virtual source, which the command takes as its input.
+# shellcheck disable=SC2046 # word splitting is intended
+make_audio taps pad.wav 1 48000 1 $(yes 0 | head -n 12000) # pw-play drops its last blocks
+runs -q -b cpu stereo.wav pad.wav song.wav --predelay 1
+runs -q -b cpu song.wav late.wav offline-live.wav
+# shellcheck disable=SC2317 # called by one_of_eight
+live() {
+    "$GPUCONV" live late.wav --input ear --channels 2 --rate 48000 --block 1024 --seconds 6 --record take.wav >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    until_job_has "a live input" sh -c 'pw-link -l | grep -A 1 "^ear:capture_FL" | grep -q -- "-> gpuconv-input:input_FL"'
+    pw-play --target 0 song.wav &
+    song=$!
+    until_job_has "a song" sh -c 'pw-link pw-play:output_FL ear:input_FL && pw-link pw-play:output_FR ear:input_FR'
+    wait "$song"
+    wait "$job" || fail "live: exit $?: $(cat "$work/log/err")"
+    "$TOOLS/look_audio" null take.wav offline-live.wav -85 100000
+}
+one_of_eight live || fail "the live output differs from the offline convolution: $(cat "$work/log/err")"
+
+"$GPUCONV" play in.wav ir.wav --loop --dry -6 --record heard.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!
 until_job_has "a link to the first sink" linked first
 grep -q 'true stereo' "$work/log/err" || fail "does not say that the output is stereo: $(cat "$work/log/err")"
 pw-link -o | grep -q '^gpuconv:output_FR' || fail "ports have other names: $(pw-link -o)"
 default second
 until_job_has "a link to the second sink" linked second
-sleep 1
+linked first && fail "still linked to the first sink: $(pw-link -l)"
+# It goes on there: the second sink's monitor has the sound, and the recording has no gap.
+quietly timeout -s INT 1 pw-record -P '{ stream.capture.sink=true }' --target second --rate 48000 --channels 2 --format f32 moved.wav
 kill -INT $job
 wait $job
-# What was recorded is the convolution of two equal channels.
-make_audio taps twice.wav 2 48000 1 1
-runs -q -b cpu in.wav twice.wav equal.wav
-runs -q -b cpu equal.wav ir.wav offline.wav --dry -6
-"$TOOLS/look_audio" null heard.wav offline.wav -110 20000 || fail "the output differs: $(cat "$work/log/err")"
+[ "$("$TOOLS/look_audio" peak moved.wav 0 24000 | tr -d .0e-)" ] || fail "nothing is heard at the second sink"
+runs -q -b cpu in.wav ir.wav offline.wav --dry -6
+"$TOOLS/look_audio" null heard.wav offline.wav -110 50000 || fail "the output differs: $(cat "$work/log/err")"
 
 # A terminal of 80 columns: keys show what they change, ? lists them, and no line is longer.
 if command -v script >"$work/log/which"; then

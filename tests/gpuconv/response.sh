@@ -101,6 +101,16 @@ for case in "source 0.1 0.2" "output 0.1 0.3" "auto 0.1 0.2"; do
     make_audio taps want.wav 2 48000 "$2" "$3"
     "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "layout $1 is not $2 $3"
 done
+# One channel: through true stereo it gives stereo and says so, and four outputs where they are asked for.
+make_audio taps mono.wav 1 48000 1
+runs -b cpu mono.wav four.wav out.wav
+one_line "four.wav: 4 channels taken as true stereo"
+make_audio taps want.wav 2 48000 0.4 0.6
+"$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "a mono input through true stereo"
+for layout in auto source; do
+    runs -q -b cpu mono.wav four.wav out.wav --ir-layout $layout
+    "$TOOLS/look_audio" near out.wav four.wav 1e-6 || fail "a mono input with the layout $layout"
+done
 make_audio taps packed.wav 2 48000 0.1 0.2 0 0 0.3 0.4 0 0 # two frames for the left input, two for the right
 make_audio taps right.wav 2 48000 0 1
 runs -q -b cpu right.wav packed.wav out.wav --ir-layout packed
@@ -113,7 +123,7 @@ refuses 1 "a multiple of 2 would be" --ir-layout source stereo.wav three.wav out
 # Invalid values are refused with one line.
 refuses 2 "none, onset or peak" --align start one.wav ir.wav out.wav
 refuses 2 "none, peak, l1, energy or loudness" --normalize rms one.wav ir.wav out.wav
-refuses 2 "auto, source, output or packed" --ir-layout ambisonic one.wav ir.wav out.wav
+refuses 2 "auto, source, output, packed or stereo" --ir-layout ambisonic one.wav ir.wav out.wav
 refuses 2 "--trim" --trim 6 one.wav ir.wav out.wav
 refuses 2 "--stretch" --stretch 0 one.wav ir.wav out.wav
 refuses 2 "--fade" --fade -1 one.wav ir.wav out.wav

@@ -2,8 +2,13 @@
 #include "gpuconv/play/control.h"
 
 #include "check.h"
+#include "gpuconv/play/osc.h"
 
+#include <arpa/inet.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static void midi_messages_have_their_meaning(void **state) {
     (void)state;
@@ -68,10 +73,75 @@ static void osc_messages_have_their_meaning(void **state) {
     }
 }
 
+#ifdef OSC_MODULE
+/* Sends a packet to a port of this machine. */
+static void send_packet(int port, const char *bytes, size_t size) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int sender = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(sender >= 0);
+    assert_int_equal(sendto(sender, bytes, size, 0, (const struct sockaddr *)(const void *)&to, sizeof to), (int)size);
+    close(sender);
+}
+
+/* A bundle has several messages, which are all delivered, in their order. */
+static void bundles_are_delivered_whole(void **state) {
+    (void)state;
+    static const char bundle[] = "#bundle\0\0\0\0\0\0\0\0\1"
+                                 "\0\0\0\x18/gpuconv/wet\0\0\0\0,f\0\0\xc0\xc0\0\0" /* -6 */
+                                 "\0\0\0\x14/head/ypr\0\0\0,iT\0\0\0\0\x1e"         /* 30 and true */
+                                 "\0\0\0\x14/gpuconv/next\0\0\0,\0\0\0";
+    char why[200] = "", address[300];
+    void *library = dlopen(OSC_MODULE, RTLD_NOW | RTLD_LOCAL);
+    CHECK(library, "%s", dlerror());
+    gc_osc_module_get *get;
+    *(void **)&get = dlsym(library, GC_OSC_MODULE);
+    const gc_osc_module *osc = get();
+    int port = 20000 + (int)(getpid() % 20000);
+    void *receiver = NULL;
+    for (int tries = 0; !receiver && tries < 50; tries++)
+        receiver = osc->open(++port, why, sizeof why);
+    CHECK(receiver, "port %d: %s", port, why);
+    assert_null(osc->open(port, why, sizeof why)); /* it is taken */
+    CHECK(*why, "no reason");
+    gc_osc_message m;
+    assert_false(osc->take(receiver, &m));
+    send_packet(port, bundle, sizeof bundle - 1);
+    memset(address, 'a', sizeof address);
+    *address = '/';
+    memcpy(address + 256, "\0\0\0\0,\0\0", 8);
+    send_packet(port, address, 264); /* too long: not delivered */
+    send_packet(port, "no OSC", 6);
+    assert_true(osc->take(receiver, &m));
+    assert_string_equal(m.address, "/gpuconv/wet");
+    assert_int_equal(m.count, 1);
+    assert_true(m.value[0] == -6 && isnan(m.value[1]));
+    assert_true(osc->take(receiver, &m));
+    assert_string_equal(m.address, "/head/ypr");
+    assert_int_equal(m.count, 2);
+    assert_true(m.value[0] == 30 && m.value[1] == 1 && isnan(m.value[2]));
+    assert_true(osc->take(receiver, &m));
+    assert_string_equal(m.address, "/gpuconv/next");
+    assert_true(m.count == 0 && isnan(m.value[0]));
+    assert_false(osc->take(receiver, &m));
+    for (int i = 0; i < 100; i++) /* more than the queue holds at a time */
+        send_packet(port, bundle, sizeof bundle - 1);
+    int taken = 0;
+    while (osc->take(receiver, &m))
+        taken++;
+    assert_int_equal(taken, 300);
+    osc->close(receiver);
+    dlclose(library);
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(midi_messages_have_their_meaning),
         cmocka_unit_test(osc_messages_have_their_meaning),
+#ifdef OSC_MODULE
+        cmocka_unit_test(bundles_are_delivered_whole),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

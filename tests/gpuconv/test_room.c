@@ -185,12 +185,28 @@ static void the_filters_are_of_class_1(void **state) {
 /* The one-sided autocorrelation: twice its real part is the power response. */
 static void the_autocorrelation_belongs_to_the_filter(void **state) {
     (void)state;
-    gc_octave_band band = gc_octave_at(500);
-    gc_octave_correlation c = gc_octave_correlate(&band);
-    for (double hz = 50; hz < 5000; hz *= 1.1) {
-        double power = pow(cabs(gc_octave_response(&band, hz)), 2);
-        double got = 2 * creal(gc_octave_one_sided(&c, hz));
-        CHECK(fabs(got - power) < 1e-9, "%g Hz: %g instead of %g", hz, got, power);
+    for (int speech = 0; speech < 2; speech++) {
+        gc_octave_band band = speech ? gc_octave_of_speech(2) : gc_octave_at(500);
+        gc_octave_correlation c = gc_octave_correlate(&band);
+        for (double hz = 50; hz < 5000; hz *= 1.1) {
+            double power = pow(cabs(gc_octave_response(&band, hz)), 2);
+            double got = 2 * creal(gc_octave_one_sided(&c, hz));
+            CHECK(fabs(got - power) < 1e-9, "%g Hz: %g instead of %g", hz, got, power);
+        }
+    }
+}
+
+/* The octaves of speech: a tone at the centre of the octave below is 42 dB weaker or more, the edges are at -3 dB. */
+static void the_filters_of_speech_are_steep(void **state) {
+    (void)state;
+    for (int k = 0; k < GC_SPEECH_BANDS; k++) {
+        gc_octave_band band = gc_octave_of_speech(k);
+        near("an octave", band.nominal, 125 * exp2(k), 0);
+        double edge = -20 * log10(cabs(gc_octave_response(&band, band.low)));
+        double below = -20 * log10(cabs(gc_octave_response(&band, band.centre / 2)));
+        double centre = cabs(gc_octave_response(&band, band.centre * 1.02));
+        CHECK(fabs(edge - 3.01) < 0.01 && below >= 42 && fabs(centre - 1) < 1e-6, "%g Hz: %g, %g dB", band.nominal,
+              edge, below);
     }
 }
 
@@ -199,7 +215,7 @@ static gc_speech speech_of(const float *taps, int64_t frames, const gc_speech_le
     gc_channel *c = gc_channel_new(taps, frames, RATE, -1);
     assert_non_null(c);
     for (int k = 0; k < GC_SPEECH_BANDS; k++) {
-        gc_octave_band band = gc_octave_at(125 * exp2(k));
+        gc_octave_band band = gc_octave_of_speech(k);
         gc_acoustics unused;
         assert_true(gc_channel_band(c, &band, &unused, NULL));
         gc_speech_band(c, RATE, k, levels, &s);
@@ -340,6 +356,7 @@ int main(void) {
         cmocka_unit_test(the_filter_does_not_lengthen_a_decay),
         cmocka_unit_test(the_filters_are_of_class_1),
         cmocka_unit_test(the_autocorrelation_belongs_to_the_filter),
+        cmocka_unit_test(the_filters_of_speech_are_steep),
         cmocka_unit_test(the_speech_index_is_that_of_the_construction),
         cmocka_unit_test(noise_and_level_reduce_the_speech_index),
         cmocka_unit_test(interaural_correlation_is_that_of_the_construction),

@@ -138,12 +138,22 @@ quietly cmake --build packaged || fail "packages: $(cat "$work/log/out" "$work/l
 quietly packaged/with_gpuconv || fail "packages: $(cat "$work/log/err")"
 
 # Modules are in packages of their own, where they were built.
-[ -z "$(find gpuconv "libgpuconv$abi" libgpuconv-dev gpulab -name 'gpuconv-mpi*' -o -name '*.lv2')" ] || fail "a module is in a package of another component"
+dpkg-deb --field "$work"/packages/gpuconv_*.deb Depends | grep -iE 'portaudio|pipewire|liblo|jack' && fail "gpuconv depends on a library of sound devices"
+[ -z "$(find gpuconv "libgpuconv$abi" libgpuconv-dev gpulab -name 'gpuconv-*.so' -o -name '*.lv2')" ] || fail "a module is in a package of another component"
 if [ -e "$build/gpuconv-mpi.so" ]; then
     depends gpuconv-mpi 'openmpi'
     depends gpuconv-mpi "gpuconv \(= $version\)"
     unpack gpuconv-mpi
     [ -s gpuconv-mpi/usr/lib/gpuconv/gpuconv-mpi.so ] || fail "no module in gpuconv-mpi"
+fi
+if [ -e "$build/gpuconv-sound.so" ]; then
+    depends gpuconv-sound "gpuconv \(= $version\)"
+    depends gpuconv-sound libportaudio2
+    unpack gpuconv-sound
+    for module in "$build"/gpuconv-sound.so "$build"/gpuconv-pipewire.so "$build"/gpuconv-osc.so "$build"/gpuconv-midi.so; do
+        [ ! -e "$module" ] || [ -s "gpuconv-sound/usr/lib/gpuconv/${module##*/}" ] || fail "no ${module##*/} in gpuconv-sound"
+    done
+    dpkg-deb --field "$work"/packages/gpuconv_*.deb Recommends | grep -q gpuconv-sound || fail "gpuconv does not recommend gpuconv-sound"
 fi
 if [ -e "$build/lv2" ]; then
     unpack gpuconv-lv2

@@ -290,6 +290,39 @@ static void layouts_assign_channels_to_routes(void **state) {
     guarded_free(&taps);
 }
 
+/* True stereo for one channel: what the two equal channels of a stereo input give. */
+static void one_channel_feeds_true_stereo(void **state) {
+    (void)state;
+    guarded taps;
+    gpuconv_ir *ir = harness_random_ir(4, 60, &taps), *late, *routed;
+    assert_int_equal(gpuconv_ir_delay(ir, 7, &late, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_route_as(late, 1, GPUCONV_LAYOUT_STEREO, &routed, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_inputs(routed), 1);
+    assert_int_equal(gpuconv_ir_outputs(routed), 2);
+    assert_int_equal(gpuconv_ir_routes(routed), 2);
+    for (int o = 0; o < 2; o++)
+        for (int i = 0; i < 60; i++)
+            assert_float_equal(gpuconv_ir_taps(routed, 0, o)[7 + i], taps.channel[o][i] + taps.channel[2 + o][i], 1e-6);
+    harness_check_history(routed, "delayed by");
+    harness_check_history(routed, "true stereo");
+    gpuconv_ir_free(routed);
+    gpuconv_ir_free(late);
+    assert_int_equal(gpuconv_ir_route_as(ir, 1, GPUCONV_LAYOUT_AUTO, &routed, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_outputs(routed), 4);
+    gpuconv_ir_free(routed);
+    assert_int_equal(gpuconv_ir_route_as(ir, 2, GPUCONV_LAYOUT_STEREO, &routed, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_routes(routed), 4);
+    gpuconv_ir_free(routed);
+    assert_int_equal(gpuconv_ir_route_as(ir, 3, GPUCONV_LAYOUT_STEREO, &routed, NULL), GPUCONV_ERROR_TOPOLOGY);
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+    const float most = 3e38F, *const huge[] = {&most, &most, &most, &most};
+    assert_int_equal(gpuconv_ir_new(huge, 4, 1, 48000, &ir, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_ir_route_as(ir, 1, GPUCONV_LAYOUT_STEREO, &routed, NULL), GPUCONV_ERROR_FORMAT);
+    assert_null(routed);
+    gpuconv_ir_free(ir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_cut_out),
@@ -302,6 +335,7 @@ int main(void) {
         cmocka_unit_test(minimum_phase_keeps_the_magnitude_and_moves_energy_forward),
         cmocka_unit_test(two_responses_in_series_are_their_convolution),
         cmocka_unit_test(layouts_assign_channels_to_routes),
+        cmocka_unit_test(one_channel_feeds_true_stereo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

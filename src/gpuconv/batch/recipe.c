@@ -28,8 +28,9 @@ typedef struct rule {
     { NUMBER, OF_PREPARATION(member), 0, 1e6, 0, NULL, "must be 0 to 1000000 seconds, not" }
 
 static const rule rules[GC_RECIPE_COLUMNS] = {
-    [GC_COLUMN_IR_LAYOUT - GC_COLUMN_RECIPE] = {WORD, OF_PREPARATION(layout), 0, 0, 0, "auto|source|output|packed",
-                                                "must be auto, source, output or packed, not"},
+    [GC_COLUMN_IR_LAYOUT - GC_COLUMN_RECIPE] = {WORD, OF_PREPARATION(layout), 0, 0, 0,
+                                                "auto|source|output|packed|stereo",
+                                                "must be auto, source, output, packed or stereo, not"},
     [GC_COLUMN_IR_START - GC_COLUMN_RECIPE] = SECONDS(start),
     [GC_COLUMN_IR_LENGTH - GC_COLUMN_RECIPE] = SECONDS(length),
     [GC_COLUMN_TRIM - GC_COLUMN_RECIPE] = {NUMBER, OF_PREPARATION(trim), -300, 0, 0, NULL, "must be -300 to 0 dB, not"},

@@ -32,7 +32,7 @@ typedef struct gc_batch_defaults {
     {"noises", '\0', POPT_ARG_ARGV, &(d).noises, 0, "noise for each input: files, patterns or a list; short noise is repeated, a part of long noise is drawn", "PATTERN..."}, \
     GC_COLUMN_OPTION(d, "snr", '\0', GC_COLUMN_SNR, "power of the output over that of the noise, or a range to draw from, such as 5:20", "DB|LOW:HIGH")
 #define GC_BATCH_RESPONSE_TABLE(d) \
-    GC_COLUMN_OPTION(d, "ir-layout", '\0', GC_COLUMN_IR_LAYOUT, "order of a response's channels, as for one file (default: auto)", "auto|source|output|packed"), \
+    GC_COLUMN_OPTION(d, "ir-layout", '\0', GC_COLUMN_IR_LAYOUT, "order of a response's channels, as for one file (default: auto, a mono input gives an output for each)", "auto|source|output|packed|stereo"), \
     GC_COLUMN_OPTION(d, "ir-start", '\0', GC_COLUMN_IR_START, "skip the first SECONDS of each response", "SECONDS"), \
     GC_COLUMN_OPTION(d, "ir-length", '\0', GC_COLUMN_IR_LENGTH, "use only SECONDS of each response (default: all)", "SECONDS"), \
     GC_COLUMN_OPTION(d, "trim", '\0', GC_COLUMN_TRIM, "cut off the end that stays below DB relative to the peak, such as -60", "DB"), \

@@ -4,8 +4,10 @@
 #include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/visible.h"
 #include "play_files.h"
 #include "play_screen.h"
+#include "response_options.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +22,8 @@ static const char words_sound[] = "auto|pipewire|portaudio";
 typedef struct options {
     char *output, *source, *record, *direction, *speakers, *follow;
     double rate, seek, gain, wet, dry, crossfade, seconds;
-    char *backend, *sound, *midi;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, osc;
+    char *backend, *sound, *midi, *layout;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index, osc;
 } options;
 
 static int list_devices(const options *o) {
@@ -83,17 +85,16 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
 }
 
 /* Opens one remote control. @return an exit status */
-static int open_control(const options *o, gc_play_screen *screen, const char *module, const char *where) {
+static int open_control(const options *o, gc_play_screen *screen, const gc_control_system *system, const char *where) {
     gpuconv_error error = {0};
     int i = screen->controls;
-    gpuconv_status status = gc_control_load(module, &screen->control[i].system, &error);
-    if (!status)
-        status = screen->control[i].system->open(where, &screen->control[i].control, &error);
+    screen->control[i].system = system;
+    gpuconv_status status = system->open(where, &screen->control[i].control, &error);
     if (status)
         return gc_print_error(gc_exit_of(status), "%s", error.message);
     screen->controls++;
     if (!o->quiet)
-        fprintf(stderr, "gpuconv: remote control: %s\n", screen->control[i].system->where(screen->control[i].control));
+        fprintf(stderr, "gpuconv: remote control: %s\n", system->where(screen->control[i].control));
     return GC_EXIT_DONE;
 }
 
@@ -102,11 +103,15 @@ static int open_controls(const options *o, gc_play_screen *screen) {
     if (o->osc) {
         char port[20];
         (void)snprintf(port, sizeof port, "%d", o->osc);
-        result = open_control(o, screen, "gpuconv-osc", port);
+        result = open_control(o, screen, gc_control_osc(), port);
     }
-    if (result == GC_EXIT_DONE && o->midi)
-        result = open_control(o, screen, "gpuconv-midi", strcmp(o->midi, "none") == 0 ? "" : o->midi);
-    return result;
+    if (result != GC_EXIT_DONE || !o->midi)
+        return result;
+    gpuconv_error error = {0};
+    const gc_control_system *midi;
+    gpuconv_status status = gc_control_midi(&midi, &error);
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message)
+                  : open_control(o, screen, midi, strcmp(o->midi, "none") == 0 ? "" : o->midi);
 }
 
 static void close_controls(gc_play_screen *screen) {
@@ -137,6 +142,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .wet = o->wet,
                                .dry = o->dry,
                                .crossfade = o->crossfade,
+                               .layout = (gpuconv_layout)o->layout_index,
                                .direction = o->direction,
                                .speakers = o->speakers,
                                .follow = o->follow,
@@ -149,13 +155,14 @@ static int play(const options *o, const char *input, const char *const *response
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %s, %.0f Hz, %s; %lld frames of latency added\n", v.system, v.rate, v.plan,
                 (long long)v.latency);
-    if (!o->quiet && v.widened)
-        fprintf(stderr, "gpuconv: 4 channels are taken as true stereo; the one input channel goes to both of its "
-                        "inputs, and the output is stereo\n");
+    char shown[256];
+    if (!o->quiet && *v.applied)
+        fprintf(stderr, "gpuconv: %s: %s\n", gc_visible(shown, sizeof shown, responses[0]), v.applied);
     gc_play_screen screen = {.player = player,
                              .names = responses,
                              .count = count,
                              .shown = isatty(STDERR_FILENO) && !o->quiet,
+                             .quiet = o->quiet,
                              .live = !input};
     int result = open_controls(o, &screen);
     if (result == GC_EXIT_DONE) {
@@ -179,7 +186,8 @@ static int run(options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices(o);
     o->backend_index = gc_choose("--backend", o->backend, words_backend);
-    if (o->backend_index < 0)
+    o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
+    if (o->layout_index < 0)
         return GC_EXIT_USAGE;
     if (count < (live ? 1 : 2))
         return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
@@ -215,6 +223,8 @@ static int live_command(const char **arguments, int count) {
      "gain in decibels at which the input itself is added (default: not added)", "DB"}, \
     {"crossfade", '\0', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE, \
      "crossfade between responses (default: 0.1)", "SECONDS"}, \
+    {"ir-layout", '\0', POPT_ARG_STRING, &given.layout, 0, \
+     "order of an IR's channels, as for files (default: stereo, four are true stereo)", GC_WORDS_LAYOUT}, \
     {"direction", '\0', POPT_ARG_STRING, &given.direction, 0, \
      "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres", "AZIMUTH,ELEVATION[,DISTANCE]"}, \
     {"layout", '\0', POPT_ARG_STRING, &given.speakers, 0, \

@@ -107,10 +107,16 @@ static void set_level(gc_play_screen *s, const gc_player_view *v, gc_control_kin
 
 static void select_response(gc_play_screen *s, int number) {
     gpuconv_error error = {0};
+    gc_player_view v;
+    char shown[256];
     if (gc_player_select_response(s->player, number, &error))
         fprintf(stderr, "%sgpuconv: %s\n", s->shown ? "\r\033[K" : "", error.message);
     else
         note(s, "response changed");
+    gc_player_get_view(s->player, &v);
+    if (v.response == number && *v.applied && !s->quiet)
+        fprintf(stderr, "%sgpuconv: %s: %s\n", s->shown ? "\r\033[K" : "",
+                gc_visible(shown, sizeof shown, s->names[number]), v.applied);
 }
 
 /* Makes the change that a key or a remote control asked for. */

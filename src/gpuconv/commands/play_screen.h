@@ -11,7 +11,7 @@ typedef struct gc_play_screen {
     gc_player *player;
     const char *const *names; /* of the responses */
     int count;
-    bool shown, live;
+    bool shown, quiet, live;
     char note[100]; /* the value that was changed last */
     int note_left;  /* draws for which it is shown */
     struct {

@@ -1,8 +1,12 @@
 /* Converts response options into a gpuconv_preparation. */
 #include "response_options.h"
 
+int gc_response_layout(const char *layout) {
+    return gc_choose("--ir-layout", layout ? layout : "stereo", GC_WORDS_LAYOUT);
+}
+
 int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation *p) {
-    int layout = gc_choose("--ir-layout", o->layout, GC_WORDS_LAYOUT);
+    int layout = gc_response_layout(o->layout);
     int align = layout < 0 ? -1 : gc_choose("--align", o->align, GC_WORDS_ALIGN);
     int normalize = align < 0 ? -1 : gc_choose("--normalize", o->normalize, GC_WORDS_NORMALIZE);
     if (normalize < 0)

@@ -16,7 +16,7 @@ typedef struct gc_response_options {
 #define GC_RESPONSE_OPTIONS                                                                                            \
     { .stretch = 1, .dry = -HUGE_VAL }
 
-#define GC_WORDS_LAYOUT "auto|source|output|packed"
+#define GC_WORDS_LAYOUT "auto|source|output|packed|stereo"
 #define GC_WORDS_ALIGN "none|onset|peak"
 #define GC_WORDS_NORMALIZE "none|peak|l1|energy|loudness"
 
@@ -24,8 +24,9 @@ typedef struct gc_response_options {
 // clang-format off
 #define GC_RESPONSE_TABLE(o) \
     {"ir-layout", '\0', POPT_ARG_STRING, &(o).layout, 0, \
-     "order of IR's channels: all outputs of input 1, then of input 2; all inputs of output 1, then of output 2; or the " \
-     "inputs one after the other in time (default: auto)", \
+     "order of IR's channels: auto: one for all, one each, or 4 as true stereo for 2 inputs, and an output for each for 1; " \
+     "source: all outputs of input 1, then of input 2; output: all inputs of output 1, then of output 2; packed: the inputs " \
+     "one after the other in time; stereo: as auto, and 4 are true stereo for 1 input too (default: stereo)", \
      GC_WORDS_LAYOUT}, \
     {"direction", '\0', POPT_ARG_STRING, &(o).direction, 0, \
      "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres (default: 1)", \
@@ -57,6 +58,9 @@ typedef struct gc_response_options {
     {"dry", 'y', POPT_ARG_DOUBLE, &(o).dry, GC_RANGE_LEVEL, \
      "gain in decibels at which IN itself is added (default: not added)", "DB"},
 // clang-format on
+
+/* Returns the index of a layout that was given, or of stereo, in GC_WORDS_LAYOUT; -1 after a message. */
+int gc_response_layout(const char *layout);
 
 /* Checks the options and fills in *preparation, which points into the options. @return GC_EXIT_DONE, or GC_EXIT_USAGE
  * after a message */

@@ -1,5 +1,5 @@
-/* Remote control of the player: OSC messages and MIDI. The implementations are modules, loaded when they are asked for.
- * The thread that controls the player takes the events. */
+/* Remote control of the player: OSC messages and MIDI. What receives them is a module, loaded when it is asked for. The
+ * thread that controls the player takes the events. */
 #ifndef GPUCONV_PLAY_CONTROL_H
 #define GPUCONV_PLAY_CONTROL_H
 
@@ -23,7 +23,7 @@ typedef struct gc_control_event {
 
 typedef struct gc_control gc_control;
 
-/* The functions that a module provides. */
+/* The functions of one kind of remote control. */
 typedef struct gc_control_system {
     /* Opens the control. @param where OSC: the UDP port; MIDI: the port to connect to, or "" for none */
     gpuconv_status (*open)(const char *where, gc_control **control, gpuconv_error *error);
@@ -34,12 +34,15 @@ typedef struct gc_control_system {
     void (*close)(gc_control *control);
 } gc_control_system;
 
-/* The function that a module exports under this name. */
+/* The function that the module of MIDI exports under this name. */
 #define GC_CONTROL_SYSTEM "gpuconv_control_system"
 typedef const gc_control_system *gc_control_system_get(void);
 
-/* Loads a module, "gpuconv-osc" or "gpuconv-midi". @return UNSUPPORTED if this build has none */
-gpuconv_status gc_control_load(const char *module, const gc_control_system **system, gpuconv_error *error);
+/* Returns control by OSC; `open` fails with UNSUPPORTED in a build without its module. */
+const gc_control_system *gc_control_osc(void);
+
+/* Loads the module of control by MIDI. @return UNSUPPORTED in a build without it */
+gpuconv_status gc_control_midi(const gc_control_system **system, gpuconv_error *error);
 
 /* Reads a MIDI message. Controllers: 91 wet, 92 dry, 7 gain (40 log10(value / 127) dB, 0: silence), 80 bypass, 81 next
  * and 82 previous response (from 64 on); program changes select a response.

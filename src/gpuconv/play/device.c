@@ -25,10 +25,17 @@ gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **sys
             return GPUCONV_OK;
         if (choice == GC_SOUND_PIPEWIRE)
             return found ? gc_fail(error, GPUCONV_ERROR_DEVICE, "PipeWire does not run, or refuses the connection")
-                         : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play with PipeWire: %s", why);
+                         : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                                   "PipeWire needs the module gpuconv-pipewire (Debian: the package gpuconv-sound, or "
+                                   "libpipewire-0.3-dev to build it): %s",
+                                   why);
     }
     *system = load("gpuconv-sound", why, sizeof why);
-    return *system ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build cannot play sound: %s", why);
+    return *system ? GPUCONV_OK
+                   : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                             "sound devices need the module gpuconv-sound (Debian: the package gpuconv-sound, or "
+                             "portaudio19-dev to build it): %s",
+                             why);
 }
 
 char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error) {

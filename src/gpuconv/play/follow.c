@@ -1,14 +1,13 @@
-/* Orientations from a file are kept as a table; those from OSC as the latest one, three atomic floats. */
+/* Orientations from a file are kept as a table; those from OSC as the latest one. */
 #include "follow.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/module.h"
 #include "libgpuconv/core/number.h"
+#include "osc.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +21,14 @@ typedef struct moment {
 struct gc_follow {
     moment *moments; /* of a file */
     int64_t count, capacity;
-    const gc_osc_module *osc;
-    void *receiver;
-    _Atomic float latest[3]; /* of OSC */
+    gc_osc *osc;           /* NULL: a file */
+    gc_orientation latest; /* of OSC */
 };
 
 void gc_follow_free(gc_follow *f) {
     if (!f)
         return;
-    if (f->receiver)
-        f->osc->close(f->receiver);
+    gc_osc_close(f->osc);
     free(f->moments);
     free(f);
 }
@@ -93,29 +90,24 @@ static gpuconv_status read_file(gc_follow *f, const char *path, gpuconv_error *e
     return status;
 }
 
-/* Stores the angles of a message; called by the receiver's thread. */
-static void turn(void *context, const float ypr[3]) {
-    gc_follow *f = context;
-    for (int i = 0; i < 3; i++)
-        if (fabsf(ypr[i]) <= 360)
-            atomic_store(&f->latest[i], ypr[i]);
+/* Takes the messages that have arrived. One whose address ends in ypr turns the head. */
+static void take_messages(gc_follow *f) {
+    gc_osc_message m;
+    while (gc_osc_take(f->osc, &m)) {
+        const size_t length = strlen(m.address);
+        const double *v = m.value;
+        if (m.count == 3 && length >= 3 && strcmp(m.address + length - 3, "ypr") == 0 && fabs(v[0]) <= 360 &&
+            fabs(v[1]) <= 360 && fabs(v[2]) <= 360)
+            f->latest = (gc_orientation){v[0], v[1], v[2]};
+    }
 }
 
 static gpuconv_status open_osc(gc_follow *f, const char *port, gpuconv_error *error) {
-    char why[400];
     int64_t number = PORT;
-    gc_osc_module_get *get;
     if (port && (!gc_integer_parse(port, &number) || number < 1 || number > MAX_PORT))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "'%.40s' is no UDP port; use osc or osc:PORT with 1 to %d", port,
                        MAX_PORT);
-    *(void **)&get = gc_module_load("gpuconv-tracker", GC_OSC_MODULE, why, sizeof why);
-    if (!get)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build receives no OSC (Debian: liblo-dev): %s", why);
-    f->osc = get();
-    f->receiver = f->osc->open((int)number, turn, f, why, sizeof why);
-    return f->receiver
-               ? GPUCONV_OK
-               : gc_fail(error, GPUCONV_ERROR_FILE, "UDP port %d: %s; choose another by osc:PORT", (int)number, why);
+    return gc_osc_open((int)number, &f->osc, error);
 }
 
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error) {
@@ -138,10 +130,11 @@ static double wrap(double angle) {
     return remainder(angle, 360);
 }
 
-gc_orientation gc_follow_at(const gc_follow *f, double seconds) {
-    if (f->receiver)
-        return (gc_orientation){(double)atomic_load(&f->latest[0]), (double)atomic_load(&f->latest[1]),
-                                (double)atomic_load(&f->latest[2])};
+gc_orientation gc_follow_at(gc_follow *f, double seconds) {
+    if (f->osc) {
+        take_messages(f);
+        return f->latest;
+    }
     int64_t low = 0, high = f->count - 1;
     while (low < high) { /* the last moment that is not later */
         const int64_t middle = (low + high + 1) / 2;

@@ -14,15 +14,8 @@ typedef struct gc_follow gc_follow;
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error);
 void gc_follow_free(gc_follow *follow);
 
-/* Returns the orientation at a position in seconds: interpolated between the lines of a file, or the latest message. */
-gc_orientation gc_follow_at(const gc_follow *follow, double seconds);
-
-/* The function of the module that receives OSC: `open` starts a thread that calls `turn` for each message. */
-typedef struct gc_osc_module {
-    void *(*open)(int port, void (*turn)(void *context, const float ypr[3]), void *context, char *why, size_t room);
-    void (*close)(void *receiver);
-} gc_osc_module;
-typedef const gc_osc_module *gc_osc_module_get(void);
-#define GC_OSC_MODULE "gpuconv_osc_module"
+/* Returns the orientation at a position in seconds: interpolated between the lines of a file, or the latest message.
+ * For one thread. */
+gc_orientation gc_follow_at(gc_follow *follow, double seconds);
 
 #endif

@@ -9,6 +9,7 @@
 #include "player_state.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
 
@@ -16,13 +17,20 @@ enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
 
 static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_preparation plain = gpuconv_preparation_default();
+    plain.layout = p->config.layout;
     if (p->sofa)
         return gc_player_turned_response(p, ir, error);
     if (gc_is_sofa(p->config.responses[response])) {
         plain.direction = p->config.direction;
         plain.speakers = p->config.speakers;
     }
-    return gpuconv_ir_prepare(p->config.responses[response], &plain, p->lanes, p->rate, ir, error);
+    gpuconv_status status = gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
+    return status || !p->widened ? status : gc_player_widen(ir, error);
+}
+
+/* Keeps what was done to the response, for the view. */
+static void note_applied(gc_player *p, const gpuconv_ir *ir) {
+    (void)snprintf(p->applied, sizeof p->applied, "%s", gpuconv_ir_history(ir));
 }
 
 /* Opens the input file, if there is one, and its resampler; sets the rate and the number of inputs. */
@@ -51,7 +59,7 @@ static gpuconv_status open_input(gc_player *p, gpuconv_error *error) {
     if (p->inputs < 1 || p->inputs > GC_PLAYER_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use 1 to %d", p->inputs,
                        GC_PLAYER_CHANNELS);
-    p->lanes = gc_player_lanes(c, p->inputs, &p->widened);
+    p->widened = gc_player_is_widened(c, p->inputs);
     return GPUCONV_OK;
 }
 
@@ -63,6 +71,7 @@ static gpuconv_status open_convolver(gc_player *p, gpuconv_error *error) {
     if (status)
         return status;
     p->outputs = gpuconv_ir_outputs(ir);
+    note_applied(p, ir);
     atomic_store(&p->tail, gpuconv_ir_frames(ir));
     atomic_store(&p->lead, gpuconv_ir_lead(ir));
     p->current_lead = gpuconv_ir_lead(ir);
@@ -197,7 +206,7 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .rate = p->rate,
                           .outputs = p->outputs,
                           .response = atomic_load(&p->response),
-                          .widened = p->widened,
+                          .applied = p->applied,
                           .late_blocks = gpuconv_realtime_late_blocks(p->realtime),
                           .xruns = p->system->xruns(p->sound),
                           .underruns = atomic_load(&p->underruns),
@@ -252,6 +261,7 @@ gpuconv_status gc_player_select_response(gc_player *p, int response, gpuconv_err
         return status;
     status = gpuconv_realtime_swap(p->realtime, ir, p->config.crossfade, error);
     if (!status) {
+        note_applied(p, ir);
         atomic_store(&p->response, response);
         atomic_store(&p->lead, gpuconv_ir_lead(ir));
         atomic_store(&p->tail, gc_max(atomic_load(&p->tail), gpuconv_ir_frames(ir)));

@@ -36,6 +36,7 @@ typedef struct gc_player_config {
     double seek;                      /* seconds */
     double gain, wet, dry;            /* dB; dry -INFINITY: no dry signal */
     double crossfade;                 /* seconds, between responses */
+    gpuconv_layout layout;            /* of the responses' channels */
     const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
     const char *follow;               /* orientation of the head for a SOFA file (follow.h); NULL: it does not turn */
     const volatile int *cancel;       /* cancels waiting for a pipe; NULL: none */
@@ -47,7 +48,7 @@ typedef struct gc_player_view {
     double rate;
     int outputs;
     int response;                     /* index of the selected one */
-    bool widened;                     /* one channel is played into both inputs of true stereo */
+    const char *applied;              /* what was done to that response, such as resampling; "": nothing */
     float peak[GC_PLAYER_CHANNELS];   /* since the last snapshot */
     bool clipped[GC_PLAYER_CHANNELS]; /* since the beginning */
     double mean_load, worst_load;     /* of the callback: time taken, relative to the duration of a block */

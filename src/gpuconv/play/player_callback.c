@@ -112,8 +112,8 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
     double start = gc_now();
     float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS], *wet[GC_PLAYER_CHANNELS], *mixed[GC_PLAYER_CHANNELS];
     float *interleaved = p->scratch + (int64_t)(2 * p->inputs + p->outputs) * CHUNK;
-    for (int c = 0; c < p->lanes; c++)
-        input[c] = p->scratch + (int64_t)(c < p->inputs ? c : 0) * CHUNK;
+    for (int c = 0; c < p->inputs; c++)
+        input[c] = p->scratch + (int64_t)c * CHUNK;
     for (int c = 0; c < p->inputs; c++)
         dry[c] = p->scratch + (int64_t)(p->inputs + c) * CHUNK;
     for (int c = 0; c < p->outputs; c++)

@@ -27,8 +27,7 @@ struct gc_player {
     gc_follow *follow; /* NULL: the head does not turn */
     gc_sofa *sofa;     /* the responses of the turning head */
     int inputs, outputs;
-    int lanes; /* inputs of the convolver: `inputs`, or 2 for one channel that is played into both */
-    bool widened;
+    bool widened;           /* a response of one channel is played to two outputs */
     double rate, file_rate; /* Hz; rate: of the device */
     int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
     int64_t drain_frames;   /* the device's latency and a margin, in frames */
@@ -45,6 +44,7 @@ struct gc_player {
     /* Used by the control functions only. */
     gc_orientation head;
     int measurement[GC_PLAYER_CHANNELS]; /* that each channel gets for this orientation */
+    char applied[400];                   /* what was done to the selected response */
 
     /* Playback. */
     _Atomic int response;
@@ -74,9 +74,12 @@ struct gc_player {
     int64_t history_at;              /* where the next frame is written */
 };
 
-/* Returns the number of the convolver's inputs. One channel goes to two inputs if a response has four channels, which
- * are taken as true stereo (`*widened`), or if responses of one and two channels follow each other. */
-int gc_player_lanes(const gc_player_config *config, int inputs, bool *widened);
+/* Returns whether an input of one channel has responses of one output and of two in its list. */
+bool gc_player_is_widened(const gc_player_config *config, int inputs);
+
+/* Replaces a routed response of one input and one output by one that plays the same to two outputs; leaves any other as
+ * it is. Fails with MEMORY. */
+gpuconv_status gc_player_widen(gpuconv_ir **ir, gpuconv_error *error);
 
 /* Opens the source of the head's orientation, if one is configured, and its set of responses, which is read once. */
 gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error);

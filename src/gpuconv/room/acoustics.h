@@ -12,8 +12,8 @@ typedef enum gc_doubt {
     GC_DOUBT_FILTER = 1,  /* bandwidth times decay time is below 4: the filter's own decay decides (ISO 3382-2, 7.3) */
     GC_DOUBT_NOISE20 = 2, /* impulse-to-noise ratio below 35 dB: T20 is doubtful (ISO 3382-1, 5.3.3) */
     GC_DOUBT_NOISE30 = 4, /* below 45 dB: T30 is doubtful */
-    GC_DOUBT_NONLINEAR = 8, /* non-linearity above 10 per mille (ISO 3382-2, B.2) */
-    GC_DOUBT_CURVED = 16    /* curvature above 10 per cent (ISO 3382-2, B.3) */
+    GC_DOUBT_NONLINEAR = 8, /* non-linearity above 10 per mille (ISO 3382-2, annex B) */
+    GC_DOUBT_CURVED = 16    /* curvature above 10 per cent (ISO 3382-2, annex B) */
 } gc_doubt;
 
 /* Decay times are for 60 dB. A parameter is NaN where the decay above the noise is too short to determine it, or where

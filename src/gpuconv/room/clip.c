@@ -120,7 +120,7 @@ gpuconv_status gc_clip_convolve(const gc_clip *dry, const gpuconv_ir *ir, gc_cli
     config.backend = GPUCONV_BACKEND_CPU;
     gpuconv_status status = gpuconv_ir_resample(ir, dry->rate, &resampled, error);
     if (!status)
-        status = gpuconv_ir_route_as(resampled, dry->channels, GPUCONV_LAYOUT_AUTO, &routed, error);
+        status = gpuconv_ir_route_as(resampled, dry->channels, GPUCONV_LAYOUT_STEREO, &routed, error);
     if (!status)
         status = gpuconv_plan_new(routed, &config, &plan, error);
     if (!status)

@@ -29,7 +29,7 @@ typedef struct gc_decay_curve {
 /* A straight line through a part of the curve. */
 typedef struct gc_decay_line {
     double time;         /* seconds for 60 dB; NaN where the curve does not reach the lower level */
-    double nonlinearity; /* 1000 (1 - r^2), of the correlation coefficient r: ISO 3382-2:2008, B.2 */
+    double nonlinearity; /* 1000 (1 - r^2), of the correlation coefficient r: ISO 3382-2:2008, annex B */
 } gc_decay_line;
 
 /* Fits a line by least squares between two levels in dB relative to d->start (ISO 3382-1:2009, 5.3.3). */

@@ -34,20 +34,12 @@ static band_list list_bands(const gc_figures_options *o, double rate) {
     return list;
 }
 
-/* Returns the number of the octave of the speech transmission index, or -1. */
-static int speech_octave(const gc_octave_band *band, int per_octave) {
-    for (int k = 0; k < GC_SPEECH_BANDS && per_octave == 1; k++)
-        if (band->nominal == 125 * exp2(k))
-            return k;
-    return -1;
-}
-
-/* Computes the octaves of the speech transmission index that the list of bands lacks. */
+/* Computes the speech transmission index of a channel. */
 static bool add_speech(gc_channel *c, double rate, const gc_figures_options *o, gc_speech *speech) {
     for (int k = 0; k < GC_SPEECH_BANDS; k++) {
-        gc_octave_band band = gc_octave_at(125 * exp2(k));
+        gc_octave_band band = gc_octave_of_speech(k);
         gc_acoustics unused;
-        if (o->per_octave == 1 || !(band.high < rate / 2))
+        if (!(band.high < rate / 2))
             continue;
         if (!gc_channel_band(c, &band, &unused, NULL))
             return false;
@@ -67,12 +59,9 @@ static bool add_channel(gc_figures *f, const band_list *list, const gc_figures_o
     for (int b = 0; b < list->count && good; b++) {
         gc_figure *figure = &f->figure[channel * f->bands + b];
         const double none = (double)NAN;
-        int octave = speech_octave(&list->band[b], o->per_octave);
         *figure = (gc_figure){
             .channel = channel, .band = list->band[b], .strength = none, .lateral = none, .ears = {none, none, none}};
         good = gc_channel_band(c, filter_of(&list->band[b]), &figure->a, &f->decay[channel * f->bands + b]);
-        if (good && octave >= 0)
-            gc_speech_band(c, f->ir->rate, octave, &o->levels, speech);
     }
     good = good && add_speech(c, f->ir->rate, o, speech);
     gc_channel_free(c);

@@ -1,5 +1,6 @@
 /* Mid-band frequencies and edges: IEC 61260-1:2014, 5.2 to 5.5, with the octave ratio G = 10^0.3. The filter is a
- * Butterworth lowpass of the third order, transformed to the band, which meets the limits of class 1 (table 1). */
+ * Butterworth lowpass, transformed to the band: of the third order, which meets the limits of class 1 (table 1), or of
+ * the seventh for speech, which attenuates the centre of the octave below by 45 dB. */
 #include "octave_filter.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static gc_octave_band band_of(int x, int per_octave) {
     double centre = 1000 * pow(10, tenths / 10.0), half = pow(10, 0.3 / (2 * per_octave));
     double name = nominal[step] * pow(10, 3 + decade);
     return (gc_octave_band){floor(name + 0.5) == 32 ? 31.5 : floor(name * 10 + 0.5) / 10, centre, centre / half,
-                            centre * half};
+                            centre * half, 3};
 }
 
 int gc_octave_bands(int per_octave, double rate, gc_octave_band band[GC_OCTAVE_BANDS]) {
@@ -31,31 +32,53 @@ gc_octave_band gc_octave_at(double nominal) {
     return band_of((int)lrint(log10(nominal / 1000) / 0.3), 1);
 }
 
+gc_octave_band gc_octave_of_speech(int k) {
+    gc_octave_band band = gc_octave_at(125 * exp2(k));
+    band.order = 7;
+    return band;
+}
+
 /* Returns the quality of the lowpass-to-bandpass transformation: centre over bandwidth. */
 static double quality(const gc_octave_band *b) {
     return b->centre / (b->high - b->low);
 }
 
-double complex gc_octave_response(const gc_octave_band *b, double hz) {
-    double complex p = GC_J * quality(b) * (hz / b->centre - b->centre / hz);
-    return 1 / ((p + 1) * (p * p + p + 1));
+/* Returns the coefficients a of the lowpass's factors p^2 + a p + 1, (order - 1) / 2 of them; its last factor is p + 1.
+ * They are 2 cos(pi k / order). */
+static const double *factors_of(const gc_octave_band *b) {
+    static const double third[] = {1}, seventh[] = {1.8019377358048383, 1.2469796037174670, 0.44504186791262881};
+    return b->order == 7 ? seventh : third;
 }
 
-/* The poles s of the bandpass for a pole p of the lowpass solve s^2 - (w / Q) p s + w^2 = 0. H(s) is (w s / Q)^3 over
- * the product of s - s_k. H(s) H(-s), the transform of the two-sided autocorrelation, is a sum of partial fractions;
- * those of the poles in the left half plane belong to positive lags. */
+double complex gc_octave_response(const gc_octave_band *b, double hz) {
+    double complex p = GC_J * quality(b) * (hz / b->centre - b->centre / hz), product = p + 1;
+    const double *a = factors_of(b);
+    for (int k = 0; k < b->order / 2; k++)
+        product *= p * p + a[k] * p + 1;
+    return 1 / product;
+}
+
+/* Fills in the poles of the bandpass for a pole p of the lowpass, which solve s^2 - (w / Q) p s + w^2 = 0. */
+static void add_poles(double complex p, double w, double width, gc_octave_correlation *c) {
+    double complex half = width * p / 2, root = csqrt(half * half - w * w);
+    c->pole[c->poles++] = half + root;
+    c->pole[c->poles++] = half - root;
+}
+
+/* H(s) is (w s / Q)^order over the product of s - s_k. H(s) H(-s), the transform of the two-sided autocorrelation, is a
+ * sum of partial fractions; those of the poles in the left half plane belong to positive lags. */
 gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
-    gc_octave_correlation c;
-    const double w = 2 * pi * b->centre, width = w / quality(b);
-    const double complex lowpass[3] = {-1, cexp(GC_J * 2 * pi / 3), cexp(-GC_J * 2 * pi / 3)};
-    for (int k = 0; k < 3; k++) {
-        double complex half = width * lowpass[k] / 2, root = csqrt(half * half - w * w);
-        c.pole[2 * k] = half + root;
-        c.pole[2 * k + 1] = half - root;
+    gc_octave_correlation c = {.poles = 0};
+    const double w = 2 * pi * b->centre, width = w / quality(b), *a = factors_of(b);
+    add_poles(-1, w, width, &c);
+    for (int k = 0; k < b->order / 2; k++) {
+        double complex p = -a[k] / 2 + GC_J * sqrt(1 - a[k] * a[k] / 4);
+        add_poles(p, w, width, &c);
+        add_poles(conj(p), w, width, &c);
     }
-    for (int k = 0; k < 6; k++) {
-        double complex s = c.pole[k], top = cpow(width * s, 3), mirrored = cpow(-width * s, 3);
-        for (int j = 0; j < 6; j++) {
+    for (int k = 0; k < c.poles; k++) {
+        double complex s = c.pole[k], top = cpow(width * s, b->order), mirrored = cpow(-width * s, b->order);
+        for (int j = 0; j < c.poles; j++) {
             top /= j == k ? 1 : s - c.pole[j];
             mirrored /= -s - c.pole[j];
         }
@@ -66,7 +89,7 @@ gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
 
 double complex gc_octave_one_sided(const gc_octave_correlation *c, double hz) {
     double complex sum = 0, s = GC_J * 2 * pi * hz;
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < c->poles; k++)
         sum += c->residue[k] / (s - c->pole[k]);
     return sum;
 }

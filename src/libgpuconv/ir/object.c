@@ -232,6 +232,35 @@ static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *rou
         routed, error);
 }
 
+/* Routes true stereo for one input, which feeds both of its inputs: the taps of both routes into an output are added.
+ */
+static gpuconv_status route_one_to_stereo(const gpuconv_ir *ir, gpuconv_ir **routed, gpuconv_error *error) {
+    bool finite = true;
+    gpuconv_ir *made = gc_ir_blank(1, 2, 2, 2, ir->frames, ir->rate);
+    for (int o = 0; made && o < 2; o++) {
+        const float *left = gc_ir_plane(ir, o), *right = gc_ir_plane(ir, 2 + o);
+        float *to = made->taps + (int64_t)o * ir->frames;
+        for (int64_t i = 0; i < ir->frames; i++) {
+            to[i] = left[i] + right[i];
+            finite &= isfinite(to[i]) != 0;
+        }
+        made->route[o] = (gc_route){0, o, o};
+        made->lead = ir->lead;
+        made->routed = true;
+    }
+    if (made && ir->history && !(made->history = strdup(ir->history))) {
+        gpuconv_ir_free(made);
+        made = NULL;
+    }
+    if (made && !finite) {
+        gpuconv_ir_free(made);
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the sum of the channels into one output is not finite");
+    }
+    return gc_ir_finish(made, routed, error,
+                        "4 channels taken as true stereo: the one input feeds both of its inputs, and the output is "
+                        "stereo (layout source: 4 outputs)");
+}
+
 static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gc_route *route,
                                    gpuconv_ir **routed, gpuconv_error *error) {
     int c = ir->planes, outputs = c / inputs;
@@ -248,7 +277,8 @@ static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_lay
                        layout == GPUCONV_LAYOUT_SOURCE ? "left-right, right-left" : "right-left, left-right",
                        layout == GPUCONV_LAYOUT_SOURCE ? "source" : "output");
     else
-        (void)snprintf(note, sizeof note, "channels read as %d inputs x %d outputs, %s", inputs, outputs,
+        (void)snprintf(note, sizeof note, "channels read as %d input%s x %d outputs, %s", inputs,
+                       inputs == 1 ? "" : "s", outputs,
                        layout == GPUCONV_LAYOUT_SOURCE ? "every output of the first input first"
                                                        : "every input of the first output first");
     return make_routed(ir, (routing){inputs, outputs, ir->frames}, route, c, note, routed, error);
@@ -275,7 +305,7 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
     *routed = NULL;
     if (inputs < 1 || inputs > GC_MAX_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_MAX_CHANNELS, inputs);
-    if ((unsigned)layout > GPUCONV_LAYOUT_PACKED)
+    if ((unsigned)layout > GPUCONV_LAYOUT_STEREO)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown layout %d", (int)layout);
     if (ir->routed) {
         if (inputs != ir->inputs)
@@ -286,12 +316,14 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
         *routed = gc_ir_hold(ir);
         return GPUCONV_OK;
     }
+    if (layout == GPUCONV_LAYOUT_STEREO && inputs == 1 && ir->planes == 4)
+        return route_one_to_stereo(ir, routed, error);
     int64_t most = (int64_t)ir->planes * inputs;
     gc_route *route = gc_calloc(gc_max(most, GC_MAX_CHANNELS), sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");
     gpuconv_status status;
-    if (layout == GPUCONV_LAYOUT_AUTO)
+    if (layout == GPUCONV_LAYOUT_AUTO || layout == GPUCONV_LAYOUT_STEREO)
         status = route_auto(ir, inputs, route, routed, error);
     else if (layout == GPUCONV_LAYOUT_PACKED)
         status = route_packed(ir, inputs, route, routed, error);

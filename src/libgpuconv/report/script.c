@@ -119,6 +119,12 @@ static void panel_waterfall(FILE *to, const gc_panel *p) {
     fputs("e\nunset hidden3d\nunset zlabel\nset rmargin -1\nset xtics offset 0,0\n", to);
 }
 
+/* Returns a step of 1, 2 or 5 times a power of ten that divides a range into about four. */
+static double coarse_step(double range) {
+    const double exact = range / 4, power = pow(10, floor(log10(exact))), ratio = exact / power;
+    return power * (ratio < 1.5 ? 1 : ratio < 3.5 ? 2 : ratio < 7.5 ? 5 : 10);
+}
+
 static void panel_lines(FILE *to, const gc_panel *p) {
     if (p->filled) {
         fputs("plot '-' using 1:2:3 with filledcurves lc rgb '#1764ab' notitle\n", to);
@@ -130,6 +136,8 @@ static void panel_lines(FILE *to, const gc_panel *p) {
     fputs(p->series > 8 ? "set key rmargin vertical Left reverse samplen 1.5 width 0\n"
                         : "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
           to);
+    if (p->series > 8 && !p->logarithmic) /* the key leaves less room for numbers */
+        fprintf(to, "set xtics %.9g\n", coarse_step(p->x_range[1] - p->x_range[0]));
     plot_series(to, p->label, p->series, NULL, "lines lw 2");
     for (int s = 0; s < p->series; s++) {
         for (int i = 0; i < p->steps; i++)
@@ -137,6 +145,7 @@ static void panel_lines(FILE *to, const gc_panel *p) {
                 fprintf(to, "%.9g %.7g\n", p->x[i], p->y[s][i]);
         fprintf(to, "%.9g nan\ne\n", p->x_range[0]); /* keeps a series without points in the key */
     }
+    fputs("set xtics autofreq\n", to);
 }
 
 void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {

@@ -1,0 +1,37 @@
+/* OSC messages that arrive at a UDP port, for remote control and for head trackers. The implementation is a module,
+ * loaded when a port is opened. A port is used by one thread. */
+#ifndef GPUCONV_PLAY_OSC_H
+#define GPUCONV_PLAY_OSC_H
+
+#include "gpuconv.h"
+
+enum { GC_OSC_VALUES = 4 };
+
+typedef struct gc_osc_message {
+    char address[128];           /* longer ones are not delivered */
+    double value[GC_OSC_VALUES]; /* true is 1, false 0, any other type NaN; NAN beyond `count` */
+    int count;                   /* of its values; more than GC_OSC_VALUES: the others are left out */
+} gc_osc_message;
+
+typedef struct gc_osc gc_osc;
+
+/* Opens a port, 1 to 65535. Fails with UNSUPPORTED (a build without the module), DEVICE (the port cannot be opened),
+ * MEMORY. */
+gpuconv_status gc_osc_open(int port, gc_osc **osc, gpuconv_error *error);
+
+/* Takes the next message without waiting. @return false: none has arrived */
+bool gc_osc_take(gc_osc *osc, gc_osc_message *message);
+void gc_osc_close(gc_osc *osc);
+
+/* The functions of the module. */
+typedef struct gc_osc_module {
+    void *(*open)(int port, char *why, size_t room); /* NULL: `why` has the reason */
+    bool (*take)(void *receiver, gc_osc_message *message);
+    void (*close)(void *receiver);
+} gc_osc_module;
+
+/* The function that the module exports under this name. */
+#define GC_OSC_MODULE "gpuconv_osc_module"
+typedef const gc_osc_module *gc_osc_module_get(void);
+
+#endif

@@ -1,0 +1,265 @@
+/* Plays files through lists of responses with a sound device that the test drives: what is played is what the same
+ * preparation of the response gives offline, for one channel through one, two and four channels and a SOFA set, for a
+ * head that turns, and for a bed of loudspeakers. */
+#include "files.h"
+#include "gpuconv/play/player.h"
+#include "harness.h"
+
+#include <math.h>
+
+enum { RATE = 48000, SILENCE = 24000, SOUND = 6000, BLOCK = 256, MOST = 1 << 17 };
+
+/* ---- A device that plays when the test says so ------------------------------------------------------------------- */
+
+static gc_sound_config opened;
+
+static gpuconv_status fake_open(const gc_sound_config *config, gc_sound_device **sound, gpuconv_error *error) {
+    (void)error;
+    opened = *config;
+    *sound = (gc_sound_device *)(void *)&opened;
+    return GPUCONV_OK;
+}
+
+static gpuconv_status fake_start(gc_sound_device *sound, gpuconv_error *error) {
+    (void)sound, (void)error;
+    return GPUCONV_OK;
+}
+
+static double fake_latency(const gc_sound_device *sound) {
+    (void)sound;
+    return 0;
+}
+
+static int64_t fake_xruns(const gc_sound_device *sound) {
+    (void)sound;
+    return 0;
+}
+
+static bool fake_is_active(const gc_sound_device *sound) {
+    (void)sound;
+    return true;
+}
+
+static void fake_close(gc_sound_device *sound, bool drain) {
+    (void)sound, (void)drain;
+}
+
+gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
+
+gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
+    static const gc_sound_system fake = {"a test",     NULL,       NULL,           fake_open, fake_start,
+                                         fake_latency, fake_xruns, fake_is_active, fake_close};
+    (void)choice, (void)error;
+    *system = &fake;
+    return GPUCONV_OK;
+}
+
+/* Plays until the player has finished; follows the head between two blocks. @return what was played */
+static guarded play(gc_player *player, int outputs) {
+    guarded heard = guarded_new(outputs, MOST);
+    gpuconv_error error = {0};
+    gc_player_view view = {0};
+    int64_t at = 0;
+    CHECK(gc_player_start(player, &error) == GPUCONV_OK, "%s", error.message);
+    for (; at + BLOCK <= MOST && !view.finished; at += BLOCK) {
+        float *out[GC_PLAYER_CHANNELS];
+        for (int c = 0; c < outputs; c++)
+            out[c] = heard.channel[c] + at;
+        opened.callback(opened.context, NULL, out, BLOCK);
+        CHECK(gc_player_follow(player, &error) == GPUCONV_OK, "%s", error.message);
+        gc_player_get_view(player, &view);
+    }
+    CHECK(view.finished, "still playing");
+    assert_int_equal(view.late_blocks, 0);
+    assert_int_equal(view.underruns, 0);
+    assert_true(guarded_intact(&heard));
+    CHECK(gc_player_stop(player, &error) == GPUCONV_OK, "%s", error.message);
+    return heard;
+}
+
+/* ---- What is expected -------------------------------------------------------------------------------------------- */
+
+/* Writes silence, in which crossfades end, and then noise. */
+static guarded write_input(const char *path, int channels) {
+    oracle_random random = {7};
+    guarded x = guarded_random(&random, channels, SILENCE + SOUND);
+    for (int c = 0; c < channels; c++)
+        memset(x.channel[c], 0, SILENCE * sizeof(float));
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &x);
+    return x;
+}
+
+static void write_response(const char *path, int channels, int rate, uint64_t seed) {
+    oracle_random random = {seed};
+    guarded taps = guarded_random(&random, channels, 150);
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, rate, &taps);
+    guarded_free(&taps);
+}
+
+static bool sofa_is_read(void) {
+    gpuconv_preparation p = gpuconv_preparation_default();
+    gpuconv_ir *ir;
+    p.direction = "0,0";
+    gpuconv_status status = gpuconv_ir_prepare(files_source("tests/sofa/head.sofa"), &p, 1, RATE, &ir, NULL);
+    if (!status)
+        gpuconv_ir_free(ir);
+    return status != GPUCONV_ERROR_UNSUPPORTED;
+}
+
+/* Checks what was heard against a preparation of the response; `factor` dry is added to every output. */
+static void check_heard(const char *what, const guarded *heard, const guarded *x, const char *response,
+                        const gpuconv_preparation *p) {
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    CHECK(gpuconv_ir_prepare(response, p, x->channels, RATE, &ir, &error) == GPUCONV_OK, "%s", error.message);
+    guarded want = harness_offline(ir, x);
+    gpuconv_ir_free(ir);
+    assert_true(want.channels == heard->channels || want.channels == 1);
+    for (int c = 0; c < heard->channels; c++) {
+        const float *from = want.channel[want.channels == 1 ? 0 : c];
+        double *wide = calloc((size_t)want.frames, sizeof *wide);
+        assert_non_null(wide);
+        for (int64_t i = 0; i < want.frames; i++)
+            wide[i] = (double)from[i];
+        oracle_error e = oracle_compare(heard->channel[c] + SILENCE, wide + SILENCE, want.frames - SILENCE);
+        CHECK(e.rms <= -110, "%s, channel %d: %.1f dB", what, c + 1, e.rms);
+        free(wide);
+    }
+    guarded_free(&want);
+}
+
+/* ---- Tests ------------------------------------------------------------------------------------------------------- */
+
+static void one_channel_through_every_layout(void **state) {
+    (void)state;
+    static const char *const said[] = {"true stereo", "", "", "resampled", "of its"};
+    char four[300], two[300], one[300], rate[300], sofa[300];
+    const char *responses[] = {four, two, one, rate, sofa};
+    snprintf(four, sizeof four, "%s", files_path("four.wav"));
+    snprintf(two, sizeof two, "%s", files_path("two.wav"));
+    snprintf(one, sizeof one, "%s", files_path("one.wav"));
+    snprintf(rate, sizeof rate, "%s", files_path("rate.wav"));
+    snprintf(sofa, sizeof sofa, "%s", files_source("tests/sofa/head.sofa"));
+    write_response(four, 4, RATE, 1);
+    write_response(two, 2, RATE, 2);
+    write_response(one, 1, RATE, 3);
+    write_response(rate, 1, 44100, 4);
+    char input[300];
+    snprintf(input, sizeof input, "%s", files_path("voice.wav"));
+    guarded x = write_input(input, 1);
+    const int count = sofa_is_read() ? 5 : 4;
+    for (int i = 0; i < count; i++) {
+        const gc_player_config config = {.input = input,
+                                         .responses = responses,
+                                         .response_count = count,
+                                         .layout = GPUCONV_LAYOUT_STEREO,
+                                         .direction = "30,0",
+                                         .threads = 1,
+                                         .backend = GPUCONV_BACKEND_CPU,
+                                         .block = BLOCK,
+                                         .dry = -6,
+                                         .crossfade = 0.05};
+        gc_player *player;
+        gc_player_view view;
+        gpuconv_error error = {0};
+        CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s", error.message);
+        CHECK(i == 0 || gc_player_select_response(player, i, &error) == GPUCONV_OK, "%s", error.message);
+        gc_player_get_view(player, &view);
+        assert_int_equal(view.outputs, 2);
+        CHECK(strstr(view.applied, said[i]), "response %d: '%s' does not say '%s'", i, view.applied, said[i]);
+        guarded heard = play(player, 2);
+        gpuconv_preparation p = gpuconv_preparation_default();
+        p.layout = GPUCONV_LAYOUT_STEREO;
+        p.dry = -6;
+        p.direction = i == 4 ? "30,0" : NULL;
+        check_heard(responses[i], &heard, &x, responses[i], &p);
+        guarded_free(&heard);
+        gc_player_free(player);
+    }
+    guarded_free(&x);
+}
+
+static void a_layout_that_is_asked_for_is_kept(void **state) {
+    (void)state;
+    char four[300], input[300];
+    const char *responses[] = {four};
+    snprintf(four, sizeof four, "%s", files_path("array.wav"));
+    snprintf(input, sizeof input, "%s", files_path("mono.wav"));
+    write_response(four, 4, RATE, 1);
+    guarded x = write_input(input, 1);
+    const gc_player_config config = {.input = input,
+                                     .responses = responses,
+                                     .response_count = 1,
+                                     .layout = GPUCONV_LAYOUT_SOURCE,
+                                     .threads = 1,
+                                     .backend = GPUCONV_BACKEND_CPU,
+                                     .block = BLOCK,
+                                     .dry = -HUGE_VAL};
+    gc_player *player;
+    gpuconv_error error = {0};
+    CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(opened.outputs, 4);
+    guarded heard = play(player, 4);
+    gpuconv_preparation p = gpuconv_preparation_default();
+    check_heard("four outputs", &heard, &x, four, &p);
+    guarded_free(&heard);
+    gc_player_free(player);
+    guarded_free(&x);
+}
+
+/* Plays through head.sofa while the head turns to 90 degrees during the silence: at once, because more exchanges than
+ * the convolver has voices would wait for its thread. */
+static void check_turn(const char *name, int channels, const char *direction, const char *speakers) {
+    char input[300], turns[300], sofa[300];
+    const char *responses[] = {sofa};
+    snprintf(sofa, sizeof sofa, "%s", files_source("tests/sofa/head.sofa"));
+    snprintf(input, sizeof input, "%s", files_path("turned.wav"));
+    snprintf(turns, sizeof turns, "%s", files_path("turns.txt"));
+    FILE *f = fopen(turns, "w");
+    assert_non_null(f);
+    assert_true(fputs("0 0\n0.1 0\n0.1 90\n", f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    guarded x = write_input(input, channels);
+    const gc_player_config config = {.input = input,
+                                     .responses = responses,
+                                     .response_count = 1,
+                                     .layout = GPUCONV_LAYOUT_STEREO,
+                                     .direction = direction,
+                                     .speakers = speakers,
+                                     .follow = turns,
+                                     .threads = 1,
+                                     .backend = GPUCONV_BACKEND_CPU,
+                                     .block = BLOCK,
+                                     .dry = -HUGE_VAL};
+    gc_player *player;
+    gpuconv_error error = {0};
+    CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s: %s", name, error.message);
+    assert_int_equal(opened.outputs, 2);
+    guarded heard = play(player, 2);
+    gpuconv_preparation p = gpuconv_preparation_default();
+    p.direction = direction;
+    p.speakers = speakers;
+    p.yaw = 90;
+    check_heard(name, &heard, &x, sofa, &p);
+    guarded_free(&heard);
+    gc_player_free(player);
+    guarded_free(&x);
+}
+
+static void a_head_turns(void **state) {
+    (void)state;
+    if (!sofa_is_read())
+        skip();
+    check_turn("a voice", 1, "30,0", NULL);
+    check_turn("a bed", 6, NULL, "5.1");
+    check_turn("ambisonics", 4, NULL, "ambisonic");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_channel_through_every_layout),
+        cmocka_unit_test(a_layout_that_is_asked_for_is_kept),
+        cmocka_unit_test(a_head_turns),
+    };
+    return cmocka_run_group_tests(tests, files_begin, files_end);
+}
