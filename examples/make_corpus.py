@@ -5,12 +5,13 @@ Usage: make_corpus.py FOLDER [UTTERANCES [RESPONSES [NOISES]]]   (default: 2000 
 
 FOLDER gets speech/*.flac (16 kHz, 5 to 15 s, one in fifty damaged), rooms/*.flac (with silence before the direct
 sound, and in some a reflection that is louder than it), noises/*.flac, and recordings.jsonl.gz, rooms.jsonl.gz,
-noises.jsonl.gz. The same arguments give the same files. Then, for example:
+noises.jsonl.gz. The same arguments give the same files. It uses all cores. Then, for example:
 
     gpuconv batch FOLDER/recordings.jsonl.gz --irs FOLDER/rooms.jsonl.gz --preset speech --format flac --out wet
 """
 import gzip
 import json
+import multiprocessing
 import os
 import sys
 
@@ -18,6 +19,7 @@ import numpy as np
 import soundfile as sf
 
 RATE = 16000
+material = None  # what utterances are parts of
 
 
 def speech(random, seconds):
@@ -33,8 +35,20 @@ def speech(random, seconds):
     return 0.5 * sound / np.abs(sound).max()
 
 
-def room(random, index):
+def utterance(part):
+    """Returns a part of the material: begin, frames, gain."""
+    begin, frames, gain = part
+    return material[begin:begin + frames] * gain
+
+
+def noise(seed):
+    random = np.random.default_rng(seed)
+    return speech(random, random.uniform(3, 60))
+
+
+def room(index):
     """Returns a response: silence, direct sound, reflections, decay."""
+    random = np.random.default_rng([2, index])
     rt60, silence = random.uniform(0.2, 1.2), random.integers(0, 400)
     n = int(rt60 * RATE)
     tail = random.standard_normal(n) * np.exp(-6.9 * np.arange(n) / (rt60 * RATE)) * 0.1
@@ -55,15 +69,20 @@ def write_manifest(path, recordings):
                                 "channel_ids": [0]}) + "\n")
 
 
-def write_all(folder, kind, count, make):
-    """Writes `count` files of a kind, and their manifest."""
+def write_one(job):
+    """Writes one file. Returns its number of frames."""
+    file, make, argument = job
+    sound = make(argument)
+    sf.write(file, sound, RATE, subtype="PCM_16")
+    return len(sound)
+
+
+def write_all(folder, kind, pool, make, arguments):
+    """Writes a file for each argument of `make`. Returns the lines of their manifest."""
     os.makedirs(f"{folder}/{kind}", exist_ok=True)
-    recordings = []
-    for i in range(count):
-        sound, file = make(i), f"{folder}/{kind}/{kind}-{i:06d}.flac"
-        sf.write(file, sound, RATE, subtype="PCM_16")
-        recordings.append((f"{kind}-{i:06d}", file, len(sound)))
-    return recordings
+    files = [f"{folder}/{kind}/{kind}-{i:06d}.flac" for i in range(len(arguments))]
+    frames = pool.map(write_one, [(file, make, a) for file, a in zip(files, arguments)], chunksize=8)
+    return [(f"{kind}-{i:06d}", file, n) for i, (file, n) in enumerate(zip(files, frames))]
 
 
 def main():
@@ -72,22 +91,25 @@ def main():
     folder = sys.argv[1]
     counts = [int(a) for a in sys.argv[2:]] + [2000, 500, 50][len(sys.argv) - 2:]
     random = np.random.default_rng(1)
+    global material
     material = speech(random, 300)
+    parts = []
+    for _ in range(counts[0]):
+        frames = int(random.uniform(5, 15) * RATE)
+        parts.append((random.integers(0, len(material) - frames), frames, random.uniform(0.2, 1)))
 
-    def utterance(_):
-        n = int(random.uniform(5, 15) * RATE)
-        at = random.integers(0, len(material) - n)
-        return material[at:at + n] * random.uniform(0.2, 1)
-
-    recordings = write_all(folder, "speech", counts[0], utterance)
+    with multiprocessing.get_context("fork").Pool() as pool:  # the processes have the material
+        recordings = write_all(folder, "speech", pool, utterance, parts)
+        rooms = write_all(folder, "rooms", pool, room, range(counts[1]))
+        noises = write_all(folder, "noises", pool, noise, [[3, i] for i in range(counts[2])])
     for i in range(25, counts[0], 50):  # two in a hundred: half of the file is missing, or it is no audio at all
         file = recordings[i][1]
         with open(file, "r+b") as f:
             f.truncate(os.path.getsize(file) // 2 if i % 100 == 25 else 0)
     write_manifest(f"{folder}/recordings.jsonl.gz", recordings)
-    write_manifest(f"{folder}/rooms.jsonl.gz", write_all(folder, "rooms", counts[1], lambda i: room(random, i)))
-    write_manifest(f"{folder}/noises.jsonl.gz",
-                   write_all(folder, "noises", counts[2], lambda i: speech(random, random.uniform(3, 60))))
+    write_manifest(f"{folder}/rooms.jsonl.gz", rooms)
+    write_manifest(f"{folder}/noises.jsonl.gz", noises)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -641,6 +641,24 @@ GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const floa
 GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, const gpuconv_ir *ir, double seconds,
                                                  gpuconv_error *error);
 
+/**
+ * Exchanges single routes, such as those of one source that moves. The routes of `ir` replace those between the same
+ * channels, or are added; a later call of gpuconv_realtime_process crossfades their input. Every other route goes on
+ * unchanged: it is neither prepared nor computed again, and its output keeps its samples. The exchanged routes are
+ * computed on the CPU. Where exchanges have changed more than half of the routes, or more than 16 separate sets of
+ * them, all present routes are prepared as a new response instead, as by gpuconv_realtime_swap; the result is the same.
+ * From any thread but the one that processes; it waits for nothing but another exchange. An exchange of the same routes
+ * that no call has taken up yet is replaced by this one.
+ * @param realtime    the real-time convolution
+ * @param ir          a routed response with the same numbers of inputs and outputs that has only the routes to
+ *                    exchange, such as one of gpuconv_ir_new_matrix with NULL for the others
+ * @param seconds     length of the crossfade, 0..60
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (seconds, response not routed), TOPOLOGY, MEMORY, DEVICE. After a failure the old routes go on
+ */
+GPUCONV_API gpuconv_status gpuconv_realtime_swap_routes(gpuconv_realtime *realtime, const gpuconv_ir *ir,
+                                                        double seconds, gpuconv_error *error);
+
 /** Sets whether calls wait for a late tail, as `freewheel` in the configuration. From any thread. */
 GPUCONV_API void gpuconv_realtime_set_freewheel(gpuconv_realtime *realtime, bool freewheel);
 

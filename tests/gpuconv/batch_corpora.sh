@@ -153,6 +153,17 @@ batch 0 loose/manifest.csv --out killed --shard-size 9 --resume
 tar tf killed/000000.tar >"$work/log/members"
 says "$work/log/members" s7.flac s8.flac
 
+# A file that ends before its header says fails, in a slot as well as streamed (each output is a sum of routes).
+make_audio noise whole.flac flac-16 2 16000 60000 0.1
+make_audio noise two-routes.wav wav-float 4 16000 300 0.1
+make_audio noise one-route.wav wav-float 1 16000 300 0.1
+head -c 120000 whole.flac >half.flac
+for response in two-routes one-route; do
+    batch 1 --inputs half.flac --irs $response.wav --preset speech --format flac --out half-$response
+    says half-$response/results.jsonl 'half.flac: ends after' 'of 60000 frames'
+    [ ! -e half-$response/half.flac ] || fail "a damaged input left an output ($response)"
+done
+
 # Other containers, where the module is there.
 make_audio noise x.ogg ogg 1 16000 9000 0.1
 batch 0 --inputs x.ogg --irs ir/h0.wav --format opus --preset speech --out opus

@@ -25,6 +25,7 @@ stops() {
     job=$!
     turns=0
     until catches $job; do
+        grep -q '^State:.*Z' "/proc/$job/status" && fail "gpuconv $*: ended before it caught a signal: $(cat "$work/log/err")"
         turns=$((turns + 1))
         [ "$turns" -lt 3000 ] || fail "gpuconv $*: never caught a signal"
         sleep 0.02

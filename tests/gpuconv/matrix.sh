@@ -61,7 +61,7 @@ runs -b cpu in.wav one.txt out.wav --normalize peak
 grep -q 'normalised by peak: +0.00 dB' "$work/log/err" || fail "no level: $(cat "$work/log/err")"
 
 make_audio taps mono.wav 1 48000 1
-refuses 1 "the matrix has 2 inputs and the input 1 channel" mono.wav one.txt out.wav
+refuses 1 "the matrix has 2 inputs, the input has 1 channel" mono.wav one.txt out.wav
 
 wrong() { # wrong NAME TEXT LINE...
     name=$1 says=$2

@@ -6,6 +6,7 @@
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/engine/plan.h"
 
+#include <malloc.h>
 #include <math.h>
 
 /* A matrix of random responses with its input, and where there is a route. */
@@ -25,6 +26,11 @@ static bool every(int i, int o) {
 }
 static bool one_in_seven(int i, int o) {
     return (i * 37 + o * 101 + i * o * 13) % 11 == 0 && (i + o) % 2 == 0;
+}
+static bool at_random(int i, int o) { /* about one in five */
+    uint32_t mixed = (uint32_t)(i * 1024 + o + 1) * UINT32_C(2654435761);
+    mixed = (mixed ^ mixed >> 15) * UINT32_C(2246822519);
+    return mixed >> 16 < 13107;
 }
 static bool blocks_of_four(int i, int o) {
     return i / 4 == o / 4;
@@ -91,15 +97,11 @@ static const struct {
     int inputs, outputs;
     int64_t taps, frames;
     has_route *has;
-} shapes[] = {{"1 x 64", 1, 64, 300, 3000, every},
-              {"64 x 1", 64, 1, 300, 3000, every},
-              {"16 x 16", 16, 16, 2000, 9000, every},
-              {"64 x 64", 64, 64, 500, 3000, every},
-              {"5 x 7", 5, 7, 900, 5000, every},
-              {"2 x 2", 2, 2, 3000, 9000, every},
-              {"200 x 200", 200, 200, 40, 700, every},
-              {"sparse", 40, 33, 700, 4000, one_in_seven},
-              {"blocks of four", 16, 16, 900, 5000, blocks_of_four},
+} shapes[] = {{"1 x 64", 1, 64, 300, 3000, every},      {"64 x 1", 64, 1, 300, 3000, every},
+              {"16 x 16", 16, 16, 2000, 9000, every},   {"64 x 64", 64, 64, 500, 3000, every},
+              {"5 x 7", 5, 7, 900, 5000, every},        {"2 x 2", 2, 2, 3000, 9000, every},
+              {"300 x 300", 300, 300, 33, 400, every},  {"sparse", 40, 33, 700, 4000, one_in_seven},
+              {"random", 48, 60, 300, 2000, at_random}, {"blocks of four", 16, 16, 900, 5000, blocks_of_four},
               {"holes", 6, 9, 900, 5000, all_but_some}};
 
 static void matrices_match_by_every_algorithm(void **state) {
@@ -157,6 +159,43 @@ static void a_dense_matrix_is_planned_as_one_and_others_are_not(void **state) {
         free_matrix(&m);
     }
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static double allocated(void) {
+    const struct mallinfo2 m = mallinfo2();
+    return (double)m.uordblks + (double)m.hblkhd;
+}
+
+/* The estimate on which the plan and the refusal for lack of memory rest is what an engine takes. */
+static void an_engine_takes_the_memory_that_is_estimated(void **state) {
+    (void)state;
+    static const struct {
+        int inputs, outputs;
+        int64_t taps, frames;
+        has_route *has;
+    } cases[] = {{64, 64, 3000, 100000, every}, {300, 300, 64, 20000, every},      {1, 512, 256, 100000, every},
+                 {512, 1, 256, 100000, every},  {64, 64, 3000, 100000, at_random}, {16, 16, 3000, -1, blocks_of_four},
+                 {64, 64, 100, 1000000, every}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        matrix m = new_matrix(cases[i].inputs, cases[i].outputs, cases[i].taps, 10, cases[i].has);
+        for (int a = 0; a <= COUNT(harness_algorithms); a++) {
+            gpuconv_plan *plan = harness_plan(m.ir, (gpuconv_algorithm)a, cases[i].frames, 2);
+            gpuconv_engine *engine;
+            gpuconv_error error = {0};
+            const double before = allocated(), slack = 2e6; /* tables, small arrays */
+            CHECK(gpuconv_engine_new(plan, &engine, &error) == GPUCONV_OK, "%s", error.message);
+            const double taken = allocated() - before;
+            CHECK(taken <= 1.1 * plan->bytes + slack && plan->bytes <= 1.25 * taken + slack,
+                  "%d x %d x %lld, %s: %.1f MB taken, %.1f MB estimated", cases[i].inputs, cases[i].outputs,
+                  (long long)cases[i].taps, gpuconv_algorithm_name(plan->schedule.algorithm), taken * 1e-6,
+                  plan->bytes * 1e-6);
+            gpuconv_engine_free(engine);
+            gpuconv_plan_free(plan);
+        }
+        free_matrix(&m);
+    }
+}
+#endif
 
 static void matrices_play_in_real_time(void **state) {
     (void)state;
@@ -250,6 +289,9 @@ int main(void) {
         cmocka_unit_test(matrices_match_by_every_algorithm),
         cmocka_unit_test(partitions_and_chunks_of_a_matrix_match),
         cmocka_unit_test(a_dense_matrix_is_planned_as_one_and_others_are_not),
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(an_engine_takes_the_memory_that_is_estimated),
+#endif
         cmocka_unit_test(matrices_play_in_real_time),
         cmocka_unit_test(wrong_matrices_are_refused),
     };

@@ -61,7 +61,7 @@ static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
     h.channel[0][TAPS - 1] = h.channel[0][0] = 1e-30f; /* keeps the length, and leaves no zeros to skip */
     gpuconv_ir *shape = harness_route(&h, 1);
     gc_rt_schedule schedule;
-    gc_rt_schedule_make(shape, 64, 48000, &schedule);
+    gc_rt_schedule_make(shape, &(gc_rt_calls){64, 48000, 1}, &schedule);
     CHECK(schedule.stages >= 2, "%d stages are too few to test partition edges", schedule.stages);
     int64_t edges[200];
     int count = 0;
@@ -210,8 +210,8 @@ static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
     gc_rt_schedule undelayed, delayed;
     gpuconv_ir *later;
     assert_int_equal(gpuconv_ir_delay(ir, 1024, &later, NULL), GPUCONV_OK);
-    gc_rt_schedule_make(ir, 64, 48000, &undelayed);
-    gc_rt_schedule_make(later, 64, 48000, &delayed);
+    gc_rt_schedule_make(ir, &(gc_rt_calls){64, 48000, 1}, &undelayed);
+    gc_rt_schedule_make(later, &(gc_rt_calls){64, 48000, 1}, &delayed);
     CHECK(delayed.load < undelayed.load, "a load of %g instead of %g", delayed.load, undelayed.load);
     gpuconv_ir_free(later);
     gpuconv_realtime_config config = {.size = sizeof config, .latency = -1};

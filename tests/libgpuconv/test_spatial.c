@@ -2,6 +2,8 @@
  * ambisonics, delays, and a turned head. The expected sums are in double precision. */
 #include "harness.h"
 
+#include "libgpuconv/ir/spatial.h"
+
 #include <math.h>
 #include <mysofa.h>
 
@@ -251,9 +253,41 @@ static void what_does_not_fit_is_refused(void **state) {
     }
 }
 
+/* The parts that a moving head exchanges are those of the response that is made as a whole. */
+static void single_channels_are_those_of_the_whole(void **state) {
+    (void)state;
+    const gc_scene scene = {.layout = "7.1.4", .head = {33, -12, 5}};
+    gpuconv_error error = {0};
+    gc_sofa *set;
+    gpuconv_ir *whole;
+    int measurement[12];
+    CHECK(gc_sofa_load(head_file, &set, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_spatial_make(set, "head", &scene, 12, &whole, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_spatial_find(set, "head", &scene, 12, measurement, &error) == GPUCONV_OK, "%s", error.message);
+    for (int c = 0; c < 12; c++) {
+        gpuconv_ir *one;
+        CHECK(gc_spatial_make_channel(set, measurement[c], c, 12, &one, &error) == GPUCONV_OK, "%s", error.message);
+        guarded y = impulse_out(one, 12, c), want = impulse_out(whole, 12, c),
+                other = impulse_out(one, 12, (c + 1) % 12);
+        CHECK(harness_distance(&y, &want, y.frames) <= -120, "channel %d differs", c + 1);
+        for (int64_t n = 0; n < other.frames; n++)
+            CHECK(other.channel[0][n] == 0 && other.channel[1][n] == 0, "channel %d has routes of another", c + 1);
+        guarded_free(&y);
+        guarded_free(&want);
+        guarded_free(&other);
+        gpuconv_ir_free(one);
+    }
+    const gc_scene ambisonic = {.layout = "ambisonic"};
+    assert_false(gc_spatial_has_directions(&ambisonic));
+    assert_int_equal(gc_spatial_find(set, "head", &scene, 5, measurement, &error), GPUCONV_ERROR_TOPOLOGY);
+    gpuconv_ir_free(whole);
+    gc_sofa_free(set);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_direction_gives_its_response),
+        cmocka_unit_test(single_channels_are_those_of_the_whole),
         cmocka_unit_test(a_bed_of_noise_is_the_sum_of_its_loudspeakers),
         cmocka_unit_test(ambisonics_give_the_responses_of_a_set_of_their_order),
         cmocka_unit_test(ambisonics_turn_with_the_head),

@@ -32,13 +32,10 @@ static gc_entry *append(gc_builder *b, int64_t line) {
     gc_manifest *m = b->manifest;
     if (m->entries == b->capacity) {
         int64_t capacity = gc_max(64, 2 * b->capacity);
-        gc_entry *larger = gc_calloc(capacity, sizeof *larger);
+        gc_entry *larger = realloc(m->entry, (size_t)capacity * sizeof *larger);
         if (!larger)
             return NULL;
-        if (m->entries)
-            memcpy(larger, m->entry, (size_t)m->entries * sizeof *larger);
-        free(m->entry);
-        m->entry = larger;
+        m->entry = larger; /* the kernel moves a large array without copying it, and gives pages to what is used */
         b->capacity = capacity;
     }
     gc_entry *e = &m->entry[m->entries++];

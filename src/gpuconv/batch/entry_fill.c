@@ -211,7 +211,7 @@ static bool is_below_folder(const char *path) {
 /* Makes "BEGINNING MIDDLE END", to be freed. */
 static char *join(const char *beginning, int length, const char *middle, const char *end) {
     size_t room = (size_t)length + strlen(middle) + strlen(end) + 1;
-    char *made = gc_calloc((int64_t)room, 1);
+    char *made = malloc(room);
     if (made)
         (void)snprintf(made, room, "%.*s%s%s", length, beginning, middle, end);
     return made;
@@ -292,7 +292,7 @@ static bool make_extra(const filling *f) {
     for (int c = GC_COLUMNS_ALWAYS; c < GC_COLUMN_RECIPE; c++)
         needed |= text_of(f, c) != NULL;
     if (needed)
-        f->e->extra = gc_calloc(1, sizeof *f->e->extra);
+        f->e->extra = calloc(1, sizeof *f->e->extra); /* gc_calloc aligns, which doubles its size */
     return !needed || f->e->extra;
 }
 

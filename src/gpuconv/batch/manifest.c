@@ -55,7 +55,7 @@ static bool add_input(gc_builder *b, const gc_match *input) {
     gc_path_stem(input->path, &name, &length);
     int folders = input->kept < name ? (int)(name - input->kept) : 0;
     size_t room = (size_t)folders + (size_t)length + 1;
-    row.stem = gc_calloc((int64_t)room, 1);
+    row.stem = malloc(room);
     bool good = row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path);
     if (good)
         (void)snprintf(row.stem, room, "%.*s%.*s", folders, input->kept, length, name);
@@ -92,7 +92,7 @@ static bool add_member(void *context, const char *member) {
     if (!gc_shard_is_audio(member))
         return true;
     size_t room = strlen(s->path) + strlen(member) + 2;
-    gc_match input = {.path = gc_calloc((int64_t)room, 1)};
+    gc_match input = {.path = malloc(room)};
     if (!input.path)
         return false;
     (void)snprintf(input.path, room, "%s/%s", s->path, member);

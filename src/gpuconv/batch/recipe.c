@@ -5,6 +5,7 @@
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "row.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +80,13 @@ static int find_word(const char *word, const char *words) {
     }
 }
 
+/* Writes a number behind a beginning. */
+static void print_canonical(char *canonical, size_t room, const char *beginning, double value) {
+    char number[GC_ROW_TEXT];
+    gc_number_print(value, number);
+    (void)snprintf(canonical, room, "%s%s", beginning, number);
+}
+
 /* Parses "all", "2.5", "auto" and "auto:-60". */
 static bool parse_tail(const char *text, gc_recipe *r, char *canonical, size_t room) {
     double value = -90;
@@ -91,21 +99,23 @@ static bool parse_tail(const char *text, gc_recipe *r, char *canonical, size_t r
         r->tail_floor = value;
     else
         r->tail = value;
-    (void)snprintf(canonical, room, "%s%.17g", floor ? "auto:" : "", value);
+    print_canonical(canonical, room, floor ? "auto:" : "", value);
     return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
 }
 
 /* Parses "peak:-1", "rms:-26", "loudness:-23", "input" and "input:3". */
 static bool parse_level(const char *text, gc_recipe *r, char *canonical, size_t room) {
     static const char words[] = "none|peak|rms|loudness|input";
-    char word[16];
+    char word[16]; /* and a colon */
     const char *colon = strchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : strlen(text);
-    if (length >= sizeof word)
+    if (length + 1 >= sizeof word)
         return false;
     memcpy(word, text, length);
     word[length] = '\0';
     int found = find_word(word, words);
+    word[length] = ':';
+    word[length + 1] = '\0';
     r->level = found > 0 ? (gc_level_kind)found : GC_LEVEL_NONE;
     if (found <= 0)
         return found == 0 && !colon;
@@ -113,7 +123,7 @@ static bool parse_level(const char *text, gc_recipe *r, char *canonical, size_t 
         return false;
     if (colon && !gc_number_parse(colon + 1, &r->level_db))
         return false;
-    (void)snprintf(canonical, room, "%s:%.17g", word, r->level_db);
+    print_canonical(canonical, room, word, r->level_db);
     return fabs(r->level_db) <= 200;
 }
 
@@ -153,7 +163,7 @@ static bool parse_value(gc_recipe *r, int index, const char *text, char *canonic
             return false;
         *(double *)at = index == GC_COLUMN_EARLY_MS - GC_COLUMN_RECIPE ? number / 1000 : number;
         if (number != u->fallback)
-            (void)snprintf(canonical, room, "%.17g", number);
+            print_canonical(canonical, room, "", number);
         return true;
     case FLAG:
     case WORD:
@@ -180,20 +190,19 @@ static bool parse_value(gc_recipe *r, int index, const char *text, char *canonic
     }
 }
 
-static void free_recipe(gc_recipe *r) {
-    for (int i = 0; r && i < GC_RECIPE_COLUMNS; i++)
+/* Frees what a recipe owns. */
+static void clear_recipe(gc_recipe *r) {
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
         free(r->text[i]);
-    if (r) {
-        free((void *)r->preparation.series);
-        free(r->series_text);
-    }
-    free(r);
+    free((void *)r->preparation.series);
+    free(r->series_text);
 }
 
 void gc_recipes_free(gc_recipes *recipes) {
     while (recipes->first) {
         gc_recipe *next = recipes->first->next;
-        free_recipe(recipes->first);
+        clear_recipe(recipes->first);
+        free(recipes->first);
         recipes->first = next;
     }
 }
@@ -226,32 +235,34 @@ static bool parse_texts(gc_recipe *r, const char *const text[GC_RECIPE_COLUMNS],
     return true;
 }
 
+/* Allocates only for a new recipe: an aligned block for each row would leave gaps that double the size of the list. */
 bool gc_recipes_find(gc_recipes *recipes, const char *const text[GC_RECIPE_COLUMNS], const gc_recipe **recipe,
                      int *column, const char **why) {
-    gc_recipe *made = gc_calloc(1, sizeof *made), *known = recipes->first;
+    gc_recipe made = *gc_recipe_default(), *known = recipes->first;
     *recipe = NULL;
     *why = NULL;
-    if (!made)
-        return false;
-    *made = *gc_recipe_default();
-    bool good = parse_texts(made, text, column);
+    bool good = parse_texts(&made, text, column);
     if (!good || *column >= 0) {
         *why = good ? rules[*column - GC_COLUMN_RECIPE].why : NULL;
-        free_recipe(made);
+        clear_recipe(&made);
         return good;
     }
-    if (same_texts(made, gc_recipe_default())) {
-        free_recipe(made);
+    if (same_texts(&made, gc_recipe_default())) {
+        clear_recipe(&made);
         *recipe = gc_recipe_default();
         return true;
     }
-    while (known && !same_texts(known, made))
+    while (known && !same_texts(known, &made))
         known = known->next;
     if (known) {
-        free_recipe(made);
+        clear_recipe(&made);
+    } else if ((known = gc_calloc(1, sizeof *known))) {
+        *known = made;
+        known->next = recipes->first;
+        recipes->first = known;
     } else {
-        made->next = recipes->first;
-        known = recipes->first = made;
+        clear_recipe(&made);
+        return false;
     }
     *recipe = known;
     return true;

@@ -125,15 +125,23 @@ static bool append_columns(const gc_entry *e, char **text) {
     return good;
 }
 
+/* Appends "NAME=NUMBER". @return false: out of memory */
+static bool append_number(char **text, const char *name, double value) {
+    char room[GC_ROW_TEXT];
+    gc_number_print(value, room);
+    return gc_text_append(text, "%s=%s", name, room);
+}
+
 char *gc_settings_of(const gc_entry *e) {
     char *text = NULL;
-    bool good = gc_text_append(&text, "gain=%.17g wet=%.17g dry=%.17g ", e->gain, e->wet, e->dry), changed;
+    bool changed, good = append_number(&text, "gain", e->gain) && append_number(&text, " wet", e->wet) &&
+                         append_number(&text, " dry", e->dry);
     if (good && e->random_offset)
-        good = gc_text_append(&text, "offset=random seed=%llu", (unsigned long long)e->seed);
+        good = gc_text_append(&text, " offset=random seed=%llu", (unsigned long long)e->seed);
     else
-        good = good && gc_text_append(&text, "offset=%.17g", e->offset);
+        good = good && append_number(&text, " offset", e->offset);
     if (good && e->length >= 0)
-        good = gc_text_append(&text, " length=%.17g", e->length);
+        good = append_number(&text, " length", e->length);
     else
         good = good && gc_text_append(&text, " length=all");
     if (good && e->extra && e->extra->noise_random && !e->random_offset)

@@ -20,7 +20,7 @@ bool gc_row_append(gc_row *row, int column, const char *text) {
     if (!before)
         return gc_row_set(row, column, text);
     size_t size = strlen(before) + strlen(text) + 2;
-    char *both = gc_calloc((int64_t)size, 1);
+    char *both = malloc(size);
     if (!both)
         return false;
     (void)snprintf(both, size, "%s|%s", before, text);

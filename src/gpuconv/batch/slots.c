@@ -179,8 +179,7 @@ static gpuconv_status load_input(gc_slots *s, gc_slot *slot, const gc_task *t, g
     if (status)
         return status;
     if (got != p->frames)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
-                       gc_entry_source(e, p->input_of).input, (long long)got, (long long)p->frames);
+        return gc_task_fail_short(s->w, t, p, got, error);
     if (!as_is) {
         for (int c = 0; c < channels; c++)
             s->scratch.rows[c] = (float *)(void *)(in + c * p->in_row);

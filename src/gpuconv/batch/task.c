@@ -61,6 +61,12 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const
     return GPUCONV_OK;
 }
 
+gpuconv_status gc_task_fail_short(const gc_worker *w, const gc_task *t, const gc_part *p, int64_t got,
+                                  gpuconv_error *error) {
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
+                   gc_entry_source(gc_task_entry(w, t), p->input_of).input, (long long)got, (long long)p->frames);
+}
+
 gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const gc_recipe *r = gc_entry_recipe(e);

@@ -49,6 +49,10 @@ gpuconv_status gc_task_open(const gc_worker *worker, int64_t entry, gc_task *tas
 /* Sets a part's window once its length is known. Fails with ARGUMENT (no frame is valid). */
 gpuconv_status gc_task_set_window(const gc_worker *worker, const gc_task *task, gc_part *part, gpuconv_error *error);
 
+/* Fails with FORMAT: the input of the part gave `got` frames, fewer than its header says. */
+gpuconv_status gc_task_fail_short(const gc_worker *worker, const gc_task *task, const gc_part *part, int64_t got,
+                                  gpuconv_error *error);
+
 /* Returns the entry of a task, and the wishes for its output. */
 const gc_entry *gc_task_entry(const gc_worker *worker, const gc_task *task);
 gc_output_options gc_task_options(const gc_worker *worker, const gc_task *task);

@@ -42,6 +42,8 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
+    if (!status && t.read < p->frames)
+        status = gc_task_fail_short(w, task, p, t.read, error);
     if (!status) {
         gc_stream_stats stats;
         gc_engine_measure(t.engine, &stats);

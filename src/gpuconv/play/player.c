@@ -14,42 +14,15 @@ enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
 
 /* ---- Construction ------------------------------------------------------------------------------------------------ */
 
-/* Makes the response of the SOFA set for the head's orientation at the device's rate. */
-static gpuconv_status turn_response(const gc_player *p, gpuconv_ir **ir, gpuconv_error *error) {
-    const gc_scene scene = {p->config.direction, p->config.speakers, p->head};
-    gpuconv_status status = gc_spatial_make(p->sofa, p->config.responses[0], &scene, p->inputs, ir, error);
-    if (status || gpuconv_ir_rate(*ir) == p->rate)
-        return status;
-    gpuconv_ir *recorded = *ir;
-    status = gpuconv_ir_resample(recorded, p->rate, ir, error);
-    gpuconv_ir_free(recorded);
-    return status;
-}
-
 static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_preparation plain = gpuconv_preparation_default();
     if (p->sofa)
-        return turn_response(p, ir, error);
+        return gc_player_turned_response(p, ir, error);
     if (gc_is_sofa(p->config.responses[response])) {
         plain.direction = p->config.direction;
         plain.speakers = p->config.speakers;
     }
     return gpuconv_ir_prepare(p->config.responses[response], &plain, p->lanes, p->rate, ir, error);
-}
-
-/* Opens the source of the head's orientation and its set of responses, which is read once. */
-static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
-    const gc_player_config *c = &p->config;
-    if (!c->follow)
-        return GPUCONV_OK;
-    if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a turning head needs one SOFA file", c->responses[0]);
-    gpuconv_status status = gc_sofa_load(c->responses[0], &p->sofa, error);
-    if (!status)
-        status = gc_follow_open(c->follow, &p->follow, error);
-    if (!status)
-        p->head = gc_follow_at(p->follow, c->seek);
-    return status;
 }
 
 /* Opens the input file, if there is one, and its resampler; sets the rate and the number of inputs. */
@@ -152,7 +125,7 @@ static gpuconv_status open_all(gc_player *p, gpuconv_error *error) {
     if (!status)
         status = open_input(p, error);
     if (!status)
-        status = open_follow(p, error);
+        status = gc_player_open_follow(p, error);
     if (!status)
         status = open_convolver(p, error);
     if (!status)
@@ -283,24 +256,6 @@ gpuconv_status gc_player_select_response(gc_player *p, int response, gpuconv_err
         atomic_store(&p->lead, gpuconv_ir_lead(ir));
         atomic_store(&p->tail, gc_max(atomic_load(&p->tail), gpuconv_ir_frames(ir)));
     }
-    gpuconv_ir_free(ir);
-    return status;
-}
-
-gpuconv_status gc_player_follow(gc_player *p, gpuconv_error *error) {
-    const double turn = 0.5, fade = 0.02; /* degrees, seconds */
-    gpuconv_ir *ir;
-    if (!p->follow)
-        return GPUCONV_OK;
-    const gc_orientation to = gc_follow_at(p->follow, (double)atomic_load(&p->position) / p->rate), from = p->head;
-    if (fabs(remainder(to.yaw - from.yaw, 360)) < turn && fabs(to.pitch - from.pitch) < turn &&
-        fabs(to.roll - from.roll) < turn)
-        return GPUCONV_OK;
-    p->head = to;
-    gpuconv_status status = turn_response(p, &ir, error);
-    if (status)
-        return status;
-    status = gpuconv_realtime_swap(p->realtime, ir, fade, error);
     gpuconv_ir_free(ir);
     return status;
 }

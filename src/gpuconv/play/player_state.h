@@ -42,7 +42,9 @@ struct gc_player {
     gpuconv_status err;         /* of a thread; read after it is joined */
     gpuconv_error error;
 
-    gc_orientation head; /* used by the control functions only */
+    /* Used by the control functions only. */
+    gc_orientation head;
+    int measurement[GC_PLAYER_CHANNELS]; /* that each channel gets for this orientation */
 
     /* Playback. */
     _Atomic int response;
@@ -75,6 +77,12 @@ struct gc_player {
 /* Returns the number of the convolver's inputs. One channel goes to two inputs if a response has four channels, which
  * are taken as true stereo (`*widened`), or if responses of one and two channels follow each other. */
 int gc_player_lanes(const gc_player_config *config, int inputs, bool *widened);
+
+/* Opens the source of the head's orientation, if one is configured, and its set of responses, which is read once. */
+gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error);
+
+/* Makes the response of the set for the head's orientation at the device's rate. */
+gpuconv_status gc_player_turned_response(const gc_player *p, gpuconv_ir **ir, gpuconv_error *error);
 
 /* The device's callback; `context` is the player. */
 gc_sound_callback gc_player_callback;

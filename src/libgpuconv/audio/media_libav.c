@@ -42,13 +42,16 @@ typedef struct decoding {
     SwrContext *convert;
     AVPacket *packet;
     AVFrame *frame;
-    float *samples; /* of one frame */
-    int capacity;   /* frames */
+    int sample_format; /* of the first frame */
+    float *samples;    /* of one frame */
+    int capacity;      /* frames */
     gc_media *media;
 } decoding;
 
 static bool fail(decoding *d, const char *what, int err) {
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
+    if (err == -1) /* some decoders return it; as an error of the system it would be a missing permission */
+        err = 0;
     if (err)
         (void)av_strerror(err, text, sizeof text);
     (void)snprintf(d->media->why, sizeof d->media->why, "%s%s%s", what, err ? ": " : "", text);
@@ -73,10 +76,9 @@ static int64_t seek(void *context, int64_t offset, int whence) {
     decoding *d = context;
     if (whence == AVSEEK_SIZE)
         return d->size;
-    int64_t at = (whence & ~AVSEEK_FORCE) == SEEK_SET   ? offset
-                 : (whence & ~AVSEEK_FORCE) == SEEK_CUR ? d->at + offset
-                                                        : d->size + offset;
-    if (at < 0)
+    const int mode = whence & ~AVSEEK_FORCE;
+    int64_t at = mode == SEEK_SET ? 0 : mode == SEEK_CUR ? d->at : d->size;
+    if (__builtin_add_overflow(at, offset, &at) || at < 0)
         return AVERROR(EINVAL);
     return d->at = at;
 }
@@ -131,12 +133,13 @@ static bool check_frame(decoding *d) {
     AVFrame *f = d->frame; /* libswresample 4 takes its layout without const */
     const int channels = f->ch_layout.nb_channels;
     if (d->convert)
-        return (channels == d->media->channels && f->sample_rate == d->media->rate) ||
-               fail(d, "the channels or the rate change in the middle", 0);
+        return (channels == d->media->channels && f->sample_rate == d->media->rate && f->format == d->sample_format) ||
+               fail(d, "the channels, the rate or the sample format change in the middle", 0);
     if (channels < 1 || channels > CHANNELS_MOST || f->sample_rate < 1)
         return fail(d, "an unsupported number of channels or rate", 0);
     d->media->channels = channels;
     d->media->rate = f->sample_rate;
+    d->sample_format = f->format; /* the conversion would read another one beyond its end */
     int err = swr_alloc_set_opts2(&d->convert, &f->ch_layout, AV_SAMPLE_FMT_FLT, f->sample_rate, &f->ch_layout,
                                   (enum AVSampleFormat)f->format, f->sample_rate, 0, NULL);
     if (err >= 0)
@@ -190,9 +193,9 @@ static bool decode_packet(decoding *d, const AVPacket *packet) {
 
 /* Cuts off the zeros with which the encoder filled its last frame, if the container states the length in samples. */
 static bool cut_padding(decoding *d, const AVStream *stream) {
-    const int64_t stated = stream->duration, excess = d->media->frames - stated;
+    const int64_t stated = stream->duration; /* the least integer: not stated */
     const bool in_samples = stream->time_base.num == 1 && stream->time_base.den == d->media->rate;
-    if (!in_samples || stated <= 0 || excess <= 0 || excess > PADDING_MOST)
+    if (!in_samples || stated <= 0 || stated >= d->media->frames || d->media->frames - stated > PADDING_MOST)
         return true;
     d->media->frames = stated;
     return ftruncate(d->to, stated * d->media->channels * (off_t)sizeof(float)) == 0 ||

@@ -19,7 +19,7 @@ enum { GC_SLOT_QUEUE_END = -1, GC_SLOT_QUEUE_STOPPED = -2 };
 
 typedef struct gc_slot_queue {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t producer, worker, consumer; /* each stage waits on its own */
     int slots;
     bool closed, stopped;
     int64_t filled, finished, released;

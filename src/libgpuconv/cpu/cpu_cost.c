@@ -48,16 +48,17 @@ double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
 static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads);
 
 /* Returns the seconds of the products of one block with all routes, one bin at a time. Spectra of responses that exceed
- * the caches are read from memory: for each block by overlap-save, and by partitioned convolution if the spectra that
- * one output needs exceed the second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
+ * the caches are read from memory: for each block by overlap-save, the more of them the more they exceed the share of
+ * the last level that is left to them, and by partitioned convolution if the spectra that one output needs exceed the
+ * second-level cache. Such a product takes as long as reading about 14 bytes in a row. */
 static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_schedule *s) {
     const double bins = (double)s->transform / 2 * (double)s->partitions;
-    const double last_level = 24e6, second_level = 1.5e6, slab = 4096;
-    bool streamed = 8 * bins * ir->planes > last_level;
+    const double kept = 8e6, last_level = 32e6, second_level = 1.5e6, slab = 4096;
+    const double bin = c->seconds[GC_COST_CPU_BIN], from_memory = fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]);
+    double streamed = fmin(1, fmax(0, 8 * bins * ir->planes - kept) / (last_level - kept));
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         streamed = 2 * slab * (double)s->partitions * ir->routes / ir->outputs > second_level;
-    const double bin = c->seconds[GC_COST_CPU_BIN];
-    return ir->routes * bins * (streamed ? fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]) : bin);
+    return ir->routes * bins * (bin + streamed * (from_memory - bin));
 }
 
 /* Returns the time of `count` rows or columns of a product of matrices, in full ones: those that do not fill a tile
@@ -133,21 +134,30 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
     return gc_max(step, gc_round_up(gc_min(target, total), step));
 }
 
+/* Returns the most spectra that a job of overlap-save holds: of a component's inputs, and of a sum for several outputs.
+ */
+static int most_spectra(const gc_components *parts) {
+    int most = 0;
+    for (int i = 0; i < parts->count; i++)
+        most = (int)gc_max(most, parts->component[i].inputs + (parts->component[i].outputs > 1));
+    return most;
+}
+
 /* Returns the approximate bytes of a convolver and of its stream's chunks. */
-static double memory_bytes(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t chunk, int threads) {
+static double memory_bytes(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s, int64_t chunk,
+                           int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
-    int64_t jobs = chunk / s->hop * gc_min(ir->inputs, ir->outputs);
-    double workers = fmin(threads, (double)jobs);
+    double workers = fmin(threads, (double)(chunk / s->hop * parts->count));
     double spectra = ir->planes * (double)s->partitions * block, chunks = (double)chunk * channels * 4;
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
-        spectra = (double)products * (double)s->partitions * block + threads * block * 2 +
+        spectra = (double)gc_components_products(parts) * (double)s->partitions * block + threads * block * 2 +
                   block * (channels * (double)(chunk / s->hop) + ir->inputs * (double)(s->partitions - 1));
         return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)(s->transform - s->hop));
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         spectra += ir->inputs * (double)s->partitions * block + channels * (double)chunk * 2;
     else
-        spectra += workers * block * 2;
+        spectra += workers * block * (1 + most_spectra(parts));
     return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)gc_schedule_history(s));
 }
 
@@ -166,25 +176,31 @@ static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, g
 }
 
 /* Returns chunk_frames for the real number of threads, shortened to what chunk_memory allows. */
-static int64_t limited_chunk_frames(const gpuconv_ir *ir, int64_t products, const gc_schedule *s, int64_t frames,
-                                    int threads) {
+static int64_t limited_chunk_frames(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s,
+                                    int64_t frames, int threads) {
     int64_t least = gc_min(chunk_frames(ir, s, frames, NOMINAL_THREADS), chunk_frames(ir, s, frames, threads));
     int64_t chunk = chunk_frames(ir, s, frames, threads);
-    while (chunk - s->hop >= least && memory_bytes(ir, products, s, chunk, threads) > chunk_memory)
+    while (chunk - s->hop >= least && memory_bytes(ir, parts, s, chunk, threads) > chunk_memory)
         chunk -= s->hop;
     return chunk;
 }
 
 /* Returns the bytes that a transform size may use: transform_memory, or 1.5 times the least of all sizes if that is
  * more. */
-static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, int64_t products, int64_t frames) {
+static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, const gc_components *parts,
+                           int64_t frames) {
     gc_schedule s;
     double least = HUGE_VAL;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
         least =
-            fmin(least, memory_bytes(ir, products, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
+            fmin(least, memory_bytes(ir, parts, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
     return algorithm == GPUCONV_ALGORITHM_MATRIX ? fmax(matrix_memory, 2.5 * least)
                                                  : fmax(transform_memory, 1.5 * least);
+}
+
+/* Returns the seconds in which the system provides and clears memory that is used for the first time. */
+static double touch_seconds(const gc_costs *c, double bytes) {
+    return 2 * c->seconds[GC_COST_CPU_BYTE] * bytes;
 }
 
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */
@@ -192,15 +208,13 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
                                  gpuconv_algorithm algorithm, int64_t frames, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     const int64_t planned = frames < 0 ? long_input : gc_min(frames, long_input);
-    const int64_t products = gc_components_products(parts);
-    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, products, planned);
+    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, parts, planned);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        double seconds = job_seconds(costs, ir, parts, &s, planned), bytes;
-        if (!(seconds < best))
-            continue;
-        bytes = memory_bytes(ir, products, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
-        if (bytes <= limit) {
+        const double bytes =
+            memory_bytes(ir, parts, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
+        const double seconds = job_seconds(costs, ir, parts, &s, planned) + touch_seconds(costs, bytes);
+        if (seconds < best && bytes <= limit) {
             best = seconds;
             plan->schedule = s;
         }
@@ -209,12 +223,13 @@ static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *par
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
                        (long long)ir->frames, gpuconv_algorithm_name(algorithm));
     plan->cost = best;
+    plan->chunk =
+        limited_chunk_frames(ir, parts, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
+    plan->bytes = memory_bytes(ir, parts, &plan->schedule, plan->chunk, plan->device.threads);
     plan->predicted =
-        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads;
-    plan->chunk = limited_chunk_frames(ir, products, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames,
-                                       plan->device.threads);
-    plan->bytes = memory_bytes(ir, products, &plan->schedule, plan->chunk, plan->device.threads);
-    plan->products = products;
+        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads +
+        touch_seconds(costs, plan->bytes);
+    plan->products = gc_components_products(parts);
     return GPUCONV_OK;
 }
 

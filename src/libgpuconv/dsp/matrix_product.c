@@ -12,23 +12,41 @@ int gc_matrix_pair(const gc_simd *simd) {
     return simd->matrix->pair;
 }
 
+static gc_matrix_cut cut_of_width(const gc_simd *simd, int64_t floats, int64_t width) {
+    const int64_t run = width * simd->matrix->pair;
+    return (gc_matrix_cut){floats, width, run, (floats + run - 1) / run};
+}
+
 gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra) {
-    const int64_t pair = simd->matrix->pair, bytes = pair * (int64_t)sizeof(float);
+    const int64_t bytes = simd->matrix->pair * (int64_t)sizeof(float);
     int64_t width = 33;
     while (width > 1 && (width * bytes > MAX_RUN || spectra * width * bytes > SLAB_BYTES))
         width = width / 4 * 2 + 1; /* 33, 17, 9, 5, 3, 1 */
-    const int64_t run = width * pair;
-    return (gc_matrix_cut){floats, width, run, (floats + run - 1) / run};
+    return cut_of_width(simd, floats, width);
+}
+
+gc_matrix_cut gc_matrix_cut_for_one_block(const gc_simd *simd, int64_t floats) {
+    return cut_of_width(simd, floats, 1);
+}
+
+/* Copies a run. A short one is copied in vectors: a call of memcpy for each pair takes longer than its copy. */
+static void copy_run(float *to, const float *from, int64_t floats) {
+    enum { STEP = 8, SHORT = 32 }; /* every pair is a multiple of STEP floats */
+    if (floats > SHORT)
+        memcpy(to, from, (size_t)floats * sizeof *to);
+    else
+        for (int64_t i = 0; i < floats; i += STEP)
+            memcpy(to + i, from + i, STEP * sizeof *to);
 }
 
 void gc_matrix_cut_spectrum(const gc_matrix_cut *c, const float *spectrum, float *runs, int64_t slab) {
     for (int64_t s = 0; s < c->slabs; s++)
-        memcpy(runs + s * slab, spectrum + s * c->run, (size_t)gc_min(c->run, c->floats - s * c->run) * sizeof *runs);
+        copy_run(runs + s * slab, spectrum + s * c->run, gc_min(c->run, c->floats - s * c->run));
 }
 
 void gc_matrix_join_spectrum(const gc_matrix_cut *c, const float *runs, int64_t slab, float *spectrum) {
     for (int64_t s = 0; s < c->slabs; s++)
-        memcpy(spectrum + s * c->run, runs + s * slab, (size_t)gc_min(c->run, c->floats - s * c->run) * sizeof *runs);
+        copy_run(spectrum + s * c->run, runs + s * slab, gc_min(c->run, c->floats - s * c->run));
 }
 
 int64_t gc_matrix_slab_pairs(const gc_matrix_cut *c, int64_t slab) {

@@ -50,6 +50,10 @@ typedef struct gc_matrix_cut {
  */
 gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra);
 
+/* Returns the cut for products of one block at a time: slabs of one pair, so that the responses, which are used once a
+ * block and come from memory, are read from the first to the last address. */
+gc_matrix_cut gc_matrix_cut_for_one_block(const gc_simd *simd, int64_t floats);
+
 /* Copy a spectrum into its runs, or back. The first run is at `runs`, the next ones `slab` floats apart. */
 void gc_matrix_cut_spectrum(const gc_matrix_cut *cut, const float *spectrum, float *runs, int64_t slab);
 void gc_matrix_join_spectrum(const gc_matrix_cut *cut, const float *runs, int64_t slab, float *spectrum);

@@ -280,8 +280,9 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
     if (ir->routed) {
         if (inputs != ir->inputs)
             return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                           "the matrix has %d input%s and the input %d channel%s; as many would fit", ir->inputs,
-                           ir->inputs == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s");
+                           "the matrix has %d input%s, the input has %d channel%s; use an input of %d channel%s",
+                           ir->inputs, ir->inputs == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s", ir->inputs,
+                           ir->inputs == 1 ? "" : "s");
         *routed = gc_ir_hold(ir);
         return GPUCONV_OK;
     }
@@ -354,7 +355,7 @@ static int64_t find_level(const gpuconv_ir *ir, double level) {
 int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
     float peak = 0;
     for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
-        peak = fmaxf(peak, fabsf(ir->taps[i]));
+        peak = fabsf(ir->taps[i]) > peak ? fabsf(ir->taps[i]) : peak; /* fmaxf is a call */
     if (magnitude)
         *magnitude = (double)peak;
     return find_level(ir, (double)peak);

@@ -32,6 +32,13 @@ static float *taps_of(gpuconv_ir *ir, int input, int receiver) {
     return ir->taps + ((int64_t)receiver * ir->inputs + input) * ir->frames;
 }
 
+/* Returns the measurement nearest to a channel's direction. */
+static int nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *head, int channel, double *degrees) {
+    double at[3];
+    gc_rotate_to_head(head, d->at[channel], at);
+    return gc_sofa_nearest(s, at, degrees);
+}
+
 /* Takes the nearest measurement for every direction. Returns MEMORY. */
 static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *head, gpuconv_ir **ir,
                                    gpuconv_error *error) {
@@ -41,9 +48,7 @@ static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, con
     if (!made)
         return gc_fail_memory(error, "the response");
     for (int i = 0; i < d->count; i++) {
-        double at[3];
-        gc_rotate_to_head(head, d->at[i], at);
-        const int m = gc_sofa_nearest(s, at, &degrees);
+        const int m = nearest(s, d, head, i, &degrees);
         if (degrees > farthest) {
             farthest = degrees;
             worst = i;
@@ -146,9 +151,14 @@ static gpuconv_status find_directions(const char *name, const gc_scene *scene, i
     }
     if (d->count != inputs)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%s: %d direction%s for an input of %d channel%s; use --layout for an input with several", name,
-                       d->count, d->count == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s");
+                       "%s: %d direction%s for an input of %d channel%s; use a --layout of as many channels%s", name,
+                       d->count, d->count == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s",
+                       inputs == 1 ? ", or --direction" : "");
     return GPUCONV_OK;
+}
+
+bool gc_spatial_has_directions(const gc_scene *scene) {
+    return !scene->layout || strcmp(scene->layout, "ambisonic") != 0;
 }
 
 gpuconv_status gc_spatial_make(const gc_sofa *s, const char *name, const gc_scene *scene, int inputs, gpuconv_ir **ir,
@@ -157,7 +167,7 @@ gpuconv_status gc_spatial_make(const gc_sofa *s, const char *name, const gc_scen
     *ir = NULL;
     if (scene->direction && scene->layout)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a direction and a layout exclude each other");
-    if (scene->layout && strcmp(scene->layout, "ambisonic") == 0) {
+    if (!gc_spatial_has_directions(scene)) {
         const int order = gc_ambisonic_order(inputs);
         if (!order)
             return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
@@ -171,4 +181,32 @@ gpuconv_status gc_spatial_make(const gc_sofa *s, const char *name, const gc_scen
         status = take_nearest(s, d, &head, ir, error);
     free(d);
     return status;
+}
+
+gpuconv_status gc_spatial_find(const gc_sofa *s, const char *name, const gc_scene *scene, int inputs, int *measurement,
+                               gpuconv_error *error) {
+    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
+    double degrees;
+    gc_directions *d = gc_calloc(1, sizeof *d);
+    gpuconv_status status =
+        d ? find_directions(name, scene, inputs, s->measurements, d, error) : gc_fail_memory(error, "the response");
+    for (int i = 0; !status && i < inputs; i++)
+        measurement[i] = nearest(s, d, &head, i, &degrees);
+    free(d);
+    return status;
+}
+
+gpuconv_status gc_spatial_make_channel(const gc_sofa *s, int measurement, int channel, int inputs, gpuconv_ir **ir,
+                                       gpuconv_error *error) {
+    gpuconv_ir *made = gc_ir_blank(inputs, s->receivers, s->receivers, s->receivers, s->frames, s->rate);
+    for (int r = 0; made && r < s->receivers; r++) {
+        made->route[r] = (gc_route){channel, r, r};
+        memcpy(made->taps + r * s->frames, gc_sofa_taps(s, measurement, r), (size_t)s->frames * sizeof(float));
+    }
+    if (made) {
+        made->lead = s->lead;
+        made->routed = true;
+    }
+    return gc_ir_finish(made, ir, error, "direction %d of %d for channel %d", measurement + 1, s->measurements,
+                        channel + 1);
 }

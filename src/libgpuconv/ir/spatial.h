@@ -21,4 +21,17 @@ typedef struct gc_scene {
 gpuconv_status gc_spatial_make(const gc_sofa *sofa, const char *name, const gc_scene *scene, int inputs,
                                gpuconv_ir **ir, gpuconv_error *error);
 
+/* Returns whether each channel is a direction of its own, which gets the nearest measurement: not so for ambisonics. */
+bool gc_spatial_has_directions(const gc_scene *scene);
+
+/* Writes the number of the measurement of every channel, for a scene that has directions. Returns as gc_spatial_make.
+ */
+gpuconv_status gc_spatial_find(const gc_sofa *sofa, const char *name, const gc_scene *scene, int inputs,
+                               int *measurement, gpuconv_error *error);
+
+/* Makes the response from `inputs` channels that has the routes of one channel only: those of a measurement. Returns
+ * MEMORY. */
+gpuconv_status gc_spatial_make_channel(const gc_sofa *sofa, int measurement, int channel, int inputs, gpuconv_ir **ir,
+                                       gpuconv_error *error);
+
 #endif

@@ -57,14 +57,11 @@ void gc_rt_dense_free(gc_rt_dense *d) {
 /* Allocates the matrices of each component. Returns false without memory. */
 static bool make_parts(gc_rt_dense *d) {
     const int64_t partitions = d->section.partitions;
-    int64_t inputs = 1;
     bool made = true;
     d->part = gc_calloc(d->components->count, sizeof *d->part);
     if (!d->part)
         return false;
-    for (int i = 0; i < d->components->count; i++)
-        inputs = gc_max(inputs, d->components->component[i].inputs);
-    d->cut = gc_matrix_cut_make(d->simd, gc_fft_floats(d->fft), inputs * partitions);
+    d->cut = gc_matrix_cut_for_one_block(d->simd, gc_fft_floats(d->fft));
     for (int i = 0; i < d->components->count && made; i++) {
         const gc_component *channels = &d->components->component[i];
         part *m = &d->part[i];

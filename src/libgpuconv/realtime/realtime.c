@@ -1,4 +1,4 @@
-/* Real-time convolution: creation, exchange of the response, queries. */
+/* Real-time convolution: creation and queries. */
 #include "realtime.h"
 
 #include "gpu_tail.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20 };
+enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20, LONGEST_POLL = 10000000 /* ns */ };
 
 /* Writes the sentence that gpuconv_realtime_plan returns. */
 static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
@@ -32,13 +32,13 @@ static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
                        100 * s->load * r->config.rate);
 }
 
-/* Returns the nanoseconds between two polls of a worker: half the shortest hop that workers compute, at most 10 ms. */
-static long poll_nanoseconds(const gc_rt_schedule *s, double rate) {
-    double seconds = 10e-3;
-    for (int i = 0; i < s->stages; i++)
-        if (!s->stage[i].in_callback && (double)s->stage[i].hop / rate / 2 < seconds)
-            seconds = (double)s->stage[i].hop / rate / 2;
-    return (long)(1e9 * seconds);
+void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
+    const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
+    for (int i = 0; i < s->stages; i++) {
+        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
+        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
+            atomic_store(&r->poll_ns, ns);
+    }
 }
 
 void gpuconv_realtime_free(gpuconv_realtime *r) {
@@ -51,18 +51,9 @@ void gpuconv_realtime_free(gpuconv_realtime *r) {
         pthread_join(r->fallback_thread, NULL);
     for (int i = 0; i < GC_RT_VOICES; i++)
         gc_rt_convolver_free(atomic_load(&r->voice[i].convolver));
-    gc_rt_convolver_free(atomic_load(&r->pending));
+    gc_realtime_free_control(r);
     free(r->scratch);
     free(r);
-}
-
-/* Returns the response delayed by the configured latency. */
-static gpuconv_status delay_response(const gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_ir **delayed,
-                                     gpuconv_error *error) {
-    if (r->config.latency > 0)
-        return gpuconv_ir_delay(ir, r->config.latency, delayed, error);
-    *delayed = gc_ir_hold(ir);
-    return GPUCONV_OK;
 }
 
 /* Replaces zeros in the configuration by the defaults and checks the ranges. Returns ARGUMENT. */
@@ -87,19 +78,15 @@ static gpuconv_status complete_config(gpuconv_realtime_config *config, gpuconv_e
 /* Makes the first voice and the buffers. Returns MEMORY, DEVICE. */
 static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_error *error) {
     gc_rt_convolver *c;
-    gpuconv_ir *delayed;
-    gpuconv_status status = delay_response(r, ir, &delayed, error);
+    gpuconv_status status = gc_realtime_make_whole(r, ir, &c, error);
     if (status)
         return status;
-    status = gc_realtime_make_convolver(r, delayed, &c, error);
-    gpuconv_ir_free(delayed);
-    if (status)
-        return status;
+    r->response = gc_ir_hold(ir);
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, GC_VOICE_ACTIVE);
     atomic_store(&r->on_gpu, gc_rt_convolver_has_gpu_tail(c));
     atomic_store(&r->lead, gpuconv_ir_lead(ir));
-    r->poll_interval.tv_nsec = poll_nanoseconds(gc_rt_convolver_schedule(c), r->config.rate);
+    gc_realtime_poll_for(r, c);
     describe_plan(r, c);
     r->scratch = gc_calloc((int64_t)(2 * r->inputs + r->outputs) * GC_RT_CHUNK, sizeof *r->scratch);
     return r->scratch ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
@@ -118,7 +105,14 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     gpuconv_realtime *r = gc_calloc(1, sizeof *r);
     if (!r)
         return gc_fail_memory(error, "a real-time convolver");
+    if (pthread_mutex_init(&r->control, NULL) != 0) {
+        free(r);
+        return gc_fail_memory(error, "a real-time convolver");
+    }
     r->config = complete;
+    atomic_init(&r->poll_ns, LONGEST_POLL);
+    for (int l = 0; l < GC_RT_LAYERS; l++)
+        r->active_layer[l] = -1;
     r->gpu = (gc_gpu_target){backend, complete.device};
     atomic_init(&r->freewheel, complete.freewheel);
     r->inputs = ir->inputs;
@@ -164,29 +158,6 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
         backend = gpu->filter_bank;
     }
     return gc_realtime_new(ir, &config, backend, realtime, error);
-}
-
-gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
-    if (!(seconds >= 0 && seconds <= 60))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a crossfade takes 0 to 60 seconds, not %g", seconds);
-    if (!ir->routed)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is played");
-    if (ir->inputs != r->inputs || ir->outputs != r->outputs)
-        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "a response from %d to %d channels cannot replace one from %d to %d", ir->inputs, ir->outputs,
-                       r->inputs, r->outputs);
-    gpuconv_ir *delayed;
-    gc_rt_convolver *made;
-    gpuconv_status status = delay_response(r, ir, &delayed, error);
-    if (status)
-        return status;
-    status = gc_realtime_make_convolver(r, delayed, &made, error);
-    gpuconv_ir_free(delayed);
-    if (status)
-        return status;
-    atomic_store(&r->pending_fade, (int64_t)(seconds * r->config.rate));
-    gc_rt_convolver_free(atomic_exchange(&r->pending, made)); /* an earlier one that the callback has not taken */
-    return GPUCONV_OK;
 }
 
 gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *r) {

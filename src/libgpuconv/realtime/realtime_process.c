@@ -8,51 +8,115 @@
 
 enum { MIN_FADE_OUT = 64 };
 
-/* Moves the pending convolver into an empty voice, unless a crossfade is in progress. If no voice is empty, it starts
- * to fade out the one with the least decay left, and the exchange waits. */
-static void start_exchange(gpuconv_realtime *r) {
-    if (r->fade_done < r->fade_length || !atomic_load_explicit(&r->pending, memory_order_acquire))
-        return;
-    int empty = -1, oldest = -1;
-    for (int i = 0; i < GC_RT_VOICES; i++) {
-        gc_voice *v = &r->voice[i];
-        if (atomic_load(&v->state) == GC_VOICE_EMPTY)
-            empty = i;
-        if (atomic_load(&v->state) == GC_VOICE_DECAYING && (oldest < 0 || v->decay_left < r->voice[oldest].decay_left))
+/* Returns an empty voice of the `count` from `first` on. If none is empty, returns -1 and fades out the one with the
+ * least decay left; the exchange waits. */
+static int find_voice(gpuconv_realtime *r, int first, int count) {
+    int oldest = -1;
+    for (int i = first; i < first + count; i++) {
+        const int state = atomic_load(&r->voice[i].state);
+        if (state == GC_VOICE_EMPTY)
+            return i;
+        if (state == GC_VOICE_DECAYING && (oldest < 0 || r->voice[i].decay_left < r->voice[oldest].decay_left))
             oldest = i;
     }
-    if (empty < 0) {
-        gc_voice *v = &r->voice[oldest < 0 ? 0 : oldest];
-        if (oldest >= 0 && !v->fade_out_length)
-            v->fade_out_left = v->fade_out_length = gc_max(MIN_FADE_OUT, atomic_load(&r->pending_fade));
+    if (oldest >= 0 && !r->voice[oldest].fade_out_length)
+        r->voice[oldest].fade_out_left = r->voice[oldest].fade_out_length =
+            gc_max(MIN_FADE_OUT, atomic_load_explicit(&r->newest_fade, memory_order_relaxed));
+    return -1;
+}
+
+static bool is_fading(const gc_voice *v) {
+    return v->fade_done < v->fade_length;
+}
+
+/* Fades in a convolver in an empty voice. */
+static void begin_voice(gc_voice *v, gc_rt_convolver *c) {
+    v->fade_length = gc_rt_convolver_terms(c)->fade;
+    v->fade_done = 0;
+    v->fade_out_left = v->fade_out_length = 0;
+    atomic_store(&v->convolver, c);
+    atomic_store(&v->state, GC_VOICE_ACTIVE);
+}
+
+/* Fades out the input of an active voice, which then decays. */
+static void end_voice(gc_voice *v, int64_t fade) {
+    v->fade_length = fade;
+    v->fade_done = 0;
+    v->decay_left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&v->convolver)));
+    atomic_store(&v->state, GC_VOICE_DECAYING);
+}
+
+/* Gives a convolver that came too late to the workers, which free it. */
+static void discard(gc_voice *v, gc_rt_convolver *c) {
+    atomic_store(&v->convolver, c);
+    atomic_store(&v->state, GC_VOICE_RETIRED);
+}
+
+/* Moves the pending whole response into a voice, unless a crossfade is in progress; a newer response ends all layers.
+ */
+static void exchange_whole(gpuconv_realtime *r) {
+    if (!atomic_load_explicit(&r->pending, memory_order_acquire))
+        return;
+    for (int i = 0; i < GC_RT_VOICES; i++)
+        if (atomic_load(&r->voice[i].state) == GC_VOICE_ACTIVE && is_fading(&r->voice[i]))
+            return;
+    const int at = find_voice(r, 0, GC_RT_WHOLE_VOICES);
+    gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending, NULL);
+    if (!taken) /* no voice is free, or another thread is replacing the convolver at this moment */
+        return;
+    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
+    if (terms.response < r->active_number) {
+        discard(&r->voice[at], taken);
         return;
     }
-    gc_rt_convolver *taken = atomic_exchange(&r->pending, NULL);
-    if (!taken) /* another thread is replacing it at this moment */
-        return;
-    gc_voice *old = &r->voice[r->active], *v = &r->voice[empty];
-    r->fade_length = atomic_load(&r->pending_fade);
-    r->fade_done = 0;
-    atomic_store(&v->convolver, taken);
-    v->fade_out_left = v->fade_out_length = 0;
-    v->input_fading = old->input_fading = r->fade_length > 0;
-    old->decay_left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&old->convolver)));
-    atomic_store(&old->state, GC_VOICE_DECAYING);
-    atomic_store(&v->state, GC_VOICE_ACTIVE);
+    for (int l = 0; l < GC_RT_LAYERS && terms.response > r->active_number; l++) {
+        if (r->active_layer[l] >= 0)
+            end_voice(&r->voice[r->active_layer[l]], terms.fade);
+        r->active_layer[l] = -1;
+    }
+    end_voice(&r->voice[r->active], terms.fade);
+    begin_voice(&r->voice[at], taken);
     atomic_store_explicit(&r->on_gpu, gc_rt_convolver_has_gpu_tail(taken), memory_order_relaxed);
     atomic_store_explicit(&r->lead, gpuconv_ir_lead(gc_rt_convolver_ir(taken)), memory_order_relaxed);
-    r->active = empty;
+    r->active = at;
+    r->active_number = terms.response;
+}
+
+/* Moves the pending convolver of a layer into a voice, unless the layer or the whole response is being exchanged. */
+static void exchange_layer(gpuconv_realtime *r, int l) {
+    gc_rt_convolver *empty = NULL;
+    if (!atomic_load_explicit(&r->pending_layer[l], memory_order_acquire) ||
+        atomic_load_explicit(&r->pending, memory_order_acquire) || is_fading(&r->voice[r->active]) ||
+        (r->active_layer[l] >= 0 && is_fading(&r->voice[r->active_layer[l]])))
+        return;
+    const int at = find_voice(r, GC_RT_WHOLE_VOICES, GC_RT_VOICES - GC_RT_WHOLE_VOICES);
+    gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending_layer[l], NULL);
+    if (!taken)
+        return;
+    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
+    if (terms.response != r->active_number) { /* the response that it changes is over, or has yet to be taken */
+        if (terms.response < r->active_number || !atomic_compare_exchange_strong(&r->pending_layer[l], &empty, taken))
+            discard(&r->voice[at], taken);
+        return;
+    }
+    if (r->active_layer[l] >= 0)
+        end_voice(&r->voice[r->active_layer[l]], terms.fade);
+    begin_voice(&r->voice[at], taken);
+    r->active_layer[l] = at;
 }
 
 /* Returns a voice's input: the chunk unchanged if it is active, NULL (silence) if it decays, or a faded copy. */
 static const float *const *voice_input(gpuconv_realtime *r, const gc_voice *v, bool active, int64_t n) {
-    if (!v->input_fading)
+    int inputs;
+    const int *channel = gc_rt_convolver_inputs(atomic_load(&v->convolver), &inputs);
+    if (!is_fading(v))
         return active ? (const float *const *)r->input : NULL;
-    for (int c = 0; c < r->inputs; c++) {
+    for (int k = 0; k < inputs; k++) {
+        const int c = channel[k];
         r->faded[c] = r->scratch + (int64_t)c * GC_RT_CHUNK;
         for (int64_t i = 0; i < n; i++) {
-            int64_t at = r->fade_done + i + 1;
-            float in = at < r->fade_length ? (float)at / (float)r->fade_length : 1.0f;
+            int64_t at = v->fade_done + i + 1;
+            float in = at < v->fade_length ? (float)at / (float)v->fade_length : 1.0f;
             r->faded[c][i] = r->input[c][i] * (active ? in : 1.0f - in);
         }
     }
@@ -79,7 +143,9 @@ static int64_t add_fading_out(gpuconv_realtime *r, gc_voice *v, float *const *ou
  * number of late blocks. */
 static int64_t process_chunk(gpuconv_realtime *r, float *const *out, int64_t n) {
     int64_t late = 0;
-    start_exchange(r);
+    exchange_whole(r);
+    for (int l = 0; l < GC_RT_LAYERS; l++)
+        exchange_layer(r, l);
     for (int i = 0; i < GC_RT_VOICES; i++) {
         gc_voice *v = &r->voice[i];
         int state = atomic_load(&v->state);
@@ -91,15 +157,11 @@ static int64_t process_chunk(gpuconv_realtime *r, float *const *out, int64_t n) 
         else
             late += gc_rt_convolver_process(atomic_load(&v->convolver), in, out, n,
                                             atomic_load_explicit(&r->freewheel, memory_order_relaxed));
-        if (state == GC_VOICE_DECAYING && !v->input_fading)
+        if (state == GC_VOICE_DECAYING && !is_fading(v))
             v->decay_left -= n;
+        v->fade_done = gc_min(v->fade_length, v->fade_done + n);
         if ((state == GC_VOICE_DECAYING && v->decay_left <= 0) || (v->fade_out_length && v->fade_out_left == 0))
             atomic_store(&v->state, GC_VOICE_RETIRED);
-    }
-    if (r->fade_done < r->fade_length) {
-        r->fade_done = gc_min(r->fade_length, r->fade_done + n);
-        for (int i = 0; i < GC_RT_VOICES && r->fade_done == r->fade_length; i++)
-            r->voice[i].input_fading = false;
     }
     return late;
 }

@@ -1,13 +1,19 @@
 /*
- * The state of a real-time convolution: one active response, and previous responses that decay.
+ * The state of a real-time convolution: voices, each with a convolver, and the mailboxes through which they come.
  *
- * gpuconv_realtime_swap puts a new convolver into a mailbox, which holds only the newest one. The callback moves it
- * into an empty voice, crossfades the input from the active voice to it, and lets the previous voice decay until its
- * response has ended; then it retires that voice. Worker threads compute the tails of all voices. The first worker
- * frees retired voices: each worker counts itself in `readers` while it uses a voice, and a convolver is freed only at
- * zero readers.
+ * One voice plays the whole response. A layer changes some of its routes: its voice plays, for these routes alone, the
+ * new response less the one in the whole response, so that the sum of both is the new response and no other route is
+ * touched. An exchange of the whole response ends all layers.
+ *
+ * The control functions (realtime_exchange.c) put a new convolver into the mailbox of the whole response or of a layer,
+ * which holds only the newest one. The callback moves it into an empty voice, crossfades the input from the active
+ * voice to it, and lets the previous voice decay until its response has ended; then it retires that voice. Worker
+ * threads compute the tails of all voices. The first worker frees retired voices: each worker counts itself in
+ * `readers` while it uses a voice, and a convolver is freed only at zero readers.
  *
  *      voice     empty -> active -> decaying -> retired -> empty
+ *
+ * Whole responses are numbered. A layer carries the number of the response that it changes and is used with no other.
  */
 #ifndef GC_REALTIME_REALTIME_STATE_H
 #define GC_REALTIME_REALTIME_STATE_H
@@ -18,7 +24,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { GC_RT_VOICES = 4, GC_RT_CHUNK = 1024, GC_RT_MAX_THREADS = 64 };
+enum { GC_RT_CHUNK = 1024, GC_RT_MAX_THREADS = 64 };
+
+/* Voices of whole responses come first, then those of layers: at most one active and one decaying for each. */
+enum { GC_RT_LAYERS = 16, GC_RT_WHOLE_VOICES = 4, GC_RT_VOICES = GC_RT_WHOLE_VOICES + 2 * GC_RT_LAYERS };
 
 enum { GC_VOICE_EMPTY, GC_VOICE_ACTIVE, GC_VOICE_DECAYING, GC_VOICE_RETIRED };
 
@@ -30,8 +39,21 @@ typedef struct gc_voice {
     int64_t decay_left;      /* frames until a decaying voice is silent */
     int64_t fade_out_length; /* frames of the fade of a voice that is stopped early; 0: it is not */
     int64_t fade_out_left;   /* frames of that fade that remain */
-    bool input_fading;       /* its input is faded in or out */
+    int64_t fade_length;     /* frames in which its input is faded in (active) or out (decaying) */
+    int64_t fade_done;
 } gc_voice;
+
+/* A route with its present taps. */
+typedef struct gc_rt_moved {
+    int input, output, plane;
+    gpuconv_ir *ir; /* holds the taps */
+} gc_rt_moved;
+
+/* Routes that a layer changes, sorted by output, then by input. */
+typedef struct gc_rt_layer {
+    int routes; /* 0: the layer is free */
+    gc_rt_moved *route;
+} gc_rt_layer;
 
 struct gpuconv_realtime {
     gpuconv_realtime_config config;
@@ -43,14 +65,21 @@ struct gpuconv_realtime {
     _Atomic int64_t lead; /* of the active voice's response */
     gc_voice voice[GC_RT_VOICES];
 
-    /* The mailbox: */
+    /* Mailboxes: of the whole response and of each layer. */
     _Atomic(gc_rt_convolver *) pending;
-    _Atomic int64_t pending_fade; /* frames */
+    _Atomic(gc_rt_convolver *) pending_layer[GC_RT_LAYERS];
+    _Atomic int64_t newest_fade; /* frames of the exchange that was posted last */
+
+    /* Used by the control functions, under `control`: */
+    pthread_mutex_t control;
+    gpuconv_ir *response; /* the whole response that was posted last, and its number */
+    int64_t number;
+    gc_rt_layer layer[GC_RT_LAYERS];
 
     /* Worker threads: */
     pthread_t thread[GC_RT_MAX_THREADS];
     int threads;
-    struct timespec poll_interval;
+    _Atomic long poll_ns; /* between two polls of a worker */
     _Atomic bool quit;
     gc_gpu_target gpu;
     _Atomic bool gpu_failed;   /* new convolvers are made for the CPU */
@@ -58,8 +87,9 @@ struct gpuconv_realtime {
     bool fallback_started;
 
     /* Only the callback uses these: */
-    int active;                     /* index of the active voice */
-    int64_t fade_length, fade_done; /* frames of the current crossfade */
+    int active;                     /* index of the voice of the whole response */
+    int64_t active_number;          /* of that response */
+    int active_layer[GC_RT_LAYERS]; /* index of the voice of each layer; -1: none */
     float *scratch;                 /* (2 x inputs + outputs) x GC_RT_CHUNK */
     float *input[GC_MAX_CHANNELS];  /* the current chunk */
     float *faded[GC_MAX_CHANNELS];  /* the current chunk with a fade applied */
@@ -68,6 +98,16 @@ struct gpuconv_realtime {
 /* Makes a convolver for an exchange: on the GPU if one was asked for and has not failed. Returns MEMORY, DEVICE. */
 gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
                                           gpuconv_error *error);
+
+/* Shortens the interval between two polls of the workers to half the shortest hop that they compute. */
+void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *convolver);
+
+/* Makes the convolver of a whole response, delayed by the configured latency. Returns MEMORY, DEVICE. */
+gpuconv_status gc_realtime_make_whole(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
+                                      gpuconv_error *error);
+
+/* Frees what the control functions hold. */
+void gc_realtime_free_control(gpuconv_realtime *r);
 
 /* Runs a worker thread until `quit` is set; `realtime` is the gpuconv_realtime. */
 void *gc_realtime_run_worker(void *realtime);

@@ -8,8 +8,8 @@ static const double fallback_fade_seconds = 0.1;
 gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
                                           gpuconv_error *error) {
     const gc_gpu_target none = {NULL, -1};
-    return gc_rt_convolver_new(ir, r->config.block, r->config.rate, atomic_load(&r->gpu_failed) ? &none : &r->gpu,
-                               convolver, error);
+    const gc_rt_calls calls = {r->config.block, r->config.rate, 1};
+    return gc_rt_convolver_new(ir, &calls, atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
 }
 
 /* Frees a retired voice once no thread holds a reference to it. */
@@ -28,6 +28,8 @@ static void free_retired(gc_voice *v) {
 
 /* Computes one block of a voice. Returns false if there was none to compute. */
 static bool work_on_voice(gc_voice *v) {
+    if (!atomic_load_explicit(&v->convolver, memory_order_relaxed))
+        return false;
     atomic_fetch_add(&v->readers, 1);
     gc_rt_convolver *c = atomic_load(&v->convolver);
     bool worked = c && atomic_load(&v->state) != GC_VOICE_RETIRED && gc_rt_convolver_work(c);
@@ -35,15 +37,18 @@ static bool work_on_voice(gc_voice *v) {
     return worked;
 }
 
-/* Returns the active response if its tail on the GPU has failed, else NULL. The caller frees it. */
-static gpuconv_ir *find_failed_response(gpuconv_realtime *r) {
+/* Returns the active response if its tail on the GPU has failed, else NULL, and its number in *number. The caller frees
+ * it. */
+static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
     gpuconv_ir *ir = NULL;
-    for (int i = 0; i < GC_RT_VOICES && !ir; i++) {
+    for (int i = 0; i < GC_RT_WHOLE_VOICES && !ir; i++) {
         gc_voice *v = &r->voice[i];
         atomic_fetch_add(&v->readers, 1);
         gc_rt_convolver *c = atomic_load(&v->convolver);
-        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && gc_rt_convolver_gpu_tail_failed(c))
+        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && gc_rt_convolver_gpu_tail_failed(c)) {
             ir = gc_ir_hold(gc_rt_convolver_ir(c));
+            *number = gc_rt_convolver_terms(c)->response;
+        }
         atomic_fetch_sub(&v->readers, 1);
     }
     return ir;
@@ -55,10 +60,10 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r) {
 static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
     gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
-    gpuconv_ir *ir = waiting ? gc_ir_hold(gc_rt_convolver_ir(waiting)) : find_failed_response(r);
+    gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
+    gpuconv_ir *ir = waiting ? gc_ir_hold(gc_rt_convolver_ir(waiting)) : find_failed_response(r, &terms.response);
     if (ir && gc_realtime_make_convolver(r, ir, &made, NULL) == GPUCONV_OK) {
-        if (!waiting)
-            atomic_store(&r->pending_fade, (int64_t)(fallback_fade_seconds * r->config.rate));
+        *gc_rt_convolver_terms(made) = waiting ? *gc_rt_convolver_terms(waiting) : terms;
         gc_rt_convolver_free(waiting);
         replacement = made;
     }
@@ -72,7 +77,8 @@ static void *fall_back_to_cpu(void *argument) {
 static void check_gpu_tail(gpuconv_realtime *r) {
     if (!r->gpu.backend || atomic_load(&r->gpu_failed))
         return;
-    gpuconv_ir *failed = find_failed_response(r);
+    int64_t number;
+    gpuconv_ir *failed = find_failed_response(r, &number);
     if (!failed)
         return;
     gpuconv_ir_free(failed);
@@ -94,7 +100,8 @@ void *gc_realtime_run_worker(void *realtime) {
                 free_retired(&r->voice[i]);
             check_gpu_tail(r);
         }
-        nanosleep(&r->poll_interval, NULL);
+        const struct timespec interval = {0, atomic_load_explicit(&r->poll_ns, memory_order_relaxed)};
+        nanosleep(&interval, NULL);
     }
     return NULL;
 }

@@ -46,6 +46,8 @@ struct gc_rt_convolver {
     int64_t mirror; /* frames of the ring's beginning that are repeated behind its end, so that reads need not wrap */
     float *input;   /* inputs x (ring + mirror) */
     float *silence; /* SEGMENT zeros */
+    int *channel;   /* the caller's channel of each input, then of each output */
+    gc_rt_terms terms;
 };
 
 static void free_stage(stage *s) {
@@ -71,6 +73,7 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
     gpuconv_ir_free(c->response);
     free(c->input);
     free(c->silence);
+    free(c->channel);
     free(c);
 }
 
@@ -118,13 +121,13 @@ static bool make_head(gc_rt_convolver *c) {
 }
 
 /* Makes the stages and the input rings of the CPU's part. Returns MEMORY. */
-static gpuconv_status make_cpu_part(gc_rt_convolver *c, int64_t block, double rate, gpuconv_error *error) {
+static gpuconv_status make_cpu_part(gc_rt_convolver *c, const gc_rt_calls *calls, gpuconv_error *error) {
     const gc_rt_schedule *schedule = &c->schedule;
     c->zeros = gc_rt_leading_zeros(c->ir);
     c->simd = gc_simd_best();
     if (!gc_components_find(c->ir, &c->components))
         return gc_fail_memory(error, "a real-time convolver");
-    gc_rt_schedule_make(c->ir, block, rate, &c->schedule);
+    gc_rt_schedule_make(c->ir, calls, &c->schedule);
     int64_t longest = schedule->stages ? schedule->stage[schedule->stages - 1].hop : 0;
     bool made = true;
     for (int i = 0; i < schedule->stages; i++)
@@ -137,10 +140,13 @@ static gpuconv_status make_cpu_part(gc_rt_convolver *c, int64_t block, double ra
     c->mirror = gc_max(gc_max(longest, schedule->head_points), schedule->head + SEGMENT);
     c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
     c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
-    return made && c->input && c->silence ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
+    c->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *c->channel);
+    for (int i = 0; c->channel && i < c->ir->inputs + c->ir->outputs; i++)
+        c->channel[i] = i < c->ir->inputs ? i : i - c->ir->inputs;
+    return made && c->input && c->silence && c->channel ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
 }
 
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_gpu_target *gpu,
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *calls, const gc_gpu_target *gpu,
                                    gc_rt_convolver **convolver, gpuconv_error *error) {
     *convolver = NULL;
     gc_rt_convolver *c = gc_calloc(1, sizeof *c);
@@ -154,10 +160,10 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double r
     else
         c->ir = gc_ir_hold(ir);
     if (!status)
-        status = make_cpu_part(c, block, rate, error);
+        status = make_cpu_part(c, calls, error);
     gc_input_ring input = {c->input, c->ring + c->mirror, c->ring};
     if (!status && has_tail)
-        status = gc_gpu_tail_new(ir, rate, gpu->backend, gpu->device, &input, &c->tail, error);
+        status = gc_gpu_tail_new(ir, calls->rate, gpu->backend, gpu->device, &input, &c->tail, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -168,6 +174,25 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double r
 
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *c) {
     return &c->schedule;
+}
+
+gc_rt_terms *gc_rt_convolver_terms(gc_rt_convolver *c) {
+    return &c->terms;
+}
+
+void gc_rt_convolver_map(gc_rt_convolver *c, const int *inputs, const int *outputs) {
+    memcpy(c->channel, inputs, (size_t)c->ir->inputs * sizeof *inputs);
+    memcpy(c->channel + c->ir->inputs, outputs, (size_t)c->ir->outputs * sizeof *outputs);
+}
+
+const int *gc_rt_convolver_inputs(const gc_rt_convolver *c, int *count) {
+    *count = c->ir->inputs;
+    return c->channel;
+}
+
+/* Returns the caller's channel of an output. */
+static float *output_of(const gc_rt_convolver *c, float *const *out, int output) {
+    return out[c->channel[c->ir->inputs + output]];
 }
 
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *c) {
@@ -282,7 +307,7 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
     int64_t position = c->now & (c->ring - 1);
     for (int i = 0; i < c->ir->inputs; i++) {
         float *to = input_ring(c, i);
-        const float *from = in ? in[i] + at : c->silence;
+        const float *from = in ? in[c->channel[i]] + at : c->silence;
         memcpy(to + position, from, (size_t)n * sizeof *to);
         if (position < c->mirror)
             memcpy(to + c->ring + position, from, (size_t)gc_min(n, c->mirror - position) * sizeof *to);
@@ -299,7 +324,7 @@ static int64_t add_stage(gc_rt_convolver *c, stage *s, float *const *out, int64_
         return 1;
     for (int o = 0; o < c->ir->outputs; o++) {
         const float *add = s->out + (o * 2 + (t & 1)) * hop + from;
-        float *to = out[o] + at;
+        float *to = output_of(c, out, o) + at;
         for (int64_t i = 0; i < n; i++)
             to[i] += add[i];
     }
@@ -314,7 +339,7 @@ static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, in
         gc_rt_dense_forward(c->head, i, 0, input_ring(c, i) + from);
     gc_rt_dense_multiply(c->head, 0);
     for (int o = 0; o < c->ir->outputs; o++) {
-        float *to = out[o] + at;
+        float *to = output_of(c, out, o) + at;
         if (c->components.output_owner[o] < 0)
             continue;
         gc_rt_dense_inverse(c->head, o, points - kept, c->head_out);
@@ -337,7 +362,7 @@ static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t 
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
         c->simd->direct(input_ring(c, route->input) + position - c->zeros, gc_ir_plane(c->ir, route->plane) + c->zeros,
-                        c->schedule.head - c->zeros, out[route->output] + at, n, 1);
+                        c->schedule.head - c->zeros, output_of(c, out, route->output) + at, n, 1);
     }
 }
 

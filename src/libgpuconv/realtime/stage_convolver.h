@@ -24,10 +24,26 @@ typedef struct gc_gpu_target {
     int device;                            /* -1: the one with the most multiprocessors */
 } gc_gpu_target;
 
-/* Prepares a convolver for calls of up to `block` frames at `rate` frames a second. Returns DEVICE, MEMORY. */
-gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, int64_t block, double rate, const gc_gpu_target *gpu,
+/* Prepares a convolver. Returns DEVICE, MEMORY. */
+gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *calls, const gc_gpu_target *gpu,
                                    gc_rt_convolver **convolver, gpuconv_error *error);
 void gc_rt_convolver_free(gc_rt_convolver *convolver);
+
+/* Terms of the exchange for which a convolver is made. */
+typedef struct gc_rt_terms {
+    int64_t fade;     /* frames */
+    int64_t response; /* number of the whole response that it plays, or whose routes it changes */
+} gc_rt_terms;
+
+/* Returns the terms, which the owner of the convolver may write. */
+gc_rt_terms *gc_rt_convolver_terms(gc_rt_convolver *convolver);
+
+/* Numbers the caller's channels from which the response's inputs are read and to which its outputs are added; without a
+ * map, input i is the caller's channel i, and so is output i. Before the first call of gc_rt_convolver_process. */
+void gc_rt_convolver_map(gc_rt_convolver *convolver, const int *inputs, const int *outputs);
+
+/* Returns the numbers of the caller's channels that the `*count` inputs are. */
+const int *gc_rt_convolver_inputs(const gc_rt_convolver *convolver, int *count);
 
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
 const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);

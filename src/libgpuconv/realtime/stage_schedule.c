@@ -137,22 +137,22 @@ int64_t gc_rt_leading_zeros(const gpuconv_ir *ir) {
     return zeros;
 }
 
-void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule) {
+void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_schedule *schedule) {
     char name[128];
     gc_processor_name(name, sizeof name);
     search s = {.taps = ir->frames,
                 .zeros = gc_rt_leading_zeros(ir),
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
-                .block = block,
+                .block = calls->block,
                 .dense = gc_rt_is_dense(ir),
-                .callback_budget = callback_share * (double)block / rate,
+                .callback_budget = calls->share * callback_share * (double)calls->block / calls->rate,
                 .costs = gc_costs_of_cpu(name),
                 .best = schedule};
     s.tap_seconds = s.routes * s.costs.seconds[GC_COST_CPU_TAP];
     double direct_load = head_cost(&s, s.taps);
     *schedule = (gc_rt_schedule){.head = s.taps, .load = HUGE_VAL};
-    int64_t shortest = gc_max(GC_RT_MIN_HOP, gc_power_of_two(block));
+    int64_t shortest = gc_max(GC_RT_MIN_HOP, gc_power_of_two(calls->block));
     for (int64_t hop = shortest; hop <= GC_RT_MAX_HOP; hop *= 2)
         try_stage(&s, hop, 0);
     if (direct_load < schedule->load) /* a short response, or a block longer than every partition */

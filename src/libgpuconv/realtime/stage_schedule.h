@@ -30,12 +30,18 @@ typedef struct gc_rt_schedule {
     double load; /* predicted seconds of one core per frame */
 } gc_rt_schedule;
 
+/* The calls that a convolver serves. */
+typedef struct gc_rt_calls {
+    int64_t block; /* frames of the longest call that has to be served in time */
+    double rate;   /* frames a second */
+    double share;  /* of the time that the callback may spend on a stage: 1, or less for one of many convolvers */
+} gc_rt_calls;
+
 /* Returns the number of frames of silence at the beginning of the response; the direct convolution skips them. */
 int64_t gc_rt_leading_zeros(const gpuconv_ir *ir);
 
 /* Finds the schedule with the least predicted load, from the costs measured on this machine (or the built-in ones).
- * `block` is the length of the longest call that has to be served in time, at `rate` frames a second; no partition is
- * shorter. */
-void gc_rt_schedule_make(const gpuconv_ir *ir, int64_t block, double rate, gc_rt_schedule *schedule);
+ * No partition is shorter than the longest call. */
+void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_schedule *schedule);
 
 #endif
