@@ -17,13 +17,13 @@
  * - A job has one of three operations. CONVOLVE writes `output`. The other two are its adjoints: `output` then holds
  * the gradient by y, and the array that is written receives the gradient by x or by h. The shapes stay the same.
  * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats.
- * - Calls that take a stream (gpuconv_cuda_run, gpuconv_cuda_streamer_process, _reset) only queue work on it: they
- *   neither allocate nor free, do not synchronise, do not change the current device or a memory pool, and can be
- *   captured into a graph. Their data must stay valid until the stream has done the work. The stream must belong to the
- *   object's device, and that device must be current. NULL is the legacy default stream.
- * - Thread-safety: gpuconv_cuda and gpuconv_cuda_responses are immutable and may be shared by threads and streams;
- *   calls that run at the same time need workspaces of their own. A streamer belongs to one thread and stream at a
- * time.
+ * - Calls that take a stream (gpuconv_cuda_run, gpuconv_cuda_responses_update, gpuconv_cuda_streamer_process, _reset)
+ *   only queue work on it: they neither allocate nor free, do not synchronise, do not change the current device or a
+ *   memory pool, and can be captured into a graph. Their data must stay valid until the stream has done the work. The
+ *   stream must belong to the object's device, and that device must be current. NULL is the legacy default stream.
+ * - Thread-safety: gpuconv_cuda and gpuconv_cuda_responses may be shared by threads and streams; calls that run at the
+ *   same time need workspaces of their own, and no other call may use responses during their update. A streamer belongs
+ *   to one thread and stream at a time.
  * - Alignment: that of one sample is enough. A workspace is aligned to 256 bytes, as cudaMalloc and the allocators of
  *   PyTorch and CuPy align it.
  * - A NaN or infinity in a row spoils all frames that a transform shares with it, never another row (of the output, or
@@ -107,7 +107,7 @@ typedef enum gpuconv_cuda_operation {
                                         with the signal */
 } gpuconv_cuda_operation;
 
-/** Responses whose transforms are kept on the device. Immutable, shared by threads and streams. */
+/** Responses whose transforms are kept on the device. Shared by threads and streams; only _update changes them. */
 typedef struct gpuconv_cuda_responses gpuconv_cuda_responses;
 
 /** A convolution of a batch. gpuconv_cuda_array has no further fields within this version of the binary interface. */
@@ -183,6 +183,18 @@ GPUCONV_API gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, 
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuconv_ir *ir, int64_t frames,
                                                         gpuconv_cuda_responses **responses, gpuconv_error *error);
+
+/**
+ * Replaces prepared responses by others in the same device memory: queues their transforms on a stream. Jobs that were
+ * queued on it before use the old responses, jobs queued later the new ones; other streams are ordered by the caller's
+ * events. A graph that captured the call transforms at every launch what the array then holds.
+ * @param responses  made by gpuconv_cuda_responses_new with `cuda`; those of _route cannot be replaced
+ * @param response   as many rows as before, of at most as many frames; must stay valid until the stream has read it
+ * @return ARGUMENT (the responses are unchanged), DEVICE
+ */
+GPUCONV_API gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,
+                                                         const gpuconv_cuda_array *response, struct CUstream_st *stream,
+                                                         gpuconv_error *error);
 
 GPUCONV_API int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses); /**< device memory taken */
 

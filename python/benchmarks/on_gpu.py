@@ -1,12 +1,16 @@
-"""Times gpuconv in PyTorch and CuPy on an NVIDIA GPU beside torchaudio's formula and CuPy, in one run.
+"""Times gpuconv in PyTorch and CuPy on an NVIDIA GPU beside torchaudio and CuPy, in one run.
 
-    python python/benchmarks/on_gpu.py [RUNS]
+    python python/benchmarks/on_gpu.py [--runs N] [--figures FILE]
 
-Responses are fresh in every call. Times are medians of RUNS (default 20) calls between CUDA events, warm; outputs are
-checked against float64 in the same run. torchaudio.functional.fftconvolve is used where torchaudio is installed, else its
-formula: rfft, product, irfft over N + M - 1 points.
+Responses are fresh in every call unless a row says "kept". Times are medians of N (default 15) warm calls. "ms" is time on
+the device: between CUDA events, with the queue filled beforehand, so that the host is not part of it. "us on the host" is
+the time of the Python call. Every output is compared as a whole with float64, and the memory that it is written to was
+filled with NaN before. torchaudio.functional.fftconvolve stands for its formula where torchaudio is not installed.
+--figures writes name, value, unit and error in dB of each row, parted by tabs.
+Fails with 77 where there is no GPU, and with 1 if an output is wrong.
 """
 
+import argparse
 import statistics
 import sys
 import time
@@ -16,119 +20,231 @@ import torch
 import gpuconv
 import gpuconv.torch as gt
 
-CASES = [(1024, 160_000, 8_000, False), (1024, 160_000, 8_000, True), (64, 64_000, 16_000, False), (32, 480_000, 96_000, False),
-         (8, 3_600_000, 48_000, False)]
+CASES = [("1024 x 160 000 with own 8 000", 1024, 160_000, 8_000), ("64 x 64 000 with own 16 000", 64, 64_000, 16_000),
+         ("32 x 480 000 with own 96 000", 32, 480_000, 96_000), ("8 x 3 600 000 with own 48 000", 8, 3_600_000, 48_000)]
+BOUND = -100.0  # dB
+rows, wrong = [], []
 
 
-def reference(x, h):
+def by_formula(x, h):
     n = x.shape[-1] + h.shape[-1] - 1
     return torch.fft.irfft(torch.fft.rfft(x, n) * torch.fft.rfft(h, n), n)
 
 
 try:
-    from torchaudio.functional import fftconvolve as theirs
-except ImportError:
-    theirs = reference
+    from torchaudio.functional import fftconvolve as torchaudio_convolve
+except Exception:  # torchaudio raises more than ImportError where it does not fit PyTorch
+    torchaudio_convolve = by_formula
+
+try:
+    import cupy
+    from cupyx.scipy.signal import fftconvolve, oaconvolve
+except Exception:
+    cupy = None
 
 
-def median_ms(call, runs):
-    """Returns the median time of a call on the device, in milliseconds, after warming up."""
-    for _ in range(3):
-        call()
+def device_ms(call, runs):
+    """Returns the median time of a call on the device."""
     times = []
-    for _ in range(runs):
+    for run in range(3 + runs):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(1_000_000)  # half a millisecond, in which the host queues the call
         begin.record()
         call()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end))
+        if run >= 3:
+            times.append(begin.elapsed_time(end))
     return statistics.median(times)
 
 
-def error_db(y, want):
-    return float(10 * torch.log10((y.double() - want).square().sum() / want.square().sum()))
+def host_us(call, runs=1000):
+    """Returns the time that a call takes on the host, the median of ten loops."""
+    times = []
+    for _ in range(11):
+        begin = time.perf_counter()
+        for _ in range(runs // 10):
+            call()
+        times.append((time.perf_counter() - begin) / (runs // 10))
+        torch.cuda.synchronize()
+    return 1e6 * statistics.median(times[1:])
 
 
-def step(convolve, x, h, backward):
-    if not backward:
-        with torch.no_grad():
-            return lambda: convolve(x, h)
-    x, h = x.requires_grad_(), h.requires_grad_()
-    g = torch.randn(*x.shape[:-1], x.shape[-1] + h.shape[-1] - 1, device="cuda")
-    return lambda: torch.autograd.grad(convolve(x, h), (x, h), g)
+def poisoned(call, shapes):
+    """Calls after filling the memory that the allocator will hand out with NaN."""
+    made = [torch.full(shape, float("nan"), device="cuda") for shape in shapes]
+    del made
+    return call()
 
 
-def host_us(call, runs=2000):
-    """Returns the time that a call takes on the host, in microseconds."""
-    for _ in range(50):
-        call()
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(runs):
-        call()
-    elapsed = time.perf_counter() - begin
-    torch.cuda.synchronize()
-    return 1e6 * elapsed / runs
+def error_db(got, want):
+    """Returns the relative RMS error of tensors against the function want(first, last) of their rows, in float64."""
+    off = power = 0.0
+    step = max(1, (1 << 24) // got.shape[-1])
+    for first in range(0, len(got), step):
+        right = want(first, min(first + step, len(got)))
+        part = got[first : first + len(right)].double()
+        assert part.shape == right.shape, (part.shape, right.shape)
+        off += (part - right).square().sum()
+        power += right.square().sum()
+    return float(10 * torch.log10(off / power))
+
+
+def product(x, h, frames, conjugate=False):
+    """Returns the convolution or correlation of rows in float64."""
+    n = x.shape[-1] + h.shape[-1]
+    n += n % 2
+    spectrum = torch.fft.rfft(h.double(), n)
+    return torch.fft.irfft(torch.fft.rfft(x.double(), n) * (spectrum.conj() if conjugate else spectrum), n)[:, :frames]
+
+
+def report(name, unit, ours, peers, error=None):
+    """Prints a row: ours, and the times of others."""
+    worst = "" if error is None else f"{error:.0f}"
+    beside = " | ".join("" if peer is None else f"{peer:.4g} ({peer / ours:.1f} x)" for peer in peers)
+    print(f"| {name}, {unit} | {ours:.4g} | {beside} | {worst} |", flush=True)
+    rows.append((name, ours, unit, error))
+    for label, peer in zip(("torchaudio", "CuPy"), peers):
+        if peer is not None:
+            rows.append((f"{name}: {label}", peer, unit, None))
+    if error is not None and not error <= BOUND:
+        wrong.append(name)
+
+
+def on_stream(call):
+    """Returns the call on the current stream of PyTorch."""
+    with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+        return call()
+
+
+def forward(name, x, h, runs):
+    total = x.shape[1] + h.shape[1] - 1
+    with torch.no_grad():
+        y = poisoned(lambda: gpuconv.convolve(x, h), [(len(x), total)])
+        error = error_db(y, lambda a, b: product(x[a:b], h[a:b], total))
+        del y
+        times = [device_ms(lambda: call(x, h), runs) for call in (gpuconv.convolve, torchaudio_convolve)]
+    peer = None
+    if cupy:
+        cx, ch = cupy.from_dlpack(x), cupy.from_dlpack(h)
+        peer = on_stream(lambda: min(device_ms(lambda: call(cx, ch, axes=-1), runs // 3) for call in (fftconvolve, oaconvolve)))
+        cupy.get_default_memory_pool().free_all_blocks()
+    report(f"{name}: forward", "ms", times[0], [times[1], peer], error)
+
+
+def backward(name, x, h, runs):
+    x, h = x.clone().requires_grad_(), h.clone().requires_grad_()
+    g = torch.randn(len(x), x.shape[1] + h.shape[1] - 1, device="cuda")
+
+    def step(convolve):
+        return torch.autograd.grad(convolve(x, h), (x, h), g)
+
+    gx, gh = poisoned(lambda: step(gt.convolve), [g.shape, x.shape, h.shape])
+    error = max(error_db(gx, lambda a, b: product(g[a:b], h[a:b].detach(), x.shape[1], True)),
+                error_db(gh, lambda a, b: product(g[a:b], x[a:b].detach(), h.shape[1], True)))
+    del gx, gh
+    times = [device_ms(lambda: step(convolve), runs) for convolve in (gt.convolve, torchaudio_convolve)]
+    report(f"{name}: forward and backward by both", "ms", times[0], [times[1], None], error)
 
 
 def small():
     """A small call: the time of the Python call, and of a graph that holds it."""
     x, h = torch.randn(16_000, device="cuda"), torch.randn(2_000, device="cuda")
     with torch.no_grad():
-        print(f"| 16 000 x 2 000, Python call, us | {host_us(lambda: gpuconv.convolve(x, h)):.1f} | {host_us(lambda: theirs(x, h)):.1f} |")
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            gpuconv.convolve(x, h)
-        print(f"| the same in a CUDA graph, us on the device | {1e3 * median_ms(graph.replay, 200):.1f} | |")
+        error = error_db(gpuconv.convolve(x, h)[None], lambda a, b: product(x[None], h[None], 17_999))
+        peer = None
+        if cupy:
+            cx, ch = cupy.asarray(x), cupy.asarray(h)
+            peer = host_us(lambda: fftconvolve(cx, ch))
+            report("16 000 x 2 000 in CuPy: the Python call", "us on the host", host_us(lambda: gpuconv.convolve(cx, ch)), [None, peer])
+        report("16 000 x 2 000: the Python call", "us on the host", host_us(lambda: gpuconv.convolve(x, h)),
+               [host_us(lambda: torchaudio_convolve(x, h)), peer], error)
+        kept = gpuconv.Convolver(h)
+        report("16 000 x 2 000 with a Convolver: the Python call", "us on the host", host_us(lambda: kept(x)), [None, None])
+        replays = []
+        for call in (gpuconv.convolve, torchaudio_convolve):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = call(x, h)
+            replays.append(1e3 * device_ms(graph.replay, 100))
+        report("16 000 x 2 000 in a CUDA graph", "us", replays[0], [replays[1], None])
 
 
 def training(runs):
-    """The share of RandomReverb in the step of a small model, beside the same with torchaudio's formula."""
-    model = torch.nn.Sequential(torch.nn.Conv1d(1, 64, 64, 16), torch.nn.ReLU(), torch.nn.Conv1d(64, 64, 9, 4), torch.nn.ReLU(),
-                                torch.nn.AdaptiveAvgPool1d(1), torch.nn.Flatten(), torch.nn.Linear(64, 10)).cuda()
-    reverb = gt.RandomReverb(torch.randn(200, 8_000), p=1.0).cuda()
+    """The share of RandomReverb in the step of a small model, beside the same with torchaudio."""
+    layers = torch.nn
+    model = layers.Sequential(layers.Conv1d(1, 64, 64, 16), layers.ReLU(), layers.Conv1d(64, 128, 9, 4), layers.ReLU(),
+                              layers.Conv1d(128, 128, 9, 4), layers.ReLU(), layers.AdaptiveAvgPool1d(1), layers.Flatten(),
+                              layers.Linear(128, 10)).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    reverb = gt.RandomReverb(torch.randn(200, 8_000) * torch.exp(-torch.arange(8_000) / 1_500), p=1.0).cuda()
     x, target = torch.randn(128, 1, 64_000, device="cuda"), torch.zeros(128, dtype=torch.long, device="cuda")
 
-    def old(signal):
+    def peer(signal):
         pick = torch.randint(200, (128,), device="cuda")
-        return theirs(signal, reverb.bank[pick][:, None])[..., :64_000]
+        return torchaudio_convolve(signal, reverb.bank[pick][:, None])[..., :64_000]
 
-    times = [median_ms(lambda: torch.nn.functional.cross_entropy(model(augment(x)), target).backward(), runs)
-             for augment in (lambda s: s, reverb, old)]
-    print(f"| training step, 128 x 64 000, ms: alone {times[0]:.2f} | {times[1]:.2f} | {times[2]:.2f} |")
+    def step(augment):
+        optimizer.zero_grad(set_to_none=True)
+        loss = layers.functional.cross_entropy(model(augment(x)), target)
+        loss.backward()
+        optimizer.step()
+
+    alone, ours, theirs = (device_ms(lambda: step(augment), runs) for augment in (lambda s: s, reverb, peer))
+    report("training step, 128 x 64 000 with reverberation", "ms", ours, [theirs, None])
+    print(f"the step alone takes {alone:.3f} ms; reverberation is {100 * (1 - alone / ours):.0f} % of the step with gpuconv and "
+          f"{100 * (1 - alone / theirs):.0f} % with torchaudio")
+    rows.append(("training step, 128 x 64 000 without reverberation", alone, "ms", None))
 
 
-def kept_in_cupy(runs):
-    """Ten minutes of stereo with a response that is kept."""
-    try:
-        import cupy
-        from cupyx.scipy.signal import oaconvolve
-    except ImportError:
-        print("| response kept, in CuPy: CuPy is not installed | | |")
+def kept(runs):
+    """Ten minutes of stereo with a response that is kept, as in gpuconv bench, in CuPy; and its replacement in place."""
+    if not cupy:
+        print("CuPy is not installed: no rows of it")
         return
-    x, h = cupy.random.standard_normal((2, 28_800_000), dtype="f4"), cupy.random.standard_normal((2, 72_000), dtype="f4")
-    convolver = gpuconv.Convolver(h)
-    stream = torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)
-    with torch.cuda.stream(stream):
-        print(f"| 10 min stereo x 1.5 s, response kept, CuPy, ms | {median_ms(lambda: convolver(x), runs):.3f} | "
-              f"{median_ms(lambda: oaconvolve(x, h, axes=-1), runs):.3f} |")
+    x, h = (torch.randn(2, frames, device="cuda") for frames in (26_460_000, 66_150))
+    cx, ch = cupy.from_dlpack(x), cupy.from_dlpack(h)
+
+    def measure():
+        convolver = gpuconv.Convolver(ch)
+        y = torch.from_dlpack(convolver(cx))
+        error = error_db(y, lambda a, b: product(x[a:b], h[a:b], y.shape[1]))
+        times = device_ms(lambda: convolver(cx), runs), device_ms(lambda: oaconvolve(cx, ch, axes=-1), 5)
+        report("10 min stereo x 1.5 s, response kept, in CuPy", "ms", times[0], [None, times[1]], error)
+        report("the same: the Python call", "us on the host", host_us(lambda: convolver(cx), 100), [None, None])
+        report("the same: update of the response in place", "us", 1e3 * device_ms(lambda: convolver.update(ch), runs), [None, None])
+
+    on_stream(measure)
 
 
 def main():
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    print(f"gpuconv {gpuconv.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}, medians of {runs} calls")
-    print("| case | gpuconv | torchaudio | error dB |\n| --- | --- | --- | --- |")
-    for batch, frames, taps, backward in CASES:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--figures")
+    given = parser.parse_args()
+    if not torch.cuda.is_available() or not gpuconv.built_with_cuda:
+        print("there is no GPU, or gpuconv is built without CUDA", file=sys.stderr)
+        sys.exit(77)
+    theirs = "its formula" if torchaudio_convolve is by_formula else "installed"
+    print(f"gpuconv {gpuconv.__version__}, torch {torch.__version__}, torchaudio: {theirs}, CuPy "
+          f"{cupy.__version__ if cupy else 'missing'}, {torch.cuda.get_device_name()}, medians of {given.runs} calls")
+    print("| case | gpuconv | torchaudio | CuPy | error dB |\n| --- | --- | --- | --- | --- |")
+    for number, (name, batch, frames, taps) in enumerate(CASES):
         x, h = torch.randn(batch, frames, device="cuda"), torch.randn(batch, taps, device="cuda")
-        error = error_db(gpuconv.convolve(x[:1], h[:1]), reference(x[:1].double(), h[:1].double()))
-        times = [median_ms(step(convolve, x, h, backward), runs) for convolve in (gt.convolve, theirs)]
-        what = "forward and backward" if backward else "forward"
-        print(f"| {batch} x {frames} with own {taps}: {what}, ms | {times[0]:.3f} | {times[1]:.3f} | {error:.0f} |")
+        forward(name, x, h, given.runs)
+        if number == 0:
+            backward(name, x, h, given.runs)
         del x, h
+        torch.cuda.empty_cache()
     small()
-    training(runs)
-    kept_in_cupy(runs)
+    training(given.runs)
+    kept(given.runs)
+    if given.figures:
+        with open(given.figures, "w") as file:
+            for name, value, unit, error in rows:
+                file.write(f"{name}\t{value:.5g}\t{unit}\t{'' if error is None else f'{error:.1f}'}\n")
+    if wrong:
+        sys.exit(f"wrong outputs: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Reverb:
 
 
 def main(gpus: int = 0) -> None:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)  # two for the actors, the others for the data
     rng = np.random.default_rng(0)
     taps = (rng.standard_normal(4000) * np.exp(-np.arange(4000) / 800)).astype(np.float32)
     signals = rng.standard_normal((32, 8000)).astype(np.float32)

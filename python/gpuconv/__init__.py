@@ -8,11 +8,12 @@
 convolve(x, h) takes arrays of NumPy, PyTorch, CuPy and JAX; gpuconv.torch has modules with gradients.
 """
 
+from ._batch import BatchResult, BatchSettings, batch
 from ._convolve import Convolver, convolve
 from ._core import calibrate as _calibrate
 from ._core import has_cuda as built_with_cuda
 from ._core import version as _version
-from ._files import Audio, BatchResult, batch, convolve_file, read, write
+from ._files import Audio, convolve_file, read, write
 from ._response import Acoustics, ImpulseResponse, Preparation, acoustics, load_ir, prepare_ir
 from ._stream import StreamingConvolver
 
@@ -28,6 +29,7 @@ __all__ = [
     "Acoustics",
     "Audio",
     "BatchResult",
+    "BatchSettings",
     "Convolver",
     "ImpulseResponse",
     "Preparation",

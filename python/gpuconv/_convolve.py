@@ -25,6 +25,8 @@ def thread_count(threads: Optional[int]) -> int:
         if not text.isdigit() or not 1 <= int(text) <= 1024:
             raise ValueError(f"GPUCONV_THREADS={text!r}: use 1 to 1024")
         return int(text)
+    if not hasattr(threads, "__index__"):
+        raise TypeError(f"threads={threads!r}: use 1 to 1024, or 0 for all cores")
     if not 0 <= threads <= 1024:
         raise ValueError(f"threads={threads}: use 1 to 1024, or 0 for all cores")
     return threads
@@ -72,6 +74,18 @@ def convolve_host(x: np.ndarray, h: np.ndarray, offset: int, frames: int, revers
     return y
 
 
+_torch_convolve: Optional[Callable[..., Any]] = None
+
+
+def _load_torch() -> Callable[..., Any]:
+    """Returns the convolution of tensors; PyTorch is not imported before it is needed."""
+    global _torch_convolve
+    from ._torch import convolve as found
+
+    _torch_convolve = found
+    return found
+
+
 def convolve(
     x: Any, h: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
 ) -> Any:
@@ -95,9 +109,7 @@ def convolve(
     """
     kind = same_library(x, h)
     if kind == "torch":
-        from ._torch import convolve as convolve_torch
-
-        return convolve_torch(x, h, mode, axis, delay=delay, threads=threads)
+        return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
     if kind == "jax":
         refuse_tracer("x", x)
         refuse_tracer("h", h)
@@ -156,9 +168,11 @@ class Convolver:
         self._options = (choose("backend", backend, BACKENDS), choose("algorithm", algorithm, ALGORITHMS), device)
         self._array: Any = None
         self._prepared: Any = None
+        self._prepare(h)
+
+    def _prepare(self, h: Any) -> None:
         if isinstance(h, ImpulseResponse):
-            self._kind = "response"
-            self._response = h
+            self._kind, self._response = "response", h
             return
         self._kind = library(h)
         self._array = h
@@ -166,7 +180,7 @@ class Convolver:
             from ._torch import prepare
 
             self._prepared = prepare(h)
-        elif self._kind == "cupy":
+        elif self._kind == "cupy" or (self._kind == "jax" and _is_on_gpu(h)):
             from ._cuda import Prepared
 
             self._prepared = Prepared(self._kind, h)
@@ -176,6 +190,34 @@ class Convolver:
             self._dtype = to_host("h", h).dtype
             self._batch = host.shape[:-1]
             self._prepared = _core.Prepared(host)
+
+    def update(self, h: Any) -> None:
+        """Replaces the response by another of the same kind and shape.
+
+        On a GPU the transforms are written into the same memory: the call neither allocates device memory nor waits,
+        and is queued on the current stream, so that calls made before use the old response and later ones the new;
+        calls on other streams must be ordered by the caller. A CUDA graph can capture it. No other thread may use the
+        Convolver meanwhile.
+        Raises TypeError (another library), ValueError (another shape, NaN in h on the CPU); the response then stays.
+        """
+        kind = "response" if isinstance(h, ImpulseResponse) else library(h)
+        if kind != self._kind:
+            raise TypeError(f"the response was {_article(self._kind)}, and h is {_article(kind)}; make a new Convolver")
+        if kind == "response":
+            same = (h.routed, h.inputs, h.outputs, h.frames, h.rate) == (
+                self._response.routed, self._response.inputs, self._response.outputs, self._response.frames, self._response.rate)
+            if not same:
+                raise ValueError(f"{h!r} replaces {self._response!r}; use one of the same rate, length and routes, or make a new Convolver")
+            self._engines.clear()
+        elif tuple(h.shape) != tuple(self._array.shape):
+            raise ValueError(f"h of shape {tuple(h.shape)}: use {tuple(self._array.shape)}, as before, or make a new Convolver")
+        elif kind == "torch" and h.device != self._array.device:
+            raise ValueError(f"h is on {h.device} and the response on {self._array.device}; move it, or make a new Convolver")
+        if hasattr(self._prepared, "update"):
+            self._prepared.update(h.detach() if kind == "torch" else h)
+            self._array = h
+        else:
+            self._prepare(h)
 
     def __reduce__(self) -> Any:
         if self._kind == "response":
@@ -197,7 +239,9 @@ class Convolver:
             return self._convolve_response(x, mode, axis, delay)
         if library(x) != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
-        if self._kind == "torch" or self._kind == "cupy":
+        if self._kind == "jax":
+            refuse_tracer("x", x)
+        if not isinstance(self._prepared, _core.Prepared):
             return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
         finish = from_host(x)
         host = to_host("x", x)
@@ -267,6 +311,10 @@ class Convolver:
         elif axis not in (-1, host.ndim - 1) and not one:
             y = np.ascontiguousarray(np.moveaxis(y, -1, axis))
         return finish(y if dtype == np.float32 else y.astype(dtype))
+
+
+def _article(kind: str) -> str:
+    return "an ImpulseResponse" if kind == "response" else f"an array of {kind}"
 
 
 def _rebuild(h: Any, threads: Optional[int]) -> Convolver:

@@ -7,130 +7,22 @@ Arrays of JAX go through CuPy or PyTorch by DLPack, which orders the streams.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core as _binding
+from ._cuda_libraries import F32, Layout, adapter
+from ._cuda_libraries import adapters as _adapters
 from ._libraries import check_frames
 from ._modes import Mode, window
 
 _core: Any = _binding  # builds without CUDA lack the classes of the device
 CONVOLVE, GRADIENT_SIGNAL, GRADIENT_RESPONSE = 0, 1, 2
-_F32, _F16, _BF16 = 0, 1, 2
 _devices: dict[int, Any] = {}
 _jobs: dict[Any, "_Plan"] = {}
+_recent: dict[Any, "_Plan"] = {}
+_held: deque[tuple[Callable[[], bool], Any]] = deque()  # arrays of JAX that a stream may still read
 MAX_JOBS = 1024
-
-
-class Layout(NamedTuple):
-    """Shape, strides in elements, and type of an array."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    type: int
-
-
-class _Torch:
-    """Arrays of PyTorch."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self.torch = torch
-        self.types = {torch.float32: _F32, torch.float16: _F16, torch.bfloat16: _BF16}
-        self.raw_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
-
-    def layout(self, name: str, x: Any) -> Layout:
-        kind = self.types.get(x.dtype)
-        if kind is None:
-            raise TypeError(f"{name} has dtype {x.dtype}; float32, float16 and bfloat16 fit: use {name}.float()")
-        return Layout(tuple(x.shape), x.stride(), kind)
-
-    def device(self, x: Any) -> int:
-        return int(x.device.index)
-
-    def pointer(self, x: Any) -> int:
-        return int(x.data_ptr())
-
-    def stream(self, x: Any) -> int:
-        return self.raw_stream(x.device.index)
-
-    def empty(self, like: Any, shape: tuple[int, ...], kind: int) -> Any:
-        dtype = (self.torch.float32, self.torch.float16, self.torch.bfloat16)[kind]
-        return self.torch.empty(shape, dtype=dtype, device=like.device)
-
-    def bytes(self, like: Any, count: int) -> Any:
-        return self.torch.empty(count, dtype=self.torch.uint8, device=like.device)
-
-    def contiguous(self, x: Any, batch: tuple[int, ...]) -> Any:
-        return x.expand(batch + tuple(x.shape[-1:])).contiguous()
-
-    def move(self, x: Any, source: int, target: int) -> Any:
-        return x.movedim(source, target)
-
-    def current(self, device: int) -> Any:
-        return self.torch.cuda.device(device)
-
-    def is_current(self, device: int) -> bool:
-        return bool(self.torch.cuda.current_device() == device)
-
-
-class _CuPy:
-    """Arrays of CuPy."""
-
-    def __init__(self) -> None:
-        import cupy
-
-        self.cupy = cupy
-        self.types = {"float32": _F32, "float16": _F16}
-
-    def layout(self, name: str, x: Any) -> Layout:
-        kind = self.types.get(x.dtype.name)
-        if kind is None:
-            raise TypeError(f"{name} has dtype {x.dtype}; float32 and float16 fit: use {name}.astype(cupy.float32)")
-        size = x.dtype.itemsize
-        return Layout(x.shape, tuple(step // size for step in x.strides), kind)
-
-    def device(self, x: Any) -> int:
-        return int(x.device.id)
-
-    def pointer(self, x: Any) -> int:
-        return int(x.data.ptr)
-
-    def stream(self, x: Any) -> int:
-        return int(self.cupy.cuda.get_current_stream().ptr)
-
-    def empty(self, like: Any, shape: tuple[int, ...], kind: int) -> Any:
-        return self.cupy.empty(shape, ("float32", "float16")[kind])
-
-    def bytes(self, like: Any, count: int) -> Any:
-        return self.cupy.empty(count, "uint8")
-
-    def contiguous(self, x: Any, batch: tuple[int, ...]) -> Any:
-        return self.cupy.ascontiguousarray(self.cupy.broadcast_to(x, batch + x.shape[-1:]))
-
-    def move(self, x: Any, source: int, target: int) -> Any:
-        return self.cupy.moveaxis(x, source, target)
-
-    def current(self, device: int) -> Any:
-        return self.cupy.cuda.Device(device)
-
-    def is_current(self, device: int) -> bool:
-        return bool(self.cupy.cuda.runtime.getDevice() == device)
-
-
-_adapters: dict[str, Any] = {}
-
-
-def adapter(kind: str) -> Any:
-    """Returns the functions of a library."""
-    found = _adapters.get(kind)
-    if found is None:
-        if not _core.has_cuda:
-            raise RuntimeError(
-                "this build of gpuconv has no CUDA; build it where nvcc is found, or move the arrays to the host"
-            )
-        found = _adapters[kind] = {"torch": _Torch, "cupy": _CuPy}[kind]()
-    return found
 
 
 def _device(number: int) -> Any:
@@ -182,48 +74,47 @@ def share(batch: tuple[int, ...], responses: tuple[int, ...]) -> Optional[tuple[
 
 
 class _Plan(NamedTuple):
-    job: Any
+    job: Any  # None: there are no rows to read
     workspace: int
     shape: tuple[int, ...]
     type: int
-    copy_x: Optional[tuple[int, ...]]
-    copy_h: Optional[tuple[int, ...]]
+    device: int
+    copy_x: Optional[tuple[int, ...]] = None
+    copy_h: Optional[tuple[int, ...]] = None
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
-          prepared: Any) -> _Plan:
+          prepared: Optional["Prepared"]) -> _Plan:
     """Plans a job. The roles are those of the operation: (x, h) -> y; (g, h) -> x; (g, x) -> h, of the batch `target`."""
     batch = _broadcast(x.shape[:-1], h.shape[:-1])
+    gradient = operation == GRADIENT_RESPONSE
     rows = 1
     for size in batch:
         rows *= size
-    kind = x.type if x.type == h.type else _F32
+    kind = x.type if x.type == h.type else F32
+    shared = share(batch, target if gradient else h.shape[:-1])
+    result = (target if shared is not None else batch) if gradient else batch
+    if rows == 0 or 0 in result or frames == 0:
+        return _Plan(None, 0, result + (frames,), kind, device)
     copy_x = copy_h = None
     x_stride = row_stride(x, batch)
     if x_stride is None:
         copy_x, x_stride = batch, x.shape[-1]
     first = (x.type, rows, x.shape[-1], x_stride)
-    if operation == GRADIENT_RESPONSE:  # h is the signal, the responses are the result
-        h_stride = row_stride(h, batch)
-        if h_stride is None:
-            copy_h, h_stride = batch, h.shape[-1]
-        second = (h.type, rows, h.shape[-1], h_stride)
-        shared = share(batch, target)
-        made = target if shared is not None else batch
-        made_rows, group = shared if shared is not None else (rows, 1)
-        third = (kind, made_rows, frames, frames)
-        job = _core.CudaJob(_device(device), operation, second, third, first, group, offset, None)
-        return _Plan(job, job.workspace, made + (frames,), kind, copy_x, copy_h)
-    shared = share(batch, h.shape[:-1])
-    h_rows, group = shared if shared is not None else (rows, 1)
-    h_stride = row_stride(h, h.shape[:-1]) if shared is not None else None
+    made_rows, group = shared if shared is not None else (rows, 1)
+    h_batch = h.shape[:-1] if shared is not None and not gradient else batch
+    h_rows = rows if gradient else made_rows
+    h_stride = row_stride(h, h_batch) if gradient or shared is not None else None
     if h_stride is None:
-        copy_h, h_stride = (batch if shared is None else h.shape[:-1]), h.shape[-1]
+        copy_h, h_stride = h_batch, h.shape[-1]
     second = (h.type, h_rows, h.shape[-1], h_stride)
-    third = (kind, rows, frames, frames)
-    signal, output = (first, third) if operation == CONVOLVE else (third, first)
-    job = _core.CudaJob(_device(device), operation, signal, second, output, group, offset, prepared)
-    return _Plan(job, job.workspace, batch + (frames,), kind, copy_x, copy_h)
+    third = (kind, made_rows if gradient else rows, frames, frames)
+    signal, response, output = {CONVOLVE: (first, second, third), GRADIENT_SIGNAL: (third, second, first),
+                                GRADIENT_RESPONSE: (second, third, first)}[operation]
+    # Prepared responses that do not repeat in this way are transformed anew.
+    kept = prepared.responses if prepared is not None and shared is not None else None
+    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept)
+    return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -237,68 +128,114 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"the batch {a} of x and the batch {b} of h do not broadcast: dimensions must be equal, or 1") from None
 
 
-def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-        prepared: Any = None) -> Any:
-    """Queues a job on the current stream of the library `kind` and returns its result, with the frames last."""
-    library = _adapters.get(kind) or adapter(kind)
+def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
+            prepared: Optional["Prepared"] = None) -> _Plan:
+    """Returns the plan of a job on the device of x, which is current."""
     device = library.device(x)
-    if library.device(h) != device:
-        raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
     x_layout, h_layout = library.layout("x", x), library.layout("h", h)
-    key = (device, operation, x_layout, h_layout, offset, frames, target, None if prepared is None else id(prepared))
-    plan = _jobs.get(key)
-    if not library.is_current(device):
-        with library.current(device):
-            return run(kind, operation, x, h, offset, frames, target, prepared)
+    key = (device, operation, x_layout, h_layout, offset, frames, target)
+    jobs = _jobs if prepared is None else prepared.jobs  # plans of kept responses live as long as these
+    plan = jobs.get(key)
     if plan is None:
-        if len(_jobs) >= MAX_JOBS:
-            _jobs.clear()
-        plan = _jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared)
+        if len(jobs) >= MAX_JOBS:
+            jobs.clear()
+        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared)
+    return plan
+
+
+def execute(library: Any, plan: _Plan, x: Any, h: Any) -> Any:
+    """Queues a job on the current stream of the library and returns its result."""
     if plan.copy_x is not None:
         x = library.contiguous(x, plan.copy_x)
     if plan.copy_h is not None:
         h = library.contiguous(h, plan.copy_h)
     y = library.empty(x, plan.shape, plan.type)
-    if 0 in plan.shape:
+    if plan.job is None:
+        y[...] = 0
         return y
-    workspace = library.bytes(x, plan.workspace) if plan.workspace else None
-    plan.job.run(library.pointer(x), library.pointer(h), library.pointer(y),
-                 0 if workspace is None else library.pointer(workspace), library.stream(x))
+    pointer = library.pointer
+    if plan.workspace:
+        workspace = library.bytes(x, plan.workspace)
+        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x))
+    else:
+        plan.job.run(pointer(x), pointer(h), pointer(y), 0, library.stream(x))
     return y
 
 
-def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Any = None) -> Any:
-    """Convolves along an axis, for CuPy and JAX (and PyTorch without gradients)."""
+def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
+        prepared: Optional["Prepared"] = None) -> Any:
+    """Queues a job on the current stream of the library `kind` and returns its result, with the frames last."""
+    library = _adapters.get(kind) or adapter(kind)
+    device = library.device(x)
+    if library.device(h) != device:
+        raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
+    if not library.is_current(device):
+        with library.current(device):
+            return run(kind, operation, x, h, offset, frames, target, prepared)
+    return execute(library, plan_of(library, operation, x, h, offset, frames, target, prepared), x, h)
+
+
+def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:
+    """Convolves along an axis, for CuPy and JAX, and for PyTorch without gradients. A call like an earlier one finds its
+    plan by shapes, strides and types, without any other check."""
     if kind == "jax":
-        return _convolve_jax(x, h, mode, axis, delay)
-    library = adapter(kind)
+        return _convolve_jax(x, h, mode, axis, delay, prepared)
+    library = _adapters.get(kind) or adapter(kind)
+    recent = _recent if prepared is None else prepared.recent
+    key = (library.key(x), library.key(h), mode, axis, delay)
+    plan = recent.get(key)
+    if plan is not None and library.is_current(plan.device):
+        return execute(library, plan, x, h)
     check_frames("x", tuple(x.shape), axis)
-    one = len(h.shape) == 1
+    one = len(h.shape) == 1 or prepared is not None  # those of a Convolver have their frames last
     check_frames("h", tuple(h.shape), -1 if one else axis)
     last = axis in (-1, len(x.shape) - 1)
     if not last:
+        if not one and len(h.shape) != len(x.shape):
+            raise ValueError(f"with axis={axis} h must have 1 or, as x, {len(x.shape)} dimensions, not {len(h.shape)}")
         x = library.move(x, axis, -1)
         h = h if one else library.move(h, axis, -1)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    x, h = library.resolve(x), library.resolve(h)
     y = run(kind, CONVOLVE, x, h, offset, frames, (), prepared)
+    if last and library.key(x) == key[0] and library.key(h) == key[1]:
+        if len(recent) >= MAX_JOBS:
+            recent.clear()
+        with library.current(library.device(x)):
+            recent[key] = plan_of(library, CONVOLVE, x, h, offset, frames, (), prepared)
     return y if last else library.move(y, -1, axis)
 
 
-def _convolve_jax(x: Any, h: Any, mode: Mode, axis: int, delay: int) -> Any:
+def bridge() -> tuple[str, Any]:
+    """Returns the library through which arrays of JAX pass, and its name."""
+    try:
+        import cupy
+
+        return "cupy", cupy
+    except ImportError:
+        pass
+    try:
+        import torch
+
+        return "torch", torch
+    except ImportError:
+        raise RuntimeError("arrays of JAX on a GPU need CuPy or PyTorch, which are not installed") from None
+
+
+def hold(library: Any, arrays: Any) -> None:
+    """Keeps arrays of JAX until the current stream has done the work that reads them: JAX does not know that stream."""
+    while _held and _held[0][0]():
+        _held.popleft()
+    _held.append((library.done(), arrays))
+
+
+def _convolve_jax(x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"]) -> Any:
     import jax
 
-    try:
-        import cupy as bridge
-
-        kind = "cupy"
-    except ImportError:
-        try:
-            import torch as bridge
-
-            kind = "torch"
-        except ImportError:
-            raise RuntimeError("arrays of JAX on a GPU need CuPy or PyTorch, which are not installed") from None
-    made = convolve_arrays(kind, bridge.from_dlpack(x), bridge.from_dlpack(h), mode, axis, delay)
+    kind, library = bridge()
+    taps = h if prepared is not None else library.from_dlpack(h)
+    made = convolve_arrays(kind, library.from_dlpack(x), taps, mode, axis, delay, prepared)
+    hold(adapter(kind), (x, h))
     return jax.dlpack.from_dlpack(made)
 
 
@@ -306,68 +243,47 @@ class Prepared:
     """Responses whose transforms are kept on the device, for signals of any length."""
 
     def __init__(self, kind: str, h: Any, frames: int = 1 << 20) -> None:
+        self.kind = kind  # of the signals
+        if kind == "jax":
+            kind, library = bridge()
+            self.source, h = h, library.from_dlpack(h)
+        self.through = kind
         library = adapter(kind)
+        self.h, layout = self._rows(h)
+        self.jobs: dict[Any, _Plan] = {}
+        self.recent: dict[Any, _Plan] = {}
+        device = library.device(self.h)
+        with library.current(device):
+            self.responses = _core.CudaResponses(_device(device), layout, library.pointer(self.h), frames, library.stream(self.h))
+
+    def _rows(self, h: Any) -> tuple[Any, tuple[int, int, int, int]]:
+        """Returns the responses as rows of a single stride, and their layout in memory."""
+        library = adapter(self.through)
         layout = library.layout("h", h)
         check_frames("h", layout.shape, -1)
-        stride = row_stride(layout, layout.shape[:-1])
+        rows, stride = 1, row_stride(layout, layout.shape[:-1])
         if stride is None:
-            h = library.contiguous(h, layout.shape[:-1])
-            stride = layout.shape[-1]
-        rows = 1
+            h, stride = library.contiguous(h, layout.shape[:-1]), layout.shape[-1]
         for size in layout.shape[:-1]:
             rows *= size
-        device = library.device(h)
-        self.kind, self.h = kind, h
+        return h, (layout.type, rows, layout.shape[-1], stride)
+
+    def update(self, h: Any) -> None:
+        """Replaces the responses, on the current stream."""
+        if self.kind == "jax":
+            self.source, h = h, bridge()[1].from_dlpack(h)
+        library = adapter(self.through)
+        device = library.device(self.h)
+        if library.device(h) != device:
+            raise ValueError(f"h is on CUDA device {library.device(h)} and the responses on {device}; move it")
+        h, layout = self._rows(h)
         with library.current(device):
-            self.responses = _core.CudaResponses(
-                _device(device), (layout.type, rows, layout.shape[-1], stride), library.pointer(h), frames, library.stream(h)
-            )
+            self.responses.update(layout, library.pointer(h), library.stream(h))
+            if self.kind == "jax":
+                hold(library, self.source)
+        self.h = h
+        self.jobs.clear()
+        self.recent.clear()
 
     def __call__(self, x: Any, mode: Mode, axis: int = -1, *, delay: int = 0, threads: Any = None) -> Any:
-        return convolve_arrays(self.kind, x, self.h, mode, axis, delay, self.responses)
-
-
-class DeviceStream:
-    """A stream of blocks on the device; all blocks but the last have the same length."""
-
-    def __init__(self, kind: str, h: Any, channels: Optional[int], block: int) -> None:
-        self.library = adapter(kind)
-        layout = self.library.layout("h", h)
-        check_frames("h", layout.shape, -1)
-        if len(layout.shape) > 2:
-            raise ValueError(f"h of shape {layout.shape}: use (frames,) or (channels, frames)")
-        stride = row_stride(layout, layout.shape[:-1])
-        if stride is None:
-            h, stride = self.library.contiguous(h, layout.shape[:-1]), layout.shape[-1]
-        rows = layout.shape[0] if len(layout.shape) == 2 else 1
-        self.channels = rows if channels is None else channels
-        self.block, self.taps, self.h = block, layout.shape[-1], h
-        self.device = self.library.device(h)
-        with self.library.current(self.device):
-            self.streamer = _core.CudaStreamer(
-                _device(self.device), (layout.type, rows, layout.shape[-1], stride), self.library.pointer(h), self.channels,
-                block, self.library.stream(h),
-            )
-
-    def reset(self) -> None:
-        self.streamer.reset(self.library.stream(self.h))
-
-    def process(self, x: Any) -> Any:
-        one = len(x.shape) == 1
-        layout = self.library.layout("x", x)
-        shape = (1,) + layout.shape if one else layout.shape
-        if shape != (self.channels, self.block):
-            raise ValueError(f"a block of shape {tuple(x.shape)}: use ({self.channels}, {self.block})")
-        if row_stride(layout, layout.shape[:-1]) is None:
-            x = self.library.contiguous(x, layout.shape[:-1])
-            layout = self.library.layout("x", x)
-        y = self.library.empty(x, layout.shape, layout.type)
-        stride = self.block if one else layout.strides[0]
-        self.streamer.process(
-            (layout.type, self.channels, self.block, stride), self.library.pointer(x),
-            (layout.type, self.channels, self.block, self.block), self.library.pointer(y), self.library.stream(x),
-        )
-        return y
-
-    def flush(self) -> Any:
-        raise NotImplementedError("a stream on the GPU has no flush(): process blocks of zeros")
+        return convolve_arrays(self.kind, x, self.h, mode, axis, delay, self)

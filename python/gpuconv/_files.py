@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 
 import numpy as np
@@ -146,64 +145,3 @@ def convolve_file(
         end()
     made: dict[str, Any] = json.loads(report)
     return made
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """Counts of a batch."""
-
-    total: int  #: entries
-    done: int  #: convolved in this call
-    failed: int  #: see results.jsonl
-    skipped: int  #: done by earlier calls, with resume
-    clipped: int  #: samples
-    seconds: float  #: elapsed
-    audio_seconds: float  #: of input that was convolved
-    results: str  #: path of results.jsonl
-
-
-def batch(
-    manifest: Optional[Path] = None,
-    *,
-    out: Path,
-    inputs: Optional[str] = None,
-    irs: Optional[str] = None,
-    pick: str = "random",
-    seed: int = 0,
-    resume: bool = False,
-    fail_fast: bool = False,
-    backend: str = "auto",
-    workers: int = 0,
-    progress: Progress = True,
-    note: Callable[[str], None] = _warn,
-) -> BatchResult:
-    """Convolves many files with many responses, as `gpuconv batch`: the same names, picks and bytes.
-
-    manifest: CSV or JSON Lines with the columns input, response, output, gain, wet, dry, offset, length, seed; or
-    inputs, irs: patterns, such as "corpus/**/*.flac", of which `pick` makes pairs: "random" (of `seed`), "all", "cycle".
-    out: folder of the results; it also gets manifest.csv and results.jsonl, one line for each file.
-    resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core.
-    progress: True for a bar of tqdm (if it is installed and standard error is a terminal), or a function of
-    (files, total).
-    A file that fails is counted and recorded, and the batch goes on, unless `fail_fast`.
-    """
-    if (manifest is None) == (inputs is None or irs is None) or (manifest is not None and (inputs or irs)):
-        raise TypeError("batch() needs either a manifest, or inputs and irs")
-    if not 0 <= workers <= 1024:
-        raise ValueError(f"workers={workers}: use 1 to 1024, or 0 for one per core")
-    if seed < 0:
-        raise ValueError(f"seed={seed}: use 0 or more")
-    options = {
-        "backend": choose("backend", backend, BACKENDS),
-        "workers": workers,
-        "resume": int(resume),
-        "fail_fast": int(fail_fast),
-    }
-    number = choose("pick", pick, ("random", "all", "cycle"))
-    sources = [None if manifest is None else os.fspath(manifest), inputs, irs]
-    show, end = _meter(progress, "files")
-    try:
-        counts = _core.batch(sources, os.fspath(out), number, seed, options, show, note)
-    finally:
-        end()
-    return BatchResult(results=os.path.join(os.fspath(out), "results.jsonl"), **counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable
 
 import numpy as np
@@ -9,8 +10,19 @@ import numpy as np
 HOST = 1  # kDLCPU of DLPack
 
 
+_known: dict[type, str] = {}  # of the types seen so far
+
+
 def library(array: Any) -> str:
     """Returns "numpy", "torch", "cupy", "jax" or "dlpack" (any other library that has __dlpack__)."""
+    kind = type(array)
+    found = _known.get(kind)
+    if found is None:
+        found = _known[kind] = _library(array)
+    return found
+
+
+def _library(array: Any) -> str:
     if isinstance(array, np.ndarray):
         return "numpy"
     name = type(array).__module__.partition(".")[0]
@@ -27,6 +39,8 @@ def library(array: Any) -> str:
         return "dlpack"
     if isinstance(array, (list, tuple, float, int, np.generic)):
         return "numpy"
+    if isinstance(array, (str, bytes, os.PathLike)):
+        raise TypeError(f"{array!r} is a name, not an array; gpuconv.read() reads a sound file, gpuconv.load_ir() a response")
     raise TypeError(f"{type(array).__name__} is no array; use NumPy, PyTorch, CuPy, JAX, or any array with __dlpack__")
 
 
@@ -56,6 +70,8 @@ def check_frames(name: str, shape: tuple[int, ...], axis: int) -> None:
     """Refuses an array without a frame."""
     if not shape:
         raise ValueError(f"{name} is a number, not an array: one dimension of frames is needed")
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"axis={axis!r}: use the number of a dimension, such as -1")
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"axis={axis}: {name} has {len(shape)} dimensions, shape {shape}")
     if shape[axis] == 0:

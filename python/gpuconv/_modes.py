@@ -19,6 +19,8 @@ def choose(name: str, value: str, words: Sequence[str]) -> int:
 
 def window(mode: str, frames: int, taps: int, delay: int = 0) -> tuple[int, int]:
     """Returns the first frame of the full convolution that a mode keeps, and the number of frames."""
+    if not hasattr(delay, "__index__"):
+        raise TypeError(f"delay={delay!r}: use a whole number of frames")
     if mode != "causal" and delay != 0:
         raise ValueError(f"delay={delay} needs mode='causal'")
     if mode == "full":

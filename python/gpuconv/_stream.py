@@ -38,9 +38,12 @@ class StreamingConvolver:
         device: int = 0,
         threads: int = 1,
     ) -> None:
+        if not 1 <= block <= 65536:
+            raise ValueError(f"block={block}: use 1 to 65536 frames")
         self._device_stream: Any = None
+        self._rate = rate
         if not isinstance(h, ImpulseResponse) and library(h) in ("torch", "cupy") and _on_gpu(h):
-            from ._cuda import DeviceStream
+            from ._device_stream import DeviceStream
 
             self._device_stream = DeviceStream(library(h), h, channels, block)
             return
@@ -115,7 +118,8 @@ class StreamingConvolver:
     def swap(self, h: Any, seconds: float = 0.02) -> None:
         """Exchanges the response, with a crossfade of the input; the old one decays. The next block begins it."""
         if self._device_stream is not None:
-            raise NotImplementedError("a stream on the GPU keeps its response; make a new one")
+            self._device_stream.swap(h, round(seconds * self._rate))
+            return
         response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(_on_host(h), self._response.rate)
         if not response.routed:
             response = response.route(self.channels)

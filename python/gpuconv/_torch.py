@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from . import _core
 from ._convolve import convolve_host, thread_count
-from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, run
+from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, convolve_arrays, run
 from ._libraries import check_frames
 from ._modes import Mode, window
 
@@ -20,8 +20,12 @@ NAMESPACE = "gpuconv"
 
 
 def check(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        kind = type(tensor).__name__
+        raise TypeError(f"{name} is {kind}, not a tensor; use torch.as_tensor({name}), or gpuconv.convolve for other arrays")
     if tensor.dtype not in FLOATS:
-        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {name}.float()")
+        hint = f"{name}.real and {name}.imag, one after the other" if tensor.is_complex() else f"{name}.float()"
+        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {hint}")
     if tensor.layout != torch.strided:
         raise TypeError(f"{name} has layout {tensor.layout}; use {name}.to_dense()")
     if tensor.device.type not in ("cpu", "cuda", "meta"):
@@ -37,7 +41,7 @@ def _host(tensor: Tensor) -> np.ndarray:
     """Returns the samples as an array of NumPy, without a copy of floats."""
     if tensor.requires_grad:
         tensor = tensor.detach()
-    view: np.ndarray = (tensor if tensor.dtype == torch.float32 else tensor.float()).numpy()
+    view: np.ndarray = (tensor if tensor.dtype == torch.float32 else tensor.float()).resolve_neg().numpy()
     return view
 
 
@@ -225,6 +229,9 @@ def convolve(
     The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats. On a GPU the work is
     queued on the current stream. threads: ignored where gradients are recorded; None: torch.get_num_threads().
     """
+    plain = is_plain(x, h)
+    if plain and x.is_cuda and h.is_cuda and x.layout == h.layout == torch.strided:
+        return convolve_arrays("torch", x, h, mode, axis, delay)
     check("x", x)
     check("h", h)
     if x.device != h.device:
@@ -240,29 +247,28 @@ def convolve(
         h = h if one else h.movedim(axis, -1)
     _check_batch(x, h)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
-    if is_plain(x, h):
-        if x.is_cuda:
-            y = _convolve(x, h, offset, frames)
-        else:
-            host = _host(h)
-            if not _core.all_finite(host):
-                raise ValueError("h has NaN or infinite taps; a response must be finite")
-            count = _threads() if threads is None else thread_count(threads)
-            y = _as(convolve_host(_host(x), host, offset, frames, False, count), x, h)
+    if plain:
+        host = _host(h)
+        if not _core.all_finite(host):
+            raise ValueError("h has NaN or infinite taps; a response must be finite")
+        count = _threads() if threads is None else thread_count(threads)
+        y = _as(convolve_host(_host(x), host, offset, frames, False, count), x, h)
     else:
         y = _call("convolve", x, h, offset, frames)
     return y if last else y.movedim(-1, axis)
+
+
+_interpreters = torch._C._functorch.peek_interpreter_stack
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))
 
 
 def is_plain(x: Tensor, h: Tensor) -> bool:
     """Returns whether neither autograd nor a compiler nor a transformation looks at the call."""
     if torch.compiler.is_compiling() or type(x) is not Tensor or type(h) not in (Tensor, nn.Parameter):
         return False
-    if torch.is_grad_enabled() and (x.requires_grad or h.requires_grad):
+    if (x.requires_grad or h.requires_grad) and torch.is_grad_enabled():
         return False
-    if x.device.type == "meta" or _transformed():
-        return False
-    return not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+    return not x.is_meta and _interpreters() is None and not _modes()
 
 
 class _HostPrepared:
@@ -279,6 +285,7 @@ class _HostPrepared:
         check_frames("x", tuple(x.shape), axis)
         last = axis in (-1, x.dim() - 1)
         moved = x if last else x.movedim(axis, -1)
+        _check_batch(moved, self.h)
         offset, frames = window(mode, moved.shape[-1], self.prepared.frames, delay)
         batch = np.broadcast_shapes(tuple(moved.shape[:-1]), tuple(self.h.shape[:-1]))
         made = np.empty(batch + (frames,), np.float32)

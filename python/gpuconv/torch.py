@@ -6,6 +6,7 @@ any number of times. Results are computed in 32-bit floats.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = ["Convolution", "RandomReverb", "convolve"]
 
 def _taps(h: Any) -> Tensor:
     """Returns taps of any kind as a float tensor."""
+    if isinstance(h, (str, bytes, os.PathLike)):
+        raise TypeError(f"{h!r} is a name, not a response; use gpuconv.load_ir() for each file")
     if isinstance(h, ImpulseResponse):
         h = h.numpy()
     tensor = h if isinstance(h, Tensor) else torch.as_tensor(np.asarray(h))
@@ -65,8 +68,15 @@ class Convolution(nn.Module):  # type: ignore[misc]
         if not is_plain(x, self.h):
             return convolve(x, self.h, self.mode, delay=self.delay)
         key = (self.h.data_ptr(), self.h._version, self.h.device, self.h.dtype)
-        if self._kept is None or self._kept[0] != key:
+        if self._kept is None:
             self._kept = (key, prepare(self.h))
+        elif self._kept[0] != key:
+            kept = self._kept[1]
+            if hasattr(kept, "update") and kept.h.shape == self.h.shape and kept.h.device == self.h.device:
+                kept.update(self.h.detach())  # in place, without waiting for the GPU
+            else:
+                kept = prepare(self.h)
+            self._kept = (key, kept)
         made: Tensor = self._kept[1](x, self.mode, delay=self.delay)
         return made
 
@@ -78,7 +88,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
     """Convolves each example of a batch with a random response: an augmentation that keeps length and time.
 
     irs: responses: a sequence of tensors, arrays or ImpulseResponses of one rate, each (frames,) or (channels, frames),
-        of any lengths; or one tensor (responses, [channels,] frames).
+        of any lengths; or one tensor (responses, [channels,] frames). A response of one channel serves every channel.
     p: probability that an example is convolved.
     wet: share of the convolved signal, 0..1, the rest is the signal itself; or a range of which each example draws one.
     normalize: "energy" (white noise keeps its level), "peak" (the largest tap becomes 1), or "none": of each response.
@@ -99,7 +109,9 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         align: bool = True,
     ) -> None:
         super().__init__()
-        low, high = wet if isinstance(wet, tuple) else (wet, wet)
+        low, high = wet if isinstance(wet, (tuple, list)) and len(wet) == 2 else (wet, wet)
+        if not all(isinstance(value, (int, float)) for value in (p, low, high)):
+            raise TypeError(f"p={p!r}, wet={wet!r}: use numbers from 0 to 1, wet also as a range (low, high)")
         if not 0 <= p <= 1:
             raise ValueError(f"p={p}: use a probability, 0 to 1")
         if not 0 <= low <= high <= 1:
@@ -108,6 +120,8 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
             raise ValueError(f"normalize={normalize!r}: use 'energy', 'peak', 'none'")
         self.p, self.wet = p, (low, high)
         self.normalize, self.align = normalize, align
+        if isinstance(irs, (str, bytes, os.PathLike, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
+            raise TypeError("irs is one response; use a list: [irs]")
         bank, self.delay = _bank([_taps(ir) for ir in irs], normalize, align)
         self.register_buffer("bank", bank)
 
@@ -116,6 +130,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns x, (batch, [channels,] frames) or (frames,), with as many frames."""
+        check("x", x)
         if not self.training or self.p == 0:
             return x
         if x.dim() == 1:
@@ -153,6 +168,7 @@ def _bank(irs: Sequence[Tensor], normalize: str, align: bool) -> Tuple[Tensor, i
     """Returns all responses in one tensor, with their peaks at the same frame, and that frame."""
     if not irs:
         raise ValueError("no response: at least one is needed")
+    irs = [ir[0] if ir.dim() == 2 and len(ir) == 1 else ir for ir in irs]
     shapes = {ir.shape[:-1] for ir in irs}
     if len(shapes) != 1 or irs[0].dim() not in (1, 2):
         raise ValueError(f"responses of shapes {sorted({tuple(ir.shape) for ir in irs})}: use (frames,) or (channels, frames), "

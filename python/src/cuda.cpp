@@ -17,6 +17,7 @@ struct device {
 };
 
 struct responses {
+    const device *home = nullptr;
     gpuconv_cuda_responses *kept = nullptr;
     ~responses() {
         gpuconv_cuda_responses_free(kept);
@@ -87,10 +88,17 @@ void new_device(device *self, int number) {
 void new_responses(responses *self, const device &home, const layout &l, uintptr_t data, int64_t frames,
                    uintptr_t stream) {
     new (self) responses;
+    self->home = &home;
     const gpuconv_cuda_array array = array_of(l, data);
     run_unlocked([&](gpuconv_error *error) {
         return gpuconv_cuda_responses_new(home.cuda, &array, frames, stream_of(stream), &self->kept, error);
     });
+}
+
+void update_responses(responses &self, const layout &l, uintptr_t data, uintptr_t stream) {
+    const gpuconv_cuda_array array = array_of(l, data);
+    gpuconv_error error = {};
+    check(gpuconv_cuda_responses_update(self.home->cuda, self.kept, &array, stream_of(stream), &error), error);
 }
 
 void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t data, int64_t channels, int64_t block,
@@ -123,6 +131,7 @@ void bind_cuda(nb::module_ &m) {
     nb::class_<responses>(m, "CudaResponses", "Responses whose transforms are kept on the device.")
         .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("frames"), nb::arg("stream"))
+        .def("update", &update_responses, nb::arg("layout"), nb::arg("data"), nb::arg("stream"))
         .def_prop_ro("bytes", [](const responses &r) { return gpuconv_cuda_responses_bytes(r.kept); });
     nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
         .def("__init__", &new_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),

@@ -192,21 +192,51 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     return json_of(report);
 }
 
-dictionary batch(const std::vector<text> &sources, const std::string &folder, int pick, uint64_t seed,
+using names = std::vector<std::string>;
+
+// Pointers to texts, NULL-terminated, as C takes them.
+struct pointers {
+    std::vector<const char *> list;
+    explicit pointers(const names &texts) {
+        for (const std::string &name : texts)
+            list.push_back(name.c_str());
+        list.push_back(nullptr);
+    }
+    const char *const *or_null() const {
+        return list.size() > 1 ? list.data() : nullptr;
+    }
+};
+
+dictionary batch(const std::vector<text> &sources, const std::vector<names> &patterns, const std::string &folder,
+                 const std::vector<std::pair<std::string, std::string>> &columns, const std::vector<int> &devices,
                  const dictionary &options, const nb::object &progress, const nb::object &note) {
     auto integer = [&](const char *name) { return options.contains(name) ? nb::cast<int>(options[name]) : 0; };
     callbacks c{progress, note};
     gcpy_batch b = {};
+    const pointers inputs(patterns.at(0)), responses(patterns.at(1)), noises(patterns.at(2));
+    names keys, values;
+    for (const auto &column : columns) {
+        keys.push_back(column.first);
+        values.push_back(column.second);
+    }
+    const pointers key(keys), value(values);
     b.manifest = c_str(sources.at(0));
-    b.inputs = c_str(sources.at(1));
-    b.responses = c_str(sources.at(2));
+    b.segments = c_str(sources.at(1));
+    b.inputs = inputs.or_null();
+    b.responses = responses.or_null();
+    b.noises = noises.or_null();
+    b.column = key.list.data();
+    b.value = value.list.data();
     b.folder = folder.c_str();
-    b.pick = pick;
-    b.seed = seed;
+    b.pick = integer("pick");
+    b.seed = nb::cast<uint64_t>(options["seed"]);
     b.backend = integer("backend");
     b.workers = integer("workers");
     b.resume = integer("resume");
     b.fail_fast = integer("fail_fast");
+    b.device = devices.data();
+    b.devices = (int)devices.size();
+    b.shard_size = nb::cast<int64_t>(options["shard_size"]);
     b.cancel = &c.cancel;
     b.progress = on_counts;
     b.note = on_note;
@@ -250,8 +280,8 @@ void bind_files(nb::module_ &m) {
     m.def("prepare", &prepare, nb::arg("path"), nb::arg("steps"), nb::arg("inputs"), nb::arg("rate"));
     m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("steps"), nb::arg("options"), nb::arg("formats"),
           nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");
-    m.def("batch", &batch, nb::arg("sources"), nb::arg("folder"), nb::arg("pick"), nb::arg("seed"), nb::arg("options"),
-          nb::arg("progress").none(), nb::arg("note").none());
+    m.def("batch", &batch, nb::arg("sources"), nb::arg("patterns"), nb::arg("folder"), nb::arg("columns"),
+          nb::arg("devices"), nb::arg("options"), nb::arg("progress").none(), nb::arg("note").none());
     m.def("acoustics", &acoustics, nb::arg("taps"), nb::arg("channel"), nb::arg("rate"), nb::arg("band"));
     m.def("calibrate", [] { run_unlocked([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });
 }

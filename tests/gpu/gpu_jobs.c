@@ -250,6 +250,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),
         cmocka_unit_test(test_prepared_responses_agree_with_the_oracle),
+        cmocka_unit_test(test_updated_responses_agree_with_the_oracle),
         cmocka_unit_test(test_routed_responses_and_their_gradients_agree_with_the_oracle),
         cmocka_unit_test(test_a_call_neither_allocates_nor_waits_and_is_captured),
         cmocka_unit_test(test_threads_and_streams_give_the_same_bytes),

@@ -41,6 +41,7 @@ double job_value(const trial *t, int64_t row, int64_t n);
 void trial_free(trial *t);
 
 void test_prepared_responses_agree_with_the_oracle(void **state);
+void test_updated_responses_agree_with_the_oracle(void **state);
 void test_routed_responses_and_their_gradients_agree_with_the_oracle(void **state);
 void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state);
 void test_threads_and_streams_give_the_same_bytes(void **state);

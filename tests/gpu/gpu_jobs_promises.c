@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 static trial_shape plain(int64_t rows, int64_t frames, int64_t taps) {
     return (trial_shape){.rows = rows,
@@ -37,6 +38,63 @@ void test_prepared_responses_agree_with_the_oracle(void **state) {
         CHECK(gpuconv_cuda_responses_bytes(kept) >= 8 * s.responses * s.taps / 2, "too few bytes");
         gpuconv_cuda_responses_free(kept);
         trial_free(&t);
+    }
+}
+
+/* Queues the replacement of prepared responses from a graph, which fails if it allocates or waits. */
+static void update_captured(gpuconv_cuda_responses *kept, const gpuconv_cuda_array *response) {
+    gpuconv_error error = {0};
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
+    CHECK(!gpuconv_cuda_responses_update(jobs_cuda, kept, response, stream, &error), "%s", error.message);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
+    CHECK(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "no instance");
+    CHECK(cudaGraphLaunch(instance, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess,
+          "no launch");
+    cudaGraphExecDestroy(instance);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+}
+
+/* Responses that replace longer ones in the same memory. */
+void test_updated_responses_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 300, 5000, 20000, 100000};
+    gpuconv_error error = {0};
+    for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
+        trial_shape s = plain(3, 7000, taps[i / 2]), before = s;
+        s.operation = before.operation = (gpuconv_cuda_operation)(i % 2);
+        s.type[1] = (gpuconv_cuda_type)(i % 3);
+        before.taps += i % 4 * 7000;
+        trial old, t;
+        trial_init(&old, 240 + (uint64_t)i, &before);
+        trial_init(&t, 220 + (uint64_t)i, &s);
+        gpuconv_cuda_responses *kept;
+        CHECK(!gpuconv_cuda_responses_new(jobs_cuda, &old.job.response, s.frames, NULL, &kept, &error), "%s",
+              error.message);
+        const int64_t bytes = gpuconv_cuda_responses_bytes(kept);
+        update_captured(kept, &t.job.response);
+        CHECK(gpuconv_cuda_responses_bytes(kept) == bytes, "the update took memory");
+        gpuconv_cuda_array more = old.job.response;
+        more.frames++;
+        more.stride = 0;
+        CHECK(gpuconv_cuda_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+                  strstr(error.message, "response.frames"),
+              "%s", error.message);
+        more = old.job.response;
+        more.rows--;
+        CHECK(gpuconv_cuda_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+                  strstr(error.message, "response.rows"),
+              "%s", error.message);
+        t.job.prepared = kept;
+        t.job.response = (gpuconv_cuda_array){0};
+        trial_run(&t, NULL, "updated");
+        gpuconv_cuda_responses_free(kept);
+        trial_free(&t);
+        trial_free(&old);
     }
 }
 

@@ -201,7 +201,7 @@ GOOD = np.ones(8, np.float32)
         (GOOD.astype(np.complex64), GOOD, {}, TypeError, r"x.real and x.imag"),
         (np.ma.masked_array(GOOD), GOOD, {}, TypeError, r"masked"),
         (GOOD.astype(">f4"), GOOD, {}, TypeError, r"dtype >f4"),
-        ("text", GOOD, {}, TypeError, r"str is no array"),
+        ("text", GOOD, {}, TypeError, r"'text' is a name, not an array"),
         (GOOD, GOOD * np.nan, {}, ValueError, r"h has NaN or infinite taps"),
         (GOOD, GOOD * np.inf, {}, ValueError, r"h has NaN or infinite taps"),
         (GOOD[:3], GOOD, {"mode": "valid"}, ValueError, r"mode='valid': a signal of 3 frames"),
@@ -225,3 +225,37 @@ def test_a_convolver_refuses_bad_responses():
         gpuconv.Convolver(GOOD[:0])
     with pytest.raises(ValueError, match="backend='tpu': use 'auto', 'cpu', 'cuda'"):
         gpuconv.Convolver(GOOD, backend="tpu")
+
+
+def test_the_response_of_a_convolver_is_replaced(rng):
+    x, h, other = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 900), (3, 40), (3, 40)))
+    convolver = gpuconv.Convolver(h)
+    convolver(x)
+    convolver.update(other)
+    assert_close(convolver(x), oracle(x, other))
+    with pytest.raises(ValueError, match=r"h of shape \(3, 39\): use \(3, 40\), as before"):
+        convolver.update(h[:, 1:])
+    with pytest.raises(TypeError, match="the response was an array of numpy, and h is an ImpulseResponse"):
+        convolver.update(gpuconv.ImpulseResponse(h, 48000))
+    assert_close(convolver(x), oracle(x, other))
+    hall = gpuconv.Convolver(gpuconv.ImpulseResponse(h[0], 48000))
+    hall(x[0])
+    hall.update(gpuconv.ImpulseResponse(other[0], 48000))
+    assert_close(hall(x[0]), oracle(x[0], other[0]))
+    with pytest.raises(ValueError, match="use one of the same rate"):
+        hall.update(gpuconv.ImpulseResponse(other[0], 44100))
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda x, h: gpuconv.convolve(x, h, axis="last"), TypeError, "axis='last': use the number"),
+        (lambda x, h: gpuconv.convolve(x, h, threads="all"), TypeError, "threads='all': use 1 to 1024"),
+        (lambda x, h: gpuconv.convolve(x, h, "causal", delay=1.5), TypeError, "delay=1.5: use a whole number"),
+        (lambda x, h: gpuconv.convolve(x, "hall.wav"), TypeError, r"gpuconv.load_ir\(\)"),
+        (lambda x, h: gpuconv.StreamingConvolver(h, block=0), ValueError, "block=0: use 1 to 65536"),
+    ],
+)
+def test_wrong_arguments_say_what_fits(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(np.ones((2, 9), np.float32), np.ones(3, np.float32))

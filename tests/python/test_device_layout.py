@@ -1,6 +1,7 @@
-"""The planning of jobs for the GPU, without one: rows, strides, shared responses, copies and types, with a stand-in for
-the kernels that computes in host memory by the formulas of gpuconv_cuda.h."""
+"""The planning of jobs for the GPU, without one: rows, strides, shared responses, copies and types, kept responses and
+streams, with a stand-in for the kernels that computes in host memory by the formulas of gpuconv_cuda.h."""
 
+import contextlib
 import ctypes
 
 import numpy as np
@@ -9,14 +10,14 @@ from conftest import assert_close, oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuconv import _cuda
+from gpuconv import _cuda, _cuda_libraries, _device_stream
 
 
 class HostLibrary:
     """Arrays of NumPy in the role of arrays on the device."""
 
     def layout(self, name, x):
-        return _cuda.Layout(x.shape, tuple(step // x.itemsize for step in x.strides), 0 if x.itemsize == 4 else 1)
+        return _cuda_libraries.Layout(x.shape, tuple(step // x.itemsize for step in x.strides), 0 if x.itemsize == 4 else 1)
 
     device = staticmethod(lambda x: 0)
     pointer = staticmethod(lambda x: x.ctypes.data)
@@ -25,7 +26,14 @@ class HostLibrary:
     bytes = staticmethod(lambda like, count: np.empty(count, np.uint8))
     contiguous = staticmethod(lambda x, batch: np.ascontiguousarray(np.broadcast_to(x, batch + x.shape[-1:])))
     move = staticmethod(np.moveaxis)
+    key = staticmethod(lambda x: (x.shape, x.strides, x.dtype))
+    resolve = staticmethod(lambda x: x)
     is_current = staticmethod(lambda device: True)
+    current = staticmethod(lambda device: contextlib.nullcontext())
+    zeros = staticmethod(lambda like, shape: np.zeros(shape, np.float32))
+    ramp = staticmethod(lambda like, first, frames, length: np.clip((np.arange(first, first + frames) + 0.5) / length, 0, 1).astype("f4"))
+    cast = staticmethod(lambda x, like: x.astype(like.dtype))
+    join = staticmethod(lambda parts: np.concatenate(parts, -1))
 
 
 def rows(layout, pointer):
@@ -48,12 +56,15 @@ class StandIn:
 
         def __init__(self, cuda, operation, signal, response, output, group, offset, prepared):
             self.layouts, self.operation = (signal, response, output), operation
-            self.group, self.offset = group, offset
+            self.group, self.offset, self.prepared = group, offset, prepared
             assert signal[1] == output[1]
 
         def run(self, first, second, made, workspace, stream):
             pointers = {0: (first, second, made), 1: (made, second, first), 2: (second, made, first)}[self.operation]
             x, h, y = (rows(layout, pointer) for layout, pointer in zip(self.layouts, pointers))
+            if self.prepared is not None:
+                assert h.shape == self.prepared.taps.shape
+                h = self.prepared.taps
             n, m, count, o = x.shape[1], h.shape[1], y.shape[1], self.offset
             if self.operation == 2:
                 h[:] = 0
@@ -68,12 +79,37 @@ class StandIn:
                 else:
                     h[r] += [sum(x[i, t] * y[i, t + k - o] for t in range(n) if 0 <= t + k - o < count) for k in range(m)]
 
+    class CudaResponses:
+        def __init__(self, cuda, layout, pointer, frames, stream):
+            self.update(layout, pointer, stream)
+
+        def update(self, layout, pointer, stream):
+            self.taps = rows(layout, pointer).astype(np.float32)
+
+    class CudaStreamer:
+        def __init__(self, cuda, layout, pointer, channels, block, stream):
+            taps = rows(layout, pointer).astype(float)
+            self.taps = [taps[c % len(taps)] for c in range(channels)]
+            self.reset(stream)
+
+        def reset(self, stream):
+            self.past = np.zeros((len(self.taps), len(self.taps[0]) - 1))
+
+        def process(self, layout, data, out, made, stream):
+            x, y = rows(layout, data), rows(out, made)
+            whole = np.concatenate([self.past, x], 1)
+            for c, taps in enumerate(self.taps):
+                y[c] = np.convolve(whole[c], taps)[len(taps) - 1 : len(taps) - 1 + x.shape[1]]
+            self.past = whole[:, whole.shape[1] - len(self.taps[0]) + 1 :]
+
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    monkeypatch.setattr(_cuda, "_core", StandIn)
-    monkeypatch.setitem(_cuda._adapters, "host", HostLibrary())
+    for module in (_cuda, _device_stream):
+        monkeypatch.setattr(module, "_core", StandIn)
+    monkeypatch.setitem(_cuda_libraries.adapters, "host", HostLibrary())
     monkeypatch.setattr(_cuda, "_jobs", {})
+    monkeypatch.setattr(_cuda, "_recent", {})
     monkeypatch.setattr(_cuda, "_devices", {})
 
 
@@ -132,6 +168,13 @@ def test_halves_stay_halves():
     assert _cuda.run("host", _cuda.CONVOLVE, x, h.astype(np.float32), 0, 10).dtype == np.float32
 
 
+def test_no_rows():
+    x, h = np.ones((0, 2, 8), np.float32), np.ones((2, 3), np.float32)
+    assert _cuda.convolve_arrays("host", x, h, "full", -1, 0).shape == (0, 2, 10)
+    assert _cuda.run("host", _cuda.GRADIENT_SIGNAL, x, h, 0, 6).shape == (0, 2, 6)
+    assert np.array_equal(_cuda.run("host", _cuda.GRADIENT_RESPONSE, x, x[..., :6], 0, 3, (2,)), np.zeros((2, 3)))
+
+
 def test_an_axis_and_bad_shapes():
     x, h = np.ones((8, 2), np.float32), np.ones(3, np.float32)
     assert _cuda.convolve_arrays("host", x, h, "full", 0, 0).shape == (10, 2)
@@ -139,3 +182,77 @@ def test_an_axis_and_bad_shapes():
         _cuda.convolve_arrays("host", x[:0], h, "full", 0, 0)
     with pytest.raises(ValueError, match="do not broadcast"):
         _cuda.convolve_arrays("host", x, np.ones((3, 2), np.float32), "full", -1, 0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(arrays())
+def test_kept_responses_of_any_batch_and_their_update(pair):
+    x, h = pair
+    kept = _cuda.Prepared("host", h)
+    for _ in range(3):
+        assert_close(kept(x, "full"), oracle(x, h), bound=-100)
+        assert_close(_cuda.convolve_arrays("host", x, h, "full", -1, 0), oracle(x, h), bound=-100)
+    _cuda._jobs.clear()
+    kept(x, "full")
+    other = np.random.default_rng(9).standard_normal(h.shape).astype(np.float32)
+    kept.update(other)
+    assert_close(kept(x, "full"), oracle(x, other), bound=-100)
+    assert not _cuda._jobs  # plans are freed with the responses that they hold
+
+
+@pytest.mark.parametrize("taps", [1, 7, 40])
+def test_a_stream_with_exchanges_and_its_tail(taps, rng):
+    x, block = rng.standard_normal((2, 120)).astype(np.float32), 10
+    h = [rng.standard_normal((2, taps)).astype(np.float32) for _ in range(3)]
+    stream = _device_stream.DeviceStream("host", h[0], None, block)
+    whole = np.concatenate([stream.process(x[:, n : n + block]) for n in range(0, 120, block)] + [stream.flush()], 1)
+    assert_close(whole, oracle(x, h[0]), bound=-100)
+    # Two exchanges, the second before the first has ended. The shares of the input sum to it.
+    made = []
+    for n in range(0, 120, block):
+        if n in (30, 50):
+            stream.swap(h[1 if n == 30 else 2], 35)
+        made.append(stream.process(x[:, n : n + block]))
+    made = np.concatenate(made + [stream.flush()], 1)
+    first, second = (np.clip((np.arange(120) - n + 0.5) / 35, 0, 1) for n in (30, 50))
+    shares = [(1 - first) * (1 - second), first * (1 - second), second]
+    want = sum(oracle(x * share, taps) for share, taps in zip(shares, h))
+    assert_close(made, want[:, : made.shape[1]], bound=-100)
+    assert len(stream.voices) == 1
+    with pytest.raises(ValueError, match=r"block of shape \(2, 9\): use \(2, 10\)"):
+        stream.process(x[:, :9])
+    with pytest.raises(ValueError, match="does not fit 2 channels"):
+        stream.swap(np.ones((3, 5), np.float32), 10)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_tensors_by_plans_found_again(kept, monkeypatch):
+    """The functions of PyTorch's adapter, with tensors in host memory in the role of those on a device."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        pytest.skip("PyTorch is built without CUDA")
+    library = _cuda_libraries._Torch()
+    monkeypatch.setattr(library, "stream", lambda x: 0)
+    monkeypatch.setattr(library, "now", lambda: -1)
+    monkeypatch.setattr(library, "current", lambda device: contextlib.nullcontext())
+    monkeypatch.setitem(_cuda_libraries.adapters, "torch", library)
+
+    def convolve(x, h, *rest):
+        return _cuda.Prepared("torch", h)(x, *rest) if kept else _cuda.convolve_arrays("torch", x, h, *rest, 0)
+
+    for shape, taps in (((3, 40), (9,)), ((2, 3, 40), (3, 9)), ((8, 3, 2, 20), (8, 1, 2, 5)), ((0, 7), (3,))):
+        x, h = torch.randn(*shape), torch.randn(*taps)
+        for _ in range(3):
+            x = torch.randn(*shape)
+            assert_close(convolve(x, h, "full", -1), oracle(x, h), bound=-100)
+        if shape[0]:
+            moved = x.movedim(-1, 0).contiguous()
+            assert_close(convolve(moved, h if kept or h.dim() == 1 else h.expand(*x.shape[:-1], -1).movedim(-1, 0), "same", 0).movedim(0, -1),
+                         oracle(x, h, "same"), bound=-100)
+    x, h = torch.randn(2, 50, dtype=torch.complex64).conj().imag, torch.randn(7)
+    for _ in range(2):
+        assert_close(convolve(x, h, "full", -1), oracle(x.resolve_neg(), h), bound=-100)
+    half = convolve(torch.randn(4, 30).half(), torch.randn(5).half(), "causal", -1)
+    assert half.dtype == torch.float16 and half.shape == (4, 30)
+    with pytest.raises(TypeError, match=r"x has dtype torch.float64.*x.float\(\)"):
+        convolve(torch.randn(4).double(), torch.randn(3), "full", -1)

@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import types
 
+import numpy as np
 import pytest
 from conftest import SOURCE
 
@@ -64,7 +66,48 @@ def test_the_readme_names_what_exists():
     for name in set(re.findall(r"gpuconv\.([A-Za-z_]+)", text)) - {"torch", "h", "flac", "wav"}:
         assert hasattr(gpuconv, name), name
     for name in gpuconv.__all__:
-        assert name in text or name in ("Audio", "BatchResult", "Acoustics", "Preparation"), f"the README lacks {name}"
+        assert name in text or name in ("Audio", "BatchResult", "BatchSettings", "Acoustics", "Preparation"), f"the README lacks {name}"
+
+
+def rows_instead_of():
+    text = (SOURCE / "python" / "README.md").read_text()
+    table = text[text.index("## Instead of") :].split("\n\n")[1].splitlines()[2:]
+    return [tuple(cell.strip().strip("`") for cell in line.strip("|").split(" | ")) for line in table]
+
+
+def test_the_table_has_the_libraries_that_are_replaced():
+    assert [row[0] for row in rows_instead_of()] == [
+        "SciPy", "SciPy", "CuPy", "torchaudio", "torch-audiomentations", "pyroomacoustics"]
+
+
+@pytest.mark.parametrize("name, before, after", rows_instead_of())
+def test_a_row_of_the_table(name, before, after):
+    """The line after gives what the line before gave."""
+    import gpuconv
+
+    scipy = types.SimpleNamespace(signal=pytest.importorskip("scipy.signal", reason="SciPy is not installed"))
+    rng = np.random.default_rng(0)
+    x, h = rng.standard_normal((3, 3000)).astype("f4"), rng.standard_normal(400).astype("f4")
+    names = {"gpuconv": gpuconv, "np": np, "scipy": scipy, "fftconvolve": scipy.signal.fftconvolve, "x": x, "h": h}
+    if name == "CuPy":
+        pytest.skip("CuPy runs on a GPU: the same call as that of SciPy")
+    if name == "pyroomacoustics":  # room.rir[microphone][source] are lists of taps
+        names.update(x=x[0], room=types.SimpleNamespace(rir=[[h.astype(float), h[::-1].astype(float)]]))
+    if name in ("torchaudio", "torch-audiomentations"):
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+        import gpuconv.torch  # noqa: F401
+
+        if name == "torchaudio":
+            names["torchaudio"] = types.SimpleNamespace(functional=pytest.importorskip("torchaudio.functional"))
+            names.update(x=torch.from_numpy(x), h=torch.from_numpy(h)[None])
+        else:
+            names["paths"] = [SOURCE / "impulses" / f"{which}.flac" for which in ("hall", "studio")]
+            y = eval(after, names)(torch.randn(4, 2, 6000))
+            assert y.shape == (4, 2, 6000) and torch.isfinite(y).all()
+            return
+    want, got = (np.asarray(eval(line, names)) for line in (before, after))
+    assert got.shape == want.shape and got.dtype == np.float32
+    assert np.abs(got - want).max() < 1e-5 * np.abs(want).max()
 
 
 def test_every_public_name_has_a_docstring():

@@ -200,3 +200,36 @@ def test_the_progress_bar_needs_no_tqdm(tmp_path, samples, impulses):
         f"{str(tmp_path / 'o.wav')!r}, progress=True)"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", text], check=True)
+
+
+def test_a_batch_takes_the_options_of_the_command(command, tmp_path, samples, impulses):
+    """Settings, noise and a preset: the same bytes and the same manifest as the command."""
+    rng = np.random.default_rng(1)
+    gpuconv.write(tmp_path / "noise.wav", rng.standard_normal(30000).astype(np.float32) * 0.1, 48000)
+    patterns = [str(samples / "c*.flac"), str(impulses / "*room.flac")]
+    subprocess.run(
+        [command, "batch", "-q", "--inputs", patterns[0], "--irs", patterns[1], "--noises", str(tmp_path / "noise.wav"), "--snr", "5:20",
+         "--preset", "speech", "--gain", "-6:0", "--format", "flac", "--trim", "-50", "--seed", "7", "--out", str(tmp_path / "a")],
+        check=True)
+    result = gpuconv.batch(inputs=patterns[0], irs=patterns[1], noises=[tmp_path / "noise.wav"], snr=(5, 20), preset="speech", gain=(-6, 0),
+                           format="flac", trim=-50, seed=7, out=tmp_path / "b")
+    assert result.failed == 0 and result.done >= 1
+    for path in sorted((tmp_path / "a").glob("*.flac")):
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    with open(tmp_path / "a" / "manifest.csv") as a, open(tmp_path / "b" / "manifest.csv") as b:
+        assert a.read() == b.read()
+
+
+@pytest.mark.parametrize(
+    "settings, kind, text",
+    [
+        ({"room": 3}, TypeError, "no setting 'room'; use gain, wet"),
+        ({"trim": "abc"}, ValueError, "trim must be"),
+        ({"gain": {}}, TypeError, "gain={}: use a number"),
+        ({"noises": "n.wav"}, ValueError, "noises needs snr"),
+        ({"preset": "music"}, ValueError, "preset='music'"),
+    ],
+)
+def test_settings_of_a_batch_say_what_fits(tmp_path, samples, impulses, settings, kind, text):
+    with pytest.raises(kind, match=text):
+        gpuconv.batch(inputs=str(samples / "click.flac"), irs=str(impulses / "hall.flac"), out=tmp_path / "o", **settings)

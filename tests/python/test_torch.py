@@ -237,11 +237,43 @@ def test_numpy_and_torch_agree():
         (torch.ones(5, device="meta"), torch.ones(3), ValueError, r"x is on meta and h on cpu"),
         (torch.ones(5).to_sparse(), torch.ones(3), TypeError, r"to_dense"),
         (torch.ones(5), np.ones(3, np.float32), TypeError, r"x is an array of torch and h of numpy"),
+        (torch.ones(5), torch.ones(3).cfloat(), TypeError, r"use h.real and h.imag"),
+        (torch.ones(5), "hall.wav", TypeError, r"'hall.wav' is a name, not an array"),
     ],
 )
 def test_bad_tensors_say_what_fits(x, h, kind, text):
     with pytest.raises(kind, match=text):
         gpuconv.convolve(x, h)
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda: gt.convolve(np.ones(5), torch.ones(3)), TypeError, "x is ndarray, not a tensor"),
+        (lambda: gt.RandomReverb("hall.wav"), TypeError, r"use a list"),
+        (lambda: gt.RandomReverb(["hall.wav"]), TypeError, r"use gpuconv.load_ir\(\)"),
+        (lambda: gt.RandomReverb(torch.ones(5)), TypeError, r"use a list: \[irs\]"),
+        (lambda: gt.RandomReverb([torch.ones(5)], wet="a"), TypeError, "use numbers from 0 to 1"),
+        (lambda: gt.RandomReverb([torch.ones(5)], p=1.0)(np.ones((2, 9))), TypeError, "not a tensor"),
+        (lambda: gpuconv.Convolver(torch.ones(3, 7))(torch.ones(2, 9)), ValueError, "do not broadcast"),
+        (lambda: gpuconv.convolve(torch.ones(9), torch.ones(3), axis="last"), TypeError, "axis='last'"),
+    ],
+)
+def test_wrong_arguments_say_what_fits(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_a_pending_negation_counts():
+    x = torch.randn(2, 50, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    h = torch.randn(7)
+    assert_close(gpuconv.convolve(x, h), oracle(x.resolve_neg(), h))
+
+
+def test_a_response_of_one_channel_serves_all():
+    reverb = gt.RandomReverb([torch.randn(1, 50), torch.randn(30)], p=1.0)
+    assert reverb(torch.randn(4, 3, 200)).shape == (4, 3, 200)
 
 
 def test_a_meta_tensor_has_its_shape():

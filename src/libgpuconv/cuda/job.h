@@ -19,7 +19,7 @@ struct gpuconv_cuda_responses {
     gc_job_transform transform;
     int64_t rows, taps, parts;
     gc_job_routes routes;
-    const float2 *spectra; /* rows x parts */
+    float2 *spectra; /* rows x parts */
     /* With routes: the terms by output, the terms of the transposed matrix by input, and the routes themselves (from:
      * input, response: output), in device memory. */
     const int *row, *transposed_row;

@@ -1,4 +1,4 @@
-/* Prepared responses: their transforms, in device memory. */
+/* Prepared responses: their transforms, in device memory, and their replacement in place. */
 #include "job.h"
 
 #include "cuda_device.h"
@@ -28,21 +28,20 @@ static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t 
     r->parts = gc_job_parts(plan.transform, r->taps);
 }
 
-/* Allocates and queues the transforms. */
+static int64_t points_of(gc_job_transform t) {
+    return t.chip ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
+}
+
+/* Queues the transforms into r->spectra, which hold what the rows have up to r->taps frames, and zeros behind. */
 static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
                              cudaStream_t stream) {
     const int size = r->transform.size;
     const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
-    const int64_t points = r->transform.chip ? gck_chip_query(size).points : gck_3pass_query(size).points;
-    const int64_t transforms = r->rows * r->parts;
-    if (transforms > INT64_MAX / points / (int64_t)sizeof(float2))
-        return cudaErrorMemoryAllocation;
-    float2 *spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *spectra);
-    cudaError_t err = r->resources.err;
-    r->spectra = spectra;
+    const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
     if (r->transform.chip)
-        return GC_CUDA_TRY(err, gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, spectra, stream));
+        return gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, r->spectra, stream);
     const int64_t part_taps = r->parts == 1 ? r->taps : points;
+    cudaError_t err = cudaSuccess;
     gck_3pass_blocks from = {.rows = *rows,
                              .blocks = (int)r->parts,
                              .step = part_taps,
@@ -51,13 +50,24 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
     for (int64_t done = 0; done < r->rows; done += GRID_MAX) {
         from.first_row = (int)done;
         from.count = (int)gc_min(r->rows - done, GRID_MAX);
-        GC_CUDA_TRY(err, gck_3pass_forward(size, &from, twiddles, spectra + done * r->parts * points, stream));
+        GC_CUDA_TRY(err, gck_3pass_forward(size, &from, twiddles, r->spectra + done * r->parts * points, stream));
     }
     for (int64_t done = 0; done < transforms; done += GRID_MAX) {
-        float2 *at = spectra + done * points;
+        float2 *at = r->spectra + done * points;
         GC_CUDA_TRY(err, gck_3pass_spectra(size, gc_min(transforms - done, GRID_MAX), twiddles, at, at, stream));
     }
     return err;
+}
+
+/* Allocates r->spectra and queues the transforms. */
+static cudaError_t fill(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
+                        cudaStream_t stream) {
+    const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
+    if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
+        return cudaErrorMemoryAllocation;
+    r->spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *r->spectra);
+    cudaError_t err = r->resources.err;
+    return GC_CUDA_TRY(err, transform(cuda, r, rows, stream));
 }
 
 static gpuconv_status blank(const gpuconv_cuda *cuda, int64_t frames, gpuconv_cuda_responses **responses,
@@ -105,8 +115,42 @@ gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, const gpucon
     r->taps = response->frames;
     choose(cuda, r, r->rows, frames);
     const gck_rows rows = gc_job_rows(response);
-    cudaError_t err = transform(cuda, r, &rows, stream);
+    cudaError_t err = fill(cuda, r, &rows, stream);
     return made(responses, GC_CUDA_TRY(err, cudaStreamSynchronize(stream)), error);
+}
+
+/* Returns ARGUMENT unless the array fits the object. */
+static gpuconv_status check_update(const gpuconv_cuda *cuda, const gpuconv_cuda_responses *r,
+                                   const gpuconv_cuda_array *response, gpuconv_error *error) {
+    gpuconv_status status = gc_job_check_array(response, "response", false, error);
+    if (!status)
+        status = gc_job_check_data(response, "response", error);
+    if (status)
+        return status;
+    if (r->device != cuda->device)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "responses are on device %d, cuda is of device %d", r->device,
+                       cuda->device);
+    if (r->routes.routes)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "responses have routes; make new ones with gpuconv_cuda_responses_route");
+    if (response->rows != r->rows)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response.rows is %lld; use %lld, as before",
+                       (long long)response->rows, (long long)r->rows);
+    if (response->frames > r->taps)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "response.frames is %lld; use at most %lld, for which the responses were made",
+                       (long long)response->frames, (long long)r->taps);
+    return gc_job_check_device(cuda->device, error);
+}
+
+gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,
+                                             const gpuconv_cuda_array *response, struct CUstream_st *stream,
+                                             gpuconv_error *error) {
+    gpuconv_status status = check_update(cuda, responses, response, error);
+    if (status)
+        return status;
+    const gck_rows rows = gc_job_rows(response);
+    return gc_cuda_check(error, cuda->device, transform(cuda, responses, &rows, stream));
 }
 
 /* Copies the routes to the device: by output, transposed by input, and as they are. */
@@ -165,7 +209,7 @@ gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuc
     const cudaStream_t stream = gc_cuda_stream(&taps);
     cudaError_t err = taps.err;
     GC_CUDA_TRY(err, upload_routes(r, ir));
-    GC_CUDA_TRY(err, transform(cuda, r, &rows, stream));
+    GC_CUDA_TRY(err, fill(cuda, r, &rows, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&taps);
     return made(responses, err, error);

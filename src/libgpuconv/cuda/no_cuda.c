@@ -62,6 +62,16 @@ gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuc
     return refuse(error);
 }
 
+gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,
+                                             const gpuconv_cuda_array *response, struct CUstream_st *stream,
+                                             gpuconv_error *error) {
+    (void)cuda;
+    (void)responses;
+    (void)response;
+    (void)stream;
+    return refuse(error);
+}
+
 int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses) {
     (void)responses;
     return 0;

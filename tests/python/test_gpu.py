@@ -1,0 +1,266 @@
+"""Arrays on an NVIDIA GPU: PyTorch, CuPy and JAX. Skipped where one is missing; GPUCONV_GPU_TESTS=1, which scripts/gpu-check
+sets, makes that a failure, except for a library that is not installed."""
+
+import importlib.util
+import os
+import threading
+
+import gpuconv
+import numpy as np
+import pytest
+from conftest import assert_close, oracle
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX leaves memory to the others
+NEEDED = os.environ.get("GPUCONV_GPU_TESTS") == "1"
+
+
+def library(name):
+    """Imports a library and returns it if it has a GPU that this build can use; else skips."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    module = pytest.importorskip(name)
+    if not gpuconv.built_with_cuda:
+        reason = "gpuconv is built without CUDA"
+    elif name == "torch":
+        reason = None if module.cuda.is_available() else "PyTorch finds no GPU"
+    elif name == "cupy":
+        reason = None if module.cuda.is_available() else "CuPy finds no GPU"
+    else:
+        reason = None if any(device.platform in ("gpu", "cuda") for device in module.devices()) else "JAX finds no GPU"
+    if reason:
+        assert not NEEDED, reason
+        pytest.skip(reason)
+    return module
+
+
+@pytest.fixture
+def torch():
+    module = library("torch")
+    module.manual_seed(5)
+    return module
+
+
+def host(tensor):
+    return tensor.detach().double().cpu().numpy()
+
+
+# ---- PyTorch ----
+
+
+@pytest.mark.parametrize("shape", [(300,), (2, 300), (8, 1, 300), (8, 2, 300)])
+@pytest.mark.parametrize("mode", ["full", "same", "valid", "causal"])
+def test_torch_values_and_gradients(torch, shape, mode):
+    import gpuconv.torch as gt
+
+    x = torch.randn(8, 2, 5000, device="cuda", requires_grad=True)
+    h = torch.randn(*shape, device="cuda", requires_grad=True)
+    y = gpuconv.convolve(x, h, mode)
+    assert y.is_cuda
+    assert_close(y.detach().cpu(), oracle(host(x), host(h), mode))
+    weight = torch.randn_like(y)
+    gx, gh = torch.autograd.grad((y * weight).sum(), (x, h))
+    cx, ch = x.detach().cpu().requires_grad_(), h.detach().cpu().requires_grad_()
+    wx, wh = torch.autograd.grad((gt.convolve(cx, ch, mode) * weight.cpu()).sum(), (cx, ch))
+    assert_close(gx.cpu(), wx.double().numpy(), bound=-105)
+    assert_close(gh.cpu(), wh.double().numpy(), bound=-105)
+
+
+@pytest.mark.parametrize("frames, taps", [(40, 9), (70_000, 20_000), (3_000, 90_000), (1, 1), (4097, 1)])
+def test_torch_sizes(torch, frames, taps):
+    x, h = torch.randn(3, frames, device="cuda"), torch.randn(3, taps, device="cuda")
+    assert_close(gpuconv.convolve(x, h).cpu(), oracle(host(x), host(h)))
+
+
+def test_gradcheck_on_the_gpu(torch):
+    import gpuconv.torch as gt
+
+    x, h = torch.randn(2, 3, 20, device="cuda", requires_grad=True), torch.randn(3, 7, device="cuda", requires_grad=True)
+    with pytest.warns(UserWarning):
+        assert torch.autograd.gradcheck(lambda a, b: gt.convolve(a, b, "same"), (x, h), eps=0.1, atol=2e-2, rtol=1e-3)
+        assert torch.autograd.gradgradcheck(lambda a, b: gt.convolve(a, b), (x, h), eps=0.1, atol=3e-2, rtol=1e-2)
+
+
+def test_torch_strides_types_and_axes(torch):
+    x, h = torch.randn(4, 3, 2000, device="cuda"), torch.randn(3, 60, device="cuda")
+    want = oracle(host(x), host(h))
+    assert_close(gpuconv.convolve(x.transpose(1, 2).contiguous().transpose(1, 2), h).cpu(), want)
+    assert_close(gpuconv.convolve(x.movedim(-1, 0), h.movedim(-1, 0)[:, None], axis=0).movedim(0, -1).cpu(), want)
+    assert_close(gpuconv.convolve(x[:, ::2, 1::2], h[::2]).cpu(), oracle(host(x[:, ::2, 1::2]), host(h[::2])))
+    assert_close(gpuconv.convolve(x[:, :1].expand(4, 3, 2000), h.flip(-1)).cpu(), oracle(host(x[:, :1]), host(h.flip(-1))))
+    for dtype, bound in ((torch.float16, -60), (torch.bfloat16, -40)):
+        y = gpuconv.convolve(x.to(dtype), h.to(dtype))
+        assert y.dtype == dtype
+        assert_close(y.float().cpu(), want, bound)
+    assert gpuconv.convolve(x.half(), h).dtype == torch.float32
+
+
+def test_the_convolver_of_a_tensor_and_its_update(torch):
+    h, x = torch.randn(8, 1, 2, 900, device="cuda"), torch.randn(8, 3, 2, 7000, device="cuda")
+    convolver = gpuconv.Convolver(h)
+    assert_close(convolver(x, "same").cpu(), oracle(host(x), host(h), "same"))  # rows that share in no simple way
+    h = torch.randn(2, 900, device="cuda")
+    convolver = gpuconv.Convolver(h)
+    assert_close(convolver(x).cpu(), oracle(host(x), host(h)))
+    used = torch.cuda.memory_allocated()
+    other = torch.randn(2, 900, device="cuda").half()
+    convolver.update(other)
+    assert_close(convolver(x).cpu(), oracle(host(x), host(other)))
+    assert torch.cuda.memory_allocated() <= used + 2 * 900 * 4 + 1024
+    # In a graph, the response that it reads may change between launches.
+    taps, graph = torch.randn(2, 900, device="cuda"), torch.cuda.CUDAGraph()
+    convolver.update(taps)
+    convolver(x)
+    with torch.cuda.graph(graph):
+        convolver.update(taps)
+        y = convolver(x)
+    for _ in range(2):
+        taps.copy_(torch.randn(2, 900, device="cuda"))
+        graph.replay()
+        assert_close(y.cpu(), oracle(host(x), host(taps)))
+
+
+def test_modules_on_the_gpu(torch):
+    import gpuconv.torch as gt
+
+    x, h = torch.randn(5, 2, 6000, device="cuda"), torch.randn(2, 300, device="cuda")
+    module = gt.Convolution(h, "causal").cuda()
+    for _ in range(2):
+        assert_close(module(x).cpu(), oracle(host(x), host(module.h), "causal"))
+        module.h.mul_(2)
+    reverb = gt.RandomReverb([torch.randn(400), torch.randn(300)], p=1.0, wet=(0.2, 0.9)).cuda()
+    assert reverb(x).shape == x.shape and torch.isfinite(reverb(x)).all()
+    with torch.autocast("cuda", dtype=torch.float16):
+        low = torch.nn.Linear(6000, 6000).cuda()(x)
+        y = gt.convolve(low, h.requires_grad_())
+        y.float().square().mean().backward()
+    assert low.dtype == torch.float16 and torch.isfinite(h.grad).all()
+
+
+def test_torch_compile_on_the_gpu(torch):
+    import gpuconv.torch as gt
+
+    x, h = torch.randn(2, 300, device="cuda", requires_grad=True), torch.randn(40, device="cuda", requires_grad=True)
+    compiled = torch.compile(lambda a, b: gt.convolve(a * 2, b, "causal").relu().sum(), backend="aot_eager", fullgraph=True)
+    compiled(x, h).backward()
+    got = x.grad.clone()
+    x.grad = None
+    gt.convolve(x * 2, h, "causal").relu().sum().backward()
+    assert torch.allclose(got, x.grad)
+
+
+def test_streams_graphs_and_threads(torch):
+    x, h = torch.randn(4, 50_000, device="cuda"), torch.randn(4, 3000, device="cuda")
+    want = oracle(host(x), host(h))
+    alone = gpuconv.convolve(x, h)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = gpuconv.convolve(x, h)
+    y.fill_(float("nan"))
+    graph.replay()
+    assert torch.equal(y, alone)
+    results = {}
+
+    def work(number):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            for _ in range(20):
+                result = gpuconv.convolve(x, h)
+            torch.cuda.current_stream().synchronize()
+            results[number] = result
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and all(torch.equal(result, alone) for result in results.values())
+    assert_close(alone.cpu(), want)
+
+
+@pytest.mark.parametrize("block", [256, 300])
+def test_a_stream_on_the_gpu(torch, block):
+    h, x = torch.randn(2, 1500, device="cuda"), torch.randn(2, 12 * block, device="cuda")
+    stream = gpuconv.StreamingConvolver(h, block=block)
+    for _ in range(2):
+        made = torch.cat([stream(part) for part in x.split(block, 1)] + [stream.flush()], 1)
+        assert_close(made.cpu(), oracle(host(x), host(h)), bound=-110)
+    # After an exchange: x fades out of h and into the other response.
+    other = torch.randn(2, 700, device="cuda")
+    blocks = list(x.split(block, 1))
+    made = [stream(part) for part in blocks[:3]]
+    stream.swap(other, 500 / 48000)
+    made = torch.cat(made + [stream(part) for part in blocks[3:]] + [stream.flush()], 1)
+    ramp = np.clip((np.arange(12 * block) - 3 * block + 0.5) / 500, 0, 1)
+    a, b = oracle(host(x) * (1 - ramp), host(h)), oracle(host(x) * ramp, host(other))
+    want = a
+    want[:, : b.shape[1]] += b
+    count = made.shape[1]
+    assert count >= 12 * block + 699
+    assert_close(made.cpu(), want[:, :count], bound=-105)
+
+
+def test_bad_tensors_on_the_gpu_say_what_fits(torch):
+    x, h = torch.ones(2, 50, device="cuda"), torch.ones(7, device="cuda")
+    for call, kind, text in [
+        (lambda: gpuconv.convolve(x, h.cpu()), ValueError, "x is on cuda:0 and h on cpu; move one"),
+        (lambda: gpuconv.convolve(x.cpu(), h), ValueError, "x is on cpu and h on cuda:0"),
+        (lambda: gpuconv.Convolver(h)(x.cpu()), ValueError, "h on"),
+        (lambda: gpuconv.convolve(x.double(), h), TypeError, r"float64.*use x.float\(\)"),
+        (lambda: gpuconv.convolve(x.int(), h), TypeError, "int32"),
+        (lambda: gpuconv.convolve(x[:, :0], h), ValueError, "x has no frames"),
+        (lambda: gpuconv.convolve(x, h[:0]), ValueError, "h has no frames"),
+        (lambda: gpuconv.convolve(x, torch.ones(3, 7, device="cuda")), ValueError, "do not broadcast"),
+        (lambda: gpuconv.StreamingConvolver(h, block=32)(x), ValueError, r"block of shape \(2, 50\): use \(1, 32\)"),
+        (lambda: gpuconv.Convolver(h).update(h[:3]), ValueError, r"use \(7,\), as before"),
+        (lambda: gpuconv.Convolver(h).update(h.cpu()), ValueError, "h is on cpu"),
+    ]:
+        with pytest.raises(kind, match=text):
+            call()
+    assert gpuconv.convolve(x[:0], h).shape == (0, 56)
+
+
+# ---- CuPy and JAX ----
+
+
+def test_cupy(rng):
+    cupy = library("cupy")
+    x, h = rng.standard_normal((2, 3000)).astype(np.float32), rng.standard_normal((2, 400)).astype(np.float32)
+    gx, gh = cupy.asarray(x), cupy.asarray(h)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        stream.wait_event(cupy.cuda.Stream.null.record())
+        y = gpuconv.convolve(gx, gh, "same")
+        assert isinstance(y, cupy.ndarray)
+        assert_close(y.get(), oracle(x, h, "same"))
+        assert_close(gpuconv.convolve(gx[:, ::2], gh[0]).get(), oracle(x[:, ::2], h[0]))
+        assert_close(gpuconv.convolve(gx.T, gh.T, axis=0).T.get(), oracle(x, h))
+        assert gpuconv.convolve(gx.astype("f2"), gh.astype("f2")).dtype == "float16"
+        convolver = gpuconv.Convolver(gh)
+        assert_close(convolver(gx).get(), oracle(x, h))
+        convolver.update(2 * gh)
+        assert_close(convolver(gx, "causal", delay=3).get(), oracle(x, 2 * h, "causal", 3))
+        blocks = gpuconv.StreamingConvolver(gh, block=256)
+        assert_close(blocks(gx[:, :256]).get(), oracle(x, h)[:, :256], bound=-110)
+        assert blocks.flush().shape == (2, 399)
+    with pytest.raises(TypeError, match="float64.*astype"):
+        gpuconv.convolve(gx.astype("f8"), gh)
+    with pytest.raises(TypeError, match="x is an array of numpy and h of cupy"):
+        gpuconv.convolve(x, gh)
+
+
+def test_jax_on_the_gpu(rng):
+    jax = library("jax")
+    x, h = rng.standard_normal((2, 3000)).astype(np.float32), rng.standard_normal((2, 400)).astype(np.float32)
+    jx, jh = jax.numpy.asarray(x), jax.numpy.asarray(h)
+    y = gpuconv.convolve(jx * 1, jh * 1, "same")
+    assert isinstance(y, jax.Array) and y.devices() == jx.devices()
+    assert_close(np.asarray(y), oracle(x, h, "same"))
+    assert_close(np.asarray(jax.jit(lambda a: a + 1)(y)) - 1, oracle(x, h, "same"), bound=-100)
+    convolver = gpuconv.Convolver(jh)
+    assert_close(np.asarray(convolver(jx)), oracle(x, h))
+    convolver.update(jh * 2)
+    assert_close(np.asarray(convolver(jx)), oracle(x, 2 * h))
+    for _ in range(50):  # arrays that are freed while the stream still reads them
+        y = gpuconv.convolve(jx + 0, jh + 0)
+    assert_close(np.asarray(y), oracle(x, h))
+    with pytest.raises(TypeError, match="traced by JAX"):
+        jax.jit(gpuconv.convolve)(jx, jh)
