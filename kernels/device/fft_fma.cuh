@@ -1,8 +1,8 @@
 /*
  * Complex FFT for convolution made of fused multiply-adds, in registers, with one exchange through shared memory.
  *
- * Why there are two FFT families: see fft_radix16.cuh. This one serves overlap_save.cu, overlap_save_3pass.cu and
- * batch.cu, whose speed the transform decides.
+ * Why there are two FFT families: see fft_radix16.cuh. This one serves overlap-save and batches, whose speed
+ * the transform decides.
  *
  * The forward transform descends a binary tree of polynomials: x^M - e^(i a) = (x^(M/2) - w)(x^(M/2) + w) with w =
  * e^(i a / 2), so that the remainders of A + x^(M/2) B are A + w B and A - w B. The root is x^N - 1, or x^N - i
@@ -194,6 +194,17 @@ __device__ __forceinline__ void inverse_blocks(float2 *v, const float2 *__restri
             }
         }
         inverse_blocks<LEVELS, S + 1>(v, twiddles, stride);
+    }
+}
+
+/* Multiplies v[p], 0 <= p < 2^BITS, by w and by the factor of each bit that is set in p. */
+template <int BITS, bool Conjugate>
+__device__ __forceinline__ void twiddle_leaves(float2 *v, float2 w, const float2 *factor) {
+    if constexpr (BITS == 0) {
+        *v = Conjugate ? mul_conj(*v, w) : mul(*v, w);
+    } else {
+        twiddle_leaves<BITS - 1, Conjugate>(v, w, factor);
+        twiddle_leaves<BITS - 1, Conjugate>(v + (1 << (BITS - 1)), mul(w, factor[BITS - 1]), factor);
     }
 }
 

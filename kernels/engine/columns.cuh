@@ -79,17 +79,6 @@ template <int A, int B> struct column_fft {
     }
 };
 
-/* Multiplies v[p], 0 <= p < 2^BITS, by w and by the factor of each bit that is set in p. */
-template <int BITS, bool Conjugate>
-__device__ __forceinline__ void twiddle_leaves(float2 *v, float2 w, const float2 *factor) {
-    if constexpr (BITS == 0) {
-        *v = Conjugate ? mul_conj(*v, w) : mul(*v, w);
-    } else {
-        twiddle_leaves<BITS - 1, Conjugate>(v, w, factor);
-        twiddle_leaves<BITS - 1, Conjugate>(v + (1 << (BITS - 1)), mul(w, factor[BITS - 1]), factor);
-    }
-}
-
 /* Returns e^(2 pi i revolutions). */
 __device__ __forceinline__ float2 unit_circle(float revolutions) {
     float2 w;

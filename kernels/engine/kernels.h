@@ -60,7 +60,9 @@ typedef struct gck_matrix {
     float *out;
     int64_t in_stride, out_stride; /* floats */
     int inputs, outputs;
-    int single;                                /* every output has exactly one route */
+    int single;   /* every output has exactly one route */
+    int in_place; /* overlap-save in three kernels uses the scratch of the inputs alone: inputs == outputs, and output o
+                     has one route, from input o */
     gck_route inline_route[GCK_INLINE_ROUTES]; /* by output, if `single` and outputs <= GCK_INLINE_ROUTES */
     const gck_route *route;                    /* sorted by output */
     const gck_route *host_route;               /* the same in host memory */
@@ -128,18 +130,24 @@ typedef struct gck_direct_taps {
  * multiple of 32; `in` and `out` extend to the next multiple of four frames. */
 cudaError_t gck_direct(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream);
 
-/* ---- Overlap-save (overlap_save.cu, overlap_save_3pass.cu) ------------------------------------------------------- */
+/* ---- Overlap-save (overlap_save.cu, overlap_save_chip.cu, overlap_save_3pass.cu) --------------------------------- */
 
 enum { GCK_OVERLAP_SAVE_POINTS_MIN = 2048, GCK_OVERLAP_SAVE_POINTS_MAX = 1 << 21 };
 
-/* Memory that a transform of a number of real points takes, in complex numbers unless stated otherwise. */
+/* What decides the kernels. */
+typedef struct gck_overlap_save_form {
+    int64_t points;   /* real points of a transform */
+    int single;       /* every output has exactly one route */
+    int shared_bytes; /* of shared memory that one block can use */
+} gck_overlap_save_form;
+
+/* Memory that a transform of a form takes, in complex numbers unless stated otherwise. */
 typedef struct gck_overlap_save_sizes {
-    int64_t twiddles; /* of the table; 0: no kernel has this size */
+    int64_t twiddles; /* of the table; 0: there is no such kernel */
     int64_t spectrum; /* of one plane's spectrum */
     int shared_bytes; /* of shared memory per block */
-    int many_routes;  /* whether an output may have more than one route */
-    /* Scratch of one transform; 0: one kernel, no scratch. A convolution needs (inputs + outputs) x blocks times this,
-     * gck_overlap_save_spectra needs min(planes, 65535) times this. */
+    /* Scratch of one transform; 0: one kernel, no scratch. A convolution needs blocks times this for each input, and
+     * for each output unless matrix.in_place. gck_overlap_save_spectra needs min(planes, 65535) times this. */
     int64_t scratch;
 } gck_overlap_save_sizes;
 
@@ -149,18 +157,18 @@ typedef struct gck_overlap_save_memory {
     float2 *scratch;
 } gck_overlap_save_memory;
 
-gck_overlap_save_sizes gck_overlap_save_query(int64_t points);
+gck_overlap_save_sizes gck_overlap_save_query(const gck_overlap_save_form *form);
 
 /* Writes the twiddle table, in host memory. */
-void gck_overlap_save_twiddles(int64_t points, float2 *twiddles);
+void gck_overlap_save_twiddles(const gck_overlap_save_form *form, float2 *twiddles);
 
 /* Computes the spectra of whole responses of at most `points` taps. A caller with less scratch passes some planes at a
  * time. */
-cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
+cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gck_responses *responses,
                                      const gck_overlap_save_memory *memory, cudaStream_t stream);
 
 /* Computes `blocks` blocks of `hop` outputs; points - hop is a multiple of 4. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream);
 
 /* ---- Batches: many signals, each with its own response (batch.cu) ------------------------------------------------ */

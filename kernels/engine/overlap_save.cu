@@ -14,8 +14,8 @@
  * of the block that takes its place in the next wave; the blocks of the first wave prefetch their own input while the
  * previous kernel in the stream ends.
  *
- * The contracts of gck_overlap_save and its companions are in kernels.h; they choose the kernel by the number of
- * points.
+ * The contracts of gck_overlap_save and its companions are in kernels.h; they choose the kernel: this one up to 2^12
+ * real points, overlap_save_chip.cu above, overlap_save_3pass.cu from where a transform does not fit into a block.
  */
 #include "overlap_save.cuh"
 #include "twiddles.h"
@@ -120,14 +120,12 @@ template <int A> struct half_transform : truncated_fft<A, true> {
 };
 
 /* The transform of N complex points, and the resident blocks per multiprocessor to compile for, with one route per
- * output and with several. 0: with 4096 points a sum and a spectrum together do not fit into the registers. */
+ * output and with several. */
 template <int N> struct config {
-    static_assert(N == 1024 || N == 2048 || N == 4096, "no such transform");
-    typedef std::conditional_t<N == 1024, full_transform<5, 5>,
-                               std::conditional_t<N == 2048, half_transform<5>, full_transform<6, 6>>>
-        transform;
-    static const int resident = N == 1024 ? 16 : N == 2048 ? 8 : 6;
-    static const int resident_sums = N == 1024 ? 8 : N == 2048 ? 4 : 0;
+    static_assert(N == 1024 || N == 2048, "no such transform");
+    typedef std::conditional_t<N == 1024, full_transform<5, 5>, half_transform<5>> transform;
+    static const int resident = N == 1024 ? 16 : 8;
+    static const int resident_sums = resident / 2;
 };
 
 /* Where the routes are: in the kernel's parameters, or in memory. */
@@ -219,7 +217,7 @@ template <int N> struct launchers {
     static const int bytes = f::shared * (int)sizeof(float2);
 
     static gck_overlap_save_sizes sizes() {
-        return gck_overlap_save_sizes{f::twiddles, (int64_t)N * f::factors, bytes, config<N>::resident_sums > 0, 0};
+        return gck_overlap_save_sizes{f::twiddles, (int64_t)N * f::factors, bytes, 0};
     }
 
     static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
@@ -255,12 +253,9 @@ template <int N> struct launchers {
         if (matrix->single)
             return matrix->outputs <= GCK_INLINE_ROUTES ? launch<INLINE_ROUTES>(matrix, hop, blocks, memory, stream)
                                                         : launch<ROUTES_IN_MEMORY>(matrix, hop, blocks, memory, stream);
-        if constexpr (config<N>::resident_sums > 0) {
-            overlap_save_sums<N><<<dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream>>>(
-                *matrix, (int)hop, memory.twiddles, memory.spectra);
-            return cudaGetLastError();
-        }
-        return cudaErrorInvalidValue;
+        overlap_save_sums<N><<<dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream>>>(
+            *matrix, (int)hop, memory.twiddles, memory.spectra);
+        return cudaGetLastError();
     }
 
     static constexpr overlap_save_row row() {
@@ -268,25 +263,28 @@ template <int N> struct launchers {
     }
 };
 
-const overlap_save_row rows[] = {launchers<1024>::row(), launchers<2048>::row(), launchers<4096>::row()};
+const overlap_save_row rows[] = {launchers<1024>::row(), launchers<2048>::row()};
 
-/* Returns the row of this number of real points, in one kernel or in three; NULL if there is none. */
-const overlap_save_row *find_row(int64_t points) {
+/* Returns the row of a form, in one kernel rather than in three; NULL if there is none. */
+const overlap_save_row *find_row(const gck_overlap_save_form &form) {
     for (const overlap_save_row &r : rows)
-        if (r.points == points)
+        if (r.points == form.points)
             return &r;
-    return gck_overlap_save_3pass_find(points);
+    const overlap_save_row *chip = gck_overlap_save_chip_find(form.points);
+    return chip && form.single && chip->sizes().shared_bytes <= form.shared_bytes
+               ? chip
+               : gck_overlap_save_3pass_find(form.points);
 }
 
 } // namespace
 
-gck_overlap_save_sizes gck_overlap_save_query(int64_t points) {
-    const overlap_save_row *r = find_row(points);
-    return r ? r->sizes() : gck_overlap_save_sizes{0, 0, 0, 0, 0};
+gck_overlap_save_sizes gck_overlap_save_query(const gck_overlap_save_form *form) {
+    const overlap_save_row *r = find_row(*form);
+    return r ? r->sizes() : gck_overlap_save_sizes{0, 0, 0, 0};
 }
 
-void gck_overlap_save_twiddles(int64_t points, float2 *twiddles) {
-    const overlap_save_row *r = find_row(points);
+void gck_overlap_save_twiddles(const gck_overlap_save_form *form, float2 *twiddles) {
+    const overlap_save_row *r = find_row(*form);
     if (r)
         r->write_twiddles(twiddles);
 }
@@ -298,14 +296,14 @@ cudaError_t gck_launches_early(int *early) {
     return err;
 }
 
-cudaError_t gck_overlap_save_spectra(int64_t points, const gck_responses *responses,
+cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gck_responses *responses,
                                      const gck_overlap_save_memory *memory, cudaStream_t stream) {
-    const overlap_save_row *r = find_row(points);
+    const overlap_save_row *r = find_row(*form);
     return r ? r->spectra(*responses, *memory, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_overlap_save(const gck_matrix *matrix, int64_t points, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream) {
-    const overlap_save_row *r = find_row(points);
+    const overlap_save_row *r = find_row(*form);
     return r ? r->convolve(matrix, hop, blocks, *memory, stream) : cudaErrorInvalidValue;
 }

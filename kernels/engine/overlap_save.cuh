@@ -1,5 +1,5 @@
-/* Declarations shared by overlap-save in one kernel (overlap_save.cu), overlap-save in three kernels
- * (overlap_save_3pass.cu) and batches (batch.cu). */
+/* Declarations shared by overlap-save in one kernel (overlap_save.cu, overlap_save_chip.cu), overlap-save in three
+ * kernels (overlap_save_3pass.cu) and batches (batch.cu). */
 #ifndef GC_KERNELS_OVERLAP_SAVE_CUH
 #define GC_KERNELS_OVERLAP_SAVE_CUH
 
@@ -45,7 +45,9 @@ struct overlap_save_row {
                             const gck_overlap_save_memory &memory, cudaStream_t stream);
 };
 
-/* Returns the functions of the three-kernel form for this size, NULL if it has none. */
+/* Return the functions of this size in one kernel with the shared memory of a whole block, and in three kernels; NULL
+ * if there is none. */
+const overlap_save_row *gck_overlap_save_chip_find(int64_t points);
 const overlap_save_row *gck_overlap_save_3pass_find(int64_t points);
 
 #endif

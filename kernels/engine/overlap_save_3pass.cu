@@ -181,7 +181,7 @@ template <int A, int B> struct launchers {
 
     static gck_overlap_save_sizes sizes() {
         return gck_overlap_save_sizes{row_twiddles + f::forward_twiddles + f::inverse_twiddles, points,
-                                      f::bytes > row_bytes ? f::bytes : row_bytes, 1, points};
+                                      f::bytes > row_bytes ? f::bytes : row_bytes, points};
     }
 
     static void write_twiddles(float2 *twiddles) {
@@ -230,7 +230,8 @@ template <int A, int B> struct launchers {
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
         signal_source source = {*matrix, hop, 2 * points - hop};
-        float2 *products = memory.scratch + matrix->inputs * blocks * points;
+        /* In place, a row of products replaces the row that it was computed from. */
+        float2 *products = memory.scratch + (matrix->in_place ? 0 : matrix->inputs * blocks * points);
         cudaError_t err = columns(source, blocks, matrix->inputs, memory, stream);
         if (!err)
             err = allow_shared(inverse_columns<A, B>, f::bytes);

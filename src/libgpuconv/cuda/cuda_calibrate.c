@@ -80,9 +80,9 @@ static void fill_costs(const times *t, double *seconds) {
     seconds[GC_COST_CUDA_LAUNCH] = launch;
     seconds[GC_COST_CUDA_TAP] = (t->direct - launch - output * samples) / (samples * (double)TAPS);
     seconds[GC_COST_CUDA_FUSED] =
-        (t->fused - launch - output * samples) / (blocks * (double)POINTS / 2 * gc_cuda_slowdown(POINTS));
+        (t->fused - launch - output * samples) / (blocks * (double)POINTS / 2 * gc_cuda_slowdown(POINTS, false));
     seconds[GC_COST_CUDA_LONG] = (t->three_kernels - 3 * launch - output * samples) /
-                                 (long_blocks * (double)LONG_POINTS / 2 * gc_cuda_slowdown(LONG_POINTS));
+                                 (long_blocks * (double)LONG_POINTS / 2 * gc_cuda_slowdown(LONG_POINTS, true));
     seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * t->rates.both_at_once);
     seconds[GC_COST_CUDA_START] = fmax(t->start, 0.01);
 }

@@ -13,12 +13,16 @@ typedef struct gc_cuda_convolver {
     gck_matrix matrix;      /* in and out are set for each chunk */
     gck_route *host_routes; /* allocated */
     gck_direct_taps direct;
+    gck_overlap_save_form form;
     gck_overlap_save_memory overlap_save;
     gck_partitioning partitioning;
 } gc_cuda_convolver;
 
 /* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros. */
 int64_t gc_cuda_partitions(const gc_schedule *schedule);
+
+/* Returns what decides the kernels of overlap-save with transforms of `points` real points. */
+gck_overlap_save_form gc_cuda_overlap_save_form(const gc_device *device, const gpuconv_ir *ir, int64_t points);
 
 /* Returns the transforms of overlap-save in three kernels for which a convolver has scratch memory. */
 int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *schedule, int64_t chunk);

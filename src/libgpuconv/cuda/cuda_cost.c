@@ -35,12 +35,16 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     return gc_max(step, gc_round_up(gc_min(target, total) - step / 2, step));
 }
 
-double gc_cuda_slowdown(int64_t points) {
+double gc_cuda_slowdown(int64_t points, bool three_kernels) {
     switch (points) {
     case 4096:
         return 1.37;
     case 8192:
-        return 2;
+        return 1.68;
+    case 16384:
+        return 1.82;
+    case 32768:
+        return three_kernels ? 1 : 2.7;
     case INT64_C(1) << 19:
     case INT64_C(1) << 20:
         return 1.1;
@@ -58,6 +62,14 @@ double gc_cuda_tap_cost(const gc_device *device, const gpuconv_ir *ir) {
     return ir->frames <= GCK_DIRECT_SHORT_TAPS_MAX ? 0.75 * taps : taps;
 }
 
+/* Returns the blocks of overlap-save that take the time of `blocks`. Transforms that take half a multiprocessor or a
+ * whole one run in waves, and the last wave takes as long as a full one. */
+static double blocks_in_full_waves(const gc_device *device, const gpuconv_ir *ir, int64_t points, double blocks) {
+    const double resident = points == 16384 ? 2 : points == 32768 ? 1 : 0;
+    const double wave = resident * device->multiprocessors / ir->outputs;
+    return wave > 0 ? wave * ceil(blocks / wave) : blocks;
+}
+
 static double cost(const gc_costs *costs, const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s,
                    int64_t chunk, int64_t frames) {
     const double *t = costs->seconds;
@@ -73,9 +85,12 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
         double taps = total * ir->routes * gc_cuda_tap_cost(device, ir) * t[GC_COST_CUDA_TAP];
         compute += fmax(outputs + taps, 2 * outputs) + t[GC_COST_CUDA_LAUNCH];
     } else if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        bool three_kernels = gck_overlap_save_query(s->transform).scratch > 0;
+        const gck_overlap_save_form form = gc_cuda_overlap_save_form(device, ir, s->transform);
+        bool three_kernels = gck_overlap_save_query(&form).scratch > 0;
         double blocks = ceil(total / (double)s->hop), transforms = 0.5 * ir->routes + 0.5 * ir->outputs;
-        compute += outputs + blocks * transforms * n / 2 * gc_cuda_slowdown(s->transform) *
+        if (!three_kernels)
+            blocks = blocks_in_full_waves(device, ir, s->transform, blocks);
+        compute += outputs + blocks * transforms * n / 2 * gc_cuda_slowdown(s->transform, three_kernels) *
                                  t[three_kernels ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
         /* Filling and draining the device takes about as long as a launch. */
         compute += (three_kernels ? 5 : 1.9) * t[GC_COST_CUDA_LAUNCH];
@@ -92,12 +107,13 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
     return fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
 }
 
-double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
                    4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        gck_overlap_save_sizes size = gck_overlap_save_query(s->transform);
+        const gck_overlap_save_form form = gc_cuda_overlap_save_form(device, ir, s->transform);
+        gck_overlap_save_sizes size = gck_overlap_save_query(&form);
         double transforms = (double)gc_cuda_scratch_transforms(ir, s, chunk);
         bytes += 8 * (ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
     }
@@ -113,9 +129,9 @@ static bool is_available(const gpuconv_plan *plan, gpuconv_algorithm algorithm, 
     if (algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         return n <= GCK_PARTITIONED_POINTS_MAX && gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        gck_overlap_save_sizes size = gck_overlap_save_query(n);
-        return size.twiddles && size.shared_bytes <= plan->device.shared_memory &&
-               (size.many_routes || gc_ir_one_route_each(plan->ir));
+        const gck_overlap_save_form form = gc_cuda_overlap_save_form(&plan->device, plan->ir, n);
+        gck_overlap_save_sizes size = gck_overlap_save_query(&form);
+        return size.twiddles && size.shared_bytes <= plan->device.shared_memory;
     }
     return true;
 }
@@ -132,7 +148,7 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         if (!is_available(plan, algorithm, n) || !gc_schedule_make(algorithm, ir->frames, n, &s))
             continue;
         int64_t chunk = chunk_of(ir, &s, frames);
-        if (gc_cuda_device_bytes(ir, &s, chunk) > 0.8 * plan->device.memory)
+        if (gc_cuda_device_bytes(&plan->device, ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
         double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {
