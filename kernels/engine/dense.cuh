@@ -3,10 +3,10 @@
  * shared memory.
  *
  * A tile of responses has 16 outputs x 8 inputs x 4 bins, as floats or as pairs of halves. Its 256 chunks of 16 bytes
- * are in the order in which the lanes of a warp hold the first factor of a tensor-core product m16n8k16, a complex number
- * being two neighbours along k: lane 4 (o mod 8) + i mod 4 has outputs o and o + 8 of input i.
- * Chunks are permuted within 128 bytes, so that the lanes of a product on multiply-adds, which read another order, do
- * not meet in a bank either.
+ * are in the order in which the lanes of a warp hold the first factor of a tensor-core product m16n8k16, a complex
+ * number being two neighbours along k: lane 4 (o mod 8) + i mod 4 has outputs o and o + 8 of input i. Chunks are
+ * permuted within 128 bytes, so that the lanes of a product on multiply-adds, which read another order, do not meet in
+ * a bank either.
  */
 #ifndef GC_KERNELS_DENSE_CUH
 #define GC_KERNELS_DENSE_CUH
@@ -19,9 +19,9 @@ namespace dense {
 
 enum { BINS = 4, TILE_CHUNKS = 256, TILE = 2 * TILE_CHUNKS, STEP = GCK_DENSE_TILE_INPUTS };
 
-/* Returns the chunk of a tile of floats that holds outputs `row` (0 .. 7) and row + 8 for input k and a bin of the group.
- * In a tile of halves it holds, for k < 4, the nearest halves of outputs row and row + 8 of inputs k and k + 4, and for
- * k >= 4 those of the rest. */
+/* Returns the chunk of a tile of floats that holds outputs `row` (0 .. 7) and row + 8 for input k and a bin of the
+ * group. In a tile of halves it holds, for k < 4, the nearest halves of outputs row and row + 8 of inputs k and k + 4,
+ * and for k >= 4 those of the rest. */
 __host__ __device__ __forceinline__ int tile_chunk(int bin, int row, int k) {
     return ((2 * bin + k / 4) * 32 + row * 4 + k % 4) ^ (2 * bin + row / 4);
 }
@@ -112,8 +112,8 @@ template <typename L> __device__ __forceinline__ next_step first_step(const oper
     const int input_tiles = (a.inputs + STEP - 1) / STEP, warp = threadIdx.x / 32;
     next_step s;
     s.tiles = min(at.tiles - at.tile, L::rows / 16);
-    s.h = (const float4 *)a.responses +
-          (at.group * a.partitions * input_tiles * at.tiles + at.tile) * TILE_CHUNKS + threadIdx.x;
+    s.h = (const float4 *)a.responses + (at.group * a.partitions * input_tiles * at.tiles + at.tile) * TILE_CHUNKS +
+          threadIdx.x;
     s.h_step = (int64_t)at.tiles * TILE_CHUNKS;
     s.input = 0;
     s.column = at.column + a.partitions - 1;
@@ -122,7 +122,8 @@ template <typename L> __device__ __forceinline__ next_step first_step(const oper
     return s;
 }
 
-/* Calls f(i, chunk within a row) for the chunks that this thread stages in its two rows, k and k + 4, k = warp mod 4. */
+/* Calls f(i, chunk within a row) for the chunks that this thread stages in its two rows, k and k + 4, k = warp mod 4.
+ */
 template <typename L, typename F> __device__ __forceinline__ void with_own_chunks(F f) {
     const int stride = 8 * L::warps, first = threadIdx.x % 32 + threadIdx.x / 128 * 32;
 #pragma unroll
@@ -150,8 +151,8 @@ template <typename L> __device__ __forceinline__ void load_stage(float4 *stage, 
     with_own_chunks<L>([&](int from, int c) {
         const bool inside = s.column + c / 2 < a.columns;
         copy_chunk(stage + own_chunk<L>(c), near && inside ? x + from : s.x, near && inside);
-        copy_chunk(stage + own_chunk<L>(c) + 4 * L::x_row,
-                   far && inside ? x + from + 8 * (int64_t)a.columns : s.x, far && inside);
+        copy_chunk(stage + own_chunk<L>(c) + 4 * L::x_row, far && inside ? x + from + 8 * (int64_t)a.columns : s.x,
+                   far && inside);
         if (a.peaks)
             copy_word((unsigned *)(stage + L::peaks) + k * 2 * L::columns + c,
                       a.peaks + (inside ? s.column + c / 2 : 0), inside);
@@ -214,8 +215,8 @@ cudaError_t launch_product(Kernel kernel, const operands &a, int64_t points, cud
     cudaError_t err = allow_shared(kernel, L::bytes);
     if (err)
         return err;
-    const int64_t blocks = points / 2 / BINS * ((a.outputs + L::rows - 1) / L::rows) *
-                           ((a.blocks + L::columns - 1) / L::columns);
+    const int64_t blocks =
+        points / 2 / BINS * ((a.outputs + L::rows - 1) / L::rows) * ((a.blocks + L::columns - 1) / L::columns);
     return launch_dependent(kernel, dim3((unsigned)blocks), L::threads, L::bytes, stream, a);
 }
 

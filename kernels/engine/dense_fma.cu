@@ -15,7 +15,7 @@ using namespace dense;
 enum { STAGES = 2 }; /* 64 KB */
 
 template <int MW, int NW, int NT, int RESIDENT>
-__global__ void __launch_bounds__(32 * MW *NW, RESIDENT) dense_fma(const __grid_constant__ operands a) {
+__global__ void __launch_bounds__(32 * MW * NW, RESIDENT) dense_fma(const __grid_constant__ operands a) {
     typedef tiles<MW, NW, NT, STAGES> l;
     extern __shared__ __align__(16) float4 stages[];
     const place at = place_of<l>(a);
@@ -29,31 +29,35 @@ __global__ void __launch_bounds__(32 * MW *NW, RESIDENT) dense_fma(const __grid_
             sum[r][0][c] = sum[r][1][c] = make_float2(0.0f, 0.0f);
     pdl_trigger();
     pdl_wait();
-    sum_stages<l, STAGES>(stages, a, at, [](float4 *) {}, [&](const float4 *stage) {
-        const float4 *h = stage + tile * TILE_CHUNKS;
-        const float2 *x = (const float2 *)(stage + l::h_chunks);
+    sum_stages<l, STAGES>(
+        stages, a, at, [](float4 *) {},
+        [&](const float4 *stage) {
+            const float4 *h = stage + tile * TILE_CHUNKS;
+            const float2 *x = (const float2 *)(stage + l::h_chunks);
 #pragma unroll
-        for (int k = 0; k < STEP; k++) {
-            const float2 *from = x + 2 * x_chunk(l::x_row, k, n0, bin / 2) + bin % 2;
-            float2 v[2 * NT];
+            for (int k = 0; k < STEP; k++) {
+                const float2 *from = x + 2 * x_chunk(l::x_row, k, n0, bin / 2) + bin % 2;
+                float2 v[2 * NT];
 #pragma unroll
-            for (int c = 0; c < 2 * NT; c++)
-                v[c] = from[16 * c];
+                for (int c = 0; c < 2 * NT; c++)
+                    v[c] = from[16 * c];
 #pragma unroll
-            for (int r = 0; r < 4; r++) {
-                const float4 w = h[tile_chunk(bin, row + r, k)];
+                for (int r = 0; r < 4; r++) {
+                    const float4 w = h[tile_chunk(bin, row + r, k)];
 #pragma unroll
-                for (int c = 0; c < 2 * NT; c++) {
-                    sum[r][0][c] = mul_add(make_float2(w.x, w.y), v[c], sum[r][0][c]);
-                    sum[r][1][c] = mul_add(make_float2(w.z, w.w), v[c], sum[r][1][c]);
+                    for (int c = 0; c < 2 * NT; c++) {
+                        sum[r][0][c] = mul_add(make_float2(w.x, w.y), v[c], sum[r][0][c]);
+                        sum[r][1][c] = mul_add(make_float2(w.z, w.w), v[c], sum[r][1][c]);
+                    }
                 }
             }
-        }
-    });
+        });
 #pragma unroll
     for (int r = 0; r < 8; r++) {
         const int o = (at.tile + tile) * 16 + row + r % 4 + r / 4 * 8;
-        float2 *to = a.sums + ((at.group * a.all_outputs + a.first_output + o) * (int64_t)a.blocks + at.column + n0) * BINS + bin;
+        float2 *to = a.sums +
+                     ((at.group * a.all_outputs + a.first_output + o) * (int64_t)a.blocks + at.column + n0) * BINS +
+                     bin;
 #pragma unroll
         for (int c = 0; c < 2 * NT; c++)
             if (o < a.outputs && at.column + n0 + 4 * c < a.blocks)

@@ -1,5 +1,5 @@
-/* The choice of a kernel for the products of dense matrices (dense.h): tensor cores or multiply-adds, and the tiles that
- * leave the fewest columns empty. */
+/* The choice of a kernel for the products of dense matrices (dense.h): tensor cores or multiply-adds, and the tiles
+ * that leave the fewest columns empty. */
 #include "dense_product.cuh"
 
 namespace {

@@ -22,7 +22,8 @@ namespace {
 using namespace dense;
 
 /* c += a b for 16 x 16 by 16 x 8 halves; c = a b if `First`. */
-template <bool First> __device__ __forceinline__ void multiply_add(float *c, const unsigned *a, unsigned b0, unsigned b1) {
+template <bool First>
+__device__ __forceinline__ void multiply_add(float *c, const unsigned *a, unsigned b0, unsigned b1) {
 #if __CUDA_ARCH__ >= 800
     if (First)
         asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -80,7 +81,7 @@ __device__ __forceinline__ void add_product(float (*sum)[8], uint4 nearest, uint
 }
 
 template <int MW, int NW, int NT, int STAGES, int RESIDENT>
-__global__ void __launch_bounds__(32 * MW *NW, RESIDENT) dense_tensor(const __grid_constant__ operands a) {
+__global__ void __launch_bounds__(32 * MW * NW, RESIDENT) dense_tensor(const __grid_constant__ operands a) {
 #if __CUDA_ARCH__ >= 800
     typedef tiles<MW, NW, NT, STAGES> l;
     extern __shared__ __align__(16) float4 stages[];
@@ -138,7 +139,8 @@ __global__ void __launch_bounds__(32 * MW *NW, RESIDENT) dense_tensor(const __gr
 #pragma unroll
         for (int n = 0; n < NT; n++)
             if (o < a.outputs && block + i % 2 + 8 * n < a.blocks) {
-                to[16 * n] = make_float4(f * sum[0][n][i], f * sum[0][n][4 + i], f * sum[1][n][i], f * sum[1][n][4 + i]);
+                to[16 * n] =
+                    make_float4(f * sum[0][n][i], f * sum[0][n][4 + i], f * sum[1][n][i], f * sum[1][n][4 + i]);
                 to[16 * n + 1] =
                     make_float4(f * sum[2][n][i], f * sum[2][n][4 + i], f * sum[3][n][i], f * sum[3][n][4 + i]);
             }

@@ -18,7 +18,8 @@ typedef fft_fma<5, 5, true> f;
 enum { WARPS = 4, RESIDENT = 3, OUTPUTS = 48 };
 
 __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-    fan_out(const __grid_constant__ gck_matrix a, int hop, int64_t blocks, const float2 *__restrict__ twiddles, const float2 *__restrict__ spectra) {
+    fan_out(const __grid_constant__ gck_matrix a, int hop, int64_t blocks, const float2 *__restrict__ twiddles,
+            const float2 *__restrict__ spectra) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, overlap = 2 * f::N - hop;
     const int64_t block = (int64_t)blockIdx.x * WARPS + warp;
@@ -39,7 +40,7 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
             __syncwarp();
             f::forward(x, own, t, twiddles);
         }
-        const float2 *h = opaque_pointer(spectra) + (int64_t)route.plane * f::N + 2 * t;
+        const float2 *h = spectra + (int64_t)route.plane * f::N + 2 * t;
 #pragma unroll
         for (int j = 0; j < f::P; j += 2) {
             const float4 w = __ldg((const float4 *)(h + j * f::T));
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
         }
         __syncwarp();
         f::inverse(v, own, t, twiddles + f::forward_twiddles);
-        untwist<f::P>(v, opaque_pointer(twiddles)[f::forward_twiddles + f::inverse_twiddles + t]);
+        untwist<f::P>(v, twiddles[f::forward_twiddles + f::inverse_twiddles + t]);
         store_right_angle<f::P, f::T>(v, a.out + output * a.out_stride + first, overlap, t);
     }
 }

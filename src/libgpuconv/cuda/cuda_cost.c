@@ -20,7 +20,7 @@ static const int64_t unknown_frames = INT64_C(600) * 48000;
 static const int64_t chunk_samples = INT64_C(3) << 20, chunk_samples_min = INT64_C(1) << 16;
 enum { CHUNKS = 12 };
 
-/* A chunk of a dense matrix has at least so many blocks: each chunk reads all responses. */
+/* A chunk of a dense matrix has at least so many blocks, a tile of them: each chunk reads all responses. */
 enum { DENSE_BLOCKS = 8 };
 
 /* A convolution whose sizes are chosen. */
@@ -104,8 +104,8 @@ static double cost(const job *j, const gc_schedule *s, int64_t chunk) {
         /* Filling and draining the device takes about as long as a launch. */
         compute += (three_kernels ? 5 : 1.9) * t[GC_COST_CUDA_LAUNCH];
     } else if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
-        compute += ceil(total / (double)chunk) *
-                   gc_cuda_dense_seconds(j->costs, device, j->components, s, chunk / s->hop);
+        compute +=
+            ceil(total / (double)chunk) * gc_cuda_dense_seconds(j->costs, device, j->components, s, chunk / s->hop);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
@@ -191,8 +191,8 @@ static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algor
     double least = HUGE_VAL;
     plan->predicted = HUGE_VAL;
     plan->products = gc_components_products(j->components);
-    const int64_t last = algorithm == GPUCONV_ALGORITHM_DIRECT ? GCK_PARTITIONED_POINTS_MIN
-                                                               : GCK_OVERLAP_SAVE_POINTS_MAX;
+    const int64_t last =
+        algorithm == GPUCONV_ALGORITHM_DIRECT ? GCK_PARTITIONED_POINTS_MIN : GCK_OVERLAP_SAVE_POINTS_MAX;
     for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= last; n *= 2)
         for (int second = 0; second < 2; second++) {
             gc_schedule s;
@@ -225,8 +225,8 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
     } else if (algorithm == GPUCONV_ALGORITHM_MATRIX &&
                (components.count < 1 || components.count > GC_CUDA_DENSE_PARTS_MAX)) {
         status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                         "the response has %d parts that share no channel; matrix on %s takes 1 to %d", components.count,
-                         plan->device.name, GC_CUDA_DENSE_PARTS_MAX);
+                         "the response has %d parts that share no channel; matrix on %s takes 1 to %d",
+                         components.count, plan->device.name, GC_CUDA_DENSE_PARTS_MAX);
     } else {
         const job j = {&costs, plan, &components, config->frames >= 0 ? config->frames : unknown_frames};
         status = plan_sizes(&j, plan, algorithm, error);

@@ -27,8 +27,8 @@ double gc_cuda_dense_bytes(const gc_components *c, const gc_schedule *s, int64_t
     double inputs, outputs, numbers = (double)gck_dense_query(s->transform).twiddles;
     count_channels(c, &inputs, &outputs);
     for (int i = 0; i < c->count; i++)
-        numbers += (double)gck_dense_responses(s->transform, s->partitions, c->component[i].inputs,
-                                               c->component[i].outputs);
+        numbers +=
+            (double)gck_dense_responses(s->transform, s->partitions, c->component[i].inputs, c->component[i].outputs);
     const double bins = (double)s->transform / 2, columns = (double)(blocks + s->partitions - 1);
     return 8 * (numbers + bins * (inputs * columns + outputs * (double)blocks));
 }
@@ -54,8 +54,7 @@ double gc_cuda_dense_seconds(const gc_costs *costs, const gc_device *device, con
         seconds += product_seconds(costs, device, &c->component[i], s, (double)blocks);
     const double point = (s->transform == GCK_DENSE_POINTS_MAX ? 2.65 : 2.4) * costs->seconds[GC_COST_CUDA_OUTPUT];
     const double transforms = inputs * (double)(blocks + s->partitions - 1) + outputs * (double)blocks;
-    return seconds + transforms * (double)s->transform * point +
-           (2.5 + c->count) * costs->seconds[GC_COST_CUDA_LAUNCH];
+    return seconds + transforms * (double)s->transform * point + (2.5 + c->count) * costs->seconds[GC_COST_CUDA_LAUNCH];
 }
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */
@@ -127,8 +126,8 @@ static bool make_tables(gc_cuda_dense *d, const gpuconv_plan *plan, tables *t) {
 static void allocate_parts(gc_cuda_dense *d, gc_cuda_resources *r, cudaStream_t stream) {
     for (int i = 0; i < d->parts_count; i++) {
         gck_dense_part *p = &d->parts[i];
-        const int64_t bytes = (int64_t)sizeof(float2) * gck_dense_responses(d->dense.points, d->dense.partitions,
-                                                                            p->inputs, p->outputs);
+        const int64_t bytes =
+            (int64_t)sizeof(float2) * gck_dense_responses(d->dense.points, d->dense.partitions, p->inputs, p->outputs);
         p->responses = gc_cuda_memory(r, bytes);
         GC_CUDA_TRY(r->err, cudaMemsetAsync(p->responses, 0, (size_t)bytes, stream));
     }
