@@ -39,7 +39,7 @@ __device__ __forceinline__ void multiply_add(float *c, const unsigned *a, unsign
 }
 
 /* Returns (hi, hr) for (hr, -hi). */
-__device__ __forceinline__ unsigned turned(unsigned h) {
+[[maybe_unused]] __device__ __forceinline__ unsigned turned(unsigned h) {
     return __byte_perm(h, 0, 0x1032) ^ 0x8000u;
 }
 
@@ -78,6 +78,28 @@ __device__ __forceinline__ void add_product(float (*sum)[8], uint4 nearest, uint
             sum[n][i] = fmaf(re[n][i], i % 2 ? factor[n].y : factor[n].x, sum[n][i]);
             sum[n][4 + i] = fmaf(im[n][i], i % 2 ? factor[n].y : factor[n].x, sum[n][4 + i]);
         }
+}
+
+/* Stores the sums of a thread, scaled back: outputs `output` and output + 8, blocks `block` and block + 1 of NT tiles.
+ */
+template <int NT>
+__device__ __forceinline__ void store_sums(const operands &a, int64_t group, int output, int block,
+                                           const float (*sum)[NT][8]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* number i: row 8 (i / 2), column i mod 2 */
+        const int o = output + i / 2 * 8;
+        const float f = o < a.outputs ? unscale_of(a.response_peaks[o]) : 0.0f;
+        float4 *to =
+            (float4 *)a.sums + 2 * ((group * a.all_outputs + a.first_output + o) * (int64_t)a.blocks + block + i % 2);
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+            if (o < a.outputs && block + i % 2 + 8 * n < a.blocks) {
+                to[16 * n] =
+                    make_float4(f * sum[0][n][i], f * sum[0][n][4 + i], f * sum[1][n][i], f * sum[1][n][4 + i]);
+                to[16 * n + 1] =
+                    make_float4(f * sum[2][n][i], f * sum[2][n][4 + i], f * sum[3][n][i], f * sum[3][n][4 + i]);
+            }
+    }
 }
 
 template <int MW, int NW, int NT, int STAGES, int RESIDENT>
@@ -129,22 +151,7 @@ __global__ void __launch_bounds__(32 * MW * NW, RESIDENT) dense_tensor(const __g
             add_product<NT>(sum[bin], h[tile_chunk(bin, g, t)], h[tile_chunk(bin, g, t + 4)], columns, factor);
         }
     });
-    const int output = (at.tile + tile) * 16 + g, block = at.column + column + 2 * t;
-#pragma unroll
-    for (int i = 0; i < 4; i++) { /* number i: row 8 (i / 2), column i mod 2 */
-        const int o = output + i / 2 * 8;
-        const float f = o < a.outputs ? unscale_of(a.response_peaks[o]) : 0.0f;
-        float4 *to = (float4 *)a.sums +
-                     2 * ((at.group * a.all_outputs + a.first_output + o) * (int64_t)a.blocks + block + i % 2);
-#pragma unroll
-        for (int n = 0; n < NT; n++)
-            if (o < a.outputs && block + i % 2 + 8 * n < a.blocks) {
-                to[16 * n] =
-                    make_float4(f * sum[0][n][i], f * sum[0][n][4 + i], f * sum[1][n][i], f * sum[1][n][4 + i]);
-                to[16 * n + 1] =
-                    make_float4(f * sum[2][n][i], f * sum[2][n][4 + i], f * sum[3][n][i], f * sum[3][n][4 + i]);
-            }
-    }
+    store_sums<NT>(a, at.group, (at.tile + tile) * 16 + g, at.column + column + 2 * t, sum);
 #endif
 }
 
