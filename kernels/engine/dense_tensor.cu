@@ -163,7 +163,7 @@ template <int MW, int NW, int NT, int RESIDENT> constexpr dense_form form() {
 }
 
 const dense_form forms[] = {form<1, 4, 1, 4>(), form<1, 4, 2, 3>(), form<2, 2, 1, 4>(), form<2, 2, 2, 3>(),
-                            form<2, 2, 3, 3>(), form<4, 1, 1, 4>(), form<4, 1, 2, 3>(), form<4, 1, 3, 3>()};
+                            form<4, 1, 1, 4>(), form<4, 1, 2, 3>(), form<4, 1, 3, 3>()};
 
 } // namespace
 
