@@ -333,6 +333,7 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 }
 #endif
 
-#include "job.h" /* jobs on the caller's device memory */
+#include "dense.h" /* dense matrices of responses */
+#include "job.h"   /* jobs on the caller's device memory */
 
 #endif

@@ -250,6 +250,8 @@ template <int N> struct launchers {
 
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
+        if (N == 1024 && gck_overlap_save_fans(matrix))
+            return gck_overlap_save_fan(matrix, hop, blocks, memory, stream);
         if (matrix->single)
             return matrix->outputs <= GCK_INLINE_ROUTES ? launch<INLINE_ROUTES>(matrix, hop, blocks, memory, stream)
                                                         : launch<ROUTES_IN_MEMORY>(matrix, hop, blocks, memory, stream);

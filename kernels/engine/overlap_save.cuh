@@ -45,6 +45,13 @@ struct overlap_save_row {
                             const gck_overlap_save_memory &memory, cudaStream_t stream);
 };
 
+/* Returns whether so many outputs in a row have the same input that gck_overlap_save_fan is faster. */
+bool gck_overlap_save_fans(const gck_matrix *matrix);
+
+/* The convolution of 2048 points for one route per output (overlap_save_fan.cu); same tables and spectra. */
+cudaError_t gck_overlap_save_fan(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+                                 const gck_overlap_save_memory &memory, cudaStream_t stream);
+
 /* Return the functions of this size in one kernel with the shared memory of a whole block, and in three kernels; NULL
  * if there is none. */
 const overlap_save_row *gck_overlap_save_chip_find(int64_t points);

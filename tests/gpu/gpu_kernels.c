@@ -44,7 +44,7 @@ typedef struct fenced {
 static void fenced_init(fenced *f, const gpuconv_plan *plan, int64_t frames) {
     const gc_schedule *s = &plan->schedule;
     const bool direct = s->algorithm == GPUCONV_ALGORITHM_DIRECT;
-    const int64_t step = direct ? 4 : s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->hop : 2 * s->hop;
+    const int64_t step = direct ? 4 : s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 2 * s->hop : s->hop;
     *f = (fenced){.plan = plan,
                   .history = direct ? gc_round_up(s->taps - 1, 32) : gc_schedule_history(s),
                   .length = gc_round_up(frames, step)};

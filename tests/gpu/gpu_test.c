@@ -307,6 +307,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_samples_in_file_formats_give_the_same_as_floats),
         cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_a_filter_bank_agrees_with_the_oracle),
+        cmocka_unit_test(test_matrices_of_every_shape_agree_with_the_oracle),
+        cmocka_unit_test(test_every_transform_of_a_matrix_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_matrix_keeps_its_precision_at_every_level),
     };
     const struct CMUnitTest middle[] = {
         cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),

@@ -20,6 +20,10 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state);
 void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **state);
 void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state);
 
+void test_matrices_of_every_shape_agree_with_the_oracle(void **state);
+void test_every_transform_of_a_matrix_agrees_with_the_oracle(void **state);
+void test_a_matrix_keeps_its_precision_at_every_level(void **state);
+
 void test_nothing_outside_the_samples_is_touched(void **state);
 void test_every_transform_size_agrees_with_the_oracle(void **state);
 void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state);

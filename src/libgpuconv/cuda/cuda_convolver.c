@@ -158,6 +158,8 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
                                       .taps_count = plan->schedule.taps};
     else if (plan->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         init_overlap_save(c, plan, &responses, r, stream);
+    else if (plan->schedule.algorithm == GPUCONV_ALGORITHM_MATRIX)
+        gc_cuda_dense_init(&c->dense, plan, &responses, r, stream);
     else
         init_partitions(c, plan, &responses, r, stream);
     return r->err;
@@ -173,10 +175,14 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
         return gck_direct(&m, &c->direct, frames, stream);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         return gck_overlap_save(&m, &c->form, s->hop, (frames + s->hop - 1) / s->hop, &c->overlap_save, stream);
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
+        return gck_dense_convolve(&m, &c->dense.dense, c->dense.parts, c->dense.parts_count,
+                                  (int)((frames + s->hop - 1) / s->hop), stream);
     return gck_partitioned(&m, &c->partitioning, stream);
 }
 
 void gc_cuda_convolver_free(gc_cuda_convolver *c) {
     free(c->host_routes);
+    gc_cuda_dense_free(&c->dense);
     *c = (gc_cuda_convolver){0};
 }

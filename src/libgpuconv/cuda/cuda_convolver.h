@@ -2,11 +2,12 @@
 #ifndef GC_CUDA_CUDA_CONVOLVER_H
 #define GC_CUDA_CUDA_CONVOLVER_H
 
+#include "cuda_dense.h"
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/engine/measure_backend.h"
 
-/* Of direct, overlap_save and partitioning only the schedule's algorithm is filled. Device memory belongs to the
+/* Of direct, overlap_save, partitioning and dense only the schedule's algorithm is filled. Device memory belongs to the
  * resources given to gc_cuda_convolver_init. */
 typedef struct gc_cuda_convolver {
     gc_schedule schedule;
@@ -16,6 +17,7 @@ typedef struct gc_cuda_convolver {
     gck_overlap_save_form form;
     gck_overlap_save_memory overlap_save;
     gck_partitioning partitioning;
+    gc_cuda_dense dense;
 } gc_cuda_convolver;
 
 /* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros. */

@@ -5,6 +5,7 @@
 #include "cuda_cost.h"
 
 #include "cuda_convolver.h"
+#include "cuda_dense.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -19,6 +20,17 @@ static const int64_t unknown_frames = INT64_C(600) * 48000;
 static const int64_t chunk_samples = INT64_C(3) << 20, chunk_samples_min = INT64_C(1) << 16;
 enum { CHUNKS = 12 };
 
+/* A chunk of a dense matrix has at least so many blocks, a tile of them: each chunk reads all responses. */
+enum { DENSE_BLOCKS = 8 };
+
+/* A convolution whose sizes are chosen. */
+typedef struct job {
+    const gc_costs *costs;
+    const gpuconv_plan *plan;
+    const gc_components *components;
+    int64_t frames;
+} job;
+
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
     int64_t channels = ir->inputs > ir->outputs ? ir->inputs : ir->outputs;
     int64_t total = frames + s->taps - 1, step = 32 * 1024;
@@ -26,6 +38,10 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     target = gc_max(target, chunk_samples_min / channels);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         step = s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        step = s->hop;
+        target = gc_max(target, DENSE_BLOCKS * step);
+    }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
         step = 2 * s->hop;
         target = gc_max(target, step * s->partitions); /* each chunk computes the spectra of the history again */
@@ -70,10 +86,16 @@ static double blocks_in_full_waves(const gc_device *device, const gpuconv_ir *ir
     return wave > 0 ? wave * ceil(blocks / wave) : blocks;
 }
 
-static double cost(const gc_costs *costs, const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s,
-                   int64_t chunk, int64_t frames) {
-    const double *t = costs->seconds;
-    double total = (double)frames + (double)s->taps, n = (double)s->transform;
+/* Returns whether overlap-save transforms the input once for many outputs (gck_overlap_save_fan). */
+static bool fans(const gpuconv_ir *ir, const gc_schedule *s) {
+    return s->transform == GCK_OVERLAP_SAVE_POINTS_MIN && gc_ir_one_route_each(ir) && ir->outputs >= 8 * ir->inputs;
+}
+
+static double cost(const job *j, const gc_schedule *s, int64_t chunk) {
+    const gpuconv_ir *ir = j->plan->ir;
+    const gc_device *device = &j->plan->device;
+    const double *t = j->costs->seconds;
+    double total = (double)j->frames + (double)s->taps, n = (double)s->transform;
     /* The copies of the first chunk in and of the last one out are not overlapped. They are taken to be the same for
      * every algorithm, so that the computation decides. */
     double not_overlapped = 4.0 * (ir->inputs + ir->outputs) * fmin((double)chunk_samples, total) * t[GC_COST_BUS_BYTE];
@@ -88,12 +110,17 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
         const gck_overlap_save_form form = gc_cuda_overlap_save_form(device, ir, s->transform);
         bool three_kernels = gck_overlap_save_query(&form).scratch > 0;
         double blocks = ceil(total / (double)s->hop), transforms = 0.5 * ir->routes + 0.5 * ir->outputs;
+        if (fans(ir, s)) /* the stores hide most of the transforms */
+            transforms = 0.25 * ir->outputs;
         if (!three_kernels)
             blocks = blocks_in_full_waves(device, ir, s->transform, blocks);
         compute += outputs + blocks * transforms * n / 2 * gc_cuda_slowdown(s->transform, three_kernels) *
                                  t[three_kernels ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
         /* Filling and draining the device takes about as long as a launch. */
         compute += (three_kernels ? 5 : 1.9) * t[GC_COST_CUDA_LAUNCH];
+    } else if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        compute +=
+            ceil(total / (double)chunk) * gc_cuda_dense_seconds(j->costs, device, j->components, s, chunk / s->hop);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
@@ -107,10 +134,13 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
     return fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
 }
 
-double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+/* Returns the approximate bytes of device memory of a stream; components: for the algorithm matrix. */
+static double device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_components *components,
+                           const gc_schedule *s, int64_t chunk) {
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
-                   4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps;
+                   4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps +
+                   (double)ir->routes * (double)(sizeof(gck_route) + sizeof(gck_dense_route));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         const gck_overlap_save_form form = gc_cuda_overlap_save_form(device, ir, s->transform);
         gck_overlap_save_sizes size = gck_overlap_save_query(&form);
@@ -121,11 +151,31 @@ double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const
         double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
         bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
     }
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
+        bytes += gc_cuda_dense_bytes(components, s, chunk / s->hop);
     return bytes;
 }
 
-/* Returns whether there are kernels for transforms of n points and the device has enough shared memory for them. */
-static bool is_available(const gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t n) {
+double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+    gc_components components;
+    const bool found = gc_components_find(ir, &components);
+    const double bytes = found ? device_bytes(device, ir, &components, s, chunk) : HUGE_VAL;
+    gc_components_free(&components);
+    return bytes;
+}
+
+/* Makes the schedule of an algorithm with transforms of n points if there are kernels for it and the device has enough
+ * shared memory for them. second: the other schedule of this size, if there are two. */
+static bool make_schedule(const gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t n, bool second,
+                          gc_schedule *s) {
+    const gpuconv_ir *ir = plan->ir;
+    if (algorithm == GPUCONV_ALGORITHM_MATRIX) {
+        const gck_dense_sizes size = gck_dense_query(n);
+        return size.twiddles && size.shared_bytes <= plan->device.shared_memory &&
+               gc_cuda_dense_schedule(ir->frames, n, !second, s);
+    }
+    if (second || !gc_schedule_make(algorithm, ir->frames, n, s))
+        return false;
     if (algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         return n <= GCK_PARTITIONED_POINTS_MAX && gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
@@ -136,34 +186,68 @@ static bool is_available(const gpuconv_plan *plan, gpuconv_algorithm algorithm, 
     return true;
 }
 
-gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
-                            gpuconv_error *error) {
+/* Reports why no size was chosen. least: bytes of the smallest one; HUGE_VAL: there is none. */
+static gpuconv_status fail(const gpuconv_plan *plan, gpuconv_algorithm algorithm, double least, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    int64_t frames = config->frames >= 0 ? config->frames : unknown_frames;
-    gc_costs costs = gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
-    plan->slots = GC_CUDA_SLOTS;
-    plan->predicted = HUGE_VAL;
-    for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= GCK_OVERLAP_SAVE_POINTS_MAX; n *= 2) {
-        gc_schedule s;
-        if (!is_available(plan, algorithm, n) || !gc_schedule_make(algorithm, ir->frames, n, &s))
-            continue;
-        int64_t chunk = chunk_of(ir, &s, frames);
-        if (gc_cuda_device_bytes(&plan->device, ir, &s, chunk) > 0.8 * plan->device.memory)
-            continue;
-        double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
-        if (seconds < plan->predicted) {
-            plan->predicted = seconds;
-            plan->schedule = s;
-            plan->chunk = chunk;
-        }
-        if (algorithm == GPUCONV_ALGORITHM_DIRECT)
-            break;
-    }
-    if (plan->predicted < HUGE_VAL)
-        return GPUCONV_OK;
+    if (least < HUGE_VAL)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "%d inputs, %d outputs and %d responses of %lld frames need %.1f GB with %s; %s has %.1f GB",
+                       ir->inputs, ir->outputs, ir->routes, (long long)ir->frames, least * 1e-9,
+                       gpuconv_algorithm_name(algorithm), plan->device.name, plan->device.memory * 1e-9);
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
                    (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name,
                    algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? GCK_OVERLAP_SAVE_POINTS_MAX
+                   : algorithm == GPUCONV_ALGORITHM_MATRIX     ? GCK_DENSE_POINTS_MAX
                                                                : GCK_PARTITIONED_POINTS_MAX);
+}
+
+/* Chooses the sizes for one algorithm. */
+static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algorithm algorithm, gpuconv_error *error) {
+    const gpuconv_ir *ir = plan->ir;
+    double least = HUGE_VAL;
+    plan->predicted = HUGE_VAL;
+    plan->products = gc_components_products(j->components);
+    const int64_t last =
+        algorithm == GPUCONV_ALGORITHM_DIRECT ? GCK_PARTITIONED_POINTS_MIN : GCK_OVERLAP_SAVE_POINTS_MAX;
+    for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= last; n *= 2)
+        for (int second = 0; second < 2; second++) {
+            gc_schedule s;
+            if (!make_schedule(plan, algorithm, n, second, &s))
+                continue;
+            const int64_t chunk = chunk_of(ir, &s, j->frames);
+            const double bytes = device_bytes(&plan->device, ir, j->components, &s, chunk);
+            least = fmin(least, bytes);
+            if (bytes > 0.8 * plan->device.memory)
+                continue;
+            const double seconds = cost(j, &s, chunk);
+            if (seconds < plan->predicted) {
+                plan->predicted = seconds;
+                plan->schedule = s;
+                plan->chunk = chunk;
+                plan->bytes = bytes;
+            }
+        }
+    return plan->predicted < HUGE_VAL ? GPUCONV_OK : fail(plan, algorithm, least, error);
+}
+
+gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
+                            gpuconv_error *error) {
+    const gc_costs costs = gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
+    gc_components components;
+    gpuconv_status status = GPUCONV_OK;
+    plan->slots = GC_CUDA_SLOTS;
+    if (!gc_components_find(plan->ir, &components)) {
+        status = gc_fail_memory(error, "the plan");
+    } else if (algorithm == GPUCONV_ALGORITHM_MATRIX &&
+               (components.count < 1 || components.count > GC_CUDA_DENSE_PARTS_MAX)) {
+        status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                         "the response has %d parts that share no channel; matrix on %s takes 1 to %d",
+                         components.count, plan->device.name, GC_CUDA_DENSE_PARTS_MAX);
+    } else {
+        const job j = {&costs, plan, &components, config->frames >= 0 ? config->frames : unknown_frames};
+        status = plan_sizes(&j, plan, algorithm, error);
+    }
+    gc_components_free(&components);
+    return status;
 }

@@ -210,9 +210,9 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
     const gpuconv_ir *ir = plan->ir;
     const int64_t frames = timing->frames;
     const gc_schedule *s = &plan->schedule;
-    int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT         ? 32
-                   : s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->hop
-                                                                    : 2 * s->hop,
+    int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT        ? 32
+                   : s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 2 * s->hop
+                                                                   : s->hop,
             length = gc_round_up(frames, step);
     int64_t history = gc_round_up(gc_schedule_history(s) + 32, 32), stride = history + length;
     gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .schedule = plan->schedule, .chunk = length};

@@ -90,9 +90,6 @@ static const int64_t cuda_long_input = INT64_C(600) * 48000;
 static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                      gpuconv_error *error) {
     gpuconv_config considered = *config;
-    if (plan->backend->id == GPUCONV_BACKEND_CUDA && algorithm == GPUCONV_ALGORITHM_MATRIX)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "the algorithm matrix is computed on the CPU only; use --backend cpu, or another algorithm");
     if (plan->backend->id == GPUCONV_BACKEND_CUDA)
         considered.frames = gc_min(config->frames, cuda_long_input);
     gpuconv_status status = plan->backend->plan(plan, algorithm, &considered, error);

@@ -38,5 +38,7 @@ bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transfo
 int64_t gc_schedule_history(const gc_schedule *s) {
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         return s->partitions * s->partition;
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
+        return s->transform - s->hop + (s->partitions - 1) * s->hop;
     return s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->transform - s->hop : s->taps - 1;
 }

@@ -1,0 +1,366 @@
+/*
+ * The transforms of dense matrices (dense.h): each block of each input once, each block of each output once, and the
+ * responses at set-up. A transform is on the chip: N complex points for 2 N real samples (right_angle.cuh).
+ *
+ * Memory: thread t holds bins 2 t and 2 t + 1 of 2 T, so that two adjacent threads write the 32 bytes of a group; the
+ * blocks of threads of adjacent columns fill a line while it is in the second-level cache.
+ *
+ * 16384 points leave room for one block of threads on a multiprocessor. Where shared memory allows (192 KB), that block
+ * is persistent and copies its next samples or spectrum to shared memory while it transforms; for this the exchanges
+ * pass real and imaginary parts one after the other (batch_exchange.cuh), in 64 KB.
+ */
+#include "dense.cuh"
+#include "dense_fft.cuh"
+#include "overlap_save.cuh"
+#include "twiddles.h"
+
+namespace {
+
+/* Returns the chunk of 16 bytes of register 0 of thread t in one column of a matrix of `columns` columns in all rows;
+ * register j is j T / 4 groups further. */
+__device__ __forceinline__ int64_t first_chunk(int t, int64_t columns, int64_t column) {
+    return (t / 2 * columns + column) * 2 + t % 2;
+}
+
+/* Raises *peak to the bits of the largest real or imaginary part of the numbers of all threads. */
+template <int P> __device__ __forceinline__ void raise_peak(unsigned *peak, const float2 *v) {
+    float most = 0.0f;
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        most = fmaxf(most, fmaxf(fabsf(v[j].x), fabsf(v[j].y)));
+    for (int d = 16; d > 0; d /= 2)
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, d));
+    if (threadIdx.x % 32 == 0)
+        atomicMax(peak, __float_as_uint(most));
+}
+
+/* block.x: column; block.y + 65535 block.z: input. */
+template <int Size>
+__global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
+    dense_forward(const __grid_constant__ gck_dense a, const float *in, int64_t in_stride) {
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x, input = blockIdx.y + 65535 * blockIdx.z;
+    pdl_trigger();
+    if (input >= a.inputs)
+        return;
+    const int64_t columns = (int64_t)a.inputs * gridDim.x;
+    const int64_t first = ((int64_t)blockIdx.x - a.partitions + 1) * a.hop - (2 * f::N - a.hop);
+    const float *x = in + a.input_channel[input] * in_stride + first;
+    float2 v[f::P];
+    pdl_wait();
+    load_fresh_right_angle<f::P, f::T>(v, x, t);
+    f::forward(v, shared, t, a.twiddles);
+    if (a.tensor_cores)
+        raise_peak<f::P>(a.peaks + blockIdx.x, v);
+    float4 *to = (float4 *)a.spectra + first_chunk(t, columns, (int64_t)input * gridDim.x + blockIdx.x);
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2)
+        to[j * (f::T / 4) * 2 * columns] = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+}
+
+/* block.x: block of the signal; block.y + 65535 block.z: output. */
+template <int Size>
+__global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
+    dense_inverse(const __grid_constant__ gck_dense a, float *out, int64_t out_stride) {
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x, output = blockIdx.y + 65535 * blockIdx.z, overlap = 2 * f::N - (int)a.hop;
+    pdl_trigger();
+    if (output >= a.outputs)
+        return;
+    const int64_t columns = (int64_t)a.outputs * gridDim.x;
+    const float4 *from = (const float4 *)a.sums + first_chunk(t, columns, (int64_t)output * gridDim.x + blockIdx.x);
+    float *y = out + a.output_channel[output] * out_stride + (int64_t)blockIdx.x * a.hop - overlap;
+    float2 v[f::P];
+    pdl_wait();
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2) {
+        const float4 w = from[j * (f::T / 4) * 2 * columns];
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+    f::inverse(v, shared, t, a.twiddles);
+    untwist<f::P>(v, untwist_angle<f::N>(t));
+    store_right_angle<f::P, f::T>(v, y, overlap, t);
+}
+
+/* The same for all columns of all inputs by persistent blocks, which copy ahead; in and its stride: multiples of 16
+ * bytes. */
+__global__ void __launch_bounds__(split_fft::T, 1)
+    dense_forward_ahead(const __grid_constant__ gck_dense a, const float *in, int64_t in_stride, int columns) {
+    typedef split_fft f;
+    extern __shared__ __align__(16) float2 shared[];
+    float *samples = (float *)(shared + f::shared);
+    const int t = threadIdx.x, items = a.inputs * columns;
+    const auto fetch = [&](int item) {
+        const int input = item / columns;
+        const int64_t first = ((int64_t)(item % columns) - a.partitions + 1) * a.hop - (2 * f::N - a.hop);
+        const float4 *x = (const float4 *)(in + a.input_channel[input] * in_stride + first);
+#pragma unroll
+        for (int j = 0; j < f::P / 2; j++)
+            dense::copy_chunk((float4 *)samples + t + j * f::T, x + t + j * f::T, true);
+        dense::end_stage();
+    };
+    pdl_trigger();
+    pdl_wait();
+    fetch(blockIdx.x);
+#pragma unroll 1
+    for (int item = blockIdx.x; item < items; item += gridDim.x) {
+        float2 v[f::P];
+        dense::wait_stage<0>();
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            v[j] = make_float2(samples[t + j * f::T], samples[t + j * f::T + f::N]);
+        __syncthreads();
+        if (item + (int)gridDim.x < items)
+            fetch(item + gridDim.x);
+        f::forward(v, shared, t, a.twiddles);
+        if (a.tensor_cores)
+            raise_peak<f::P>(a.peaks + item % columns, v);
+        float4 *to = (float4 *)a.spectra + first_chunk(t, (int64_t)items, item);
+#pragma unroll
+        for (int j = 0; j < f::P; j += 2)
+            to[j * (f::T / 4) * 2 * (int64_t)items] = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+    }
+}
+
+/* The same for all blocks of all outputs. A thread reads only what it has copied. */
+__global__ void __launch_bounds__(split_fft::T, 1)
+    dense_inverse_ahead(const __grid_constant__ gck_dense a, float *out, int64_t out_stride) {
+    typedef split_fft f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x, items = a.outputs * a.blocks, overlap = 2 * f::N - (int)a.hop;
+    float4 *own = (float4 *)(shared + f::shared) + t;
+    const auto fetch = [&](int item) {
+        const float4 *from = (const float4 *)a.sums + first_chunk(t, (int64_t)items, item);
+#pragma unroll
+        for (int j = 0; j < f::P / 2; j++)
+            dense::copy_chunk(own + j * f::T, from + j * (f::T / 2) * 2 * (int64_t)items, true);
+        dense::end_stage();
+    };
+    pdl_trigger();
+    pdl_wait();
+    fetch(blockIdx.x);
+#pragma unroll 1
+    for (int item = blockIdx.x; item < items; item += gridDim.x) {
+        float2 v[f::P];
+        dense::wait_stage<0>();
+#pragma unroll
+        for (int j = 0; j < f::P; j += 2) {
+            const float4 w = own[j / 2 * f::T];
+            v[j] = make_float2(w.x, w.y);
+            v[j + 1] = make_float2(w.z, w.w);
+        }
+        if (item + (int)gridDim.x < items)
+            fetch(item + gridDim.x);
+        __syncthreads(); /* all threads have left the exchanges of the previous item */
+        f::inverse(v, shared, t, a.twiddles);
+        untwist<f::P>(v, untwist_angle<f::N>(t));
+        const int64_t first = (int64_t)(item % a.blocks) * a.hop - overlap;
+        store_right_angle<f::P, f::T>(v, out + a.output_channel[item / a.blocks] * out_stride + first, overlap, t);
+    }
+}
+
+/* block.x: partition of a route. The spectra are scaled for the inverse. Measure: finds the peaks of the outputs
+ * instead. */
+template <int Size, bool Measure>
+__global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
+    dense_response(const __grid_constant__ gck_dense a, const gck_dense_part *parts, const gck_dense_route *routes,
+                   const float *taps, int64_t taps_count) {
+    typedef typename config<Size>::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x, partition = (int)(blockIdx.x % a.partitions);
+    const gck_dense_route route = routes[blockIdx.x / a.partitions];
+    const gck_dense_part part = parts[route.part];
+    const int64_t count = min(a.partition_taps, taps_count - partition * a.partition_taps);
+    const float *h = taps + route.plane * taps_count + partition * a.partition_taps;
+    float2 v[f::P];
+#pragma unroll
+    for (int j = 0; j < f::P; j++) {
+        const int64_t k = t + j * f::T, m = k + f::N;
+        v[j] = make_float2(k < count ? h[k] * (1.0f / f::N) : 0.0f, m < count ? h[m] * (1.0f / f::N) : 0.0f);
+    }
+    f::forward(v, shared, t, a.twiddles);
+    unsigned *peak = a.response_peaks + part.first_output + route.output;
+    if (Measure) {
+        raise_peak<f::P>(peak, v);
+        return;
+    }
+    const int64_t input_tiles = (part.inputs + dense::STEP - 1) / dense::STEP, output_tiles = (part.outputs + 15) / 16;
+    const int64_t group = output_tiles * input_tiles * a.partitions * dense::TILE;
+    const int64_t tile = (partition * input_tiles + route.input / dense::STEP) * output_tiles + route.output / 16;
+    float2 *to = part.responses + t / 2 * group + tile * dense::TILE;
+    const int row = route.output % 8, second = route.output / 8 % 2, k = route.input % dense::STEP;
+    if (a.tensor_cores) {
+        const float scale = dense::scale_of(*peak);
+        const int word = second + k / 4 * 2;
+#pragma unroll
+        for (int j = 0; j < f::P; j++) {
+            const uint2 h = dense::split_number(v[j].x, -v[j].y, scale);
+            unsigned *words = (unsigned *)(to + j / 2 * (f::T / 2) * group) + word;
+            words[4 * dense::tile_chunk(2 * (t % 2) + j % 2, row, k % 4)] = h.x;
+            words[4 * dense::tile_chunk(2 * (t % 2) + j % 2, row, k % 4 + 4)] = h.y;
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            to[j / 2 * (f::T / 2) * group + 2 * dense::tile_chunk(2 * (t % 2) + j % 2, row, k) + second] = v[j];
+    }
+}
+
+/* Returns a grid of x by rows, with the rows in its second and third dimension. */
+dim3 grid_of(int64_t x, int64_t rows) {
+    return dim3((unsigned)x, (unsigned)min(rows, (int64_t)65535), (unsigned)((rows + 65534) / 65535));
+}
+
+/* The launchers of one size. */
+template <int Size> struct launchers {
+    typedef typename config<Size>::transform f;
+    static const int bytes = config<Size>::bytes, ahead_bytes = bytes + 2 * f::N * (int)sizeof(float);
+
+    static void write_twiddles(float2 *to) {
+        if constexpr (Size == 0) {
+            write_inverse_twiddles(write_forward_twiddles(to, 5, 5, 0.25), 5, f::T);
+        } else {
+            typedef grouped_fft<Size + 1> tables;
+            write_forward_twiddles(to + tables::FORWARD_A, 5, 5, 0.25);
+            write_forward_twiddles(to + tables::FORWARD_B, 10, Size + 1, 0.25);
+            write_inverse_twiddles(to + tables::INVERSE_A, 5, tables::GROUP);
+            write_inverse_twiddles(to + tables::INVERSE_B, 5, f::T);
+        }
+    }
+
+    /* Stores whether the persistent forms run on the current device. */
+    static cudaError_t goes_ahead(bool *ahead) {
+        int number = 0;
+        gck_device device = {};
+        cudaError_t err = cudaGetDevice(&number);
+        if (!err)
+            err = gck_device_query(number, &device);
+        *ahead = Size == 3 && device.architecture >= 80 && device.shared_bytes >= ahead_bytes;
+        return err;
+    }
+
+    template <typename Kernel, typename... Arguments>
+    static cudaError_t launch_ahead(Kernel kernel, int64_t items, cudaStream_t stream, Arguments... arguments) {
+        unsigned blocks = 0;
+        cudaError_t err = allow_shared(kernel, ahead_bytes);
+        if (!err)
+            err = persistent_grid(1, items, &blocks);
+        return err ? err : launch_dependent(kernel, dim3(blocks), f::T, ahead_bytes, stream, arguments...);
+    }
+
+    static cudaError_t forward(const gck_dense &a, const gck_matrix &m, cudaStream_t stream) {
+        static once_per_device once;
+        const int columns = a.blocks + a.partitions - 1;
+        bool ahead;
+        cudaError_t refused = goes_ahead(&ahead);
+        if (refused)
+            return refused;
+        if (ahead)
+            return launch_ahead(dense_forward_ahead, (int64_t)a.inputs * columns, stream, a, m.in, m.in_stride,
+                                columns);
+        cudaError_t err = once([](int device) {
+            cudaError_t refused = allow_shared(dense_forward<Size>, bytes);
+            refused = refused ? refused : allow_shared(dense_inverse<Size>, bytes);
+            refused = refused ? refused : set_carveout(device, dense_forward<Size>, config<Size>::resident, bytes);
+            return refused ? refused : set_carveout(device, dense_inverse<Size>, config<Size>::resident, bytes);
+        });
+        return err ? err
+                   : launch_dependent(dense_forward<Size>, grid_of(columns, a.inputs), f::T, bytes, stream, a, m.in,
+                                      m.in_stride);
+    }
+
+    static cudaError_t inverse(const gck_dense &a, const gck_matrix &m, cudaStream_t stream) {
+        bool ahead;
+        cudaError_t err = goes_ahead(&ahead);
+        if (err)
+            return err;
+        if (ahead)
+            return launch_ahead(dense_inverse_ahead, (int64_t)a.outputs * a.blocks, stream, a, m.out, m.out_stride);
+        return launch_dependent(dense_inverse<Size>, grid_of(a.blocks, a.outputs), f::T, bytes, stream, a, m.out,
+                                m.out_stride);
+    }
+
+    static cudaError_t responses(const gck_dense &a, const gck_dense_part *parts, const gck_dense_route *routes,
+                                 int64_t count, const gck_responses &r, cudaStream_t stream) {
+        const unsigned blocks = (unsigned)(count * a.partitions);
+        cudaError_t err = allow_shared(dense_response<Size, false>, bytes);
+        if (!err && a.tensor_cores) {
+            err = allow_shared(dense_response<Size, true>, bytes);
+            if (!err)
+                err = cudaMemsetAsync(a.response_peaks, 0, a.outputs * sizeof *a.response_peaks, stream);
+            if (err)
+                return err;
+            dense_response<Size, true><<<blocks, f::T, bytes, stream>>>(a, parts, routes, r.taps, r.taps_count);
+            err = cudaGetLastError();
+        }
+        if (err)
+            return err;
+        dense_response<Size, false><<<blocks, f::T, bytes, stream>>>(a, parts, routes, r.taps, r.taps_count);
+        return cudaGetLastError();
+    }
+};
+
+const struct size_row {
+    int64_t points, twiddles;
+    int shared_bytes;
+    void (*write_twiddles)(float2 *to);
+    cudaError_t (*forward)(const gck_dense &a, const gck_matrix &m, cudaStream_t stream);
+    cudaError_t (*inverse)(const gck_dense &a, const gck_matrix &m, cudaStream_t stream);
+    cudaError_t (*responses)(const gck_dense &a, const gck_dense_part *parts, const gck_dense_route *routes,
+                             int64_t count, const gck_responses &r, cudaStream_t stream);
+} rows[] = {
+#define ROW(size)                                                                                                      \
+    {                                                                                                                  \
+        2 * launchers<size>::f::N, launchers<size>::f::twiddles, launchers<size>::bytes,                               \
+            launchers<size>::write_twiddles, launchers<size>::forward, launchers<size>::inverse,                       \
+            launchers<size>::responses                                                                                 \
+    }
+    ROW(0), ROW(1), ROW(2), ROW(3)
+#undef ROW
+};
+
+const size_row *find_row(int64_t points) {
+    for (const size_row &r : rows)
+        if (r.points == points)
+            return &r;
+    return NULL;
+}
+
+} // namespace
+
+gck_dense_sizes gck_dense_query(int64_t points) {
+    const size_row *r = find_row(points);
+    return r ? gck_dense_sizes{r->twiddles, max(r->shared_bytes, gck_dense_product_bytes())} : gck_dense_sizes{0, 0};
+}
+
+void gck_dense_twiddles(int64_t points, float2 *twiddles) {
+    const size_row *r = find_row(points);
+    if (r)
+        r->write_twiddles(twiddles);
+}
+
+cudaError_t gck_dense_transform_responses(const gck_dense *dense, const gck_dense_part *parts,
+                                          const gck_dense_route *routes, int64_t count, const gck_responses *responses,
+                                          cudaStream_t stream) {
+    const size_row *r = find_row(dense->points);
+    return r ? r->responses(*dense, parts, routes, count, *responses, stream) : cudaErrorInvalidValue;
+}
+
+cudaError_t gck_dense_convolve(const gck_matrix *matrix, const gck_dense *dense, const gck_dense_part *parts,
+                               int parts_count, int blocks, cudaStream_t stream) {
+    const size_row *r = find_row(dense->points);
+    gck_dense a = *dense;
+    a.blocks = blocks;
+    cudaError_t err = r ? cudaSuccess : cudaErrorInvalidValue;
+    if (!err && a.tensor_cores)
+        err = cudaMemsetAsync(a.peaks, 0, (a.blocks + a.partitions - 1) * sizeof *a.peaks, stream);
+    if (!err)
+        err = r->forward(a, *matrix, stream);
+    for (int i = 0; i < parts_count && !err; i++)
+        err = gck_dense_product(a, parts[i], stream);
+    return err ? err : r->inverse(a, *matrix, stream);
+}
