@@ -284,6 +284,39 @@ cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const 
 /* Convolves one chunk of 2 x pairs blocks of points / 2 outputs each. */
 cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream);
 
+/* ---- Partitioned convolution with long transforms (partitioned_long.cu) ------------------------------------------ */
+
+enum { GCK_LONG_PARTITIONED_BLOCKS_MAX = 65535 };
+
+typedef struct gck_long_partitioned_sizes {
+    int64_t spectrum; /* complex numbers of a spectrum: points / 2; 0: no kernels have this size */
+    int64_t twiddles; /* complex numbers of the table */
+    int shared_bytes; /* of shared memory per block */
+} gck_long_partitioned_sizes;
+
+typedef struct gck_long_partitioning {
+    int64_t points;         /* real points of a transform; hop and partitions have points / 2 */
+    int partitions, blocks; /* a chunk has `blocks` blocks; both together at most GCK_LONG_PARTITIONED_BLOCKS_MAX */
+    const float2 *twiddles; /* from gck_long_partitioned_twiddles */
+    float2 *spectra;        /* planes x partitions spectra */
+    float2 *delay;          /* inputs x (partitions - 1 + blocks) spectra */
+    float2 *sums;           /* outputs x blocks spectra */
+} gck_long_partitioning;
+
+/* Returns the sizes for transforms of `points` real points, all zero if no kernels have this size. */
+gck_long_partitioned_sizes gck_long_partitioned_query(int64_t points);
+
+/* Writes the twiddle table, in host memory. */
+void gck_long_partitioned_twiddles(int64_t points, float2 *twiddles);
+
+/* Computes the spectra of all partitions of all planes. */
+cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *partitioning, const gck_responses *responses,
+                                         cudaStream_t stream);
+
+/* Convolves one chunk of `blocks` blocks of points / 2 outputs each. The history has partitions x points / 2 frames. */
+cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partitioning *partitioning,
+                                 cudaStream_t stream);
+
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
 /* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or

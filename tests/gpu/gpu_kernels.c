@@ -136,8 +136,15 @@ void test_nothing_outside_the_samples_is_touched(void **state) {
     gpu_note("samples at the beginning and at the end of their memory", worst);
 }
 
+static int64_t shared_bytes_of(bool partitioned, int64_t points) {
+    if (!partitioned)
+        return gck_overlap_save_query(points).shared_bytes;
+    return points > GCK_PARTITIONED_POINTS_MAX ? gck_long_partitioned_query(points).shared_bytes
+                                               : gck_partitioned_shared_bytes(points);
+}
+
 /* A device with 64 KB of shared memory per block has every size of overlap-save and, of partitioned convolution, all
- * but the largest. */
+ * but 8192 points. The partitioned ones have two partitions. */
 void test_every_transform_size_agrees_with_the_oracle(void **state) {
     (void)state;
     const gc_device device = probe();
@@ -147,19 +154,18 @@ void test_every_transform_size_agrees_with_the_oracle(void **state) {
     for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= GCK_OVERLAP_SAVE_POINTS_MAX; n *= 2)
         for (int a = GPUCONV_ALGORITHM_OVERLAP_SAVE; a <= GPUCONV_ALGORITHM_PARTITIONED; a++) {
             const bool partitioned = a == GPUCONV_ALGORITHM_PARTITIONED;
-            const int64_t shared =
-                partitioned ? gck_partitioned_shared_bytes(n) : gck_overlap_save_query(n).shared_bytes;
-            if (gpu_quick ? n > 4096 : partitioned ? n > GCK_PARTITIONED_POINTS_MAX : n == 16384)
+            const int64_t shared = shared_bytes_of(partitioned, n), taps = partitioned ? 3 * n / 4 + 1 : n / 4 + 1;
+            if (gpu_quick ? n > 4096 : n == 16384) /* no kernel has 2^14 points */
                 continue;
             if (!partitioned && n < GCK_OVERLAP_SAVE_POINTS_MIN)
                 continue;
             job j;
             char what[80];
-            job_new(&j, &random, &device, n / 4 + 1, 2 * n + 77);
+            job_new(&j, &random, &device, taps, 2 * n + 77);
             snprintf(what, sizeof what, "%s, %lld points", gpuconv_algorithm_name((gpuconv_algorithm)a), (long long)n);
             CHECK(shared > 0 && (shared <= 64 * 1024 || (partitioned && n == 8192)), "%s: %lld bytes of shared memory",
                   what, (long long)shared);
-            CHECK(gc_schedule_make((gpuconv_algorithm)a, n / 4 + 1, n, &j.plan.schedule), "no schedule");
+            CHECK(gc_schedule_make((gpuconv_algorithm)a, taps, n, &j.plan.schedule), "no schedule");
             if (shared <= device.shared_memory) {
                 convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], false);
                 worst = fmax(worst, job_error(&j, &random, what));
@@ -167,6 +173,30 @@ void test_every_transform_size_agrees_with_the_oracle(void **state) {
             job_free(&j);
         }
     gpu_note("every transform size", worst);
+}
+
+/* Partitions and blocks at the edges of the groups of eight in which they are summed; the samples at both ends of their
+ * memory. */
+void test_long_partitions_agree_with_the_oracle(void **state) {
+    (void)state;
+    enum { POINTS = 1 << 15, HOP = POINTS / 2 };
+    static const struct { int64_t partitions, blocks; } cases[] = {{1, 2}, {7, 8}, {8, 10}, {9, 2}, {17, 18}};
+    const gc_device device = probe();
+    oracle_random random = {26};
+    double worst = -HUGE_VAL;
+    for (int k = 0; k < COUNT(cases); k++)
+        for (int edge = 0; edge < 2; edge++) {
+            job j;
+            char what[80];
+            const int64_t taps = cases[k].partitions * HOP - (edge ? HOP - 1 : 0);
+            job_new(&j, &random, &device, taps, cases[k].blocks * HOP - edge);
+            CHECK(gc_schedule_make(GPUCONV_ALGORITHM_PARTITIONED, taps, POINTS, &j.plan.schedule), "no schedule");
+            snprintf(what, sizeof what, "%lld taps in long partitions", (long long)taps);
+            convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], edge);
+            worst = fmax(worst, job_error(&j, &random, what));
+            job_free(&j);
+        }
+    gpu_note("long partitions", worst);
 }
 
 /* Each convolution reads what the previous one has just written. Run without a wait between them, they must give what
@@ -181,8 +211,9 @@ void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state) 
                  {GPUCONV_ALGORITHM_DIRECT, 1, 100},
                  {GPUCONV_ALGORITHM_OVERLAP_SAVE, 32768, 12000},
                  {GPUCONV_ALGORITHM_DIRECT, 1, 1},
+                 {GPUCONV_ALGORITHM_PARTITIONED, 32768, 40000},
                  {GPUCONV_ALGORITHM_OVERLAP_SAVE, 4096, 1000}};
-    enum { STEPS = COUNT(steps), FRAMES = 60000, MARGIN = 1 << 16, ROUNDS = 40 };
+    enum { STEPS = COUNT(steps), FRAMES = 60000, MARGIN = 1 << 17, ROUNDS = 40 };
     const size_t bytes = (size_t)(2 * MARGIN + FRAMES) * sizeof(float);
     const gc_device device = probe();
     oracle_random random = {23};
@@ -225,10 +256,22 @@ void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state) 
     free(got);
 }
 
+static void check_memory_estimate(const gpuconv_plan *plan) {
+    fenced f = {.plan = plan};
+    gc_cuda_resources_init(&f.resources, 0);
+    f.stream = gc_cuda_stream(&f.resources);
+    require(gc_cuda_convolver_init(&f.convolver, plan, plan->chunk, plan->chunk, &f.resources, f.stream), "init");
+    require(cudaStreamSynchronize(f.stream), "spectra");
+    double estimate = gc_cuda_device_bytes(plan->ir, &plan->schedule, plan->chunk);
+    CHECK((double)f.resources.device_bytes <= 1.01 * estimate, "%s: %lld bytes taken, %.0f estimated",
+          gpuconv_algorithm_name(plan->schedule.algorithm), (long long)f.resources.device_bytes, estimate);
+    fenced_free(&f);
+}
+
 /* 24 x 24 responses of their own: the spectra of all planes must fit into the scratch memory of the chunk. */
 void test_the_memory_estimate_covers_what_a_convolver_takes(void **state) {
     (void)state;
-    enum { CHANNELS = 24, PLANES = CHANNELS * CHANNELS, TAPS = 20000, POINTS = 1 << 16 };
+    enum { CHANNELS = 24, PLANES = CHANNELS * CHANNELS, TAPS = 20000, POINTS = 1 << 16, PARTITION_POINTS = 1 << 15 };
     const gc_device device = probe();
     gpuconv_ir *ir = gc_ir_blank(CHANNELS, CHANNELS, PLANES, PLANES, TAPS, 48000);
     CHECK(ir, "no memory");
@@ -237,15 +280,10 @@ void test_the_memory_estimate_covers_what_a_convolver_takes(void **state) {
     gpuconv_plan plan = {.ir = ir, .device = device};
     CHECK(gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, TAPS, POINTS, &plan.schedule), "no schedule");
     plan.chunk = plan.schedule.hop;
-    fenced f = {.plan = &plan};
-    gc_cuda_resources_init(&f.resources, 0);
-    f.stream = gc_cuda_stream(&f.resources);
-    require(gc_cuda_convolver_init(&f.convolver, &plan, plan.chunk, plan.chunk, &f.resources, f.stream), "init");
-    require(cudaStreamSynchronize(f.stream), "spectra");
-    double estimate = gc_cuda_device_bytes(ir, &plan.schedule, plan.chunk);
-    CHECK((double)f.resources.device_bytes <= 1.01 * estimate, "%lld bytes taken, %.0f estimated",
-          (long long)f.resources.device_bytes, estimate);
-    fenced_free(&f);
+    check_memory_estimate(&plan);
+    CHECK(gc_schedule_make(GPUCONV_ALGORITHM_PARTITIONED, TAPS, PARTITION_POINTS, &plan.schedule), "no schedule");
+    plan.chunk = 3 * plan.schedule.hop;
+    check_memory_estimate(&plan);
     gpuconv_ir_free(ir);
 }
 

@@ -6,8 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool gc_cuda_long_partitions(const gc_schedule *s) {
+    return s->algorithm == GPUCONV_ALGORITHM_PARTITIONED && s->transform > GCK_PARTITIONED_POINTS_MAX;
+}
+
 int64_t gc_cuda_partitions(const gc_schedule *s) {
-    return gc_round_up(s->partitions, GCK_PARTITION_STEP);
+    return gc_cuda_long_partitions(s) ? s->partitions : gc_round_up(s->partitions, GCK_PARTITION_STEP);
 }
 
 /* Returns `count` zeroed host entries for a table that will be uploaded; NULL after an error. */
@@ -84,6 +88,26 @@ static void init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cons
     p->sums = gc_cuda_memory(r, ir->outputs * p->pairs * spectrum);
 }
 
+static void init_long_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
+                                 gc_cuda_resources *r, cudaStream_t stream) {
+    const gpuconv_ir *ir = plan->ir;
+    const gc_schedule *s = &plan->schedule;
+    const int64_t each = sizeof(float2);
+    const gck_long_partitioned_sizes sizes = gck_long_partitioned_query(s->transform);
+    gck_long_partitioning *p = &c->long_partitioning;
+    *p = (gck_long_partitioning){
+        .points = s->transform, .partitions = (int)s->partitions, .blocks = (int)(plan->chunk / s->hop)};
+    float2 *twiddles = host_table(r, sizes.twiddles, each);
+    if (twiddles)
+        gck_long_partitioned_twiddles(s->transform, twiddles);
+    p->twiddles = gc_cuda_upload(r, twiddles, sizes.twiddles * each);
+    free(twiddles);
+    p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * sizes.spectrum * each);
+    p->delay = gc_cuda_memory(r, ir->inputs * ((int64_t)p->partitions - 1 + p->blocks) * sizes.spectrum * each);
+    p->sums = gc_cuda_memory(r, ir->outputs * (int64_t)p->blocks * sizes.spectrum * each);
+    GC_CUDA_TRY(r->err, gck_long_partitioned_spectra(p, responses, stream));
+}
+
 int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
     return (ir->inputs + (int64_t)ir->outputs) * (chunk / s->hop);
 }
@@ -140,6 +164,8 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
                                       .taps_count = plan->schedule.taps};
     else if (plan->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         init_overlap_save(c, plan, &responses, r, stream);
+    else if (gc_cuda_long_partitions(&plan->schedule))
+        init_long_partitions(c, plan, &responses, r, stream);
     else
         init_partitions(c, plan, &responses, r, stream);
     return r->err;
@@ -155,6 +181,8 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
         return gck_direct(&m, &c->direct, frames, stream);
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         return gck_overlap_save(&m, s->transform, s->hop, (frames + s->hop - 1) / s->hop, &c->overlap_save, stream);
+    if (gc_cuda_long_partitions(s))
+        return gck_long_partitioned(&m, &c->long_partitioning, stream);
     return gck_partitioned(&m, &c->partitioning, stream);
 }
 

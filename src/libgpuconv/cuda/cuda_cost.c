@@ -27,7 +27,7 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
         step = s->hop;
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        step = 2 * s->hop;
+        step = gc_cuda_long_partitions(s) ? s->hop : 2 * s->hop;
         target = gc_max(target, step * s->partitions); /* each chunk computes the spectra of the history again */
     }
     /* Rounds to the nearest multiple: a chunk that is half a step shorter costs less than the wait for half a step
@@ -58,6 +58,21 @@ double gc_cuda_tap_cost(const gc_device *device, const gpuconv_ir *ir) {
     return ir->frames <= GCK_DIRECT_SHORT_TAPS_MAX ? 0.75 * taps : taps;
 }
 
+/* Returns the seconds of partitioned convolution with long transforms. GC_COST_CUDA_LONG is the time of a point that
+ * crosses the memory with 48 bytes: samples in and out, the scratch memory written and read twice. Here a transform
+ * forward or back takes 32 bytes, and a product of eight blocks reads the spectra of all partitions and of as many
+ * blocks and seven more. */
+static double long_partitions_cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk,
+                                   double total) {
+    const double blocks = (double)(chunk / s->hop), partitions = (double)s->partitions,
+                 chunks = ceil(total / (double)chunk), groups = ceil(blocks / 8);
+    const double transforms = ir->inputs * (blocks + partitions - 1) + ir->outputs * blocks;
+    const double products = ir->routes * groups * (2 * partitions + 7) + ir->outputs * blocks;
+    const double point = costs->seconds[GC_COST_CUDA_LONG] * gc_cuda_slowdown(s->transform) / 48;
+    return chunks * ((double)s->transform / 2 * point * (32 * transforms + 8 * products) +
+                     8 * costs->seconds[GC_COST_CUDA_LAUNCH]);
+}
+
 static double cost(const gc_costs *costs, const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s,
                    int64_t chunk, int64_t frames) {
     const double *t = costs->seconds;
@@ -79,6 +94,8 @@ static double cost(const gc_costs *costs, const gc_device *device, const gpuconv
                                  t[three_kernels ? GC_COST_CUDA_LONG : GC_COST_CUDA_FUSED];
         /* Filling and draining the device takes about as long as a launch. */
         compute += (three_kernels ? 5 : 1.9) * t[GC_COST_CUDA_LAUNCH];
+    } else if (gc_cuda_long_partitions(s)) {
+        compute += outputs + long_partitions_cost(costs, ir, s, chunk, total);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
@@ -101,8 +118,11 @@ double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
         double transforms = (double)gc_cuda_scratch_transforms(ir, s, chunk);
         bytes += 8 * (ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
     }
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
+    if (gc_cuda_long_partitions(s)) {
+        double p = (double)s->partitions, blocks = c / (double)s->hop;
+        bytes += 4 * n * (ir->planes * p + inputs * (p - 1 + blocks) + outputs * blocks);
+    } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
+        double p = (double)gc_cuda_partitions(s), pairs = c / (2 * (double)s->hop);
         bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
     }
     return bytes;
@@ -110,8 +130,12 @@ double gc_cuda_device_bytes(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
 
 /* Returns whether there are kernels for transforms of n points and the device has enough shared memory for them. */
 static bool is_available(const gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t n) {
+    if (algorithm == GPUCONV_ALGORITHM_PARTITIONED && n > GCK_PARTITIONED_POINTS_MAX) {
+        gck_long_partitioned_sizes size = gck_long_partitioned_query(n);
+        return size.spectrum && size.shared_bytes <= plan->device.shared_memory;
+    }
     if (algorithm == GPUCONV_ALGORITHM_PARTITIONED)
-        return n <= GCK_PARTITIONED_POINTS_MAX && gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
+        return gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         gck_overlap_save_sizes size = gck_overlap_save_query(n);
         return size.twiddles && size.shared_bytes <= plan->device.shared_memory &&
@@ -134,6 +158,8 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
         int64_t chunk = chunk_of(ir, &s, frames);
         if (gc_cuda_device_bytes(ir, &s, chunk) > 0.8 * plan->device.memory)
             continue;
+        if (gc_cuda_long_partitions(&s) && s.partitions + chunk / s.hop > GCK_LONG_PARTITIONED_BLOCKS_MAX)
+            continue;
         double seconds = cost(&costs, &plan->device, ir, &s, chunk, frames);
         if (seconds < plan->predicted) {
             plan->predicted = seconds;
@@ -148,6 +174,5 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
                    (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name,
-                   algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? GCK_OVERLAP_SAVE_POINTS_MAX
-                                                               : GCK_PARTITIONED_POINTS_MAX);
+                   GCK_OVERLAP_SAVE_POINTS_MAX);
 }
