@@ -247,8 +247,8 @@ int64_t gck_filter_bank_shared_bytes(int64_t hop);
 cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                                     float2 *spectra, cudaStream_t stream);
 
-/* Computes the output of the current period. */
-cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, cudaStream_t stream);
+/* Computes the output of the current period for `count` channels from `first` on. */
+cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, int first, int count, cudaStream_t stream);
 
 /* Computes level `number` (1 ..) of those channels whose block in that level ends with the current period. */
 cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream);
