@@ -199,15 +199,24 @@ cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes);
 /* Writes the twiddle table, in host memory. */
 void gck_batch_twiddles(float2 *twiddles);
 
+/* Items of different classes are computed by different kernels. */
+enum { GCK_BATCH_CLASSES = 4 };
+
+/* Returns the class of an item in host memory, 0 .. GCK_BATCH_CLASSES - 1. It depends on lengths and formats only, so
+ * that an item has the same result in every batch and on every device. */
+int gck_batch_class_of(const gck_batch_item *item);
+
 /* Device memory of a launch besides the items. */
 typedef struct gck_batch_memory {
     const float2 *twiddles;
     float2 *spectra;
-    int *next_item; /* index of the next unclaimed item; the launcher clears it */
+    int *next_item; /* GCK_BATCH_CLASSES indices of the next unclaimed item; the launcher clears them */
 } gck_batch_memory;
 
-/* Convolves `count` items. Items sorted from long to short keep all blocks busy until the end. */
-cudaError_t gck_batch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream);
+/* Convolves items that are sorted by class. counts: number of items of each class, in host memory, read before the
+ * launcher returns. Items of a class sorted from long to short keep all blocks busy until the end. */
+cudaError_t gck_batch(const gck_batch_item *items, const int *counts, const gck_batch_memory *memory,
+                      cudaStream_t stream);
 
 /* ---- Filter bank: many channels in real time, each with its own response (filter_bank.cu) ------------------------ */
 
