@@ -26,12 +26,13 @@ static void note(void *context, const char *text) {
 /* Reads the manifest, or makes one from the patterns and writes it to the folder. */
 static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
     char path[4200];
+    const char *const inputs[] = {batch->inputs, NULL}, *const responses[] = {batch->responses, NULL};
+    const gc_manifest_options options = {.responses = responses, .pick = (gc_pick)batch->pick, .seed = batch->seed};
     if (batch->manifest)
-        return gc_manifest_read(batch->manifest, manifest, error);
+        return gc_manifest_read(batch->manifest, NULL, manifest, error);
     if (snprintf(path, sizeof path, "%s/manifest.csv", batch->folder) >= (int)sizeof path)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the name of the folder is too long");
-    gpuconv_status status =
-        gc_manifest_pick(batch->inputs, batch->responses, (gc_pick)batch->pick, batch->seed, manifest, error);
+    gpuconv_status status = gc_manifest_pick(inputs, &options, manifest, error);
     if (status)
         return status;
     status = gc_manifest_write(manifest, path, error);

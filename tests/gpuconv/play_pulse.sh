@@ -24,14 +24,6 @@ make_audio taps late.wav 1 48000 $(yes 0 | head -n 9600) 1
 runs -q -b cpu near.wav late.wav ir.wav
 make_audio noise other.wav wav-float 1 48000 3000 0.02
 runs -q -b cpu in.wav ir.wav offline.wav
-# one_of_eight COMMAND...: a busy machine may drop a block, so one of eight attempts must succeed.
-one_of_eight() {
-    for number in 1 2 3 4 5 6 7 8; do
-        "$@" && return 0
-        echo "attempt $number of '$*' failed"
-    done
-    return 1
-}
 attempt() { # attempt BLOCK
     parecord -d null.monitor --format=float32le --rate=48000 --channels=2 --file-format=wav server.wav &
     recorder=$!

@@ -41,6 +41,15 @@ until_job_has() {
     done
 }
 
+# one_of_eight COMMAND...: a busy machine may drop a block, so one of eight attempts must succeed.
+one_of_eight() {
+    for number in 1 2 3 4 5 6 7 8; do
+        "$@" && return 0
+        echo "attempt $number of '$*' failed"
+    done
+    return 1
+}
+
 # Starts a private JACK server without a device, as $server.
 start_jack() {
     export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1

@@ -8,17 +8,18 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-/* The functions that shards use, named as in libarchive without "archive_". */
+/* The functions that shards use, named as in libarchive without "archive_". clang-format would indent each line more
+ * than the one before. */
+// clang-format off
 #define GC_ARCHIVE_FUNCTIONS(F)                                                                                        \
-    F(entry_filetype)                                                                                                  \
-    F(entry_free)                                                                                                      \
-    F(entry_new) F(entry_pathname) F(entry_set_filetype) F(entry_set_pathname) F(entry_set_perm) F(entry_set_size)     \
-        F(entry_size) F(entry_sparse_count) F(error_string) F(filter_bytes) F(read_data_block) F(read_free)            \
-            F(read_new) F(read_next_header) F(read_open_filename) F(read_support_format_tar) F(write_close)            \
-                F(write_data) F(write_free) F(write_header) F(write_new) F(write_open_fd)                              \
-                    F(write_set_format_pax_restricted)
+    F(entry_filetype) F(entry_free) F(entry_new) F(entry_pathname) F(entry_set_filetype) F(entry_set_pathname)         \
+    F(entry_set_perm) F(entry_set_size) F(entry_size) F(entry_sparse_count) F(error_string) F(filter_bytes)            \
+    F(read_data_block) F(read_free) F(read_new) F(read_next_header) F(read_open_filename)                              \
+    F(read_support_format_tar) F(write_close) F(write_data) F(write_free) F(write_header) F(write_new)                 \
+    F(write_open_fd) F(write_set_format_pax_restricted)
+// clang-format on
 
-#define GC_ARCHIVE_FIELD(name) __typeof__(archive_##name) *name;
+#define GC_ARCHIVE_FIELD(name) __typeof__(archive_##name) *(name);
 typedef struct gc_archive {
     GC_ARCHIVE_FUNCTIONS(GC_ARCHIVE_FIELD)
 } gc_archive;

@@ -122,6 +122,7 @@ static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
         good = add_to_stem(row, stem, path) && gc_row_set(row, GC_COLUMN_RESPONSE, path) && add_entry(b, row, line);
         if (row->stem != stem)
             free(row->stem);
+        row->stem = stem;
     }
     free(stem);
     row->stem = NULL;
@@ -148,9 +149,9 @@ bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
 gpuconv_status gc_builder_end(gc_builder *b, const char *name, gpuconv_status status, gpuconv_error *error) {
     gc_choices_free(&b->responses);
     gc_choices_free(&b->noises);
-    if (!status && b->manifest->entries == 0)
+    if (!status && b->manifest->entries == 0) {
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
-    if (!status) { /* the array is not enlarged any more */
+    } else if (!status) { /* the array is not enlarged any more */
         gc_entry *exact = realloc(b->manifest->entry, (size_t)b->manifest->entries * sizeof *exact);
         b->manifest->entry = exact ? exact : b->manifest->entry;
         status = gc_find_duplicates(b->manifest, error);

@@ -120,33 +120,38 @@ static bool fill(gc_row *row, const char *list, const char *line, gc_list_kind *
     return good;
 }
 
+/* An element to sort. */
+typedef struct listed {
+    gc_entry *entry;
+} listed;
+
 /* Compares entries by output, then by line. */
 static int compare(const void *a, const void *b) {
-    const gc_entry *x = *(gc_entry *const *)a, *y = *(gc_entry *const *)b;
+    const gc_entry *x = ((const listed *)a)->entry, *y = ((const listed *)b)->entry;
     int order = strcmp(x->output ? x->output : "", y->output ? y->output : "");
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
 /* Keeps only the last of several results of one output. @return false: out of memory */
 static bool keep_last(gc_manifest *m) {
-    gc_entry **by_output = gc_calloc(gc_max(1, m->entries), (int64_t)sizeof *by_output);
+    listed *by_output = gc_calloc(gc_max(1, m->entries), sizeof *by_output);
     int64_t kept = 0;
     if (!by_output)
         return false;
     for (int64_t i = 0; i < m->entries; i++)
-        by_output[i] = &m->entry[i];
-    qsort((void *)by_output, (size_t)m->entries, sizeof *by_output, compare);
+        by_output[i].entry = &m->entry[i];
+    qsort(by_output, (size_t)m->entries, sizeof *by_output, compare);
     for (int64_t i = 0; i + 1 < m->entries; i++)
-        if (by_output[i]->output && by_output[i + 1]->output &&
-            strcmp(by_output[i]->output, by_output[i + 1]->output) == 0) {
-            gc_entry_clear(by_output[i]);
-            by_output[i]->line = 0;
+        if (by_output[i].entry->output && by_output[i + 1].entry->output &&
+            strcmp(by_output[i].entry->output, by_output[i + 1].entry->output) == 0) {
+            gc_entry_clear(by_output[i].entry);
+            by_output[i].entry->line = 0;
         }
     for (int64_t i = 0; i < m->entries; i++)
         if (m->entry[i].line > 0)
             m->entry[kept++] = m->entry[i];
     m->entries = kept;
-    free((void *)by_output);
+    free(by_output);
     return true;
 }
 

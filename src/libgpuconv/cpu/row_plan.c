@@ -25,7 +25,8 @@ enum {
 
 /* Chooses method and sizes for the full convolution. Returns false if the taps are too long. */
 static bool choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_plan *p) {
-    gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .frames = taps};
+    gc_route route = {0, 0, 0};
+    gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .route = &route, .frames = taps};
     gpuconv_plan plan = {.ir = &ir, .device = {.threads = 1}};
     gpuconv_error ignored;
     double least = HUGE_VAL;

@@ -111,8 +111,8 @@ bool gc_solve_normal(double *gram, int n, double *right, int64_t columns, bool *
 bool gc_rotate_harmonics(int order, const gc_rotation *head, double *matrix) {
     enum { POINTS = 512 }; /* of a spiral, which covers the sphere evenly */
     const int n = (order + 1) * (order + 1);
-    double gram[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0}, room[GC_AMBISONIC_CHANNELS];
-    double turned[GC_AMBISONIC_CHANNELS], right[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0};
+    double gram[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0}, room[GC_AMBISONIC_CHANNELS] = {0};
+    double turned[GC_AMBISONIC_CHANNELS] = {0}, right[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0};
     bool regularised;
     for (int p = 0; p < POINTS; p++) {
         const double z = 1 - (2 * p + 1.0) / POINTS, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
