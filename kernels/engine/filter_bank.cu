@@ -83,12 +83,14 @@ __global__ void __launch_bounds__(layout<N>::block)
         store_spectrum<N>(v, spectra + spectrum * N, t);
 }
 
-/* The first level, one channel per group of threads, and the sum with the other levels' parts of the period. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) first_level(const gck_filter_bank b) {
+/* The first level of channels `first` .. `end` - 1, one per group of threads, and the sum with the other levels' parts
+ * of the period. */
+template <int N>
+__global__ void __launch_bounds__(layout<N>::block) first_level(const gck_filter_bank b, int first, int end) {
     extern __shared__ float2 shared[];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    const int index = blockIdx.x * layout<N>::groups + group, c = min(index, b.channels - 1);
-    const bool active = index < b.channels;
+    const int index = first + blockIdx.x * layout<N>::groups + group, c = min(index, end - 1);
+    const bool active = index < end;
     const int64_t period = *b.period;
     const int mask = (int)b.ring_frames - 1, now = (int)(period * N) & mask, previous = (int)(period * N - N) & mask;
     const gck_filter_bank_level level = b.level[0];
@@ -194,9 +196,9 @@ cudaError_t run_spectra(const gck_filter_bank_level *level, const gck_responses 
     return cudaGetLastError();
 }
 
-template <int N> cudaError_t run_first(const gck_filter_bank *b, cudaStream_t stream) {
+template <int N> cudaError_t run_first(const gck_filter_bank *b, int first, int count, cudaStream_t stream) {
     typedef layout<N> l;
-    first_level<N><<<l::blocks(b->channels), l::block, l::bytes, stream>>>(*b);
+    first_level<N><<<l::blocks(count), l::block, l::bytes, stream>>>(*b, first, first + count);
     return cudaGetLastError();
 }
 
@@ -215,7 +217,7 @@ const struct row {
     int64_t hop, shared_bytes;
     cudaError_t (*spectra)(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                            float2 *spectra, cudaStream_t stream);
-    cudaError_t (*first)(const gck_filter_bank *bank, cudaStream_t stream);
+    cudaError_t (*first)(const gck_filter_bank *bank, int first, int count, cudaStream_t stream);
     cudaError_t (*next)(const gck_filter_bank *bank, int number, cudaStream_t stream);
 } rows[] = {
     {32, layout<32>::bytes, run_spectra<32>, run_first<32>, run_next<32>},
@@ -249,9 +251,9 @@ cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gc
     return r ? r->spectra(level, responses, offset, spectra, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, cudaStream_t stream) {
+cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, int first, int count, cudaStream_t stream) {
     const row *r = find_row(bank->block);
-    return r && r->first ? r->first(bank, stream) : cudaErrorInvalidValue;
+    return r && r->first ? r->first(bank, first, count, stream) : cudaErrorInvalidValue;
 }
 
 cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream) {

@@ -201,7 +201,8 @@ typedef struct gck_3pass_correlations {
 
 cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream);
 
-/* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`. */
+/* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`, which may be `sums` if there
+ * is one split. */
 cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,
                              float2 *scratch, cudaStream_t stream);
 

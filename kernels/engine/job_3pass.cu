@@ -303,8 +303,8 @@ __global__ void __launch_bounds__(ROW_THREADS)
 }
 
 /* block.x: groups of rows; block.y: transform. */
-__global__ void __launch_bounds__(ROW_THREADS) job_finish(int rows, int splits, const float2 *__restrict__ twiddles,
-                                                          const float2 *__restrict__ sums, float2 *scratch) {
+__global__ void __launch_bounds__(ROW_THREADS)
+    job_finish(int rows, int splits, const float2 *__restrict__ twiddles, const float2 *sums, float2 *scratch) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32;
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);

@@ -92,18 +92,19 @@ __device__ __forceinline__ int part_begin(int part, int count, int parts) {
 }
 
 /* Loads and transforms a response, scaled for the inverse. */
-template <typename F>
+template <typename F, bool Floats = false>
 __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,
                                                    int64_t taps, const float2 *__restrict__ twiddles, int t) {
-    if (!load_segment<F::P, F::T>(v, response, row, 0, (int)taps, t))
+    if (!load_segment<F::P, F::T, Floats>(v, response, row, 0, (int)taps, t))
         clear<F::P>(v);
     scale<F::P>(v, 1.0f / F::N);
     transform_barrier<F::T>();
     F::forward(v, s, t, twiddles);
 }
 
-/* An item is a row and one of `splits` ranges of its segments. */
-template <int Size>
+/* An item is a row and one of `splits` ranges of its segments. Plain: all samples are floats, the target is overwritten
+ * and there is no gain. This is the usual job, and a kernel that can do no more is faster. */
+template <int Size, bool Plain>
 __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
     chip_convolve(const __grid_constant__ gck_chip_job a) {
     typedef typename config<Size>::transform f;
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
         const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * t : own;
         if (!a.spectra) {
-            transform_response<f>(v, shared, a.response, response, a.taps, a.twiddles, t);
+            transform_response<f, Plain>(v, shared, a.response, response, a.taps, a.twiddles, t);
             keep<f::P, f::T>(v, own);
         }
         const int end = part_begin(part + 1, a.segments, a.splits);
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             const int64_t n = (int64_t)segment * a.hop;
             if (n >= frames_to_write(a.target, row).end)
                 break;
-            if (load_segment<f::P, f::T>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
+            if (load_segment<f::P, f::T, Plain>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
                 transform_barrier<f::T>();
                 f::forward(v, shared, t, a.twiddles);
                 multiply<f::P, f::T>(v, h, sign);
@@ -136,7 +137,10 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             } else {
                 clear<f::P>(v);
             }
-            store_segment<f::P, f::T>(v, a.target, row, n, a.lo, a.hop, a.gain ? a.gain[row] : 1.0f, t);
+            if (Plain)
+                store_plain_segment<f::P, f::T>(v, a.target, row, n, a.lo, a.hop, t);
+            else
+                store_segment<f::P, f::T, Size != 0>(v, a.target, row, n, a.lo, a.hop, a.gain ? a.gain[row] : 1.0f, t);
         }
     }
 }
@@ -203,7 +207,8 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             f::inverse(v, shared, t, a.twiddles);
             untwist<f::P>(v, untwist_angle<f::N>(t));
         }
-        store_segment<f::P, f::T>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f, t);
+        store_segment<f::P, f::T, false>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f,
+                                         t);
     }
 }
 
@@ -231,6 +236,7 @@ __global__ void sum_parts(const __grid_constant__ gck_target target, const float
 template <int Size> struct launchers {
     typedef typename config<Size>::transform f;
     static const int bytes = config<Size>::bytes;
+    static const bool has_plain = Size == 3; /* the size of long jobs; the others would need more registers */
 
     static gck_chip_sizes sizes() {
         return gck_chip_sizes{f::N, f::twiddles, bytes, f::T, config<Size>::resident};
@@ -248,17 +254,22 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t load() {
-        cudaError_t err = load_kernel(chip_convolve<Size>, bytes);
+        cudaError_t err = load_kernel(chip_convolve<Size, has_plain>, bytes);
+        err = err ? err : load_kernel(chip_convolve<Size, false>, bytes);
         err = err ? err : load_kernel(chip_spectra<Size>, bytes);
         err = err ? err : load_kernel(chip_gradient<Size>, bytes);
         int device = 0;
         err = err ? err : cudaGetDevice(&device);
-        err = err ? err : set_carveout(device, chip_convolve<Size>, config<Size>::resident, bytes);
+        err = err ? err : set_carveout(device, chip_convolve<Size, has_plain>, config<Size>::resident, bytes);
+        err = err ? err : set_carveout(device, chip_convolve<Size, false>, config<Size>::resident, bytes);
         return err ? err : set_carveout(device, chip_gradient<Size>, config<Size>::resident, bytes);
     }
 
     static cudaError_t convolve(const gck_chip_job *job, cudaStream_t stream) {
-        return launch_dependent(chip_convolve<Size>, dim3(job->blocks), f::T, bytes, stream, *job);
+        const bool plain = has_plain && job->source.sample == GCK_F32 && job->target.rows.sample == GCK_F32 &&
+                           !job->gain && !job->target.accumulate && (job->spectra || job->response.sample == GCK_F32);
+        return launch_dependent(plain ? chip_convolve<Size, has_plain> : chip_convolve<Size, false>, dim3(job->blocks),
+                                f::T, bytes, stream, *job);
     }
 
     static cudaError_t spectra(const gck_rows *response, int64_t responses, int64_t taps, const float2 *twiddles,

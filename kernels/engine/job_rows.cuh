@@ -29,9 +29,10 @@ __device__ __forceinline__ void set_sample(__nv_bfloat16 *to, float x) {
     *to = __float2bfloat16_rn(x);
 }
 
-/* Calls f with a pointer to element `at` of rows' data, of the type of their samples. */
-template <typename F> __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t at, F f) {
-    if (rows.sample == GCK_F32)
+/* Calls f with a pointer to element `at` of rows' data, of the type of their samples; Floats: they are GCK_F32. */
+template <bool Floats = false, typename F>
+__device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t at, F f) {
+    if (Floats || rows.sample == GCK_F32)
         f((float *)rows.data + at);
     else if (rows.sample == GCK_F16)
         f((__half *)rows.data + at);
@@ -70,13 +71,13 @@ __host__ __device__ inline int sharing_rows(const gck_sharing &s) {
 
 /* Loads a segment: point m is frame at + m of the row for m < window, zero outside the row. Returns whether it contains
  * a frame of the row; if not, v is not written. */
-template <int P, int T>
+template <int P, int T, bool Floats = false>
 __device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t at, int window,
                                              int t) {
     const int begin = within(-at, window), end = within(row_frames(rows, row) - at, window);
     if (begin >= end)
         return false;
-    with_samples(rows, row_start(rows, row) + at + t, [=](auto *x) {
+    with_samples<Floats>(rows, row_start(rows, row) + at + t, [=](auto *x) {
         if (begin == 0 && end == 2 * P * T) {
 #pragma unroll
             for (int j = 0; j < P; j++)
@@ -103,14 +104,22 @@ __device__ __forceinline__ written_frames frames_to_write(const gck_target &targ
     return {target.rows.starts || target.accumulate ? frames : target.rows.frames, frames};
 }
 
-/* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them. */
-template <int P, int T>
+/* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them.
+ * Quick: has a branch of its own for the usual case, in the fewest instructions. */
+template <int P, int T, bool Quick>
 __device__ __forceinline__ void store_segment(const float2 *v, const gck_target &target, int64_t row, int64_t frame,
                                               int lo, int kept, float gain, int t) {
     const written_frames frames = frames_to_write(target, row);
     const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
     const bool add = target.accumulate;
     with_samples(target.rows, row_start(target.rows, row) + frame - lo + t, [=](auto *y) {
+        if (Quick && !add && valued == hi && gain == 1.0f) {
+#pragma unroll
+            for (int j = 0; j < 2 * P; j++)
+                if (t + j * T >= lo && t + j * T < hi)
+                    set_sample(y + j * T, j < P ? v[j % P].x : v[j % P].y);
+            return;
+        }
 #pragma unroll
         for (int j = 0; j < 2 * P; j++) {
             const int m = t + j * T;
@@ -120,6 +129,25 @@ __device__ __forceinline__ void store_segment(const float2 *v, const gck_target 
             }
         }
     });
+}
+
+/* Does what store_segment does for floats that are overwritten, with a gain of 1. */
+template <int P, int T>
+__device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
+                                                    int64_t frame, int lo, int kept, int t) {
+    const written_frames frames = frames_to_write(target, row);
+    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+    float *y = (float *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
+#pragma unroll
+    for (int j = 0; j < 2 * P; j++)
+        if (t + j * T >= lo && t + j * T < valued)
+            y[j * T] = j < P ? v[j % P].x : v[j % P].y;
+    if (valued < hi) { /* the row has ended */
+#pragma unroll 1
+        for (int j = 0; j < 2 * P; j++)
+            if (t + j * T >= valued && t + j * T < hi)
+                y[j * T] = 0.0f;
+    }
 }
 
 /* Returns the status of loading a kernel, with `bytes` of dynamic shared memory allowed. Loading at the first launch

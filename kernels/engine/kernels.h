@@ -207,15 +207,24 @@ cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes);
 /* Writes the twiddle table, in host memory. */
 void gck_batch_twiddles(float2 *twiddles);
 
+/* Items of different classes are computed by different kernels. */
+enum { GCK_BATCH_CLASSES = 4 };
+
+/* Returns the class of an item in host memory, 0 .. GCK_BATCH_CLASSES - 1. It depends on lengths and formats only, so
+ * that an item has the same result in every batch and on every device. */
+int gck_batch_class_of(const gck_batch_item *item);
+
 /* Device memory of a launch besides the items. */
 typedef struct gck_batch_memory {
     const float2 *twiddles;
     float2 *spectra;
-    int *next_item; /* index of the next unclaimed item; the launcher clears it */
+    int *next_item; /* GCK_BATCH_CLASSES indices of the next unclaimed item; the launcher clears them */
 } gck_batch_memory;
 
-/* Convolves `count` items. Items sorted from long to short keep all blocks busy until the end. */
-cudaError_t gck_batch(const gck_batch_item *items, int count, const gck_batch_memory *memory, cudaStream_t stream);
+/* Convolves items that are sorted by class. counts: number of items of each class, in host memory, read before the
+ * launcher returns. Items of a class sorted from long to short keep all blocks busy until the end. */
+cudaError_t gck_batch(const gck_batch_item *items, const int *counts, const gck_batch_memory *memory,
+                      cudaStream_t stream);
 
 /* ---- Filter bank: many channels in real time, each with its own response (filter_bank.cu) ------------------------ */
 
@@ -255,8 +264,8 @@ int64_t gck_filter_bank_shared_bytes(int64_t hop);
 cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
                                     float2 *spectra, cudaStream_t stream);
 
-/* Computes the output of the current period. */
-cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, cudaStream_t stream);
+/* Computes the output of the current period for `count` channels from `first` on. */
+cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, int first, int count, cudaStream_t stream);
 
 /* Computes level `number` (1 ..) of those channels whose block in that level ends with the current period. */
 cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream);
@@ -291,6 +300,39 @@ cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const 
 
 /* Convolves one chunk of 2 x pairs blocks of points / 2 outputs each. */
 cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream);
+
+/* ---- Partitioned convolution with long transforms (partitioned_long.cu) ------------------------------------------ */
+
+enum { GCK_LONG_PARTITIONED_BLOCKS_MAX = 65535 };
+
+typedef struct gck_long_partitioned_sizes {
+    int64_t spectrum; /* complex numbers of a spectrum: points / 2; 0: no kernels have this size */
+    int64_t twiddles; /* complex numbers of the table */
+    int shared_bytes; /* of shared memory per block */
+} gck_long_partitioned_sizes;
+
+typedef struct gck_long_partitioning {
+    int64_t points;         /* real points of a transform; hop and partitions have points / 2 */
+    int partitions, blocks; /* a chunk has `blocks` blocks; both together at most GCK_LONG_PARTITIONED_BLOCKS_MAX */
+    const float2 *twiddles; /* from gck_long_partitioned_twiddles */
+    float2 *spectra;        /* planes x partitions spectra */
+    float2 *delay;          /* inputs x (partitions - 1 + blocks) spectra */
+    float2 *sums;           /* outputs x blocks spectra */
+} gck_long_partitioning;
+
+/* Returns the sizes for transforms of `points` real points, all zero if no kernels have this size. */
+gck_long_partitioned_sizes gck_long_partitioned_query(int64_t points);
+
+/* Writes the twiddle table, in host memory. */
+void gck_long_partitioned_twiddles(int64_t points, float2 *twiddles);
+
+/* Computes the spectra of all partitions of all planes. */
+cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *partitioning, const gck_responses *responses,
+                                         cudaStream_t stream);
+
+/* Convolves one chunk of `blocks` blocks of points / 2 outputs each. The history has partitions x points / 2 frames. */
+cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partitioning *partitioning,
+                                 cudaStream_t stream);
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 

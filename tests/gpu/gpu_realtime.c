@@ -15,14 +15,15 @@ static void copy_response(void *context, int channel, float *taps) {
 }
 
 /* Blocks and lengths at the first and last taps of each level of partitions, with one and with several channels per
- * level and period. */
+ * level and period; the last two have groups of channels. */
 void test_a_filter_bank_agrees_with_the_oracle(void **state) {
     (void)state;
     static const struct {
         int channels, block;
         int64_t taps;
-    } cases[] = {{1, 32, 1},      {3, 32, 33},     {5, 64, 64},    {9, 64, 65},      {4, 128, 1023}, {70, 128, 1025},
-                 {17, 128, 9000}, {3, 256, 20000}, {2, 512, 8191}, {2, 1024, 40000}, {1, 64, 30000}};
+    } cases[] = {{1, 32, 1},      {3, 32, 33},       {5, 64, 64},     {9, 64, 65},    {4, 128, 1023},
+                 {70, 128, 1025}, {17, 128, 9000},   {3, 256, 20000}, {2, 512, 8191}, {2, 1024, 40000},
+                 {1, 64, 30000},  {10007, 128, 300}, {5003, 256, 700}};
     oracle_random random = {.state = 81};
     double worst = -HUGE_VAL;
     for (int k = 0; k < COUNT(cases); k += gpu_quick ? 4 : 1) {

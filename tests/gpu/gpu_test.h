@@ -26,6 +26,7 @@ void test_a_matrix_keeps_its_precision_at_every_level(void **state);
 
 void test_nothing_outside_the_samples_is_touched(void **state);
 void test_every_transform_size_agrees_with_the_oracle(void **state);
+void test_long_partitions_agree_with_the_oracle(void **state);
 void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state);
 void test_the_memory_estimate_covers_what_a_convolver_takes(void **state);
 void test_more_planes_than_a_grid_has_rows(void **state);

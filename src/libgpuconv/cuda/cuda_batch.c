@@ -147,7 +147,7 @@ cudaError_t gc_cuda_batch_allocate(gc_batch_slot *s, int64_t bytes, int items) {
     const int64_t out = next_part(&used, bytes + items * (int64_t)sizeof *s->clipped), host_bytes = used;
     const int64_t twiddles = next_part(&used, twiddle_bytes);
     const int64_t spectra = next_part(&used, sizes.spectra * (int64_t)sizeof(float2));
-    const int64_t next_item = next_part(&used, sizeof(int));
+    const int64_t next_item = next_part(&used, GCK_BATCH_CLASSES * sizeof(int));
     float2 *table = gc_calloc(sizes.twiddles, sizeof *table);
     if (!table)
         return r->err = cudaErrorMemoryAllocation;
@@ -218,14 +218,18 @@ int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_o
     return n;
 }
 
-static int longest_first(const void *a, const void *b) {
+static int by_class_and_length(const void *a, const void *b) {
     const gck_batch_item *x = a, *y = b;
+    const int first = gck_batch_class_of(x), second = gck_batch_class_of(y);
     int64_t m = x->end - x->first, n = y->end - y->first;
-    return (m < n) - (m > n);
+    return first != second ? first - second : (m < n) - (m > n);
 }
 
-void gc_cuda_batch_sort(gck_batch_item *segments, int count) {
-    qsort(segments, (size_t)count, sizeof *segments, longest_first);
+void gc_cuda_batch_sort(gck_batch_item *segments, int count, int *counts) {
+    memset(counts, 0, GCK_BATCH_CLASSES * sizeof *counts);
+    for (int i = 0; i < count; i++)
+        counts[gck_batch_class_of(&segments[i])]++;
+    qsort(segments, (size_t)count, sizeof *segments, by_class_and_length);
 }
 
 static gpuconv_status begin(gc_batch_slot *s, const gc_batch_item *items, int count, int64_t in_bytes,
@@ -234,18 +238,18 @@ static gpuconv_status begin(gc_batch_slot *s, const gc_batch_item *items, int co
     const size_t count_bytes = (size_t)count * sizeof *s->clipped;
     gck_batch_item *segments = (gck_batch_item *)(void *)(s->in + segments_at);
     unsigned long long *clipped = (unsigned long long *)(void *)(s->device_out + counts_at);
-    int n = 0;
+    int n = 0, counts[GCK_BATCH_CLASSES];
     for (int i = 0; i < count; i++)
         n += gc_cuda_batch_cut(&items[i], s->device_in, s->device_out, clipped + i, segments + n);
-    gc_cuda_batch_sort(segments, n);
+    gc_cuda_batch_sort(segments, n, counts);
     s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
     GC_CUDA_TRY(err, cudaMemcpyAsync(s->device_in, s->in, (size_t)segments_at + (size_t)n * sizeof *segments,
                                      cudaMemcpyHostToDevice, s->stream));
     GC_CUDA_TRY(err, cudaMemsetAsync(clipped, 0, count_bytes, s->stream));
-    GC_CUDA_TRY(
-        err, gck_batch((const gck_batch_item *)(const void *)(s->device_in + segments_at), n, &s->memory, s->stream));
+    GC_CUDA_TRY(err, gck_batch((const gck_batch_item *)(const void *)(s->device_in + segments_at), counts, &s->memory,
+                               s->stream));
     GC_CUDA_TRY(err, cudaMemcpyAsync(s->out, s->device_out, (size_t)counts_at + count_bytes, cudaMemcpyDeviceToHost,
                                      s->stream));
     gc_cuda_leave(caller);

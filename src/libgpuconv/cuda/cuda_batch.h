@@ -28,8 +28,9 @@ cudaError_t gc_cuda_batch_allocate(gc_batch_slot *slot, int64_t bytes, int items
 int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_out, unsigned long long *clipped,
                       gck_batch_item *to);
 
-/* Sorts segments from long to short. */
-void gc_cuda_batch_sort(gck_batch_item *segments, int count);
+/* Sorts segments by class and from long to short, and stores the number of segments of each of the GCK_BATCH_CLASSES.
+ */
+void gc_cuda_batch_sort(gck_batch_item *segments, int count, int *counts);
 
 /* The entry `time_batch` of gc_batch_backend. */
 gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);

@@ -7,8 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool gc_cuda_long_partitions(const gc_schedule *s) {
+    return s->algorithm == GPUCONV_ALGORITHM_PARTITIONED && s->transform > GCK_PARTITIONED_POINTS_MAX;
+}
+
 int64_t gc_cuda_partitions(const gc_schedule *s) {
-    return gc_round_up(s->partitions, GCK_PARTITION_STEP);
+    return gc_cuda_long_partitions(s) ? s->partitions : gc_round_up(s->partitions, GCK_PARTITION_STEP);
 }
 
 /* Returns `count` zeroed host entries for a table that will be uploaded; NULL after an error. */
@@ -83,6 +87,26 @@ static void init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cons
     p->delay = gc_cuda_memory(r, delay_bytes);
     GC_CUDA_TRY(r->err, cudaMemsetAsync(p->delay, 0, (size_t)delay_bytes, stream));
     p->sums = gc_cuda_memory(r, ir->outputs * p->pairs * spectrum);
+}
+
+static void init_long_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
+                                 gc_cuda_resources *r, cudaStream_t stream) {
+    const gpuconv_ir *ir = plan->ir;
+    const gc_schedule *s = &plan->schedule;
+    const int64_t each = sizeof(float2);
+    const gck_long_partitioned_sizes sizes = gck_long_partitioned_query(s->transform);
+    gck_long_partitioning *p = &c->long_partitioning;
+    *p = (gck_long_partitioning){
+        .points = s->transform, .partitions = (int)s->partitions, .blocks = (int)(plan->chunk / s->hop)};
+    float2 *twiddles = host_table(r, sizes.twiddles, each);
+    if (twiddles)
+        gck_long_partitioned_twiddles(s->transform, twiddles);
+    p->twiddles = gc_cuda_upload(r, twiddles, sizes.twiddles * each);
+    free(twiddles);
+    p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * sizes.spectrum * each);
+    p->delay = gc_cuda_memory(r, ir->inputs * ((int64_t)p->partitions - 1 + p->blocks) * sizes.spectrum * each);
+    p->sums = gc_cuda_memory(r, ir->outputs * (int64_t)p->blocks * sizes.spectrum * each);
+    GC_CUDA_TRY(r->err, gck_long_partitioned_spectra(p, responses, stream));
 }
 
 gck_overlap_save_form gc_cuda_overlap_save_form(const gc_device *device, const gpuconv_ir *ir, int64_t points) {
@@ -160,6 +184,8 @@ cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *pla
         init_overlap_save(c, plan, &responses, r, stream);
     else if (plan->schedule.algorithm == GPUCONV_ALGORITHM_MATRIX)
         gc_cuda_dense_init(&c->dense, plan, &responses, r, stream);
+    else if (gc_cuda_long_partitions(&plan->schedule))
+        init_long_partitions(c, plan, &responses, r, stream);
     else
         init_partitions(c, plan, &responses, r, stream);
     return r->err;
@@ -178,6 +204,8 @@ cudaError_t gc_cuda_convolver_run(const gc_cuda_convolver *c, const float *in, f
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
         return gck_dense_convolve(&m, &c->dense.dense, c->dense.parts, c->dense.parts_count,
                                   (int)((frames + s->hop - 1) / s->hop), stream);
+    if (gc_cuda_long_partitions(s))
+        return gck_long_partitioned(&m, &c->long_partitioning, stream);
     return gck_partitioned(&m, &c->partitioning, stream);
 }
 

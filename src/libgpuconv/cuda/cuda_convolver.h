@@ -7,8 +7,8 @@
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/engine/measure_backend.h"
 
-/* Of direct, overlap_save, partitioning and dense only the schedule's algorithm is filled. Device memory belongs to the
- * resources given to gc_cuda_convolver_init. */
+/* Of direct, overlap_save, partitioning, long_partitioning and dense only the one of the schedule is filled. Device
+ * memory belongs to the resources given to gc_cuda_convolver_init. */
 typedef struct gc_cuda_convolver {
     gc_schedule schedule;
     gck_matrix matrix;      /* in and out are set for each chunk */
@@ -18,9 +18,13 @@ typedef struct gc_cuda_convolver {
     gck_overlap_save_memory overlap_save;
     gck_partitioning partitioning;
     gc_cuda_dense dense;
+    gck_long_partitioning long_partitioning; /* transforms beyond GCK_PARTITIONED_POINTS_MAX */
 } gc_cuda_convolver;
 
-/* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros. */
+/* Returns whether the transforms of a partitioned schedule are long ones, in three kernels (partitioned_long.cu). */
+bool gc_cuda_long_partitions(const gc_schedule *schedule);
+
+/* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros if they are short. */
 int64_t gc_cuda_partitions(const gc_schedule *schedule);
 
 /* Returns what decides the kernels of overlap-save with transforms of `points` real points. */

@@ -43,7 +43,7 @@ static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t fram
         target = gc_max(target, DENSE_BLOCKS * step);
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        step = 2 * s->hop;
+        step = gc_cuda_long_partitions(s) ? s->hop : 2 * s->hop;
         target = gc_max(target, step * s->partitions); /* each chunk computes the spectra of the history again */
     }
     /* Rounds to the nearest multiple: a chunk that is half a step shorter costs less than the wait for half a step
@@ -91,6 +91,21 @@ static bool fans(const gpuconv_ir *ir, const gc_schedule *s) {
     return s->transform == GCK_OVERLAP_SAVE_POINTS_MIN && gc_ir_one_route_each(ir) && ir->outputs >= 8 * ir->inputs;
 }
 
+/* Returns the seconds of partitioned convolution with long transforms. GC_COST_CUDA_LONG is the time of a point that
+ * crosses the memory with 48 bytes: samples in and out, the scratch memory written and read twice. Here a transform
+ * forward or back takes 32 bytes, and a product of eight blocks reads the spectra of all partitions and of as many
+ * blocks and seven more. */
+static double long_partitions_cost(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk,
+                                   double total) {
+    const double blocks = (double)(chunk / s->hop), partitions = (double)s->partitions,
+                 chunks = ceil(total / (double)chunk), groups = ceil(blocks / 8);
+    const double transforms = ir->inputs * (blocks + partitions - 1) + ir->outputs * blocks;
+    const double products = ir->routes * groups * (2 * partitions + 7) + ir->outputs * blocks;
+    const double point = costs->seconds[GC_COST_CUDA_LONG] * gc_cuda_slowdown(s->transform, true) / 48;
+    return chunks * ((double)s->transform / 2 * point * (32 * transforms + 8 * products) +
+                     8 * costs->seconds[GC_COST_CUDA_LAUNCH]);
+}
+
 static double cost(const job *j, const gc_schedule *s, int64_t chunk) {
     const gpuconv_ir *ir = j->plan->ir;
     const gc_device *device = &j->plan->device;
@@ -121,6 +136,8 @@ static double cost(const job *j, const gc_schedule *s, int64_t chunk) {
     } else if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
         compute +=
             ceil(total / (double)chunk) * gc_cuda_dense_seconds(j->costs, device, j->components, s, chunk / s->hop);
+    } else if (gc_cuda_long_partitions(s)) {
+        compute += outputs + long_partitions_cost(j->costs, ir, s, chunk, total);
     } else {
         double pairs = (double)(chunk / (2 * s->hop)), chunks = ceil(total / (double)chunk);
         double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
@@ -147,8 +164,11 @@ static double device_bytes(const gc_device *device, const gpuconv_ir *ir, const 
         double transforms = (double)gc_cuda_scratch_transforms(ir, s, chunk);
         bytes += 8 * (ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
     }
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        double p = (double)gc_round_up(s->partitions, GCK_PARTITION_STEP), pairs = c / (2 * (double)s->hop);
+    if (gc_cuda_long_partitions(s)) {
+        double p = (double)s->partitions, blocks = c / (double)s->hop;
+        bytes += 4 * n * (ir->planes * p + inputs * (p - 1 + blocks) + outputs * blocks);
+    } else if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
+        double p = (double)gc_cuda_partitions(s), pairs = c / (2 * (double)s->hop);
         bytes += 8 * n * (ir->planes * p + inputs * (p + pairs) + outputs * pairs);
     }
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
@@ -176,8 +196,12 @@ static bool make_schedule(const gpuconv_plan *plan, gpuconv_algorithm algorithm,
     }
     if (second || !gc_schedule_make(algorithm, ir->frames, n, s))
         return false;
+    if (gc_cuda_long_partitions(s)) {
+        const gck_long_partitioned_sizes size = gck_long_partitioned_query(n);
+        return size.spectrum && size.shared_bytes <= plan->device.shared_memory;
+    }
     if (algorithm == GPUCONV_ALGORITHM_PARTITIONED)
-        return n <= GCK_PARTITIONED_POINTS_MAX && gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
+        return gck_partitioned_shared_bytes(n) <= plan->device.shared_memory;
     if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         const gck_overlap_save_form form = gc_cuda_overlap_save_form(&plan->device, plan->ir, n);
         gck_overlap_save_sizes size = gck_overlap_save_query(&form);
@@ -197,9 +221,7 @@ static gpuconv_status fail(const gpuconv_plan *plan, gpuconv_algorithm algorithm
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
                    (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name,
-                   algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? GCK_OVERLAP_SAVE_POINTS_MAX
-                   : algorithm == GPUCONV_ALGORITHM_MATRIX     ? GCK_DENSE_POINTS_MAX
-                                                               : GCK_PARTITIONED_POINTS_MAX);
+                   algorithm == GPUCONV_ALGORITHM_MATRIX ? GCK_DENSE_POINTS_MAX : GCK_OVERLAP_SAVE_POINTS_MAX);
 }
 
 /* Chooses the sizes for one algorithm. */
@@ -216,6 +238,8 @@ static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algor
             if (!make_schedule(plan, algorithm, n, second, &s))
                 continue;
             const int64_t chunk = chunk_of(ir, &s, j->frames);
+            if (gc_cuda_long_partitions(&s) && s.partitions + chunk / s.hop > GCK_LONG_PARTITIONED_BLOCKS_MAX)
+                continue;
             const double bytes = device_bytes(&plan->device, ir, j->components, &s, chunk);
             least = fmin(least, bytes);
             if (bytes > 0.8 * plan->device.memory)

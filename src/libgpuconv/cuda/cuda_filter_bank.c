@@ -1,6 +1,13 @@
-/* Filter banks on a CUDA device. The spectra are computed once. Each period copies the inputs to the device, runs a
- * graph with the first level and the copy of the outputs, and then a graph with the further levels, whose results are
- * ready for the next period. */
+/*
+ * Filter banks on a CUDA device. The spectra are computed once. A period of a bank with few samples copies the inputs
+ * to the device, runs a graph with the first level and the copy of the outputs, and then a graph with the further
+ * levels, whose results are ready for the next period. With more samples the bus takes most of the time. Then groups of
+ * channels follow each other, so that both directions of the bus work at once:
+ *
+ *      copy-in    inputs -> device         group g + 1
+ *      compute    first level              group g          the further levels follow the last group
+ *      copy-out   device -> outputs        group g - 1
+ */
 #include "cuda_filter_bank.h"
 
 #include "cuda_device.h"
@@ -18,6 +25,10 @@
 /* Responses are copied to the device in pieces of at most UPLOAD_FLOATS, or of one response. */
 enum { CHANNELS_MAX = 1 << 20, TAPS_MAX = 1 << 26, UPLOAD_FLOATS = 1 << 24 };
 
+/* A group has at least GROUP_BYTES bytes of samples. Its kernel and its copies take some 20 us beyond their bytes, so
+ * that more and smaller groups are slower. */
+enum { GROUPS_MAX = 8, GROUP_BYTES = 2500000 };
+
 struct gc_filter_bank {
     gc_cuda_resources resources;
     gck_filter_bank kernel; /* the kernels' argument */
@@ -27,7 +38,11 @@ struct gc_filter_bank {
     float2 *spectra[GCK_FILTER_BANK_LEVELS_MAX];
     cudaStream_t stream;
     cudaGraphExec_t first_level, next_levels;
-    cudaEvent_t done; /* the outputs of the period have been copied */
+    cudaEvent_t done;                                      /* the outputs of the period have been copied */
+    int groups;                                            /* 1: one graph instead of groups */
+    cudaStream_t copy_in, copy_out;                        /* NULL if there is one group */
+    cudaEvent_t arrived[GROUPS_MAX], computed[GROUPS_MAX]; /* of each group */
+    cudaEvent_t copied;                                    /* the outputs of all groups */
     char plan[256];
 };
 
@@ -140,8 +155,38 @@ static cudaError_t make_spectra(gc_filter_bank *b, const gc_filter_bank_config *
 
 static cudaError_t queue_first_level(gc_filter_bank *b) {
     size_t bytes = (size_t)b->kernel.channels * (size_t)b->kernel.block * sizeof(float);
-    cudaError_t err = gck_filter_bank_first_level(&b->kernel, b->stream);
+    cudaError_t err = gck_filter_bank_first_level(&b->kernel, 0, b->kernel.channels, b->stream);
     return GC_CUDA_TRY(err, cudaMemcpyAsync(b->out, b->kernel.out, bytes, cudaMemcpyDeviceToHost, b->stream));
+}
+
+typedef struct group {
+    int first, count; /* channels */
+    int64_t at;       /* of the first sample */
+    size_t bytes;
+} group;
+
+/* Returns the channels of group g. */
+static group group_of(const gc_filter_bank *b, int g) {
+    const int64_t channels = b->kernel.channels, block = b->kernel.block;
+    const int64_t first = channels * g / b->groups, count = channels * (g + 1) / b->groups - first;
+    return (group){(int)first, (int)count, first * block, (size_t)(count * block) * sizeof(float)};
+}
+
+/* Queues the first level of each group, once its inputs have arrived, and the copy of its outputs. For capture: the
+ * arrival of inputs is an event from outside the graph. */
+static cudaError_t queue_group_levels(gc_filter_bank *b) {
+    cudaError_t err = cudaSuccess;
+    for (int g = 0; g < b->groups; g++) {
+        const group part = group_of(b, g);
+        GC_CUDA_TRY(err, cudaStreamWaitEvent(b->stream, b->arrived[g], cudaEventWaitExternal));
+        GC_CUDA_TRY(err, gck_filter_bank_first_level(&b->kernel, part.first, part.count, b->stream));
+        GC_CUDA_TRY(err, cudaEventRecord(b->computed[g], b->stream));
+        GC_CUDA_TRY(err, cudaStreamWaitEvent(b->copy_out, b->computed[g], 0));
+        GC_CUDA_TRY(err, cudaMemcpyAsync(b->out + part.at, b->kernel.out + part.at, part.bytes, cudaMemcpyDeviceToHost,
+                                         b->copy_out));
+    }
+    GC_CUDA_TRY(err, cudaEventRecord(b->copied, b->copy_out));
+    return GC_CUDA_TRY(err, cudaStreamWaitEvent(b->stream, b->copied, 0));
 }
 
 static cudaError_t queue_next_levels(gc_filter_bank *b) {
@@ -166,6 +211,22 @@ static cudaGraphExec_t capture(gc_filter_bank *b, cudaError_t (*queue)(gc_filter
     return instance;
 }
 
+/* Creates the streams and events of the groups, if the samples of a period suffice for more than one. */
+static void make_groups(gc_filter_bank *b) {
+    gc_cuda_resources *r = &b->resources;
+    const int64_t bytes = (int64_t)b->kernel.channels * b->kernel.block * (int64_t)sizeof(float);
+    b->groups = (int)gc_max(1, gc_min(gc_min(GROUPS_MAX, b->kernel.channels), bytes / GROUP_BYTES));
+    if (b->groups == 1)
+        return;
+    b->copy_in = gc_cuda_stream(r);
+    b->copy_out = gc_cuda_stream(r);
+    b->copied = gc_cuda_event(r, cudaEventDisableTiming);
+    for (int g = 0; g < b->groups; g++) {
+        b->arrived[g] = gc_cuda_event(r, cudaEventDisableTiming);
+        b->computed[g] = gc_cuda_event(r, cudaEventDisableTiming);
+    }
+}
+
 /* Creates everything on the device. Returns the first error. */
 static cudaError_t init(gc_filter_bank *b, const gc_filter_bank_config *c, int device) {
     const int64_t each = sizeof(float), samples = c->channels * c->block * each;
@@ -188,7 +249,8 @@ static cudaError_t init(gc_filter_bank *b, const gc_filter_bank_config *c, int d
     GC_CUDA_TRY(r->err, queue_first_level(b));
     GC_CUDA_TRY(r->err, queue_next_levels(b));
     GC_CUDA_TRY(r->err, cudaStreamSynchronize(b->stream));
-    b->first_level = capture(b, queue_first_level);
+    make_groups(b);
+    b->first_level = capture(b, b->groups == 1 ? queue_first_level : queue_group_levels);
     b->next_levels = capture(b, queue_next_levels);
     return r->err;
 }
@@ -234,13 +296,33 @@ static gpuconv_status open_bank(const gc_filter_bank_config *c, gc_filter_bank *
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */
 
-static gpuconv_status process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
+/* Queues the first level of all channels and the copies of their samples. */
+static cudaError_t queue_whole(gc_filter_bank *b, const float *in) {
     size_t bytes = (size_t)b->kernel.channels * (size_t)b->kernel.block * sizeof(float);
+    cudaError_t err = cudaMemcpyAsync(b->in, in, bytes, cudaMemcpyHostToDevice, b->stream);
+    GC_CUDA_TRY(err, cudaGraphLaunch(b->first_level, b->stream));
+    return GC_CUDA_TRY(err, cudaEventRecord(b->done, b->stream));
+}
+
+/* The same in groups of channels. The buffers are free: `process` has waited for the copies of the last period. The
+ * copies of the inputs are calls, because their address changes from period to period; all else is one graph, because
+ * calls for each group would take longer than the groups. */
+static cudaError_t queue_groups(gc_filter_bank *b, const float *in) {
+    cudaError_t err = cudaSuccess;
+    for (int g = 0; g < b->groups; g++) {
+        const group part = group_of(b, g);
+        GC_CUDA_TRY(err,
+                    cudaMemcpyAsync(b->in + part.at, in + part.at, part.bytes, cudaMemcpyHostToDevice, b->copy_in));
+        GC_CUDA_TRY(err, cudaEventRecord(b->arrived[g], b->copy_in));
+    }
+    GC_CUDA_TRY(err, cudaGraphLaunch(b->first_level, b->stream));
+    return GC_CUDA_TRY(err, cudaEventRecord(b->done, b->stream));
+}
+
+static gpuconv_status process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
     int caller;
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, cudaMemcpyAsync(b->in, in, bytes, cudaMemcpyHostToDevice, b->stream));
-    GC_CUDA_TRY(err, cudaGraphLaunch(b->first_level, b->stream));
-    GC_CUDA_TRY(err, cudaEventRecord(b->done, b->stream));
+    GC_CUDA_TRY(err, b->groups > 1 ? queue_groups(b, in) : queue_whole(b, in));
     GC_CUDA_TRY(err, cudaGraphLaunch(b->next_levels, b->stream));
     if (!err) {
         do /* polls, because the wait takes only microseconds */
@@ -256,7 +338,7 @@ cudaError_t gc_cuda_filter_bank_queue(gc_filter_bank *b, const float *in, float 
     gck_filter_bank bank = b->kernel;
     bank.in = in;
     bank.out = out;
-    cudaError_t err = gck_filter_bank_first_level(&bank, stream);
+    cudaError_t err = gck_filter_bank_first_level(&bank, 0, bank.channels, stream);
     for (int k = 1; k < bank.levels; k++)
         GC_CUDA_TRY(err, gck_filter_bank_next_level(&bank, k, stream));
     return GC_CUDA_TRY(err, gck_filter_bank_advance(b->period, stream));

@@ -26,7 +26,7 @@ typedef struct device_work {
     gc_batch_slot slot; /* tables and stream */
     float *in, *taps, *out;
     gck_batch_item *segments;
-    int count;
+    int counts[GCK_BATCH_CLASSES];
 } device_work;
 
 static int64_t out_frames(const shape *s) {
@@ -48,6 +48,7 @@ static cudaError_t upload_segments(device_work *d, const shape *s) {
     gc_cuda_resources *r = &d->slot.resources;
     int64_t most = s->signals * (2 + out_frames(s) / GC_CUDA_SEGMENT_MIN);
     gck_batch_item *segments = gc_calloc(most, sizeof *segments);
+    int count = 0;
     if (!segments)
         return cudaErrorMemoryAllocation;
     for (int64_t i = 0; i < s->signals; i++) {
@@ -56,10 +57,10 @@ static cudaError_t upload_segments(device_work *d, const shape *s) {
                               .frames = s->frames,
                               .taps_count = s->taps,
                               .taps = d->taps + i * s->taps_row};
-        d->count += gc_cuda_batch_cut(&item, (char *)d->in, (char *)d->out, NULL, segments + d->count);
+        count += gc_cuda_batch_cut(&item, (char *)d->in, (char *)d->out, NULL, segments + count);
     }
-    gc_cuda_batch_sort(segments, d->count);
-    d->segments = gc_cuda_upload(r, segments, d->count * (int64_t)sizeof *segments);
+    gc_cuda_batch_sort(segments, count, d->counts);
+    d->segments = gc_cuda_upload(r, segments, count * (int64_t)sizeof *segments);
     free(segments);
     return r->err;
 }
@@ -136,7 +137,7 @@ static cudaError_t run_batches(const device_work *d, int devices) {
     for (int k = 0; k < BATCHES_PER_RUN; k++)
         for (int i = 0; i < devices; i++) {
             GC_CUDA_TRY(err, cudaSetDevice(d[i].slot.resources.device));
-            GC_CUDA_TRY(err, gck_batch(d[i].segments, d[i].count, &d[i].slot.memory, d[i].slot.stream));
+            GC_CUDA_TRY(err, gck_batch(d[i].segments, d[i].counts, &d[i].slot.memory, d[i].slot.stream));
         }
     for (int i = 0; i < devices; i++) {
         GC_CUDA_TRY(err, cudaSetDevice(d[i].slot.resources.device));
