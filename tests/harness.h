@@ -45,7 +45,7 @@ bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t t
 
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */
 extern const gpuconv_algorithm harness_algorithms[4];
-extern const gpuconv_algorithm harness_gpu_algorithms[3]; /* those that the CUDA backend has */
+extern const gpuconv_algorithm harness_gpu_algorithms[3]; /* those of the CUDA backend for any response */
 
 /* Returns the offline convolution of `in` on the CPU. */
 guarded harness_offline(const gpuconv_ir *ir, const guarded *in);
