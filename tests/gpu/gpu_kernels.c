@@ -231,9 +231,12 @@ void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state) 
     static const struct {
         gpuconv_algorithm algorithm;
         int64_t points, taps;
-    } steps[] = {{GPUCONV_ALGORITHM_OVERLAP_SAVE, 2048, 500},  {GPUCONV_ALGORITHM_OVERLAP_SAVE, 32768, 9000},
-                 {GPUCONV_ALGORITHM_DIRECT, 1, 100},           {GPUCONV_ALGORITHM_OVERLAP_SAVE, 65536, 12000},
-                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 8192, 2000}, {GPUCONV_ALGORITHM_DIRECT, 1, 1},
+    } steps[] = {{GPUCONV_ALGORITHM_OVERLAP_SAVE, 2048, 500},
+                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 32768, 9000},
+                 {GPUCONV_ALGORITHM_DIRECT, 1, 100},
+                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 65536, 12000},
+                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 8192, 2000},
+                 {GPUCONV_ALGORITHM_DIRECT, 1, 1},
                  {GPUCONV_ALGORITHM_PARTITIONED, 32768, 40000},
                  {GPUCONV_ALGORITHM_OVERLAP_SAVE, 4096, 1000}};
     enum { STEPS = COUNT(steps), FRAMES = 60000, MARGIN = 1 << 17, ROUNDS = 40 };

@@ -3,6 +3,7 @@
  * The program is linked so that cudaSetDevice and cudaGetDevice go through this file (--wrap). A test can pretend that
  * device 1 is current on a machine with one GPU. */
 #include "gpu_test.h"
+#include "libgpuconv/cuda/cuda_pinned.h"
 #include "libgpuconv/engine/batch_convolver.h"
 #include "libgpuconv/engine/filter_bank.h"
 
@@ -141,10 +142,20 @@ static void occupy(void *context) {
     atomic_store(&running, 0);
 }
 
+/* Leaves page-locked memory of other sizes behind, more than is kept for reuse. */
+static void fill_pinned_memory(void) {
+    void *memory[3];
+    for (int i = 0; i < COUNT(memory); i++)
+        require(gc_cuda_pinned_new(GC_CUDA_PINNED, INT64_C(100) << 20, &memory[i]), "page-locked memory");
+    for (int i = 0; i < COUNT(memory); i++)
+        gc_cuda_pinned_free(memory[i]);
+}
+
 /* The program's stream is busy while an object is created, used and freed. Nothing may wait for it. */
 void test_objects_do_not_wait_for_the_work_of_the_program(void **state) {
     (void)state;
     static const unsigned flags[] = {cudaStreamNonBlocking, cudaStreamDefault};
+    fill_pinned_memory();
     for (int k = 0; k < COUNT(objects); k++)
         for (int f = 0; f < COUNT(flags); f++) {
             cudaStream_t stream;

@@ -15,11 +15,12 @@ typedef struct block {
     int64_t bytes;
     gc_cuda_pinned_kind kind;
     bool kept;
+    int64_t number; /* of the call that kept it */
 } block;
 
 static block *blocks;
 static int count, capacity;
-static int64_t kept_bytes;
+static int64_t kept_bytes, calls;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Takes the smallest kept block of this kind with `bytes` to twice as many. Returns NULL if there is none. Call it with
@@ -72,31 +73,50 @@ cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **m
         if (err)
             *memory = NULL;
         else
-            blocks[count++] = (block){*memory, size, kind, false};
+            blocks[count++] = (block){.memory = *memory, .bytes = size, .kind = kind};
     }
     pthread_mutex_unlock(&mutex);
     return err;
 }
 
+/* Removes the block that has been kept longest from the list if the kept ones exceed the limit. Returns it; memory
+ * NULL: nothing to free. Call it with the mutex. */
+static block remove_oldest(void) {
+    int oldest = -1;
+    for (int i = 0; i < count && kept_bytes > kept_bytes_max; i++)
+        if (blocks[i].kept && (oldest < 0 || blocks[i].number < blocks[oldest].number))
+            oldest = i;
+    if (oldest < 0)
+        return (block){.memory = NULL};
+    const block b = blocks[oldest];
+    kept_bytes -= b.bytes;
+    blocks[oldest] = blocks[--count];
+    return b;
+}
+
+/* Keeps a block. One that exceeds the limit alone is the next to be freed. Call it with the mutex. */
+static void keep(void *memory) {
+    for (int i = 0; i < count; i++)
+        if (blocks[i].memory == memory) {
+            blocks[i].kept = true;
+            blocks[i].number = blocks[i].bytes > kept_bytes_max ? 0 : ++calls;
+            kept_bytes += blocks[i].bytes;
+        }
+}
+
 void gc_cuda_pinned_free(void *memory) {
-    block found = {0};
-    bool free_now = false;
-    pthread_mutex_lock(&mutex);
-    for (int i = 0; i < count && !found.memory; i++) {
-        if (blocks[i].memory != memory)
-            continue;
-        found = blocks[i];
-        free_now = kept_bytes + found.bytes > kept_bytes_max;
-        blocks[i].kept = !free_now;
-        kept_bytes += free_now ? 0 : found.bytes;
-        if (free_now)
-            blocks[i] = blocks[--count];
-    }
-    pthread_mutex_unlock(&mutex);
-    if (free_now && found.kind == GC_CUDA_PINNED) {
-        cudaFreeHost(memory);
-    } else if (free_now) {
-        cudaHostUnregister(memory);
-        free(memory);
+    block old = {.memory = memory};
+    for (bool first = true; old.memory; first = false) {
+        pthread_mutex_lock(&mutex);
+        if (first)
+            keep(memory);
+        old = remove_oldest();
+        pthread_mutex_unlock(&mutex);
+        if (old.memory && old.kind == GC_CUDA_PINNED) {
+            cudaFreeHost(old.memory);
+        } else if (old.memory) {
+            cudaHostUnregister(old.memory);
+            free(old.memory);
+        }
     }
 }

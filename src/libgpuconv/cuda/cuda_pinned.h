@@ -18,7 +18,8 @@ typedef enum gc_cuda_pinned_kind {
 /* Stores at least `bytes` bytes in *memory, not initialised, page-locked for all devices. Any thread may call it. */
 cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **memory);
 
-/* Keeps the memory for reuse. Past the limit it is freed, which waits for the devices. No work may use it any more. */
+/* Keeps the memory for reuse; no work may use it any more. Past the limit the memory that has been kept longest is
+ * freed, which waits for the devices. */
 void gc_cuda_pinned_free(void *memory);
 
 #endif
