@@ -198,9 +198,10 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, co
                                                  : fmax(transform_memory, 1.5 * least);
 }
 
-/* Returns the seconds in which the system provides and clears memory that is used for the first time. */
+/* Returns the seconds in which the system provides and clears memory that is used for the first time. The first
+ * megabyte is free: the allocator has it, and the difference between short jobs is in their arithmetic. */
 static double touch_seconds(const gc_costs *c, double bytes) {
-    return 2 * c->seconds[GC_COST_CPU_BYTE] * bytes;
+    return 2 * c->seconds[GC_COST_CPU_BYTE] * fmax(0, bytes - 1e6);
 }
 
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */
