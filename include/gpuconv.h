@@ -423,7 +423,9 @@ typedef struct gpuconv_preparation {
                                     left, up) and metres; NULL: none */
     const char *speakers;        /**< of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1,
                                     5.1.4, 7.1.4, ambisonic (ACN, SN3D), or a text file of directions; NULL: none */
-    double yaw, pitch, roll; /**< of a SOFA file: the head is turned to the left, up, to the right; -360..360 degrees */
+    double yaw;                  /**< of a SOFA file: the head is turned to the left, -360..360 degrees */
+    double pitch;                /**< the same, up */
+    double roll;                 /**< the same, to the right */
 } gpuconv_preparation;
 
 /** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */

@@ -112,9 +112,9 @@ typedef struct gpuconv_cuda_responses gpuconv_cuda_responses;
 
 /** A convolution of a batch. gpuconv_cuda_array has no further fields within this version of the binary interface. */
 typedef struct gpuconv_cuda_job {
-    size_t size; /**< bytes of the structure, set by gpuconv_cuda_job_default */
-    gpuconv_cuda_operation operation;
-    gpuconv_cuda_array signal; /**< x */
+    size_t size;                      /**< bytes of the structure, set by gpuconv_cuda_job_default */
+    gpuconv_cuda_operation operation; /**< CONVOLVE (default) */
+    gpuconv_cuda_array signal;        /**< x */
     gpuconv_cuda_array
         response;              /**< h, transformed in this call; ignored if `prepared` is given, unless it is written */
     gpuconv_cuda_array output; /**< y; as many rows as `signal`, unless `prepared` has routes */
@@ -142,7 +142,10 @@ static inline gpuconv_cuda_job gpuconv_cuda_job_default(void) {
 /**
  * Checks a job and computes the size of its workspace. Depends on the shapes, types and options of the job and on which
  * of its pointers are NULL; reads no device memory, and `data` may be NULL. Calls nothing of CUDA.
+ * @param cuda        the object
+ * @param job         the job
  * @param[out] bytes  bytes of device memory that gpuconv_cuda_run needs; 0 is possible
+ * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_workspace(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, size_t *bytes,
@@ -150,9 +153,12 @@ GPUCONV_API gpuconv_status gpuconv_cuda_workspace(const gpuconv_cuda *cuda, cons
 
 /**
  * Queues a job on a stream. The arrays may not overlap the array that is written or the workspace.
- * @param workspace  device memory aligned to 256 bytes; its content is lost. NULL if gpuconv_cuda_workspace gives 0
- * @param bytes      its size, at least what gpuconv_cuda_workspace gives for this job
- * @param stream     a stream of the device, as cudaStream_t
+ * @param cuda        the object
+ * @param job         the job; it may be freed after the call
+ * @param workspace   device memory aligned to 256 bytes; its content is lost. NULL if gpuconv_cuda_workspace gives 0
+ * @param bytes       its size, at least what gpuconv_cuda_workspace gives for this job
+ * @param stream      a stream of the device, as cudaStream_t
+ * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT (also: workspace too small, another device is current; nothing has been queued), DEVICE
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, void *workspace,
@@ -163,10 +169,13 @@ GPUCONV_API gpuconv_status gpuconv_cuda_run(const gpuconv_cuda *cuda, const gpuc
 /**
  * Transforms responses and keeps the transforms: one for all rows, one each, or any number that is used with
  * gpuconv_cuda_job.group. Allocates device memory with cudaMalloc and waits for the stream.
- * @param response  the responses; may be freed afterwards
- * @param frames    frames of the signals that they will be used with, for the choice of the transform; jobs may have
- *                  any other number
- * @param stream    a stream of the device that is current; the responses are read in its order
+ * @param cuda            the object
+ * @param response        the responses; may be freed afterwards
+ * @param frames          frames of the signals that they will be used with, for the choice of the transform; jobs may
+ *                        have any other number
+ * @param stream          a stream of the device that is current; the responses are read in its order
+ * @param[out] responses  the transforms; the caller frees them
+ * @param[out] error      the reason of a failure; may be NULL
  * @return ARGUMENT, MEMORY, DEVICE
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response,
@@ -177,8 +186,11 @@ GPUCONV_API gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, 
  * Does the same with a response in host memory and its routes from inputs to outputs. Jobs that use it have
  * batch * gpuconv_ir_inputs rows of `signal` and batch * gpuconv_ir_outputs rows of `output`, [batch][channel], and a
  * `group` of 1. A written `response` has gpuconv_ir_routes rows, sorted by output, then by input.
- * @param ir      may be freed afterwards
- * @param frames  as above
+ * @param cuda            the object
+ * @param ir              may be freed afterwards
+ * @param frames          as above
+ * @param[out] responses  the transforms; the caller frees them
+ * @param[out] error      the reason of a failure; may be NULL
  * @return ARGUMENT, MEMORY, DEVICE
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuconv_ir *ir, int64_t frames,
@@ -211,10 +223,13 @@ typedef struct gpuconv_cuda_streamer gpuconv_cuda_streamer;
  * Allocates device memory with cudaMalloc and waits for the stream.
  * A power of two from 32 to 1024 frames takes partitions that grow (best for real time); other blocks take one
  * transform of block and history.
- * @param response  row c % rows is the response of channel c; may be freed afterwards
- * @param channels  1..2^20
- * @param block     frames of every block, 1..2^30
- * @param stream    a stream of the device that is current; the responses are read in its order
+ * @param cuda           the object
+ * @param response       row c % rows is the response of channel c; may be freed afterwards
+ * @param channels       1..2^20
+ * @param block          frames of every block, 1..2^30
+ * @param stream         a stream of the device that is current; the responses are read in its order
+ * @param[out] streamer  the streamer; the caller frees it
+ * @param[out] error     the reason of a failure; may be NULL
  * @return ARGUMENT, MEMORY, DEVICE
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response,
@@ -224,7 +239,11 @@ GPUCONV_API gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, c
 /**
  * Queues one block: `channels` rows of `block` frames in, as many out. A graph that captured it advances the state at
  * every launch. `starts` and `lengths` must be NULL.
- * @param in   may be the same memory as out, with the same type and stride
+ * @param streamer    the streamer
+ * @param in          may be the same memory as out, with the same type and stride
+ * @param out         as many rows and frames
+ * @param stream      a stream of the device
+ * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT (the state is unchanged), DEVICE (the state is lost: reset)
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *streamer, const gpuconv_cuda_array *in,

@@ -70,7 +70,7 @@ typedef struct gpuconv_memory_array {
 
 /** One convolution. This structure never grows. */
 typedef struct gpuconv_memory_row {
-    gpuconv_memory_array signal;
+    gpuconv_memory_array signal;             /**< x */
     gpuconv_memory_array response;           /**< ignored if `prepared` is given */
     const gpuconv_memory_response *prepared; /**< NULL: `response` is transformed in this call */
     float *output;                           /**< frame 0; may not overlap an array of any row */

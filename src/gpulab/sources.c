@@ -6,7 +6,7 @@
 
 #define EMBED(label, path)                                                                                             \
     __asm__(".section .rodata\n" #label ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                              \
-    extern const char label[];
+    extern const char label[]; /* NOLINT(bugprone-macro-parentheses): a declared name */
 
 #define LAB_SOURCE(number, name, path) EMBED(lab_source_##number, path)
 #include LAB_SOURCE_FILES /* generated; each line is LAB_SOURCE(number, "path in a checkout", "path of the file") */

@@ -9,13 +9,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the fuzzer if an event has a value that the player cannot take. */
 static void check(const gc_control_event *e) {
-    if (isnan(e->value) || (e->kind == GC_CONTROL_RESPONSE && !(e->value >= 1 && e->value <= 1e6)))
+    const double value = (double)e->value;
+    if (isnan(value) || (e->kind == GC_CONTROL_RESPONSE && !(value >= 1 && value <= 1e6)))
         abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     gc_control_event event;
-    double value = NAN;
+    double value = (double)NAN;
     if (gc_control_read_midi(data, size, &event))
         check(&event);
     if (size < sizeof value)

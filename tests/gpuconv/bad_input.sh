@@ -18,6 +18,7 @@ for kind in truncated zero-frames zero-channels; do
     make_audio broken $kind $kind.wav
 done
 head -c 200 long.flac >cut-off.flac
+head -c 50000 long.flac >half.flac
 
 # The same file as input and as response.
 bad() {
@@ -36,6 +37,10 @@ bad truncated.wav "not readable as audio"
 bad zero-frames.wav "holds no frames"
 bad zero-channels.wav "not readable as audio"
 bad cut-off.flac ""
+# A file that ends in the middle gives no shorter output.
+bad half.flac "damaged or cut off: ends after"
+"$GPUCONV" -b cpu - ir.wav out.wav <half.flac 2>"$work/log/err" && fail "half of a file as standard input: exit 0"
+one_line "standard input: damaged or cut off: ends after"
 
 refuses 1 "nan.wav: the response is not finite at frame 1 of channel 1" in.wav nan.wav out.wav
 refuses 1 "inf.wav: the response is not finite at frame 2 of channel 1" in.wav inf.wav out.wav

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../gpuconv/lib.sh"
 command -v Xvfb >"$work/log/which" || skip "Xvfb is not installed (Debian: xvfb)"
 mkfifo number # the display that Xvfb chose
-Xvfb -displayfd 3 -screen 0 1000x600x24 -nolisten tcp 3>number >"$work/log/server" 2>&1 &
+Xvfb -noreset -displayfd 3 -screen 0 1000x600x24 -nolisten tcp 3>number >"$work/log/server" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server; rm -rf "$work"' EXIT
 # shellcheck disable=SC2094 # the message reads another file

@@ -110,7 +110,8 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
     enum { CHUNK = GC_PLAYER_CHUNK };
     gc_player *p = context;
     double start = gc_now();
-    float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS], *wet[GC_PLAYER_CHANNELS], *mixed[GC_PLAYER_CHANNELS];
+    float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS] = {NULL};
+    float *wet[GC_PLAYER_CHANNELS] = {NULL}, *mixed[GC_PLAYER_CHANNELS];
     float *interleaved = p->scratch + (int64_t)(2 * p->inputs + p->outputs) * CHUNK;
     for (int c = 0; c < p->inputs; c++)
         input[c] = p->scratch + (int64_t)c * CHUNK;

@@ -72,7 +72,7 @@ static gpuconv_status exchange_channel(gc_player *p, int channel, gpuconv_error 
 /* Exchanges the responses of the channels whose nearest measurement has changed. */
 static gpuconv_status exchange_changed(gc_player *p, gpuconv_error *error) {
     const gc_scene scene = scene_of(p);
-    int before[GC_PLAYER_CHANNELS], changed = 0;
+    int before[GC_PLAYER_CHANNELS] = {0}, changed = 0;
     for (int i = 0; i < p->inputs; i++)
         before[i] = p->measurement[i];
     gpuconv_status status = gc_spatial_find(p->sofa, p->config.responses[0], &scene, p->inputs, p->measurement, error);

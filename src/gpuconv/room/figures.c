@@ -141,7 +141,7 @@ static gpuconv_status read_reference(const gc_figures_options *o, double rate, c
 /* Allocates the figures and computes them. */
 static gpuconv_status compute(gc_figures *f, const gc_figures_options *o, gpuconv_error *error) {
     band_list list = list_bands(o, f->ir->rate);
-    double level[1 + GC_OCTAVE_BANDS];
+    double level[1 + GC_OCTAVE_BANDS] = {0};
     f->bands = list.count;
     f->figure = gc_calloc((int64_t)f->channels * f->bands, (int64_t)sizeof *f->figure);
     f->decay = gc_calloc((int64_t)f->channels * f->bands, (int64_t)sizeof *f->decay);

@@ -43,18 +43,22 @@ static double quality(const gc_octave_band *b) {
     return b->centre / (b->high - b->low);
 }
 
-/* Returns the coefficients a of the lowpass's factors p^2 + a p + 1, (order - 1) / 2 of them; its last factor is p + 1.
- * They are 2 cos(pi k / order). */
-static const double *factors_of(const gc_octave_band *b) {
-    static const double third[] = {1}, seventh[] = {1.8019377358048383, 1.2469796037174670, 0.44504186791262881};
+/* The coefficients a of a lowpass's factors p^2 + a p + 1, (order - 1) / 2 of them; its last factor is p + 1. */
+typedef struct factors {
+    int count;
+    double a[3]; /* 2 cos(pi k / order) */
+} factors;
+
+static factors factors_of(const gc_octave_band *b) {
+    static const factors third = {1, {1}}, seventh = {3, {1.8019377358048383, 1.2469796037174670, 0.44504186791262881}};
     return b->order == 7 ? seventh : third;
 }
 
 double complex gc_octave_response(const gc_octave_band *b, double hz) {
     double complex p = GC_J * quality(b) * (hz / b->centre - b->centre / hz), product = p + 1;
-    const double *a = factors_of(b);
-    for (int k = 0; k < b->order / 2; k++)
-        product *= p * p + a[k] * p + 1;
+    const factors lowpass = factors_of(b);
+    for (int k = 0; k < lowpass.count; k++)
+        product *= p * p + lowpass.a[k] * p + 1;
     return 1 / product;
 }
 
@@ -69,10 +73,12 @@ static void add_poles(double complex p, double w, double width, gc_octave_correl
  * sum of partial fractions; those of the poles in the left half plane belong to positive lags. */
 gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
     gc_octave_correlation c = {.poles = 0};
-    const double w = 2 * pi * b->centre, width = w / quality(b), *a = factors_of(b);
+    const double w = 2 * pi * b->centre, width = w / quality(b);
+    const factors lowpass = factors_of(b);
     add_poles(-1, w, width, &c);
-    for (int k = 0; k < b->order / 2; k++) {
-        double complex p = -a[k] / 2 + GC_J * sqrt(1 - a[k] * a[k] / 4);
+    for (int k = 0; k < lowpass.count; k++) {
+        const double a = lowpass.a[k];
+        double complex p = -a / 2 + GC_J * sqrt(1 - a * a / 4);
         add_poles(p, w, width, &c);
         add_poles(conj(p), w, width, &c);
     }

@@ -5,7 +5,7 @@
 #include <complex.h>
 #include <stdint.h>
 
-#define GC_J CMPLX(0, 1) /* the imaginary unit; I of complex.h is a float */
+#define GC_J ((double complex)_Complex_I) /* the imaginary unit; I of complex.h is a float */
 
 enum { GC_OCTAVE_BANDS = 40 }; /* at most, of gc_octave_bands */
 

@@ -65,7 +65,8 @@ static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_sc
  * cost a little more. */
 static double full_rows(int64_t count) {
     static const double rest[] = {0, 1.7, 2.4};
-    return (double)(count / GC_MATRIX_ROWS * GC_MATRIX_ROWS) + rest[count % GC_MATRIX_ROWS];
+    const int64_t left = count % GC_MATRIX_ROWS;
+    return (double)(count - left) + rest[left];
 }
 
 /* Returns the seconds of `blocks` blocks of the algorithm matrix in chunks of `chunk` blocks: the products are bound by
@@ -147,11 +148,12 @@ static int most_spectra(const gc_components *parts) {
 static double memory_bytes(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s, int64_t chunk,
                            int threads) {
     double channels = ir->inputs + ir->outputs, block = (double)s->transform;
-    double workers = fmin(threads, (double)(chunk / s->hop * parts->count));
+    const int64_t blocks = chunk / s->hop;
+    double workers = fmin(threads, (double)(blocks * parts->count));
     double spectra = ir->planes * (double)s->partitions * block, chunks = (double)chunk * channels * 4;
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
         spectra = (double)gc_components_products(parts) * (double)s->partitions * block + threads * block * 2 +
-                  block * (channels * (double)(chunk / s->hop) + ir->inputs * (double)(s->partitions - 1));
+                  block * (channels * (double)blocks + ir->inputs * (double)(s->partitions - 1));
         return 4 * (spectra + chunks + block / 2 + ir->inputs * (double)(s->transform - s->hop));
     }
     if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
@@ -198,9 +200,10 @@ static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, co
                                                  : fmax(transform_memory, 1.5 * least);
 }
 
-/* Returns the seconds in which the system provides and clears memory that is used for the first time. */
+/* Returns the seconds in which the system provides and clears memory that is used for the first time. The first
+ * megabyte is free: the allocator has it, and the difference between short jobs is in their arithmetic. */
 static double touch_seconds(const gc_costs *c, double bytes) {
-    return 2 * c->seconds[GC_COST_CPU_BYTE] * bytes;
+    return 2 * c->seconds[GC_COST_CPU_BYTE] * fmax(0, bytes - 1e6);
 }
 
 /* Chooses the transform size for one algorithm and fills the plan. Returns UNSUPPORTED. */

@@ -34,6 +34,7 @@ static void label_channels(const gpuconv_ir *ir, int *label) {
 }
 
 /* Lists the channels with label m as the next component. Returns their number. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the component writes through it */
 static int list_members(const gpuconv_ir *ir, const int *label, int m, int *members, gc_components *c) {
     gc_component *part = &c->component[c->count];
     *part = (gc_component){.input = members};

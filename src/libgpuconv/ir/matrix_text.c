@@ -82,8 +82,9 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
 /* Reads a line of gains to an output, such as a row of an ambisonic decoder: row OUTPUT FACTOR FACTOR... with a factor
  * for each input. */
 static gpuconv_status read_row(gc_matrix *m, char *line, gpuconv_error *error) {
-    char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest); /* "row" */
+    char *rest = NULL, *word;
     gc_matrix_entry e = {.file = -1};
+    (void)strtok_r(line, " \t\r\n", &rest); /* "row" */
     word = strtok_r(NULL, " \t\r\n", &rest);
     if (!word || !parse_channel(word, &e.output))
         return gc_matrix_fail(m, error, "a row of gains is: row OUTPUT FACTOR FACTOR..., with a factor for each input");
