@@ -144,7 +144,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         low, high = self.wet
         wet = torch.rand(count, device=x.device) * (high - low) + low
         chosen = torch.rand(count, device=x.device) < self.p
-        if not x.is_cuda:  # convolve only what is chosen
+        if not x.is_cuda:  # convolve only the chosen rows
             rows = chosen.nonzero()[:, 0]
             if len(rows) == 0:
                 return x

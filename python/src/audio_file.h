@@ -23,8 +23,8 @@ gpuconv_status gcpy_read(const char *path, const char *raw, int64_t start, int64
                          gpuconv_error *error);
 
 /* Writes `frames` frames. `format` and `encoding` are names or NULL: the container of the path's extension, and 32-bit
- * floats or what is nearest to them. *clipped gets the number of samples that did not fit an integer encoding. Returns
- * ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED. */
+ * floats or the nearest encoding of the container. *clipped gets the number of samples that did not fit an integer
+ * encoding. Returns ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gcpy_write(const char *path, const char *format, const char *encoding, const float *const *channel,
                           int channels, int64_t frames, int rate, int64_t *clipped, gpuconv_error *error);
 

@@ -57,12 +57,3 @@ start_jack() {
     server=$!
     until_there JACK sh -c 'jack_lsp | grep -q playback_2'
 }
-
-# one_of_eight COMMAND...: a busy machine may drop a block, so one of eight attempts must succeed
-one_of_eight() {
-    for number in 1 2 3 4 5 6 7 8; do
-        "$@" && return 0
-        echo "attempt $number of '$*' failed"
-    done
-    return 1
-}

@@ -35,7 +35,7 @@ static gc_entry *append(gc_builder *b, int64_t line) {
         gc_entry *larger = realloc(m->entry, (size_t)capacity * sizeof *larger);
         if (!larger)
             return NULL;
-        m->entry = larger; /* the kernel moves a large array without copying it, and gives pages to what is used */
+        m->entry = larger; /* the system moves a large array without a copy; unused pages take no memory */
         b->capacity = capacity;
     }
     gc_entry *e = &m->entry[m->entries++];

@@ -61,6 +61,9 @@ gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int6
 gpuconv_status gc_reader_read_floats(gc_reader *reader, float *samples, int64_t frames, int64_t *got,
                                      gpuconv_error *error);
 
+/* Checks, at the end of the file, that it has given all frames of its header. @return FORMAT */
+gpuconv_status gc_reader_check_end(const gc_reader *reader, gpuconv_error *error);
+
 /* Returns the number of NaN and infinite samples that were read and delivered as 0. *first (may be NULL) gets the frame
  * of the first one, counted from the beginning of the file. */
 int64_t gc_reader_nonfinite(const gc_reader *reader, int64_t *first);

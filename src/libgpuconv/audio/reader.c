@@ -354,6 +354,13 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     return GPUCONV_OK;
 }
 
+gpuconv_status gc_reader_check_end(const gc_reader *r, gpuconv_error *error) {
+    return r->at >= r->info.frames
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: damaged or cut off: ends after %lld of %lld frames", r->path,
+                         (long long)r->at, (long long)r->info.frames);
+}
+
 int64_t gc_reader_nonfinite(const gc_reader *r, int64_t *first) {
     if (first)
         *first = r->first_nonfinite;

@@ -24,7 +24,7 @@ typedef struct gc_row_plan {
     int64_t begin, end;                   /* frames of the full convolution that are in the output */
     int64_t transform, hop, before;       /* transform: 0 for direct */
     int64_t partition, partitions;        /* of the taps, for SUM */
-    int64_t first_block, blocks;          /* those that have output frames */
+    int64_t first_block, blocks;          /* blocks with output frames */
     double seconds;                       /* predicted, on one thread */
     int64_t planned_frames, planned_taps; /* operands that the sizes were chosen for */
     gc_row_method full_method;            /* method, transform and hop for the full convolution */

@@ -217,16 +217,6 @@ static gpuconv_status compare_and_draw(const task *t, gpuconv_report *report, gp
     return status;
 }
 
-/* Fails if the input ended before its header says: a damaged file, or a pipe whose writer has failed. */
-static gpuconv_status check_whole(const task *t, gpuconv_error *error) {
-    const int64_t frames = gc_reader_info(t->transfer.reader)->frames;
-    return t->transfer.read >= frames
-               ? GPUCONV_OK
-               : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: damaged or cut off: ends after %lld of %lld frames",
-                         strcmp(t->job->input, "-") == 0 ? "standard input" : t->job->input,
-                         (long long)t->transfer.read, (long long)frames);
-}
-
 /* Convolves the open input into the output file. */
 static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_report *report, gpuconv_error *error) {
     gc_transfer *transfer = &t->transfer;
@@ -237,7 +227,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     if (!status)
         status = gc_transfer_run(transfer, error);
     if (!status)
-        status = check_whole(t, error);
+        status = gc_reader_check_end(transfer->reader, error);
     if (!status)
         status = gc_writer_commit(transfer->writer, error);
     if (!status)

@@ -64,10 +64,8 @@ gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir
     float **planes = NULL;
     int64_t frames = 0;
     status = read_planes(reader, &planes, &frames, error);
-    const int64_t announced = gc_reader_info(reader)->frames;
-    if (!status && frames < announced)
-        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: damaged or cut off: ends after %lld of %lld frames", path,
-                         (long long)frames, (long long)announced);
+    if (!status)
+        status = gc_reader_check_end(reader, error);
     gpuconv_error inner = {0};
     if (!status) {
         status =
