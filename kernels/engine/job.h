@@ -111,6 +111,50 @@ typedef struct gck_chip_gradient {
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);
 
+/* Adds up `splits` parts of sums of `frames` frames for each of `responses` rows, partial [split][response][frame], and
+ * stores them. */
+cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int splits, int64_t responses, int64_t frames,
+                          cudaStream_t stream);
+
+/* ---- Direct sums (job_direct.cu) --------------------------------------------------------------------------------- */
+
+enum {
+    GCK_JOB_DIRECT_OUTPUTS = 8,   /* frames of a thread */
+    GCK_JOB_DIRECT_UNIT = 32,     /* terms */
+    GCK_JOB_DIRECT_THREADS = 384, /* of a block, at most */
+    GCK_JOB_DIRECT_CHUNK = 2048,  /* terms that a block loads at a time, at most */
+    GCK_JOB_DIRECT_GRID = 65535   /* rows, responses and splits, at most */
+};
+
+/* A convolution or correlation of rows with a response each, or its gradient by the responses. Frame n of a target row
+ * is
+ *
+ *      gain sum over k < terms of factor[k] source[n + shift + k],         with `reverse` source[n + shift - k]
+ *
+ * with the factor response_of(row); for the gradient the target is a response, and the sum goes over all rows that
+ * share it, with the row itself as the factor and its gain before the sum. */
+typedef struct gck_job_direct {
+    gck_rows source, factor;
+    gck_target target;
+    gck_sharing sharing;
+    const float *gain; /* per row, or NULL */
+    int64_t terms, shift;
+    int reverse;
+    int groups, parts; /* threads of a block: `groups` of GCK_JOB_DIRECT_OUTPUTS frames x `parts` of the terms */
+    int chunk;         /* terms that a block loads at a time: a multiple of GCK_JOB_DIRECT_UNIT */
+    int tiles;         /* of groups x GCK_JOB_DIRECT_OUTPUTS frames, in a target row */
+    int splits;        /* blocks that share a sum of the gradient */
+    float *partial;    /* splits x responses x frames of the target; unused if splits is 1 */
+} gck_job_direct;
+
+cudaError_t gck_job_direct_load(void); /* as gck_chip_load */
+
+/* Returns the bytes of shared memory of a block; at most 37 KB. */
+int gck_job_direct_shared_bytes(int groups, int parts, int chunk);
+
+cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream);
+cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream);
+
 /* ---- Transforms in three kernels (job_3pass.cu) ------------------------------------------------------------------ */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */

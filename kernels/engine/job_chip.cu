@@ -327,6 +327,13 @@ cudaError_t gck_chip_spectra(int size, const gck_rows *response, int64_t respons
     return rows[size].spectra(response, responses, taps, twiddles, spectra, stream);
 }
 
+cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int splits, int64_t responses, int64_t frames,
+                          cudaStream_t stream) {
+    const dim3 grid((unsigned)((target->rows.frames + SUM_THREADS - 1) / SUM_THREADS),
+                    (unsigned)min(responses, (int64_t)65535), (unsigned)((responses + 65534) / 65535));
+    return launch_dependent(sum_parts, grid, SUM_THREADS, 0, stream, *target, partial, splits, responses, frames);
+}
+
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream) {
     if (job->splits == 1)
         return rows[size].gradient(job, stream);
@@ -335,9 +342,5 @@ cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, c
     cudaError_t err = rows[size].gradient(&parts, stream);
     if (err)
         return err;
-    const int64_t responses = job->sharing.responses;
-    const dim3 grid((unsigned)((job->target.rows.frames + SUM_THREADS - 1) / SUM_THREADS),
-                    (unsigned)min(responses, (int64_t)65535), (unsigned)((responses + 65534) / 65535));
-    return launch_dependent(sum_parts, grid, SUM_THREADS, 0, stream, job->target, job->partial, job->splits, responses,
-                            job->taps);
+    return gck_sum_parts(&job->target, job->partial, job->splits, job->sharing.responses, job->taps, stream);
 }

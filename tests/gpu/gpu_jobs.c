@@ -152,7 +152,8 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
 }
 
 static double run_random(oracle_random *r, int operation, gc_job_transform only, int64_t points, int64_t taps) {
-    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"};
+    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"},
+                             *const kinds[] = {"3pass", "chip", "direct"};
     const trial_shape s = random_shape(r, operation, points, taps);
     trial t;
     char what[480];
@@ -160,7 +161,7 @@ static double run_random(oracle_random *r, int operation, gc_job_transform only,
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
         "kinds %d %d %d%s%s",
-        names[operation], only.chip ? "chip" : "3pass", (long long)points, (long long)s.rows, (long long)s.frames,
+        names[operation], kinds[only.kind], (long long)points, (long long)s.rows, (long long)s.frames,
         (long long)s.group, (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset,
         s.type[0], s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], s.accumulate ? ", add" : "",
         s.gain ? ", gain" : "");
@@ -179,12 +180,31 @@ static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state
         const int64_t points = gck_chip_query(size).points;
         for (int operation = 0; operation < 3; operation++)
             for (int i = 0; i < (jobs_quick ? 1 : 8); i++)
-                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){true, size}, points,
+                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_CHIP, size}, points,
                                                i == 0   ? points + points / 2
                                                : i == 1 ? 1
                                                         : 0));
     }
     print_message("on the chip: %.1f dB at worst\n", worst);
+}
+
+/* Few and many terms, several chunks of them, and more rows than multiprocessors share. */
+static void test_every_operation_by_direct_sums_agrees_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 31, 33, 2000, 2048, 2049, 7000, 0, 0, 0};
+    static const int processors[] = {0, 7, 1000};
+    oracle_random random = {105};
+    const int before = jobs_cuda->figures.multiprocessors;
+    double worst = -HUGE_VAL;
+    for (int operation = 0; operation < 3; operation++)
+        for (int i = 0; i < COUNT(taps); i += jobs_quick ? 4 : 1) {
+            const int other = processors[(i + operation) % COUNT(processors)];
+            jobs_cuda->figures.multiprocessors = other ? other : before;
+            worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_DIRECT, 0},
+                                           i % 2 ? 1000 : 4000, taps[i]));
+        }
+    jobs_cuda->figures.multiprocessors = before;
+    print_message("direct sums: %.1f dB at worst\n", worst);
 }
 
 static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **state) {
@@ -195,7 +215,7 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
         const int64_t points = gck_3pass_query(size).points;
         for (int operation = 0; operation < 3 && !(jobs_quick && size > 1); operation++)
             for (int i = 0; i < (size > 2 || jobs_quick ? 1 : 4); i++)
-                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){false, size},
+                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_3PASS, size},
                                                size > 2 ? points / 8 : points,
                                                size > 2 ? 3000
                                                : i == 1 ? 2 * points + 77
@@ -211,7 +231,7 @@ static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     const int64_t before = jobs_cuda->figures.chunk_bytes;
     for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
         jobs_cuda->figures.chunk_bytes = (int64_t)(1 + oracle_below(&random, 12)) << 17;
-        run_random(&random, i % 3, (gc_job_transform){false, 0}, 16384, i % 4 == 0 ? 40000 : 0);
+        run_random(&random, i % 3, (gc_job_transform){GC_JOB_3PASS, 0}, 16384, i % 4 == 0 ? 40000 : 0);
     }
     jobs_cuda->figures.chunk_bytes = before;
 }
@@ -246,6 +266,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operation_on_the_chip_agrees_with_the_oracle),
+        cmocka_unit_test(test_every_operation_by_direct_sums_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),

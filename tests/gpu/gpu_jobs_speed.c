@@ -223,7 +223,10 @@ static double measure(bench *b, const gc_job_transform *only, int first, int las
 }
 
 static const char *text_of(gc_job_transform t, int64_t points, char *text) {
-    snprintf(text, 40, "%s %lld", t.chip ? "chip" : "3pass", (long long)(2 * points));
+    if (t.kind == GC_JOB_DIRECT)
+        snprintf(text, 40, "direct");
+    else
+        snprintf(text, 40, "%s %lld", t.kind == GC_JOB_CHIP ? "chip" : "3pass", (long long)(2 * points));
     return text;
 }
 
@@ -237,7 +240,7 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
     if (gc_job_prepare(b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
         return;
     b->cuda->figures.chunk_bytes = bytes;
-    if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.points > 0 &&
+    if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.seconds > 0 &&
         plan.seconds < 1.7 * choice.seconds && (size_t)plan.bytes <= b->bytes) {
         const double ms = measure(b, &t, operation, operation, &spread, &cpu);
         printf("    %d %-16s %9.4f ms  predicted %9.4f  %lld segments, %lld splits, %lld blocks, %lld MB\n", operation,
@@ -250,9 +253,9 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
 /* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
 static void try_all(bench *b, int operations) {
     for (int operation = 0; operation < operations; operation++)
-        for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES && !b->row->kept; i++) {
-            const gc_job_transform t = {i < GCK_CHIP_SIZES, i < GCK_CHIP_SIZES ? i : i - GCK_CHIP_SIZES};
-            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.chip ? 256 : 3)
+        for (int i = 0; i < GC_JOB_TRANSFORMS && !b->row->kept; i++) {
+            const gc_job_transform t = gc_job_transform_number(i);
+            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.kind == GC_JOB_3PASS ? 3 : 256)
                 try_one(b, operation, t, bytes);
         }
 }

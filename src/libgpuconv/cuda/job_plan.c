@@ -1,9 +1,10 @@
 /*
  * Plans of jobs on device memory. The cost model:
  *
- *      on the chip       rounds of blocks x transforms of a block x the time of a transform, which is its latency, or
- * its share of the multiprocessor if several blocks are resident three kernels     bytes that cross the memory /
- * bandwidth, and a time per launch
+ *      on the chip     rounds of blocks x transforms of a block x the time of a transform, which is its latency, or its
+ *                      share of the multiprocessor if several blocks are resident
+ *      three kernels   bytes that cross the memory / bandwidth, and a time per launch
+ *      direct sums     job_plan_direct.c
  *
  * Its constants were measured on an H200 (docs/speed.md).
  */
@@ -32,12 +33,13 @@ static int64_t divide_up(int64_t n, int64_t by) {
 }
 
 static int64_t points_of(gc_job_transform t) {
-    return t.chip ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
+    return t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
 }
 
 bool gc_job_transform_fits(const gc_job_device *device, gc_job_transform t) {
-    return (t.chip ? gck_chip_query(t.size).shared_bytes : gck_3pass_query(t.size).shared_bytes) <=
-           device->shared_block;
+    return t.kind == GC_JOB_DIRECT ||
+           (t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).shared_bytes : gck_3pass_query(t.size).shared_bytes) <=
+               device->shared_block;
 }
 
 int64_t gc_job_parts(gc_job_transform t, int64_t taps) {
@@ -55,7 +57,7 @@ static int resident_blocks(const gc_job_device *device, const gck_chip_sizes *si
 /* Fills the cut of the job into segments. Returns false if the transform is too small for the responses. */
 static bool cut(const gc_job_shape *s, gc_job_transform t, gc_job_plan *p) {
     const int64_t points = points_of(t), parts = gc_job_parts(t, s->taps);
-    if (t.chip && parts > 1)
+    if (t.kind == GC_JOB_CHIP && parts > 1)
         return false;
     const bool convolve = s->operation == GPUCONV_CUDA_CONVOLVE;
     /* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
@@ -216,18 +218,37 @@ static bool plan_3pass(const gc_job_device *device, const gc_job_shape *s, bool 
 /* ---- The choice -------------------------------------------------------------------------------------------------- */
 
 static bool same(gc_job_transform a, gc_job_transform b) {
-    return a.chip == b.chip && a.size == b.size;
+    return a.kind == b.kind && a.size == b.size;
+}
+
+gc_job_transform gc_job_transform_number(int number) {
+    if (number < GCK_CHIP_SIZES)
+        return (gc_job_transform){GC_JOB_CHIP, number};
+    number -= GCK_CHIP_SIZES;
+    return number < GCK_3PASS_SIZES ? (gc_job_transform){GC_JOB_3PASS, number} : (gc_job_transform){GC_JOB_DIRECT, 0};
+}
+
+static bool make(const gc_job_device *device, const gc_job_shape *s, bool kept, gc_job_transform t, gc_job_plan *p) {
+    switch (t.kind) {
+    case GC_JOB_CHIP:
+        return plan_chip(device, s, kept, t, p);
+    case GC_JOB_3PASS:
+        return plan_3pass(device, s, kept, t, p);
+    case GC_JOB_DIRECT:
+        break;
+    }
+    return gc_job_plan_direct(device, s, kept, p);
 }
 
 void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *s, bool kept, const gc_job_transform *only,
                       gc_job_plan *plan) {
     bool found = false;
-    for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES; i++) {
-        const gc_job_transform t = {i < GCK_CHIP_SIZES, i < GCK_CHIP_SIZES ? i : i - GCK_CHIP_SIZES};
+    for (int i = 0; i < GC_JOB_TRANSFORMS; i++) {
+        const gc_job_transform t = gc_job_transform_number(i);
         gc_job_plan p;
         if ((only && !same(t, *only)) || !gc_job_transform_fits(device, t))
             continue;
-        if (t.chip ? plan_chip(device, s, kept, t, &p) : plan_3pass(device, s, kept, t, &p)) {
+        if (make(device, s, kept, t, &p)) {
             if (!found || p.seconds < plan->seconds)
                 *plan = p;
             found = true;

@@ -11,14 +11,26 @@ typedef struct gc_job_device {
     int multiprocessors, threads; /* threads of a multiprocessor */
     int shared_block, shared;     /* bytes of shared memory of a block, and of a multiprocessor */
     double bandwidth;             /* bytes per second of the device memory */
+    int lanes;                    /* multiply-adds of a multiprocessor per cycle */
+    double clock;                 /* cycles per second */
     int64_t chunk_bytes;          /* transforms of a chunk in the workspace, about */
 } gc_job_device;
 
-/* A kind of transform: a whole one on the chip (job_chip.cu), or in three kernels (job_3pass.cu). */
+typedef enum gc_job_kind {
+    GC_JOB_3PASS, /* transforms in three kernels (job_3pass.cu) */
+    GC_JOB_CHIP,  /* a whole transform on the chip (job_chip.cu) */
+    GC_JOB_DIRECT /* direct sums (job_direct.cu) */
+} gc_job_kind;
+
+/* A kind of transform; direct sums have none. */
 typedef struct gc_job_transform {
-    bool chip;
-    int size; /* index of the kernels' sizes */
+    gc_job_kind kind;
+    int size; /* index of the kernels' sizes; 0 for direct sums */
 } gc_job_transform;
+
+/* Ways to compute a job, and the transform of number 0 .. GC_JOB_TRANSFORMS - 1. */
+enum { GC_JOB_TRANSFORMS = GCK_CHIP_SIZES + GCK_3PASS_SIZES + 1 };
+gc_job_transform gc_job_transform_number(int number);
 
 typedef struct gc_job_plan {
     gc_job_transform transform;
@@ -29,6 +41,9 @@ typedef struct gc_job_plan {
     int64_t segments;  /* of a row of the target; of the signal for a gradient by the response */
     int64_t lo, shift; /* as in job.h */
     int64_t splits, blocks;
+    /* Direct sums: as in gck_job_direct. */
+    int groups, term_parts, chunk;
+    int64_t tiles;
     /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
      * segments. Transforms in the workspace: */
     int64_t rows, chunk_segments;
@@ -44,6 +59,9 @@ typedef struct gc_job_plan {
  * @param only  the only transform to consider, NULL: any */
 void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *shape, bool kept, const gc_job_transform *only,
                       gc_job_plan *plan);
+
+/* Makes the plan of direct sums. Returns false if they do not serve the job. */
+bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, bool kept, gc_job_plan *plan);
 
 /* Returns whether the device has the shared memory for a transform. */
 bool gc_job_transform_fits(const gc_job_device *device, gc_job_transform transform);

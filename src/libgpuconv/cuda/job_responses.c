@@ -29,7 +29,7 @@ static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t 
 }
 
 static int64_t points_of(gc_job_transform t) {
-    return t.chip ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
+    return t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
 }
 
 /* Queues the transforms into r->spectra, which hold what the rows have up to r->taps frames, and zeros behind. */
@@ -38,7 +38,7 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
     const int size = r->transform.size;
     const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
     const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
-    if (r->transform.chip)
+    if (r->transform.kind == GC_JOB_CHIP)
         return gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, r->spectra, stream);
     const int64_t part_taps = r->parts == 1 ? r->taps : points;
     cudaError_t err = cudaSuccess;

@@ -13,23 +13,26 @@ enum { CHUNK_BYTES = 256 << 20 };
 /* ---- The object of a device -------------------------------------------------------------------------------------- */
 
 static cudaError_t read_figures(int device, gc_job_device *d) {
-    int clock = 0, bus = 0;
+    int clock = 0, bus = 0, cycles = 0;
     gck_device offered = {0};
     cudaError_t err = gck_device_query(device, &offered);
     d->multiprocessors = offered.multiprocessors;
     d->shared_block = offered.shared_bytes;
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->threads, cudaDevAttrMaxThreadsPerMultiProcessor, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&cycles, cudaDevAttrClockRate, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device));
     GC_CUDA_TRY(err, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, device));
     /* Two transfers per clock of 1 kHz, 85 % of them used. */
     d->bandwidth = clock > 0 && bus > 0 ? 0.85 * 2e3 * clock * bus / 8 : 5e11;
+    d->lanes = offered.architecture == 75 || offered.architecture == 80 ? 64 : 128;
+    d->clock = cycles > 0 ? 1e3 * cycles : 1.5e9;
     d->chunk_bytes = CHUNK_BYTES;
     return err;
 }
 
 static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
-    const int64_t count = t.chip ? gck_chip_query(t.size).twiddles : gck_3pass_query(t.size).twiddles;
+    const int64_t count = t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).twiddles : gck_3pass_query(t.size).twiddles;
     if (c->resources.err || !gc_job_transform_fits(&c->figures, t))
         return NULL;
     float2 *table = gc_calloc(count, (int64_t)sizeof *table);
@@ -37,7 +40,7 @@ static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
         c->resources.err = cudaErrorMemoryAllocation;
         return NULL;
     }
-    if (t.chip)
+    if (t.kind == GC_JOB_CHIP)
         gck_chip_twiddles(t.size, table);
     else
         gck_3pass_twiddles(t.size, table);
@@ -53,11 +56,12 @@ static cudaError_t init(gpuconv_cuda *c) {
     GC_CUDA_TRY(c->resources.err, read_figures(c->device, &c->figures));
     GC_CUDA_TRY(c->resources.err, gck_chip_load(c->figures.shared_block));
     GC_CUDA_TRY(c->resources.err, gck_3pass_load(c->figures.shared_block));
+    GC_CUDA_TRY(c->resources.err, gck_job_direct_load());
     GC_CUDA_TRY(c->resources.err, gck_move_load());
     for (int i = 0; i < GCK_CHIP_SIZES; i++)
-        c->chip[i] = make_table(c, (gc_job_transform){true, i});
+        c->chip[i] = make_table(c, (gc_job_transform){GC_JOB_CHIP, i});
     for (int i = 0; i < GCK_3PASS_SIZES; i++)
-        c->three[i] = make_table(c, (gc_job_transform){false, i});
+        c->three[i] = make_table(c, (gc_job_transform){GC_JOB_3PASS, i});
     return c->resources.err;
 }
 
@@ -104,7 +108,7 @@ void gpuconv_cuda_free(gpuconv_cuda *cuda) {
 }
 
 const float2 *gc_job_twiddles(const gpuconv_cuda *cuda, gc_job_transform t) {
-    return t.chip ? cuda->chip[t.size] : cuda->three[t.size];
+    return t.kind == GC_JOB_CHIP ? cuda->chip[t.size] : cuda->three[t.size];
 }
 
 gpuconv_status gc_job_check_device(int device, gpuconv_error *error) {
@@ -187,10 +191,33 @@ static cudaError_t run_gradient(const gpuconv_cuda *cuda, const gpuconv_cuda_job
     return gck_chip_gradient_response(p->transform.size, &g, stream);
 }
 
+static cudaError_t run_direct(const gpuconv_cuda_job *job, const gc_job_shape *s, const gc_job_plan *p, void *workspace,
+                              cudaStream_t stream) {
+    const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE,
+               by_response = job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const gck_job_direct d = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
+                              .factor = gc_job_rows(by_response ? &job->signal : &job->response),
+                              .target = {gc_job_rows(gc_job_written(job)), job->accumulate},
+                              .sharing = gc_job_sharing(s),
+                              .gain = job->gain,
+                              .terms = by_response ? s->signal_frames : s->taps,
+                              .shift = convolve ? s->offset : -s->offset,
+                              .reverse = convolve,
+                              .groups = p->groups,
+                              .parts = p->term_parts,
+                              .chunk = p->chunk,
+                              .tiles = (int)p->tiles,
+                              .splits = (int)p->splits,
+                              .partial = workspace};
+    return by_response ? gck_job_direct_gradient(&d, stream) : gck_job_direct_convolve(&d, stream);
+}
+
 cudaError_t gc_job_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_shape *s,
                        const gc_job_plan *p, void *workspace, cudaStream_t stream) {
     const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE;
-    if (!p->transform.chip)
+    if (p->transform.kind == GC_JOB_DIRECT)
+        return run_direct(job, s, p, workspace, stream);
+    if (p->transform.kind == GC_JOB_3PASS)
         return gc_job_run_chunks(cuda, job, s, p, workspace, stream);
     if (job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE)
         return run_gradient(cuda, job, s, p, workspace, stream);
