@@ -45,7 +45,7 @@ typedef struct gck_sharing {
 
 /* ---- Copies (job_move.cu) ---------------------------------------------------------------------------------------- */
 
-/* Copies `frames` frames of rows by their strides and converts the samples. */
+/* Copies `frames` frames of rows and converts the samples; behind the end of a row of `from` they are 0. */
 cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
 
 cudaError_t gck_move_load(void); /* loads the kernel on the current device */

@@ -5,8 +5,8 @@
  *      target[n] = sum over j of c[j] s[n + at + j],      c: the factor, forwards or backwards; s: the source.
  *
  * A transform of a small job is a chain on a few multiprocessors; here every multiprocessor has a tile of the target.
- * A block loads the terms of its tile once. Thread (group g, part p) adds up part p of the terms for frames 8 g .. 8 g +
- * 7 of the tile in registers: the window of 16 samples moves by 8, so that 64 multiply-adds need four 128-bit loads.
+ * A block loads the terms of its tile once. Thread (group g, part p) adds up part p of the terms for frames 8 g .. 8 g
+ * + 7 of the tile in registers: the window of 16 samples moves by 8, so that 64 multiply-adds need four 128-bit loads.
  * The parts are added up in shared memory, in the order of the terms.
  *
  *      tile of 8 groups frames  |g 0 |g 1 |g 2 | ...        source  |-------- 8 groups + terms --------|
@@ -160,9 +160,8 @@ __device__ __forceinline__ void store_tile(const float *sum, float *shared, cons
         for (int p = 0; p < a.parts; p++)
             y += sums[p * l.tile + n];
         y = n < valued ? gain * y : 0.0f;
-        with_samples<Floats>(a.target.rows, row_start(a.target.rows, row) + frame + n, [&](auto *to) {
-            set_sample(to, a.target.accumulate ? sample_of(*to) + y : y);
-        });
+        with_samples<Floats>(a.target.rows, row_start(a.target.rows, row) + frame + n,
+                             [&](auto *to) { set_sample(to, a.target.accumulate ? sample_of(*to) + y : y); });
     }
 }
 
@@ -205,8 +204,7 @@ __global__ void __launch_bounds__(GCK_JOB_DIRECT_THREADS, 2) direct_gradient(con
             continue;
         const operands o = {row, row, frame + a.shift, a.gain ? a.gain[row] : 1.0f};
         const range terms = terms_of(a, o);
-        const int64_t from = max(terms.first, i % chunks * a.chunk),
-                      last = min(terms.last, (i % chunks + 1) * a.chunk);
+        const int64_t from = max(terms.first, i % chunks * a.chunk), last = min(terms.last, (i % chunks + 1) * a.chunk);
         if (from >= last)
             continue;
         if (!first)

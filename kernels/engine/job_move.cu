@@ -1,5 +1,5 @@
-/* Copies rows and converts their samples: out[i][n] = in[i][n]. Each thread copies one frame; adjacent threads access
- * adjacent frames. Contract: job.h. */
+/* Copies rows and converts their samples: out[i][n] = in[i][n], 0 behind the end of row i. Each thread copies one
+ * frame; adjacent threads access adjacent frames. Contract: job.h. */
 #include "job_rows.cuh"
 
 namespace {
@@ -15,8 +15,9 @@ __global__ void move_rows(const __grid_constant__ gck_rows from, const __grid_co
         return;
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
         float x = 0;
-        with_samples(from, row * from.stride + n, [&](auto *at) { x = sample_of(*at); });
-        with_samples(to, row * to.stride + n, [&](auto *at) { set_sample(at, x); });
+        if (n < row_frames(from, row))
+            with_samples(from, row_start(from, row) + n, [&](auto *at) { x = sample_of(*at); });
+        with_samples(to, row_start(to, row) + n, [&](auto *at) { set_sample(at, x); });
     }
 }
 

@@ -104,7 +104,8 @@ def convolve(
     threads: CPU threads; None: the environment's GPUCONV_THREADS, else one per core.
 
     Returns an array of the same library on the same device, computed in the order of its current stream. Tensors of
-    PyTorch that need gradients get them. A signal gives the same bytes alone and in any batch.
+    PyTorch that need gradients get them. On the CPU a signal gives the same bytes alone and in any batch; on a GPU small
+    batches are computed in other ways than large ones, with the same precision.
     Raises TypeError (a type that does not fit), ValueError (no frames, shapes that do not broadcast, NaN in h).
     """
     kind = same_library(x, h)

@@ -49,7 +49,8 @@ rows_array *trial_written(trial *t) {
 static double compare(trial *t, const char *what) {
     const rows_array *a = trial_written(t);
     double *got = rows_read(a, t->job.accumulate, what), wrong = 0, power = 0;
-    const int64_t frames = a->array.frames, taps = t->response.array.frames;
+    const bool by_response = t->job.operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const int64_t frames = a->array.frames, terms = by_response ? t->signal.array.frames : t->response.array.frames;
     for (int64_t row = 0; row < a->array.rows; row++) {
         for (int64_t n = 0; n < frames; n++)
             CHECK(isfinite(got[row * frames + n]), "%s: row %lld, frame %lld is not finite", what, (long long)row,
@@ -64,7 +65,7 @@ static double compare(trial *t, const char *what) {
                 want += a->value[row * frames + n];
             wrong += (got[row * frames + n] - want) * (got[row * frames + n] - want);
             /* Frames beyond the end of the convolution hold the rounding of those before it. */
-            power += fmax(want * want, 1e-2 * (double)taps);
+            power += fmax(want * want, 1e-2 * (double)terms);
         }
     }
     free(got);

@@ -20,6 +20,7 @@ struct gpuconv_cuda_responses {
     int64_t rows, taps, parts;
     gc_job_routes routes;
     float2 *spectra; /* rows x parts */
+    float *samples;  /* rows x taps, of few short responses without routes, for direct sums; or NULL */
     /* With routes: the terms by output, the terms of the transposed matrix by input, and the routes themselves (from:
      * input, response: output), in device memory. */
     const int *row, *transposed_row;

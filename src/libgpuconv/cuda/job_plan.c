@@ -237,7 +237,7 @@ static bool make(const gc_job_device *device, const gc_job_shape *s, bool kept, 
     case GC_JOB_DIRECT:
         break;
     }
-    return gc_job_plan_direct(device, s, kept, p);
+    return !kept && gc_job_plan_direct(device, s, p);
 }
 
 void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *s, bool kept, const gc_job_transform *only,

@@ -61,7 +61,7 @@ void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *shape, bo
                       gc_job_plan *plan);
 
 /* Makes the plan of direct sums. Returns false if they do not serve the job. */
-bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, bool kept, gc_job_plan *plan);
+bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, gc_job_plan *plan);
 
 /* Returns whether the device has the shared memory for a transform. */
 bool gc_job_transform_fits(const gc_job_device *device, gc_job_transform transform);

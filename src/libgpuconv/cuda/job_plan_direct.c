@@ -17,8 +17,9 @@
 enum { FRAMES_MAX = 1 << 30, GROUPS_MAX = 64, SPLITS_MAX = 1024, REGISTERS = 80 };
 
 static const double launch_seconds = 3e-6;
-/* Estimated from the code; not measured. Of a chunk: two loads from memory, two barriers; of a block: start and store. */
-static const double chunk_cycles = 1600, block_cycles = 1200, share_of_lanes = 0.7;
+/* Estimated from the code; not measured. Of a chunk: two loads from memory, two barriers; of a block: start and store.
+ */
+static const double chunk_cycles = 1600, block_cycles = 1200, share_of_lanes = 0.7, load_bytes_per_cycle = 32;
 /* Of eight terms of a warp: 64 multiply-adds, 4 loads and their share of the loop. */
 static const double step_cycles = 72;
 
@@ -77,20 +78,25 @@ static void plan_tiles(const gc_job_device *device, const sums *s, int groups, g
     const int each = divide_threads(p, groups, chunk), threads = groups * p->term_parts;
     const int bytes = gck_job_direct_shared_bytes(groups, p->term_parts, p->chunk);
     p->blocks = p->tiles * s->sums * p->splits;
-    const int64_t resident = gc_max(1, gc_min(gc_min(device->threads, 65536 / REGISTERS) / threads,
-                                              device->shared / (bytes + 1024)));
-    const double blocks = (double)divide_up(p->blocks, processors), rounds = (double)divide_up((int64_t)blocks, resident);
+    const int64_t resident =
+        gc_max(1, gc_min(gc_min(device->threads, 65536 / REGISTERS) / threads, device->shared / (bytes + 1024)));
+    const double blocks = (double)divide_up(p->blocks, processors),
+                 rounds = (double)divide_up((int64_t)blocks, resident);
     const double terms_of_block = (double)each * p->term_parts * GCK_JOB_DIRECT_UNIT;
     const double sums_cycles = fmax(blocks * (double)tile * terms_of_block / (share_of_lanes * device->lanes),
                                     rounds * each * (GCK_JOB_DIRECT_UNIT / 8) * step_cycles);
+    /* Loading is part of the latency until it takes longer. */
+    const double load_cycles = blocks * (double)(tile + 2 * p->chunk) * sizeof(float) / load_bytes_per_cycle;
     p->seconds = launch_seconds +
-                 ((double)chunks * (rounds * chunk_cycles + sums_cycles) + rounds * block_cycles) / device->clock +
+                 ((double)chunks * (fmax(rounds * chunk_cycles, load_cycles) + load_cycles / 8 + sums_cycles) +
+                  rounds * block_cycles) /
+                     device->clock +
                  (p->splits > 1 ? launch_seconds + (double)p->bytes * 2 / device->bandwidth : 0);
 }
 
-bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, bool kept, gc_job_plan *plan) {
+bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, gc_job_plan *plan) {
     const sums s = sums_of(shape);
-    if (kept || shape->routes.routes || s.sums > GCK_JOB_DIRECT_GRID || s.frames > FRAMES_MAX || s.terms > FRAMES_MAX)
+    if (shape->routes.routes || s.sums > GCK_JOB_DIRECT_GRID || s.frames > FRAMES_MAX || s.terms > FRAMES_MAX)
         return false;
     bool found = false;
     /* As many tiles as multiprocessors, and other sizes. */

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { GRID_MAX = 65535, ROWS_MIN = 64 };
+enum { GRID_MAX = 65535, ROWS_MIN = 64, DIRECT_TAPS_MAX = 8192, DIRECT_SAMPLES_MAX = 1 << 20 };
 
 /* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
  * more: what is kept is used often, mostly with batches. */
@@ -30,6 +30,12 @@ static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t 
 
 static int64_t points_of(gc_job_transform t) {
     return t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
+}
+
+/* Queues the copy of the responses into r->samples, with zeros up to r->taps frames. */
+static cudaError_t copy_samples(gpuconv_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
+    const gck_rows to = {.data = r->samples, .frames = r->taps, .stride = r->taps, .sample = GCK_F32};
+    return r->samples ? gck_move(rows, &to, r->rows, r->taps, stream) : cudaSuccess;
 }
 
 /* Queues the transforms into r->spectra, which hold what the rows have up to r->taps frames, and zeros behind. */
@@ -59,14 +65,17 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
     return err;
 }
 
-/* Allocates r->spectra and queues the transforms. */
+/* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
 static cudaError_t fill(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
                         cudaStream_t stream) {
     const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
     if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
         return cudaErrorMemoryAllocation;
     r->spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *r->spectra);
+    if (!r->routes.routes && r->taps <= DIRECT_TAPS_MAX && r->rows * r->taps <= DIRECT_SAMPLES_MAX)
+        r->samples = gc_cuda_memory(&r->resources, r->rows * r->taps * (int64_t)sizeof *r->samples);
     cudaError_t err = r->resources.err;
+    GC_CUDA_TRY(err, copy_samples(r, rows, stream));
     return GC_CUDA_TRY(err, transform(cuda, r, rows, stream));
 }
 
@@ -150,7 +159,8 @@ gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_c
     if (status)
         return status;
     const gck_rows rows = gc_job_rows(response);
-    return gc_cuda_check(error, cuda->device, transform(cuda, responses, &rows, stream));
+    cudaError_t err = copy_samples(responses, &rows, stream);
+    return gc_cuda_check(error, cuda->device, GC_CUDA_TRY(err, transform(cuda, responses, &rows, stream)));
 }
 
 /* Copies the routes to the device: by output, transposed by input, and as they are. */

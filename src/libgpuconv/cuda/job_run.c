@@ -154,6 +154,9 @@ gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *
                        cuda->device);
     const bool kept = r && job->operation != GPUCONV_CUDA_GRADIENT_RESPONSE;
     gc_job_plan_make(&cuda->figures, shape, kept, kept ? &r->transform : only, plan);
+    gc_job_plan direct;
+    if (kept && r->samples && gc_job_plan_direct(&cuda->figures, shape, &direct) && direct.seconds < plan->seconds)
+        *plan = direct;
     return GPUCONV_OK;
 }
 
@@ -195,8 +198,10 @@ static cudaError_t run_direct(const gpuconv_cuda_job *job, const gc_job_shape *s
                               cudaStream_t stream) {
     const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE,
                by_response = job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const gpuconv_cuda_responses *kept = by_response ? NULL : job->prepared;
+    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps};
     const gck_job_direct d = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
-                              .factor = gc_job_rows(by_response ? &job->signal : &job->response),
+                              .factor = kept ? samples : gc_job_rows(by_response ? &job->signal : &job->response),
                               .target = {gc_job_rows(gc_job_written(job)), job->accumulate},
                               .sharing = gc_job_sharing(s),
                               .gain = job->gain,
