@@ -77,18 +77,25 @@ inline cudaError_t compiled_architecture(const void *kernel, int *architecture) 
     return cudaSuccess;
 }
 
-/* Stores whether a kernel is launched early: the device can, and the kernel contains pdl_wait(). */
+/* Stores whether a kernel is launched early: the device can, and the kernel contains pdl_wait(). Asks the device once:
+ * a launch would otherwise take seven calls of the runtime. */
 inline cudaError_t launches_early(const void *kernel, bool *early) {
+    enum { UNKNOWN, LATE, EARLY };
+    static std::atomic<int> known[64];
     int number = 0, compiled = 0;
-    gck_device device;
     *early = false;
     cudaError_t err = cudaGetDevice(&number);
-    if (!err)
-        err = gck_device_query(number, &device);
-    if (err || !device.early_launch)
+    const int before = number < 64 ? known[number].load(std::memory_order_relaxed) : UNKNOWN;
+    *early = before == EARLY;
+    if (err || before != UNKNOWN)
         return err;
-    err = compiled_architecture(kernel, &compiled);
+    gck_device device;
+    err = gck_device_query(number, &device);
+    if (!err && device.early_launch)
+        err = compiled_architecture(kernel, &compiled);
     *early = compiled >= 90;
+    if (!err && number < 64)
+        known[number].store(*early ? EARLY : LATE, std::memory_order_relaxed);
     return err;
 }
 
