@@ -1,5 +1,5 @@
 /* How a job on device memory is computed: the kernels, the size of their transforms, and the workspace. A pure function
- * of the job's shape and the device's figures; no plan is kept, because making one takes a microsecond. */
+ * of the job's shape and the device's figures. */
 #ifndef GC_CUDA_JOB_PLAN_H
 #define GC_CUDA_JOB_PLAN_H
 
@@ -11,7 +11,7 @@ typedef struct gc_job_device {
     int multiprocessors, threads; /* threads of a multiprocessor */
     int shared_block, shared;     /* bytes of shared memory of a block, and of a multiprocessor */
     double bandwidth;             /* bytes per second of the device memory */
-    int lanes;                    /* multiply-adds of a multiprocessor per cycle */
+    double lanes;                 /* multiply-adds of a multiprocessor per cycle */
     double clock;                 /* cycles per second */
     int64_t chunk_bytes;          /* transforms of a chunk in the workspace, about */
 } gc_job_device;
@@ -59,6 +59,12 @@ typedef struct gc_job_plan {
  * @param only  the only transform to consider, NULL: any */
 void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *shape, bool kept, const gc_job_transform *only,
                       gc_job_plan *plan);
+
+/* Does the same, or returns the plan that this thread has made before for equal arguments, among the last few: making a
+ * plan takes a microsecond, longer than the other checks of a call.
+ * @param direct  whether direct sums serve too, beside the transform of the responses that are kept */
+void gc_job_plan_recall(const gc_job_device *device, const gc_job_shape *shape, const gc_job_transform *only, bool kept,
+                        bool direct, gc_job_plan *plan);
 
 /* Makes the plan of direct sums. Returns false if they do not serve the job. */
 bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, gc_job_plan *plan);

@@ -153,10 +153,7 @@ gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.prepared is on device %d, the job on device %d", r->device,
                        cuda->device);
     const bool kept = r && job->operation != GPUCONV_CUDA_GRADIENT_RESPONSE;
-    gc_job_plan_make(&cuda->figures, shape, kept, kept ? &r->transform : only, plan);
-    gc_job_plan direct;
-    if (kept && r->samples && gc_job_plan_direct(&cuda->figures, shape, &direct) && direct.seconds < plan->seconds)
-        *plan = direct;
+    gc_job_plan_recall(&cuda->figures, shape, kept ? &r->transform : only, kept, kept && r->samples, plan);
     return GPUCONV_OK;
 }
 
