@@ -1,6 +1,6 @@
 /*
  * Jobs on device memory by transforms in three kernels, for responses that do not fit on the chip and for matrices of
- * routes. The method and the memory traffic: overlap_save_3pass.cu; contracts: job.h.
+ * routes. The method and the memory traffic: overlap_save_3pass.cu; the columns: three_pass.cuh; contracts: job.h.
  *
  *      forward    columns of the blocks of rows: load, transform, twiddles            ->  scratch
  *      multiply   rows: transform, multiply by the response's row, transform back     in place
@@ -11,144 +11,108 @@
  * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
  * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
  */
-#include "columns.cuh"
 #include "job_rows.cuh"
-#include "twiddles.h"
-
-#include "kernels/device/right_angle.cuh"
+#include "three_pass.cuh"
 
 namespace {
 
-enum { ROW_THREADS = 32 * ROWS_PER_BLOCK };
+/* Source of the columns: blocks of rows. */
+struct block_source {
+    gck_3pass_blocks a;
 
-/* block.x: columns; block.y: block; block.z: row. */
-template <int A, int B>
-__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    job_forward(const __grid_constant__ gck_3pass_blocks a, const float2 *__restrict__ twiddles, float2 *scratch) {
-    typedef column_fft<A, B> f;
-    extern __shared__ __align__(16) float2 shared[];
-    const int points = f::C * ROW_POINTS, row = a.first_row + blockIdx.z;
-    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
-    float2 v[f::P], *to = scratch + ((int64_t)blockIdx.z * a.blocks + blockIdx.y) * points + n2;
-    pdl_trigger();
-    pdl_wait();
-    const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
-    const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
-    const float scale = a.gain ? a.scale * a.gain[row] : a.scale;
-    if (begin < end) {
-        /* The samples are scaled behind the loads, so that no load waits for another. */
-        with_samples(a.rows, row_start(a.rows, row) + at, [&](auto *x) {
+    template <typename F> __device__ __forceinline__ bool load(float2 *v, int n2, int t) const {
+        const int points = F::C * ROW_POINTS, row = a.first_row + blockIdx.z;
+        const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
+        const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
+        if (begin >= end)
+            return false;
+        const float scale = a.gain ? a.scale * a.gain[row] : a.scale;
+        const int64_t start = row_start(a.rows, row) + at;
+        if (a.rows.sample == GCK_F32 && begin == 0 && end == 2 * points) { /* all but the ends of a row of floats */
+            const float *x = (const float *)a.rows.data + start + n2;
 #pragma unroll
-            for (int j = 0; j < f::P; j++) {
-                const int n = (t + j * f::T) * ROW_POINTS + n2, m = n + points;
-                v[j].x = n >= begin && n < end ? sample_of(x[n]) : 0.0f;
-                v[j].y = m >= begin && m < end ? sample_of(x[m]) : 0.0f;
-            }
-        });
-#pragma unroll
-        for (int j = 0; j < f::P; j++)
-            v[j] = make_float2(v[j].x * scale, v[j].y * scale);
-        f::forward(v, shared, k, t, twiddles);
-        twiddle_column<A, B, false>(v, n2, t);
-    } else {
-#pragma unroll
-        for (int j = 0; j < f::P; j++)
-            v[j] = make_float2(0.0f, 0.0f);
-    }
-#pragma unroll
-    for (int i = 0; i < f::P; i++)
-        to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
-}
-
-/* block.x: columns; block.y: block; block.z: row. */
-template <int A, int B>
-__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    job_inverse(const __grid_constant__ gck_3pass_blocks a, const float2 *__restrict__ twiddles,
-                const float2 *scratch) {
-    typedef column_fft<A, B> f;
-    extern __shared__ __align__(16) float2 shared[];
-    const int points = f::C * ROW_POINTS, row = a.first_row + blockIdx.z;
-    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
-    const float2 *from = scratch + ((int64_t)blockIdx.z * a.blocks + blockIdx.y) * points + n2;
-    float2 v[f::P];
-    pdl_trigger();
-    pdl_wait();
-    const int64_t frame = (a.first_block + blockIdx.y) * a.step;
-    const written_frames frames = frames_to_write({a.rows, a.accumulate}, row);
-    if (frame >= frames.end)
-        return;
-#pragma unroll
-    for (int i = 0; i < f::P; i++)
-        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
-    twiddle_column<A, B, true>(v, n2, t);
-    f::inverse(v, shared, k, t, twiddles);
-    untwist<f::P>(v, untwist_angle<f::C>(t));
-    const int hi = a.lo + within(frames.end - frame, a.kept), valued = a.lo + within(frames.valued - frame, a.kept);
-    const float gain = a.gain ? a.gain[row] : 1.0f;
-    with_samples(a.rows, row_start(a.rows, row) + frame - a.lo, [&](auto *y) {
-        const auto value_at = [&](int j, int m) {
-            return m < valued ? gain * (j < f::P ? v[j % f::P].x : v[j % f::P].y) : 0.0f;
-        };
-        if (a.accumulate) {
-#pragma unroll
-            for (int j = 0; j < 2 * f::P; j++) {
-                const int m = (t + j % f::P * f::T) * ROW_POINTS + n2 + j / f::P * points;
-                if (m >= a.lo && m < hi)
-                    set_sample(y + m, sample_of(y[m]) + value_at(j, m));
+            for (int j = 0; j < F::P; j++) {
+                const int n = (t + j * F::T) * ROW_POINTS;
+                v[j] = make_float2(x[n], x[n + points]);
             }
         } else {
+            with_samples(a.rows, start, [&](auto *x) {
 #pragma unroll
-            for (int j = 0; j < 2 * f::P; j++) {
-                const int m = (t + j % f::P * f::T) * ROW_POINTS + n2 + j / f::P * points;
-                if (m >= a.lo && m < hi)
-                    set_sample(y + m, value_at(j, m));
-            }
+                for (int j = 0; j < F::P; j++) {
+                    const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
+                    v[j].x = n >= begin && n < end ? sample_of(x[n]) : 0.0f;
+                    v[j].y = m >= begin && m < end ? sample_of(x[m]) : 0.0f;
+                }
+            });
         }
-    });
-}
+        /* Behind the loads, so that no load waits for another. */
+        if (scale != 1.0f)
+#pragma unroll
+            for (int j = 0; j < F::P; j++)
+                v[j] = make_float2(v[j].x * scale, v[j].y * scale);
+        return true;
+    }
+};
+
+/* Target of the columns: blocks of rows. */
+struct block_target {
+    gck_3pass_blocks a;
+
+    __device__ __forceinline__ int row() const {
+        return a.first_row + blockIdx.z;
+    }
+
+    __device__ __forceinline__ int64_t frame() const {
+        return (a.first_block + blockIdx.y) * a.step;
+    }
+
+    __device__ __forceinline__ bool reads() const {
+        return frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
+    }
+
+    /* Calls set(m, value) for point m of each register. */
+    template <typename F, typename Set>
+    static __device__ __forceinline__ void each(const float2 *v, int n2, int t, Set set) {
+#pragma unroll
+        for (int j = 0; j < 2 * F::P; j++)
+            set((t + j % F::P * F::T) * ROW_POINTS + n2 + j / F::P * F::C * ROW_POINTS,
+                j < F::P ? v[j % F::P].x : v[j % F::P].y);
+    }
+
+    template <typename F> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
+        const written_frames frames = frames_to_write({a.rows, a.accumulate}, row());
+        const int hi = a.lo + within(frames.end - frame(), a.kept),
+                  valued = a.lo + within(frames.valued - frame(), a.kept);
+        const float gain = a.gain ? a.gain[row()] : 1.0f;
+        const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
+        if (a.rows.sample == GCK_F32 && !a.accumulate && gain == 1.0f && valued == hi &&
+            hi == 2 * F::C * ROW_POINTS) { /* all but the last block of a row of floats */
+            float *y = (float *)a.rows.data + start;
+            each<F>(v, n2, t, [&](int m, float x) {
+                if (m >= a.lo)
+                    y[m] = x;
+            });
+            return;
+        }
+        with_samples(a.rows, start, [&](auto *y) {
+            const auto value_of = [&](int m, float x) { return m < valued ? gain * x : 0.0f; };
+            if (a.accumulate)
+                each<F>(v, n2, t, [&](int m, float x) {
+                    if (m >= a.lo && m < hi)
+                        set_sample(y + m, sample_of(y[m]) + value_of(m, x));
+                });
+            else
+                each<F>(v, n2, t, [&](int m, float x) {
+                    if (m >= a.lo && m < hi)
+                        set_sample(y + m, value_of(m, x));
+                });
+        });
+    }
+};
 
 /* ---- Rows: a warp transforms one row of 1024 points -------------------------------------------------------------- */
 
 typedef row_fft f;
-
-/* Returns the row of a warp: block.x is one of `per_rows` blocks for each group of ROWS_PER_BLOCK rows.
- */
-__device__ __forceinline__ int64_t warp_row_start(int per_rows) {
-    return (int64_t)(blockIdx.x / per_rows * (ROWS_PER_BLOCK) + threadIdx.x / 32) * ROW_POINTS;
-}
-
-__device__ __forceinline__ void load_row(float2 *v, const float2 *from, int t) {
-#pragma unroll
-    for (int j = 0; j < f::P; j++)
-        v[j] = from[t + j * f::T];
-}
-
-/* Loads or stores a row of a spectrum: two registers of a thread are adjacent. */
-__device__ __forceinline__ void load_spectrum(float2 *v, const float2 *from, int t) {
-#pragma unroll
-    for (int j = 0; j < f::P; j += 2) {
-        const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
-        v[j] = make_float2(w.x, w.y);
-        v[j + 1] = make_float2(w.z, w.w);
-    }
-}
-
-__device__ __forceinline__ void store_spectrum(const float2 *v, float2 *to, int t) {
-#pragma unroll
-    for (int j = 0; j < f::P; j += 2)
-        *(float4 *)(to + j * f::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-}
-
-/* Transforms a row back and stores it. */
-__device__ __forceinline__ void finish_row(float2 *v, float2 *s, float2 *to, const float2 *__restrict__ twiddles,
-                                           int t) {
-    __syncwarp();
-    f::inverse(v, s, t, twiddles + f::forward_twiddles);
-#pragma unroll
-    for (int j = 0; j < f::P; j++)
-        to[t + j * f::T] = v[j];
-    __syncwarp();
-}
 
 /* Multiplies a row by the spectrum h in registers, or by the one in memory if Held is false, and by its conjugate if
  * sign is -1. */
@@ -188,6 +152,7 @@ __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     for (int b = first; b < min(first + a.per_warp, a.blocks); b++) {
         float2 *x = a.scratch + ((int64_t)blockIdx.y * a.blocks + b) * points + row_start;
         load_row(v, x, t);
+        __syncwarp();
         f::forward(v, s, t, a.twiddles);
         multiply_row<Fresh>(v, h, from, sign, t);
         finish_row(v, s, x, a.twiddles, t);
@@ -290,20 +255,6 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
 
 /* block.x: groups of rows; block.y: transform. */
 __global__ void __launch_bounds__(ROW_THREADS)
-    job_spectra(int rows, const float2 *__restrict__ twiddles, const float2 *in, float2 *spectra) {
-    extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x % 32;
-    const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
-    float2 v[f::P];
-    pdl_trigger();
-    pdl_wait();
-    load_row(v, in + start, t);
-    f::forward(v, shared + threadIdx.x / 32 * f::shared, t, twiddles);
-    store_spectrum(v, spectra + start, t);
-}
-
-/* block.x: groups of rows; block.y: transform. */
-__global__ void __launch_bounds__(ROW_THREADS)
     job_finish(int rows, int splits, const float2 *__restrict__ twiddles, const float2 *sums, float2 *scratch) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32;
@@ -327,43 +278,27 @@ __global__ void __launch_bounds__(ROW_THREADS)
 
 /* ---- Launchers --------------------------------------------------------------------------------------------------- */
 
-const int row_bytes = ROWS_PER_BLOCK * row_fft::shared * (int)sizeof(float2);
-const int row_twiddles = row_fft::forward_twiddles + row_fft::inverse_twiddles;
-
 /* The steps over the columns for 2^(A + B) rows. */
 template <int A, int B> struct columns {
-    typedef column_fft<A, B> c;
+    typedef three_pass<A, B> passes;
 
     static gck_3pass_sizes sizes() {
-        return gck_3pass_sizes{(int64_t)c::C * ROW_POINTS, row_twiddles + c::forward_twiddles + c::inverse_twiddles,
-                               c::bytes > row_bytes ? c::bytes : row_bytes};
-    }
-
-    static void write_twiddles(float2 *twiddles) {
-        float2 *to = write_inverse_twiddles(write_forward_twiddles(twiddles, 5, 5), 5, row_fft::T);
-        if (B > 0)
-            write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, c::T);
+        return gck_3pass_sizes{passes::points, passes::twiddles, passes::shared_bytes};
     }
 
     static cudaError_t load() {
-        cudaError_t err = load_kernel(job_forward<A, B>, c::bytes);
-        return err ? err : load_kernel(job_inverse<A, B>, c::bytes);
-    }
-
-    static dim3 grid(const gck_3pass_blocks *a) {
-        return dim3(ROW_POINTS / c::columns, (unsigned)a->blocks, (unsigned)a->count);
+        const cudaError_t err = load_kernel(forward_columns<A, B, block_source>, passes::f::bytes);
+        return err ? err : load_kernel(inverse_columns<A, B, block_target>, passes::f::bytes);
     }
 
     static cudaError_t forward(const gck_3pass_blocks *a, const float2 *twiddles, float2 *scratch,
                                cudaStream_t stream) {
-        return launch_dependent(job_forward<A, B>, grid(a), c::threads, c::bytes, stream, *a, twiddles + row_twiddles,
-                                scratch);
+        return passes::forward(block_source{*a}, a->blocks, a->count, twiddles, scratch, stream);
     }
 
     static cudaError_t inverse(const gck_3pass_blocks *a, const float2 *twiddles, const float2 *scratch,
                                cudaStream_t stream) {
-        return launch_dependent(job_inverse<A, B>, grid(a), c::threads, c::bytes, stream, *a,
-                                twiddles + row_twiddles + c::forward_twiddles, scratch);
+        return passes::inverse(block_target{*a}, a->blocks, a->count, twiddles, scratch, stream);
     }
 };
 
@@ -378,7 +313,7 @@ struct columns_row {
 
 template <int A, int B> constexpr columns_row row_of() {
     typedef columns<A, B> c;
-    return columns_row{c::sizes, c::write_twiddles, c::load, c::forward, c::inverse};
+    return columns_row{c::sizes, three_pass<A, B>::write_twiddles, c::load, c::forward, c::inverse};
 }
 
 const columns_row sizes[GCK_3PASS_SIZES] = {row_of<4, 0>(), row_of<5, 0>(), row_of<4, 2>(), row_of<4, 3>(),
@@ -409,7 +344,7 @@ cudaError_t gck_3pass_load(int shared_bytes_max) {
     err = err ? err : load_kernel(job_multiply<true>, row_bytes);
     err = err ? err : load_kernel(job_sum, row_bytes);
     err = err ? err : load_kernel(job_correlate, row_bytes);
-    err = err ? err : load_kernel(job_spectra, row_bytes);
+    err = err ? err : load_kernel(transform_rows, row_bytes);
     err = err ? err : load_kernel(job_finish, row_bytes);
     for (const columns_row &r : sizes)
         if (!err && r.sizes().shared_bytes <= shared_bytes_max)
@@ -429,7 +364,7 @@ cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2
 
 cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, const float2 *scratch,
                               float2 *spectra, cudaStream_t stream) {
-    return launch_dependent(job_spectra, row_grid(size, 1, transforms, 1), ROW_THREADS, row_bytes, stream,
+    return launch_dependent(transform_rows, row_grid(size, 1, transforms, 1), ROW_THREADS, row_bytes, stream,
                             rows_of(size), twiddles, scratch, spectra);
 }
 
