@@ -206,7 +206,7 @@ def kept(runs):
     cx, ch = cupy.from_dlpack(x), cupy.from_dlpack(h)
 
     def measure():
-        convolver = gpuconv.Convolver(ch)
+        convolver = gpuconv.Convolver(ch, frames=x.shape[1])
         y = torch.from_dlpack(convolver(cx))
         error = error_db(y, lambda a, b: product(x[a:b], h[a:b], y.shape[1]))
         times = device_ms(lambda: convolver(cx), runs), device_ms(lambda: oaconvolve(cx, ch, axes=-1), 5)

@@ -300,9 +300,9 @@ class _HostPrepared:
         return y if last else y.movedim(-1, axis)
 
 
-def prepare(h: Tensor) -> Any:
-    """Transforms responses, (..., frames), and keeps the transforms, on their device."""
+def prepare(h: Tensor, frames: int = 1 << 20) -> Any:
+    """Transforms responses, (..., taps), and keeps the transforms, on their device, for signals of `frames` frames."""
     check("h", h)
     h = h.detach()
     check_frames("h", tuple(h.shape), -1)
-    return Prepared("torch", h) if h.is_cuda else _HostPrepared(h)
+    return Prepared("torch", h, frames) if h.is_cuda else _HostPrepared(h)

@@ -225,6 +225,8 @@ def test_a_convolver_refuses_bad_responses():
         gpuconv.Convolver(GOOD[:0])
     with pytest.raises(ValueError, match="backend='tpu': use 'auto', 'cpu', 'cuda'"):
         gpuconv.Convolver(GOOD, backend="tpu")
+    with pytest.raises(ValueError, match="frames=0: use the frames of the signals"):
+        gpuconv.Convolver(GOOD, frames=0)
 
 
 def test_the_response_of_a_convolver_is_replaced(rng):

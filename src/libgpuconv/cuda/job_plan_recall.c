@@ -1,4 +1,5 @@
-/* Plans that a thread has made before. A small call takes a few microseconds, and training repeats the same few jobs. */
+/* Plans that a thread has made before. A small call takes a few microseconds, and training repeats the same few jobs.
+ */
 #include "job_plan.h"
 
 #include <string.h>
