@@ -1,6 +1,7 @@
 /*
  * Transforms of N = C R complex points in three kernels: what overlap-save (overlap_save_3pass.cu, whose head comment
- * explains the method) and jobs on device memory (job_3pass.cu) share. They differ in where samples come from and go to:
+ * explains the method) and jobs on device memory (job_3pass.cu) share. They differ in where samples come from and go
+ * to:
  *
  *      Source::load<F>(v, n2, t)    loads the samples of column n2 that thread t transforms: points (t + j T) R + n2 of
  *                                   the block in v[j].x, those N further on in v[j].y. Returns false if all are zero.
@@ -100,8 +101,8 @@ template <int A, int B> struct three_pass {
                                float2 *scratch, cudaStream_t stream) {
         const cudaError_t err = allow_shared(forward_columns<A, B, Source>, f::bytes);
         return err ? err
-                   : launch_dependent(forward_columns<A, B, Source>, grid(blocks, signals), f::threads, f::bytes, stream,
-                                      source, table + row_twiddles, scratch);
+                   : launch_dependent(forward_columns<A, B, Source>, grid(blocks, signals), f::threads, f::bytes,
+                                      stream, source, table + row_twiddles, scratch);
     }
 
     template <typename Target>

@@ -37,12 +37,7 @@ void gc_html_put_text(FILE *to, const char *text) {
         memcpy(line, text, taken);
         line[taken] = '\0';
         for (const char *c = gc_visible(shown, sizeof shown, line); *c; c++) {
-            const char *entity = *c == '<'    ? "&lt;"
-                                 : *c == '>'  ? "&gt;"
-                                 : *c == '&'  ? "&amp;"
-                                 : *c == '"'  ? "&quot;"
-                                 : *c == '\'' ? "&#39;"
-                                              : NULL;
+            const char *entity = gc_entity(*c);
             if (entity)
                 fputs(entity, to);
             else

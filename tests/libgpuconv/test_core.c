@@ -265,8 +265,20 @@ static void a_closed_queue_delivers_its_slots_before_it_ends(void **state) {
     gc_slot_queue_destroy(&queue);
 }
 
+static void test_markup_has_entities(void **state) {
+    (void)state;
+    static const char *const entity[] = {"<", "&lt;", ">", "&gt;", "&", "&amp;", "\"", "&quot;", "'", "&#39;"};
+    int others = 0;
+    for (int i = 0; i < 10; i += 2)
+        assert_string_equal(gc_entity(*entity[i]), entity[i + 1]);
+    for (int c = 0; c < 256; c++)
+        others += gc_entity((char)c) == NULL;
+    assert_int_equal(others, 251);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_markup_has_entities),
         cmocka_unit_test(overflowing_sizes_are_refused),
         cmocka_unit_test(memory_is_aligned_zeroed_and_writable),
         cmocka_unit_test(rounding_is_right_at_the_edges),

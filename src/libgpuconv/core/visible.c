@@ -110,3 +110,20 @@ void gc_visible_print(char *to, size_t room, const char *format, va_list args) {
     if (text != small)
         free(text);
 }
+
+const char *gc_entity(char c) {
+    switch (c) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}

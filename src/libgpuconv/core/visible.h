@@ -19,6 +19,9 @@
  * @return      `to` */
 char *gc_visible(char *to, size_t room, const char *from);
 
+/* Returns the entity that stands for a character in HTML and XML, NULL if the character stands for itself. */
+const char *gc_entity(char c);
+
 /* Formats like vsnprintf and passes the result through gc_visible. The arguments may point into `to`. */
 void gc_visible_print(char *to, size_t room, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 

@@ -7,12 +7,7 @@
 void gc_html_text(const char *text, FILE *to) {
     char shown[512];
     for (const char *c = gc_visible(shown, sizeof shown, text); *c; c++) {
-        const char *entity = *c == '<'    ? "&lt;"
-                             : *c == '>'  ? "&gt;"
-                             : *c == '&'  ? "&amp;"
-                             : *c == '"'  ? "&quot;"
-                             : *c == '\'' ? "&#39;"
-                                          : NULL;
+        const char *entity = gc_entity(*c);
         if (entity)
             fputs(entity, to);
         else
