@@ -39,6 +39,23 @@ template <int Size> struct config {
     static const int bytes = transform::shared * (int)sizeof(float2);
 };
 
+/* Whether the kernels hold the addresses of a thread in registers over all segments. Elsewhere than on 9.0 the compiler
+ * then runs out of them and spills. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+const bool holds_addresses = false;
+#else
+const bool holds_addresses = true;
+#endif
+
+/* Returns the number of the thread; without `holds_addresses` it hides the value from the compiler, which then computes
+ * what follows from it again in each segment. */
+__device__ __forceinline__ int thread_of_segment() {
+    int t = threadIdx.x;
+    if (!holds_addresses)
+        asm volatile("" : "+r"(t));
+    return t;
+}
+
 template <int P> __device__ __forceinline__ void scale(float2 *v, float by) {
 #pragma unroll
     for (int j = 0; j < P; j++)
@@ -109,28 +126,30 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     chip_convolve(const __grid_constant__ gck_chip_job a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x;
-    float2 *own = a.scratch + (int64_t)blockIdx.x * f::N + 2 * t, v[f::P];
+    const int held = holds_addresses ? threadIdx.x : 0; /* the part of t that is in the addresses */
+    float2 *own = a.scratch + (int64_t)blockIdx.x * f::N + 2 * held, v[f::P];
     const float sign = a.reflect ? -1.0f : 1.0f;
     pdl_trigger();
     pdl_wait();
     for (int item = blockIdx.x; item < a.sharing.rows * a.splits; item += gridDim.x) {
         const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
-        const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * t : own;
+        const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * held : own;
         if (!a.spectra) {
+            const int t = thread_of_segment();
             transform_response<f, Plain>(v, shared, a.response, response, a.taps, a.twiddles, t);
-            keep<f::P, f::T>(v, own);
+            keep<f::P, f::T>(v, own + 2 * (t - held));
         }
         const int end = part_begin(part + 1, a.segments, a.splits);
 #pragma unroll 1
         for (int segment = part_begin(part, a.segments, a.splits); segment < end; segment++) {
+            const int t = thread_of_segment();
             const int64_t n = (int64_t)segment * a.hop;
             if (n >= frames_to_write(a.target, row).end)
                 break;
             if (load_segment<f::P, f::T, Plain>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
                 transform_barrier<f::T>();
                 f::forward(v, shared, t, a.twiddles);
-                multiply<f::P, f::T>(v, h, sign);
+                multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
                 transform_barrier<f::T>();
                 f::inverse(v, shared, t, a.twiddles);
                 untwist<f::P>(v, untwist_angle<f::N>(t));
@@ -166,8 +185,8 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     chip_gradient(const __grid_constant__ gck_chip_gradient a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x;
-    float2 *kept = a.scratch + (int64_t)blockIdx.x * 2 * f::N + 2 * t, *sum = kept + f::N, v[f::P];
+    const int held = holds_addresses ? threadIdx.x : 0; /* the part of t that is in the addresses */
+    float2 *kept = a.scratch + (int64_t)blockIdx.x * 2 * f::N + 2 * held, *sum = kept + f::N, v[f::P];
     pdl_trigger();
     pdl_wait();
     const int steps = 2 * sharing_rows(a.sharing) * a.segments; /* two for each segment: x, then g */
@@ -177,6 +196,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         bool first = true;
 #pragma unroll 1
         for (int step = part_begin(part, steps / 2, a.splits) * 2; step < end; step++) {
+            const int t = thread_of_segment();
             const bool second = step & 1;
             const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
             const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
@@ -190,16 +210,17 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             transform_barrier<f::T>();
             f::forward(v, shared, t, a.twiddles);
             if (second) {
-                correlate<f::P, f::T>(v, kept, first ? NULL : sum);
+                correlate<f::P, f::T>(v, kept + 2 * (t - held), first ? NULL : sum + 2 * (t - held));
                 first = false;
             }
-            keep<f::P, f::T>(v, second ? sum : kept);
+            keep<f::P, f::T>(v, (second ? sum : kept) + 2 * (t - held));
         }
+        const int t = thread_of_segment();
         clear<f::P>(v);
         if (!first) {
 #pragma unroll
             for (int j = 0; j < f::P; j += 2) {
-                const float4 w = *(const float4 *)(sum + j * f::T);
+                const float4 w = *(const float4 *)(sum + j * f::T + 2 * (t - held));
                 v[j] = make_float2(w.x, w.y);
                 v[j + 1] = make_float2(w.z, w.w);
             }
