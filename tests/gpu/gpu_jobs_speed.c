@@ -1,8 +1,9 @@
 /*
  * Times of jobs on device memory (gpuconv_cuda.h), every output checked in some frames against sums in double
  * precision. A time is the median of RUNS rows of CALLS calls on one stream, between two events; three sets of arrays
- * are used in turn, so that small ones are not in the cache. Usage: gpu_jobs_speed [--all] OUT.json; --all also times
- * every transform that fits, on standard output.
+ * are used in turn, so that small ones are not in the cache. Usage: gpu_jobs_speed [--all [LABEL]] OUT.json; --all also
+ * times every way to compute that may be worth it, in a graph of CALLS calls, with its error, on standard output; LABEL
+ * picks the rows whose label contains it.
  */
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/cuda/job.h"
@@ -46,6 +47,10 @@ static const row rows[] = {
      GPUCONV_CUDA_F32, false},
     {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
     {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_CUDA_F32, false},
+    {"16000 * 2000, fresh, forward and both gradients", 1, 16000, 2000, true, false, 0, GPUCONV_CUDA_F32, false},
+    {"16 x 4096 * own 256, fresh, forward and both gradients", 16, 4096, 256, true, false, 0, GPUCONV_CUDA_F32, false},
+    {"64000 * 2000, fresh", 1, 64000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_CUDA_F32, false},
 };
 
 typedef struct bench {
@@ -180,6 +185,11 @@ static double check(const bench *b, int operation) {
     return 10 * log10(wrong / power);
 }
 
+/* Returns the largest error in dB that is accepted. */
+static double bound_of(const row *r) {
+    return r->type == GPUCONV_CUDA_F32 ? -115 : -48;
+}
+
 static void run(bench *b, int set, const gc_job_transform *only, int first, int last) {
     gpuconv_error error = {0};
     for (int operation = first; operation <= last; operation++)
@@ -230,6 +240,46 @@ static const char *text_of(gc_job_transform t, int64_t points, char *text) {
     return text;
 }
 
+/* Returns the median microseconds of a call in a graph of CALLS calls: without the time of the calling thread. */
+static double measure_graph(bench *b, const gc_job_transform *only, int operation) {
+    double us[RUNS];
+    cudaEvent_t begin, end;
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    require(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess, "", "no event");
+    require(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "", "no capture");
+    for (int c = 0; c < CALLS; c++)
+        run(b, c % SETS, only, operation, operation);
+    require(cudaStreamEndCapture(b->stream, &graph) == cudaSuccess, "", "the capture failed");
+    require(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "", "no instance");
+    for (int r = -1; r < RUNS; r++) {
+        float elapsed = 0;
+        cudaEventRecord(begin, b->stream);
+        cudaGraphLaunch(instance, b->stream);
+        cudaEventRecord(end, b->stream);
+        const cudaError_t err = cudaStreamSynchronize(b->stream);
+        require(!err, b->row->label, cudaGetErrorString(err));
+        cudaEventElapsedTime(&elapsed, begin, end);
+        if (r >= 0)
+            us[r] = 1e3 * (double)elapsed / CALLS;
+    }
+    cudaGraphExecDestroy(instance);
+    cudaGraphDestroy(graph);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    qsort(us, RUNS, sizeof *us, ascending);
+    return us[RUNS / 2];
+}
+
+/* Fills what a job writes with NaN, runs it, and returns the error in dB. */
+static double check_poisoned(bench *b, const gc_job_transform *only, int operation) {
+    const gpuconv_cuda_array *a = gc_job_written(&b->job[0][operation]);
+    const size_t bytes = (size_t)(a->rows * a->stride * gc_job_sample_bytes(a->type));
+    require(cudaMemsetAsync(a->data, 0xff, bytes, b->stream) == cudaSuccess, b->row->label, "no memset");
+    run(b, 0, only, operation, operation);
+    return check(b, operation);
+}
+
 /* Times one operation by one transform, with chunks of `bytes`. */
 static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) {
     gc_job_shape shape;
@@ -242,10 +292,13 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
     b->cuda->figures.chunk_bytes = bytes;
     if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.seconds > 0 &&
         plan.seconds < 1.7 * choice.seconds && (size_t)plan.bytes <= b->bytes) {
+        const double error = check_poisoned(b, &t, operation), us = measure_graph(b, &t, operation);
         const double ms = measure(b, &t, operation, operation, &spread, &cpu);
-        printf("    %d %-16s %9.4f ms  predicted %9.4f  %lld segments, %lld splits, %lld blocks, %lld MB\n", operation,
-               text_of(t, plan.points, text), ms, plan.seconds * 1e3, (long long)plan.segments, (long long)plan.splits,
-               (long long)plan.blocks, (long long)bytes >> 20);
+        printf("    %d %-16s %9.4f ms  in a graph %8.2f us  predicted %9.4f ms  %7.1f dB  %lld segments, %lld splits, "
+               "%lld blocks, %lld MB\n",
+               operation, text_of(t, plan.points, text), ms, us, plan.seconds * 1e3, error, (long long)plan.segments,
+               (long long)plan.splits, (long long)plan.blocks, (long long)bytes >> 20);
+        require(error <= bound_of(b->row), b->row->label, "the samples are wrong");
     }
     b->cuda->figures.chunk_bytes = before;
 }
@@ -294,8 +347,7 @@ static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
     for (int i = 0; i < 3; i++)
         free(b.host[i]);
     cudaStreamDestroy(b.stream);
-    const double bound = r->type == GPUCONV_CUDA_F32 ? -115 : -48;
-    require(worst <= bound, r->label, "the samples are wrong");
+    require(worst <= bound_of(r), r->label, "the samples are wrong");
     return json_pack("{s:s, s:f, s:f, s:f, s:f, s:s}", "label", r->label, "ms", ms, "spread", spread, "cpu us", cpu,
                      "dB", worst, "transform", choice);
 }
@@ -304,16 +356,18 @@ int main(int argc, char **argv) {
     const bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
     gpuconv_cuda *cuda;
     gpuconv_error error = {0};
-    if (argc != 2 + all) {
-        fprintf(stderr, "usage: gpu_jobs_speed [--all] OUT.json\n");
+    const char *label = all && argc == 4 ? argv[2] : "";
+    if (argc != (all ? (*label ? 4 : 3) : 2)) {
+        fprintf(stderr, "usage: gpu_jobs_speed [--all [LABEL]] OUT.json\n");
         return 2;
     }
     require(!gpuconv_cuda_new(-1, &cuda, &error), "no GPU", error.message);
     json_t *table = json_array();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        json_array_append_new(table, run_row(cuda, &rows[i], all));
+        if (strstr(rows[i].label, label))
+            json_array_append_new(table, run_row(cuda, &rows[i], all));
     json_t *out = json_pack("{s:o}", "convolutions", table);
-    const int refused = json_dump_file(out, argv[1 + all], JSON_INDENT(1));
+    const int refused = json_dump_file(out, argv[argc - 1], JSON_INDENT(1));
     json_decref(out);
     gpuconv_cuda_free(cuda);
     return refused ? 1 : 0;
