@@ -158,6 +158,8 @@ static double run_random(oracle_random *r, int operation, gc_job_transform only,
     const trial_shape s = random_shape(r, operation, points, taps);
     trial t;
     char what[480];
+    if (!gc_job_transform_fits(&jobs_cuda->figures, only))
+        return -HUGE_VAL; /* a device with less shared memory, or GPUCONV_CUDA_LIMITS */
     snprintf(
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
