@@ -1,5 +1,6 @@
 /* gpuconv_convolve_file: prepares the response, plans, runs the transfer from file to file, and sends notes and
  * progress. */
+#include "early_start.h"
 #include "job.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
@@ -169,8 +170,11 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_config sized = *config;
+    gc_early_start gpu;
     sized.frames = in->frames;
+    gc_early_start_begin(&gpu, config, in->frames * in->channels);
     gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
+    gc_early_start_wait(&gpu);
     if (!status)
         status = choose_window(job, in, t->ir, transfer, error);
     if (!status)
