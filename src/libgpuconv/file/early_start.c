@@ -16,11 +16,10 @@ static void *start_gpu(void *argument) {
 }
 
 void gc_early_start_begin(gc_early_start *s, const gpuconv_config *config, int64_t samples) {
-    const bool wanted = config->backend == GPUCONV_BACKEND_CUDA ||
-                        (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
+    const bool wanted =
+        config->backend == GPUCONV_BACKEND_CUDA || (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
     s->config = *config;
-    s->started =
-        wanted && gc_backend_find(GPUCONV_BACKEND_CUDA) && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
+    s->started = wanted && gc_backend_find(GPUCONV_BACKEND_CUDA) && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
 }
 
 void gc_early_start_wait(gc_early_start *s) {
