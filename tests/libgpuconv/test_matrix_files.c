@@ -1,5 +1,5 @@
-/* The files of a matrix: routes have the taps of their files whatever thread read them, and of several files that cannot
- * be read the first one in the text is told. Read under the thread sanitizer too. */
+/* The files of a matrix: routes have the taps of their files whatever thread read them, and of several files that
+ * cannot be read the first one in the text is told. Read under the thread sanitizer too. */
 #include "files.h"
 #include "harness.h"
 
