@@ -84,8 +84,8 @@ static bool add_member(shard_index *x, int64_t *capacity, const char *name, int6
     return copy != NULL;
 }
 
-/* Lists the members. The first block of each is asked for, because libarchive has then consumed the header, and no
- * more: its position is that of the member's data. */
+/* Lists the members that have data and a name. The first block of each is asked for, because libarchive has then
+ * consumed the header, and no more: its position is that of the member's data. */
 static gpuconv_status list_members(const gc_archive *la, struct archive *a, shard_index *x, const char *path,
                                    gpuconv_error *error) {
     struct archive_entry *entry;
@@ -97,7 +97,7 @@ static gpuconv_status list_members(const gc_archive *la, struct archive *a, shar
         const void *block;
         size_t bytes;
         la_int64_t at = 0;
-        if (la->entry_filetype(entry) != AE_IFREG || !name || size <= 0 || la->entry_sparse_count(entry) > 0)
+        if (la->entry_filetype(entry) != AE_IFREG || !name || !*name || size <= 0 || la->entry_sparse_count(entry) > 0)
             continue;
         if (la->read_data_block(a, &block, &bytes, &at) != ARCHIVE_OK)
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path, la->error_string(a));
