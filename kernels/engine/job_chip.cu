@@ -6,7 +6,7 @@
  *      gradient    for each segment of x and g:  load and transform both, sum += conj(X) G;  once: inverse, store
  *
  * N complex points represent 2 N real ones (right_angle.cuh): 1024 points in a warp (fft_fma.cuh), 4096, 8192 or 16384
- * in a block (fft_grouped.cuh). The blocks are persistent: block b takes the items b, b + blocks, ... A fresh response
+ * in a block (fft_twisted.cuh). The blocks are persistent: block b takes the items b, b + blocks, ... A fresh response
  * is transformed by each block that needs it and kept in `scratch`, in the order in which the threads hold it, so that
  * a thread reads only what it wrote; it stays in the second-level cache.
  *
@@ -16,42 +16,55 @@
 #include "overlap_save.cuh"
 #include "twiddles.h"
 
-#include "kernels/device/fft_grouped.cuh"
+#include "kernels/device/fft_twisted.cuh"
 
 #include <type_traits>
 
 namespace {
 
-/* 1024 points in a warp, with the interface of grouped_fft. */
+/* 1024 points in a warp, with the interface of twisted_fft; `inverse` removes the twist. */
 struct warp_fft : fft_fma<5, 5, true> {
     typedef fft_fma<5, 5, true> base;
     static const int twiddles = base::forward_twiddles + base::inverse_twiddles;
 
     static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
         base::inverse(v, s, t, table + base::forward_twiddles);
+        untwist<P>(v, untwist_angle<N>(t));
+    }
+};
+
+/* A transform in a block, with the interface of warp_fft. */
+template <int LEVELS> struct block_fft : twisted_fft<LEVELS> {
+    typedef twisted_fft<LEVELS> base;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        base::inverse(v, s, t, table);
+        untwist_rows<base::P>(v);
     }
 };
 
 /* The transform of size 0 .. 3, and the blocks per multiprocessor to compile for: 128 registers for each thread. */
 template <int Size> struct config {
-    typedef std::conditional_t<Size == 0, warp_fft, grouped_fft<Size == 0 ? 2 : Size + 1>> transform;
+    typedef std::conditional_t<Size == 0, warp_fft, block_fft<Size == 0 ? 2 : Size + 1>> transform;
     static const int resident = Size == 0 ? 16 : 512 / transform::T;
     static const int bytes = transform::shared * (int)sizeof(float2);
 };
 
-/* Whether the kernels hold the addresses of a thread in registers over all segments. Elsewhere than on 9.0 the compiler
- * then runs out of them and spills. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
-const bool holds_addresses = false;
+/* Whether the kernels of a size hold the addresses of a thread in registers over all segments. Elsewhere the compiler
+ * runs out of them then and spills. */
+template <int Size> __host__ __device__ constexpr bool holds_addresses() {
+#if defined(__CUDA_ARCH__)
+    return __CUDA_ARCH__ == 900 || (__CUDA_ARCH__ > 900 && Size != 0);
 #else
-const bool holds_addresses = true;
+    return true;
 #endif
+}
 
 /* Returns the number of the thread; without `holds_addresses` it hides the value from the compiler, which then computes
  * what follows from it again in each segment. */
-__device__ __forceinline__ int thread_of_segment() {
+template <int Size> __device__ __forceinline__ int thread_of_segment() {
     int t = threadIdx.x;
-    if (!holds_addresses)
+    if (!holds_addresses<Size>())
         asm volatile("" : "+r"(t));
     return t;
 }
@@ -126,7 +139,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     chip_convolve(const __grid_constant__ gck_chip_job a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    const int held = holds_addresses ? threadIdx.x : 0; /* the part of t that is in the addresses */
+    const int held = holds_addresses<Size>() ? threadIdx.x : 0; /* the part of t that is in the addresses */
     float2 *own = a.scratch + (int64_t)blockIdx.x * f::N + 2 * held, v[f::P];
     const float sign = a.reflect ? -1.0f : 1.0f;
     pdl_trigger();
@@ -135,14 +148,14 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         const int row = item / a.splits, part = item % a.splits, response = response_of(a.sharing, row);
         const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * held : own;
         if (!a.spectra) {
-            const int t = thread_of_segment();
+            const int t = thread_of_segment<Size>();
             transform_response<f, Plain>(v, shared, a.response, response, a.taps, a.twiddles, t);
             keep<f::P, f::T>(v, own + 2 * (t - held));
         }
         const int end = part_begin(part + 1, a.segments, a.splits);
 #pragma unroll 1
         for (int segment = part_begin(part, a.segments, a.splits); segment < end; segment++) {
-            const int t = thread_of_segment();
+            const int t = thread_of_segment<Size>();
             const int64_t n = (int64_t)segment * a.hop;
             if (n >= frames_to_write(a.target, row).end)
                 break;
@@ -152,7 +165,6 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
                 multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
                 transform_barrier<f::T>();
                 f::inverse(v, shared, t, a.twiddles);
-                untwist<f::P>(v, untwist_angle<f::N>(t));
             } else {
                 clear<f::P>(v);
             }
@@ -185,7 +197,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     chip_gradient(const __grid_constant__ gck_chip_gradient a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
-    const int held = holds_addresses ? threadIdx.x : 0; /* the part of t that is in the addresses */
+    const int held = holds_addresses<Size>() ? threadIdx.x : 0; /* the part of t that is in the addresses */
     float2 *kept = a.scratch + (int64_t)blockIdx.x * 2 * f::N + 2 * held, *sum = kept + f::N, v[f::P];
     pdl_trigger();
     pdl_wait();
@@ -196,7 +208,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         bool first = true;
 #pragma unroll 1
         for (int step = part_begin(part, steps / 2, a.splits) * 2; step < end; step++) {
-            const int t = thread_of_segment();
+            const int t = thread_of_segment<Size>();
             const bool second = step & 1;
             const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
             const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
@@ -215,7 +227,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             }
             keep<f::P, f::T>(v, (second ? sum : kept) + 2 * (t - held));
         }
-        const int t = thread_of_segment();
+        const int t = thread_of_segment<Size>();
         clear<f::P>(v);
         if (!first) {
 #pragma unroll
@@ -226,7 +238,6 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             }
             transform_barrier<f::T>();
             f::inverse(v, shared, t, a.twiddles);
-            untwist<f::P>(v, untwist_angle<f::N>(t));
         }
         store_segment<f::P, f::T, false>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f,
                                          t);
@@ -267,10 +278,7 @@ template <int Size> struct launchers {
         if constexpr (Size == 0) {
             write_inverse_twiddles(write_forward_twiddles(to, 5, 5, 0.25), 5, f::T);
         } else {
-            write_forward_twiddles(to + f::FORWARD_A, 5, 5, 0.25);
-            write_forward_twiddles(to + f::FORWARD_B, 10, Size + 1, 0.25);
-            write_inverse_twiddles(to + f::INVERSE_A, 5, f::GROUP);
-            write_inverse_twiddles(to + f::INVERSE_B, 5, f::T);
+            write_twisted_tables<f, Size + 1>(to);
         }
     }
 

@@ -79,13 +79,6 @@ __global__ void __launch_bounds__(config<LEVELS>::transform::T)
         *(float4 *)(to + j * f::T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
 }
 
-/* Writes e^(2 pi i t v) for 0 <= t < count. */
-void write_powers(float2 *to, int count, double v) {
-    const double pi = 3.14159265358979323846;
-    for (int t = 0; t < count; t++)
-        to[t] = make_float2((float)cos(2 * pi * t * v), (float)sin(2 * pi * t * v));
-}
-
 /* The launchers of one size. */
 template <int LEVELS> struct launchers {
     typedef typename config<LEVELS>::transform f;
@@ -96,11 +89,7 @@ template <int LEVELS> struct launchers {
     }
 
     static void write_twiddles(float2 *to) {
-        for (int i = 0; i < 5; i++)
-            write_powers(to + f::FACTORS + i * f::T, f::T, 0.5 / (1 << i) / f::T);
-        write_powers(to + f::BASE, f::T, 0.25 / 32 / f::T);
-        write_forward_twiddles(to + f::FORWARD, 5, LEVELS);
-        write_inverse_twiddles(to + f::INVERSE, 5, f::GROUP);
+        write_twisted_tables<f, LEVELS>(to);
     }
 
     static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,

@@ -47,4 +47,20 @@ inline void write_untwist_angles(float2 *to, int count, int points) {
         to[t] = make_float2((float)-tan(pi * t / (4.0 * points)), (float)-sin(pi * t / (2.0 * points)));
 }
 
+/* Writes e^(2 pi i t v) for 0 <= t < count. */
+inline void write_powers(float2 *to, int count, double v) {
+    const double pi = 3.14159265358979323846;
+    for (int t = 0; t < count; t++)
+        to[t] = make_float2((float)cos(2 * pi * t * v), (float)sin(2 * pi * t * v));
+}
+
+/* Writes the tables of F, a twisted_fft<levels>. */
+template <typename F, int LEVELS> void write_twisted_tables(float2 *to) {
+    for (int i = 0; i < 5; i++)
+        write_powers(to + F::FACTORS + i * F::T, F::T, 0.5 / (1 << i) / F::T);
+    write_powers(to + F::BASE, F::T, 0.25 / 32 / F::T);
+    write_forward_twiddles(to + F::FORWARD, 5, LEVELS);
+    write_inverse_twiddles(to + F::INVERSE, 5, F::GROUP);
+}
+
 #endif
