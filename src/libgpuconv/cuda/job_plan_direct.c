@@ -20,8 +20,8 @@ static const double launch_seconds = 3e-6;
 /* Estimated from the code; not measured. Of a chunk: two loads from memory, two barriers; of a block: start and store.
  */
 static const double chunk_cycles = 1600, block_cycles = 1200, share_of_lanes = 0.7, load_bytes_per_cycle = 32;
-/* Of eight terms of a warp: 64 multiply-adds, 4 loads and their share of the loop. */
-static const double step_cycles = 72;
+/* Of a unit of terms of a warp: four times 64 multiply-adds, 4 loads and a share of the loop. */
+static const double unit_cycles = 288;
 
 static int64_t divide_up(int64_t n, int64_t by) {
     return (n + by - 1) / by;
@@ -83,8 +83,8 @@ static void plan_tiles(const gc_job_device *device, const sums *s, int groups, g
     const double blocks = (double)divide_up(p->blocks, processors),
                  rounds = (double)divide_up((int64_t)blocks, resident);
     const double terms_of_block = (double)each * p->term_parts * GCK_JOB_DIRECT_UNIT;
-    const double sums_cycles = fmax(blocks * (double)tile * terms_of_block / (share_of_lanes * device->lanes),
-                                    rounds * each * (GCK_JOB_DIRECT_UNIT / 8) * step_cycles);
+    const double sums_cycles =
+        fmax(blocks * (double)tile * terms_of_block / (share_of_lanes * device->lanes), rounds * each * unit_cycles);
     /* Loading is part of the latency until it takes longer. */
     const double load_cycles = blocks * (double)(tile + 2 * p->chunk) * sizeof(float) / load_bytes_per_cycle;
     p->seconds = launch_seconds +
