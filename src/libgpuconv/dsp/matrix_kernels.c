@@ -72,8 +72,13 @@ ALWAYS_INLINE void tile(const gc_matrix_shape *s, tile_at at, int rows, int colu
 #pragma GCC unroll 8
         for (int c = 0; c < columns; c++) {
             float *to = at.y + (r * s->capacity + c) * step;
-            store(to, sum[r][c].re);
-            store(to + LANES, sum[r][c].im);
+            if (s->past_caches) {
+                store_past_caches(to, sum[r][c].re);
+                store_past_caches(to + LANES, sum[r][c].im);
+            } else {
+                store(to, sum[r][c].re);
+                store(to + LANES, sum[r][c].im);
+            }
         }
 }
 
@@ -128,6 +133,17 @@ static void multiply(const gc_matrix_shape *s, int64_t pairs, const float *h, co
         }
         h += rows * factors * step;
     }
+    fence_stores();
 }
 
-const gc_matrix_kernels GC_MATRIX_SET = {PAIR, multiply};
+/* One fence for all runs: it waits until their lines are written. */
+static void cut_past_caches(const gc_matrix_cut *c, const float *spectrum, float *runs, int64_t slab) {
+    for (int64_t s = 0; s < c->slabs; s++, spectrum += c->run, runs += slab) {
+        const int64_t left = c->floats - s * c->run, floats = left < c->run ? left : c->run;
+        for (int64_t i = 0; i < floats; i += LANES)
+            store_past_caches(runs + i, load(spectrum + i));
+    }
+    fence_stores();
+}
+
+const gc_matrix_kernels GC_MATRIX_SET = {PAIR, cut_past_caches, multiply};

@@ -52,10 +52,10 @@ static gpuconv_status read_piece(gc_reader *reader, void *raw, growing *g, int64
         plane[c] = g->taps + c * g->capacity;
     gc_pcm_unpack(gc_simd_best(), pcm, raw, g->channels, *got, plane, g->frames);
     for (int c = 0; c < g->channels && pcm.container == GC_F32 && !status; c++) {
-        const int64_t first = gc_find_not_finite(plane[c] + g->frames, *got);
-        if (first < *got)
+        const int64_t end = g->frames + *got, first = g->frames + gc_find_not_finite(plane[c] + g->frames, *got);
+        if (first < end)
             status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the response is not finite at frame %lld of channel %d",
-                             g->path, (long long)(g->frames + first), c + 1);
+                             g->path, (long long)first, c + 1);
     }
     g->frames += *got;
     return status;

@@ -181,6 +181,9 @@ static gpuconv_status place_entries(gc_matrix *m, placement *place, int64_t *fir
             first[routes++] = i;
     }
     first[routes] = m->entries;
+    gpuconv_error inner;
+    if (gc_ir_check_memory(routes, (double)(lead + end), 0, &inner))
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: %s", m->path, inner.message);
     *made = gc_ir_unfilled(m->inputs, m->outputs, routes, routes, lead + end, m->rate);
     if (!*made)
         return gc_fail_memory(error, m->path);
