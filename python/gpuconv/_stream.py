@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
 from . import _core
 from ._libraries import from_host, host_view, library, to_host
-from ._modes import BACKENDS, choose
+from ._modes import BACKENDS, choose, real, whole
 from ._response import ImpulseResponse
 
 
@@ -23,6 +23,7 @@ class StreamingConvolver:
     rate: frames per second; only the choice of the partitions depends on it.
     realtime: True for an audio callback: a tail that is late is left out and counted in `late_blocks`, instead of
         waited for.
+    latency: frames of added latency, which lower the load.
     threads: for the tail of the response.
     """
 
@@ -37,20 +38,29 @@ class StreamingConvolver:
         backend: str = "cpu",
         device: int = 0,
         threads: int = 1,
+        latency: int = 0,
     ) -> None:
+        block = whole("block", block, 1, 65536, " frames")
+        threads = whole("threads", threads, 1, 64)
+        latency = whole("latency", latency, 0, 1 << 20, " frames")
+        device = whole("device", device, -1, 1023)
         self._device_stream: Any = None
-        if not isinstance(h, ImpulseResponse) and library(h) in ("torch", "cupy") and _on_gpu(h):
+        if not isinstance(h, ImpulseResponse) and library(h, "h") in ("torch", "cupy") and _on_gpu(h):
             from ._cuda import DeviceStream
 
             self._device_stream = DeviceStream(library(h), h, channels, block)
             return
-        response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(_on_host(h), rate)
+        response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(h, rate)
         if not response.routed:
             response = response.route(response.outputs if channels is None else channels)
         elif channels is not None and channels != response.inputs:
             raise ValueError(f"channels={channels}, and the response is routed for {response.inputs}")
         self._response = response
-        self._options = (rate, block, threads, not realtime, choose("backend", backend, BACKENDS), device)
+        self._rate = response.rate if isinstance(h, ImpulseResponse) else real("rate", rate)
+        self._options = (self._rate, block, threads)
+        self._others = (choose("backend", backend, BACKENDS), device, latency)
+        self._realtime = bool(realtime)
+        self._exchanged: dict[tuple[int, int], np.ndarray] = {}
         self.reset()
 
     @property
@@ -65,7 +75,7 @@ class StreamingConvolver:
 
     @property
     def latency(self) -> int:
-        """Frames by which the output is late: the frames of the response before its time zero, mostly 0."""
+        """Frames by which the output is late: `latency`, and the frames of the response before its time zero, mostly 0."""
         return int(self._stream.latency) if self._device_stream is None else 0
 
     @property
@@ -73,26 +83,53 @@ class StreamingConvolver:
         """Blocks of the tail that were left out because they were late; always 0 unless `realtime`."""
         return int(self._stream.late_blocks) if self._device_stream is None else 0
 
+    @property
+    def backend(self) -> str:
+        """Where the tail is computed now: "cpu" or "cuda"."""
+        return str(self._stream.backend) if self._device_stream is None else "cuda"
+
+    @property
+    def plan(self) -> str:
+        """One sentence on the partitions of the first response and their predicted load."""
+        return str(self._stream.plan) if self._device_stream is None else ""
+
+    @property
+    def realtime(self) -> bool:
+        """Whether a late tail is left out instead of waited for; may be changed at any time."""
+        return self._realtime
+
+    @realtime.setter
+    def realtime(self, value: bool) -> None:
+        self._realtime = bool(value)
+        if self._device_stream is None:
+            self._stream.set_freewheel(not self._realtime)
+
     def reset(self) -> None:
-        """Returns to silence."""
+        """Returns to silence, with the present response."""
         if self._device_stream is not None:
             self._device_stream.reset()
             return
-        self._stream = _core.Stream(self._response._ir, *self._options)
+        if self._exchanged:
+            self._response = self._present()
+        self._stream = _core.Stream(self._response._ir, *self._options, not self._realtime, *self._others)
         self._pid = os.getpid()
+        self._frames = self._response.frames
+        self._exchanged = {}
+        self._decaying = 0
 
     def process(self, x: Any) -> Any:
         """Convolves one block: (frames,) for one channel, or (channels, frames). Returns (outputs, frames), or (frames,)
         where both have one channel and x has one dimension."""
         if self._device_stream is not None:
             return self._device_stream.process(x)
-        if os.getpid() != self._pid:
-            raise RuntimeError("the stream belongs to the parent process; call reset() after a fork")
-        kind = library(x)
+        self._check_process()
+        kind = library(x, "x")
         if kind == "torch":
             import torch
 
-            return torch.from_numpy(self.process(x.detach().cpu().numpy())).to(x.device)
+            if x.requires_grad and torch.is_grad_enabled():
+                raise TypeError("a stream gives no gradients; use x.detach(), or gpuconv.torch.convolve")
+            return torch.from_numpy(self.process(x.cpu().numpy())).to(x.device)
         finish, host = from_host(x), to_host("x", x)
         one = host.ndim == 1
         host = host_view("x", host)
@@ -102,30 +139,75 @@ class StreamingConvolver:
         y = np.empty((self.outputs, host.shape[1]), np.float32)
         if y.size:
             self._stream.process(host, y)
+            self._decaying = max(0, self._decaying - y.shape[1])
         return finish(y[0] if one and self.outputs == 1 else y)
 
     __call__ = process
 
     def flush(self) -> Any:
-        """Returns the tail: the M - 1 frames after the input's end, (outputs, frames). Then the stream is silent."""
+        """Returns the tail, (outputs, frames): the M - 1 frames after the input's end, or as many as a response that was
+        exchanged needs to decay, and those of `latency`. Then the stream is silent."""
         if self._device_stream is not None:
             return self._device_stream.flush()
-        return self.process(np.zeros((self.channels, self._response.frames - 1), np.float32))
+        left = max(self._frames - 1, self._decaying) + self._others[2]
+        return self.process(np.zeros((self.channels, left), np.float32))
 
     def swap(self, h: Any, seconds: float = 0.02) -> None:
-        """Exchanges the response, with a crossfade of the input; the old one decays. The next block begins it."""
-        if self._device_stream is not None:
-            raise NotImplementedError("a stream on the GPU keeps its response; make a new one")
-        response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(_on_host(h), self._response.rate)
+        """Exchanges the response, with a crossfade of the input; the old one decays. The next block begins it.
+
+        h: as for the constructor, with the same numbers of inputs and outputs. seconds: 0 to 60.
+        """
+        self._check_process()
+        response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(h, self._rate)
         if not response.routed:
             response = response.route(self.channels)
-        self._stream.swap(response._ir, seconds)
-        self._response = response
+        self._stream.swap(response._ir, real("seconds", seconds))
+        self._decay(seconds)
+        self._response, self._frames, self._exchanged = response, response.frames, {}
+
+    def swap_routes(
+        self, routes: Union[ImpulseResponse, Mapping[tuple[int, int], Any]], seconds: float = 0.02
+    ) -> None:
+        """Exchanges single routes with a crossfade of their input, such as those of one source that moves, or is heard by
+        a moving head. Every other route goes on unchanged, and is not computed again. The next block begins it.
+
+        routes: {(input, output): taps}, numbered from 0, or an ImpulseResponse.matrix() that has only these routes. They
+            replace those between the same channels, or are added. seconds: 0 to 60.
+        """
+        self._check_process()
+        if not isinstance(routes, ImpulseResponse):
+            routes = ImpulseResponse.matrix(routes, self._rate, inputs=self.channels, outputs=self.outputs)
+        elif not routes.routed:
+            raise ValueError("routes: an ImpulseResponse that is not routed; use ImpulseResponse.matrix({(input, output): taps}, rate)")
+        self._stream.swap_routes(routes._ir, real("seconds", seconds))
+        self._decay(seconds)
+        self._frames = max(self._frames, routes.frames)
+        for i in range(self.channels):
+            for o in range(self.outputs):
+                taps = routes.taps(i, o)
+                if taps is not None:
+                    self._exchanged[i, o] = taps
+
+    def _check_process(self) -> None:
+        if self._device_stream is not None:
+            raise NotImplementedError("a stream on the GPU keeps its response; make a new one")
+        if os.getpid() != self._pid:
+            raise RuntimeError("the stream belongs to the parent process; call reset() after a fork")
+
+    def _decay(self, seconds: float) -> None:
+        """Notes that the present response is heard until it has decayed."""
+        self._decaying = max(self._decaying, self._frames - 1 + int(np.ceil(seconds * self._rate)))
+
+    def _present(self) -> ImpulseResponse:
+        """Returns the response with the routes that were exchanged."""
+        routes = {}
+        for i in range(self.channels):
+            for o in range(self.outputs):
+                taps = self._exchanged.get((i, o), self._response.taps(i, o))
+                if taps is not None:
+                    routes[i, o] = taps
+        return ImpulseResponse.matrix(routes, self._response.rate, inputs=self.channels, outputs=self.outputs)
 
 
 def _on_gpu(array: Any) -> bool:
     return library(array) == "cupy" or bool(array.is_cuda)
-
-
-def _on_host(array: Any) -> Any:
-    return array.detach().numpy() if library(array) == "torch" else array

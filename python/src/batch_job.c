@@ -1,12 +1,13 @@
-/* Calls the tools of the command, src/gpuconv/batch and src/gpuconv/room, so that names, picks and figures are the
- * same. */
+/* Calls the batch of the command, src/gpuconv/batch, so that names, picks and bytes are the same. */
 #include "batch_job.h"
 
 #include "gpuconv/batch/batch.h"
-#include "gpuconv/room/acoustics.h"
+#include "gpuconv/batch/list_write.h"
+#include "gpuconv/batch/row.h"
 #include "libgpuconv/core/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static gcpy_counts counts_of(const gc_batch_progress *p) {
     return (gcpy_counts){p->total, p->done, p->failed, p->clipped, p->skipped, p->seconds, p->audio};
@@ -23,19 +24,64 @@ static void note(void *context, const char *text) {
     batch->note(batch->context, text);
 }
 
-/* Reads the manifest, or makes one from the patterns and writes it to the folder. */
-static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
+static void failures(void *context, int64_t count, const char *example) {
+    const gcpy_batch *batch = context;
+    char text[700];
+    (void)snprintf(text, sizeof text, "%lld failed like this: %s", (long long)count, example);
+    batch->note(batch->context, text);
+}
+
+/* Fills and checks the row of defaults, which is to be cleared also after a failure. */
+static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpuconv_error *error) {
+    char *reason = NULL;
+    int at = -1;
+    bool good = true;
+    for (int i = 0; i < batch->texts && good; i++) {
+        const int column = gc_column_find(batch->text[i].column);
+        if (column < 0)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no column '%s'", batch->text[i].column);
+        good = gc_row_set(row, column, batch->text[i].value);
+    }
+    if (!good || !gc_row_check(row, &at, &reason))
+        return gc_fail_memory(error, "the options of a batch");
+    if (!reason)
+        return GPUCONV_OK;
+    const char *name = at < 0 ? "" : at == GC_COLUMN_EARLY_MS ? "early" : gc_columns[at];
+    const gpuconv_status status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s%s%s", name, at < 0 ? "" : ": ", reason);
+    free(reason);
+    return status;
+}
+
+/* Writes the entries as they were picked into FOLDER/manifest.csv. */
+static gpuconv_status keep_manifest(const gcpy_batch *batch, const gc_manifest *manifest, gpuconv_error *error) {
     char path[4200];
-    const char *const inputs[] = {batch->inputs, NULL}, *const responses[] = {batch->responses, NULL};
-    const gc_manifest_options options = {.responses = responses, .pick = (gc_pick)batch->pick, .seed = batch->seed};
-    if (batch->manifest)
-        return gc_manifest_read(batch->manifest, NULL, manifest, error);
     if (snprintf(path, sizeof path, "%s/manifest.csv", batch->folder) >= (int)sizeof path)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the name of the folder is too long");
-    gpuconv_status status = gc_manifest_pick(inputs, &options, manifest, error);
+    return gc_manifest_write(manifest, path, error);
+}
+
+/* Reads the manifest, or makes one from the patterns. */
+static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
+    gc_row defaults = {.stem = NULL};
+    gpuconv_status status = make_defaults(batch, &defaults, error);
+    const gc_manifest_options options = {.defaults = &defaults,
+                                         .responses = batch->responses,
+                                         .noises = batch->noises,
+                                         .pick = (gc_pick)batch->pick,
+                                         .seed = batch->seed,
+                                         .segments = batch->segments};
+    if (!status)
+        status = batch->manifest ? gc_manifest_read(batch->manifest, &options, manifest, error)
+                                 : gc_manifest_pick(batch->inputs, &options, manifest, error);
+    gc_row_clear(&defaults);
     if (status)
         return status;
-    status = gc_manifest_write(manifest, path, error);
+    if (batch->manifest && gc_list_replaces(batch->manifest, manifest->kind, batch->folder))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s/%s: would be replaced by the list of the outputs; name another folder", batch->folder,
+                         gc_list_output_name(manifest->kind));
+    else if (batch->responses || batch->noises)
+        status = keep_manifest(batch, manifest, error);
     if (status)
         gc_manifest_free(manifest);
     return status;
@@ -44,6 +90,7 @@ static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manife
 gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuconv_error *error) {
     gc_manifest manifest;
     gc_batch_progress last = {0};
+    int64_t listed;
     *counts = (gcpy_counts){0};
     gpuconv_status status = make_manifest(batch, &manifest, error);
     if (status)
@@ -52,25 +99,23 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .folder = batch->folder,
                         .backend = (gpuconv_backend)batch->backend,
                         .workers = batch->workers,
+                        .device = batch->device,
+                        .devices = batch->devices,
                         .resume = batch->resume,
                         .fail_fast = batch->fail_fast,
+                        .shard_size = batch->shard_size,
                         .cancel = batch->cancel,
                         .progress = progress,
                         .note = note,
+                        .failures = failures,
                         .context = (void *)batch};
     status = gc_batch_run(&b, &last, error);
     *counts = counts_of(&last);
+    if (last.total > 0 && status != GPUCONV_ERROR_CANCELLED && gc_list_output_name(manifest.kind)) {
+        const gpuconv_status after =
+            gc_list_write(&manifest, batch->folder, batch->shard_size, &listed, status ? NULL : error);
+        status = status ? status : after;
+    }
     gc_manifest_free(&manifest);
     return status;
-}
-
-gpuconv_status gcpy_acoustics(const float *taps, int64_t frames, double rate, double band, double figures[8],
-                              gpuconv_error *error) {
-    gc_acoustics a;
-    if (!gc_acoustics_of(taps, frames, rate, band, &a, NULL))
-        return gc_fail_memory(error, "the response's acoustic parameters");
-    const double values[] = {a.edt, a.t20, a.t30, a.c80, a.d50, a.centre, a.noise, a.onset};
-    for (int i = 0; i < 8; i++)
-        figures[i] = values[i];
-    return GPUCONV_OK;
 }

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -14,11 +15,19 @@ NEEDS = {"03_training": ("torch",), "torchrun_reverb": ("torch",), "ray_reverb":
 
 
 def run(*arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
+    """Runs Python in a session of its own, so that a timeout ends the processes that it has started, too."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment}, start_new_session=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    try:
+        out, err = process.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        pytest.fail(f"{arguments}: no end after 300 s\n{out}{err}")
+    assert process.returncode == 0, out + err
+    return out
 
 
 def need(name):

@@ -2,6 +2,7 @@
 #include "batch_options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sets a column unless an option has set it. @return false: out of memory */
@@ -35,32 +36,19 @@ static void option_name(int column, char *name, size_t room) {
         *c = *c == '_' ? '-' : *c;
 }
 
-/* Checks the values that entries get from the row, with an entry of no other use. */
 static int check(const gc_row *row) {
-    gc_row example = {.stem = NULL};
-    gc_entry e = {.dry = -1e300, .length = -1};
-    gc_recipes recipes = {NULL};
-    const char *texts[GC_RECIPE_COLUMNS], *why;
-    const gc_recipe *recipe;
     int column, status = GC_EXIT_DONE;
-    char name[40];
-    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
-        texts[i] = row->text[GC_COLUMN_RECIPE + i];
-    bool good = gc_recipes_find(&recipes, texts, &recipe, &column, &why);
-    if (good && !recipe) {
+    char *reason, name[40];
+    if (!gc_row_check(row, &column, &reason))
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    if (reason && column >= 0) {
         option_name(column, name, sizeof name);
-        status = gc_print_error(GC_EXIT_USAGE, "%s %s '%.60s'; try --help", name, why, row->text[column]);
+        status = gc_print_error(GC_EXIT_USAGE, "%s %s; try --help", name, reason);
+    } else if (reason) {
+        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", reason);
     }
-    good = good && gc_row_set(&example, GC_COLUMN_INPUT, "x.wav") &&
-           gc_row_set(&example, GC_COLUMN_RESPONSE, "h.wav") &&
-           (!row->text[GC_COLUMN_SNR] || gc_row_set(&example, GC_COLUMN_NOISE, "n.wav")) &&
-           (status || gc_entry_fill(&e, &example, row, &recipes));
-    if (good && e.refusal)
-        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", e.refusal);
-    gc_entry_clear(&e);
-    gc_recipes_free(&recipes);
-    gc_row_clear(&example);
-    return good ? status : gc_print_error(GC_EXIT_FAILED, "out of memory");
+    free(reason);
+    return status;
 }
 
 int gc_batch_defaults_row(const gc_batch_defaults *d, gc_row *row) {

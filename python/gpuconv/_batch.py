@@ -1,0 +1,195 @@
+"""Batches of files, as `gpuconv batch`: the same options, names, picks and bytes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypedDict, Union
+
+from . import _core
+from ._files import Progress, meter, warn
+from ._modes import BACKENDS, choose, whole
+from ._response import ALIGNMENTS, LAYOUTS, NORMALIZATIONS, Path, path_of, series_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Patterns = Union[Path, Sequence[Path]]
+Level = Union[float, "tuple[float, float]"]
+
+
+class BatchOptions(TypedDict, total=False):
+    """Options of a batch: values for the columns that the rows of a manifest leave empty. Levels are in dB."""
+
+    preset: str  #: "speech": align="peak", length="input": outputs are as long as inputs, and labels keep their time
+    length: str  #: "full", "input": each output is as long as its input
+    mode: str  #: "full", "same", "valid"
+    tail: Union[float, str]  #: seconds kept behind the input's end, "auto" or "auto:DB"
+    gain: Level  #: of the output, or a range (low, high) to draw from
+    level: str  #: level of each output: "peak:DB", "rms:DB", "loudness:LUFS", or "input": the RMS of the input
+    early: float  #: also write the reflections up to so many ms after the direct sound, to NAME.early.EXT
+    snr: Level  #: power of the output over that of the noise, or a range to draw from
+    ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels of a response
+    ir_start: float  #: seconds that are cut off at the beginning of each response
+    ir_length: float  #: seconds that are kept
+    trim: float  #: dB relative to the peak: the end below it is cut off
+    align: str  #: "none", "onset", "peak": time zero
+    reverse: bool
+    stretch: float
+    minimum_phase: bool
+    fade: float
+    series: Patterns  #: files of responses that are put in series
+    predelay: float
+    normalize: str  #: "none", "peak", "l1", "energy", "loudness"
+    ir_gain: float
+    wet: Level  #: gain of the convolved signal, or a range
+    dry: Optional[Level]  #: gain at which the input itself is added, or a range; None: not added
+    format: str  #: container and extension of the outputs, such as "flac"
+    encoding: str  #: sample format of the outputs, such as "s16"
+    dither: str  #: "none", "tpdf"
+
+
+WORDS = {
+    "preset": ("none", "speech"),
+    "length": ("full", "input"),
+    "mode": ("full", "same", "valid"),
+    "ir_layout": LAYOUTS,
+    "align": ALIGNMENTS,
+    "normalize": NORMALIZATIONS,
+    "dither": ("none", "tpdf"),
+}
+RANGES = ("gain", "wet", "dry", "snr")
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """Counts of a batch."""
+
+    total: int  #: entries
+    done: int  #: convolved in this call
+    failed: int  #: see results.jsonl
+    skipped: int  #: done by earlier calls, with resume
+    clipped: int  #: samples
+    seconds: float  #: elapsed
+    audio_seconds: float  #: of input that was convolved
+    results: str  #: path of results.jsonl
+
+
+def _text(name: str, value: Any) -> str:
+    """Returns a value as a manifest has it."""
+    if name in WORDS:
+        choose(name, value, WORDS[name])
+        return str(value)
+    if name == "series":
+        return "|".join(series_of(value))
+    if name in ("reverse", "minimum_phase"):
+        return str(int(bool(value)))
+    if name in RANGES and isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(f"{name}={value!r}: use a number, or a range (low, high)")
+        low, high = (_text(name, part) for part in value)
+        if not float(low) <= float(high):
+            raise ValueError(f"{name}={value!r}: the lower end of a range comes first")
+        return f"{low}:{high}"
+    if isinstance(value, str):
+        return value
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}={value!r}: use a number" + (", or a range (low, high)" if name in RANGES else "")) from None
+
+
+def _columns(given: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the columns of a manifest that the options stand for."""
+    for name in given:
+        if name not in BatchOptions.__annotations__:
+            raise TypeError(f"batch() has no option {name!r}; the options are {', '.join(BatchOptions.__annotations__)}")
+    texts = {name: _text(name, value) for name, value in given.items() if value is not None}
+    preset, length = texts.pop("preset", "none"), texts.pop("length", None)
+    if length and "tail" in texts:
+        raise ValueError(f"tail={texts['tail']} and length={length!r} exclude each other")
+    if length == "input":
+        texts["tail"] = "0"
+    if preset == "speech":
+        texts.setdefault("align", "peak")
+        if "mode" not in texts and length != "full":
+            texts.setdefault("tail", "0")
+    if "early" in texts:
+        texts["early_ms"] = texts.pop("early")
+    return list(texts.items())
+
+
+def _list(name: str, patterns: Optional[Patterns]) -> list[str]:
+    if patterns is None:
+        return []
+    if isinstance(patterns, (str, bytes, os.PathLike)):
+        patterns = [patterns]
+    return [path_of(name, pattern) for pattern in patterns]
+
+
+def batch(
+    manifest: Optional[Path] = None,
+    *,
+    out: Path,
+    inputs: Optional[Patterns] = None,
+    irs: Optional[Patterns] = None,
+    noises: Optional[Patterns] = None,
+    pick: str = "random",
+    seed: int = 0,
+    segments: Optional[Path] = None,
+    shard_size: int = 0,
+    resume: bool = False,
+    fail_fast: bool = False,
+    backend: str = "auto",
+    devices: Sequence[int] = (),
+    workers: int = 0,
+    progress: Progress = True,
+    note: Callable[[str], None] = warn,
+    **options: "Unpack[BatchOptions]",
+) -> BatchResult:
+    """Convolves many files with many responses, as `gpuconv batch`: the same names, picks and bytes.
+
+    manifest: CSV, TSV or JSON Lines with the columns input, response, output, gain, wet, dry, offset, length, seed, ...
+        (`gpuconv help batch`); or, with `irs`, a wav.scp or data folder of Kaldi, a RecordingSet or CutSet of lhotse, or
+        a folder with metadata.csv: `out` then gets a list of the outputs of the same kind.
+    inputs: instead of a manifest: files, patterns such as "corpus/**/*.flac", or tar shards.
+    irs, noises: files, patterns or lists, of which `pick` takes for each input: "random" (of `seed`), "all", "cycle".
+        noises need the option `snr`.
+    out: folder of the results; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
+    segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
+    resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core. devices: numbers
+    of CUDA devices; (): as many as pay off.
+    options: see BatchOptions: batch(inputs="speech/*.wav", irs="rooms/*.flac", out="wet", preset="speech", wet=(-6, 0)).
+    progress: True for a bar of tqdm (if it is installed and standard error is a terminal), or a function of
+    (files, total). note: receives lines on failures and fallbacks; warnings by default.
+    A file that fails is counted and recorded, and the batch goes on, unless `fail_fast`.
+    """
+    lists = [_list("inputs", inputs), _list("irs", irs), _list("noises", noises)]
+    if (manifest is None) == (not lists[0]) or (manifest is None and not lists[1]):
+        raise TypeError("batch() needs either a manifest, or inputs and irs")
+    numbers = {
+        "seed": whole("seed", seed, 0, (1 << 63) - 1),
+        "shard_size": whole("shard_size", shard_size, 0, (1 << 63) - 1, "; 0 stands for loose files"),
+        "workers": whole("workers", workers, 0, 1024, "; 0 stands for one per core"),
+    }
+    if len(devices) > 64:
+        raise ValueError(f"devices: {len(devices)} numbers; use up to 64")
+    chosen = [whole("devices", device, 0, 1023) for device in devices]
+    columns = _columns(dict(options))
+    if lists[2] and "snr" not in dict(columns):
+        raise ValueError("noises need snr, such as snr=(5, 20)")
+    settings = {
+        "backend": choose("backend", backend, BACKENDS),
+        "pick": choose("pick", pick, ("random", "all", "cycle")),
+        **numbers,
+        "segments": None if segments is None else path_of("segments", segments),
+        "resume": int(resume),
+        "fail_fast": int(fail_fast),
+    }
+    name, folder = None if manifest is None else path_of("manifest", manifest), path_of("out", out)
+    show, end = meter(progress, "files")
+    try:
+        counts = _core.batch(name, lists, folder, columns, settings, chosen, show, note)
+    finally:
+        end()
+    return BatchResult(results=os.path.join(folder, "results.jsonl"), **counts)
