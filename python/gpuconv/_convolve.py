@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from . import _core
 from ._libraries import axis_hint, check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
+
+Array = TypeVar("Array")
+Numbers = Union[np.ndarray, Sequence[Any]]  # gives an array of NumPy
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_core.forget_threads)
@@ -68,6 +71,18 @@ def convolve_host(x: np.ndarray, h: np.ndarray, offset: int, frames: int, revers
     if y.size:
         _core.convolve(_expand(x, batch), _expand(h, batch), y, offset, reverse, threads)
     return y
+
+
+@overload
+def convolve(
+    x: Numbers, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+) -> np.ndarray: ...
+
+
+@overload
+def convolve(
+    x: Array, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+) -> Array: ...
 
 
 def convolve(
@@ -208,6 +223,12 @@ class Convolver:
             raise TypeError("a Convolver of an array has no plan; make it of an ImpulseResponse")
         engine, _ = self._engine(whole("inputs", inputs, 1, 1024), whole("frames", frames, 1, 1 << 40))
         return Plan(engine.backend, engine.algorithm, engine.device, engine.threads, engine.reason, engine.note)
+
+    @overload
+    def __call__(self, x: Numbers, mode: Mode = ..., axis: int = ..., *, delay: int = ...) -> np.ndarray: ...
+
+    @overload
+    def __call__(self, x: Array, mode: Mode = ..., axis: int = ..., *, delay: int = ...) -> Array: ...
 
     def __call__(self, x: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0) -> Any:
         """Convolves x along `axis`, as convolve(x, h, mode, axis, delay=delay)."""

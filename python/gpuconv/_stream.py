@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Union, overload
 
 import numpy as np
 
 from . import _core
+from ._convolve import Array, Numbers
 from ._libraries import from_host, host_view, library, to_host
 from ._modes import BACKENDS, choose, real, whole
 from ._response import ImpulseResponse
@@ -116,6 +117,12 @@ class StreamingConvolver:
         self._frames = self._response.frames
         self._exchanged = {}
         self._decaying = 0
+
+    @overload
+    def process(self, x: Numbers) -> np.ndarray: ...
+
+    @overload
+    def process(self, x: Array) -> Array: ...
 
     def process(self, x: Any) -> Any:
         """Convolves one block: (frames,) for one channel, or (channels, frames). Returns (outputs, frames), or (frames,)
