@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 from typing import Any, Optional, Sequence, Tuple, Union
 
-import torch
-from torch import Tensor, nn
+try:
+    import torch
+    from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("gpuconv.torch needs PyTorch: pip install torch", name=error.name) from error
 
 from ._libraries import check_frames, on_host
 from ._modes import Mode, real, window
