@@ -182,12 +182,13 @@ GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int i
  *
  * A file name that ends in .conf is read as a jconvolver configuration: /cd, /convolver/new, /impulse/read,
  * /impulse/dirac and /impulse/copy; there gains are factors and times are frames, and names of inputs and outputs are
- * ignored. Files of different rates are resampled to the rate of the first one.
+ * ignored. Files of different rates are resampled to the rate of the first one. Each file is read once, and many files
+ * at the same time on all cores.
  * @param path        the text file
  * @param rate        1..10000000 Hz: the rate of the response if no line names a file
  * @param[out] ir     the routed response
  * @param[out] error  the reason of a failure; may be NULL
- * @return ARGUMENT (rate), FILE, FORMAT (the message names the line), MEMORY
+ * @return ARGUMENT (rate), FILE, FORMAT (the message names the line), MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error);
 

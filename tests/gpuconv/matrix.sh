@@ -129,6 +129,10 @@ refuses 1 "/cd makes the folder's path longer than 4095 bytes" in.wav w.conf out
 } >absolute.conf
 gives absolute.conf 2  1 0  0.25 0  0 0.5  0 -1
 
+# A matrix that does not fit into the memory is refused with the numbers.
+awk 'BEGIN { for (i = 1; i <= 200; i++) for (o = 1; o <= 300; o++) print i, o, "dirac", 1, 0, 2000 }' >huge.txt
+refuses 1 "huge.txt: a response of 96000001 frames and 60000 channels takes 2.3e+04 GB of memory" in.wav huge.txt out.wav
+
 # What lies beyond the declared length is refused where nothing of it is left, and told where a part is cut off.
 wrong w.conf "w.conf, line 2: a delay of 100 frames lies behind the 100 frames of /convolver/new" '/convolver/new 2 2 64 100' '/impulse/dirac 1 1 1 100'
 wrong w.conf "w.conf, line 2: a delay of 100 frames lies behind" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 100 0 0 1 a.wav'

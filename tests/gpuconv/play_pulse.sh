@@ -131,4 +131,5 @@ while kill -0 $job 2>"$work/log/kill"; do
 done
 wait $job && fail "exit 0 although the device went away"
 grep -q 'has failed or was removed' "$work/log/err" || fail "does not say so: $(cat "$work/log/err")"
+grep '^ALSA lib' "$work/log/err" && fail "libasound prints by itself"
 [ -s kept.wav ] || fail "the recording was lost"

@@ -50,10 +50,11 @@ one_of_eight() {
     return 1
 }
 
-# Starts a private JACK server without a device, as $server.
+# Starts a private JACK server without a device, as $server. It waits five seconds for a client before it drops it: a busy
+# machine takes longer than the default of half a second.
 start_jack() {
     export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
-    jackd -r -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
+    jackd -r -t 5000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
     server=$!
     until_there JACK sh -c 'jack_lsp | grep -q playback_2'
 }

@@ -33,8 +33,9 @@ typedef struct gc_ranks {
      * are left; with report->lines_only 1 if the lines are written, else 0; -1 if a message failed */
     int (*request)(const gc_ranks_report *report, int64_t *entries);
 
-    /* Ends the communication. */
-    void (*end)(void);
+    /* Ends the communication. `in_order`: this rank has served or left; otherwise, or if a message failed, it ends all
+     * ranks, because one of them may wait for this one, and this process exits with `status`. */
+    void (*end)(bool in_order, int status);
 } gc_ranks;
 
 /* The function that the module exports under this name: fills in *ranks. @return false: not started, with the reason in

@@ -18,6 +18,7 @@ typedef struct header {
 } header;
 
 static int size;
+static bool lost; /* a message failed, so that another rank may wait for an answer */
 
 static void sleep_briefly(void) {
     struct timespec t = {0, 100000};
@@ -48,8 +49,8 @@ static bool send_to(const void *from, int bytes, int to, int tag) {
            wait_for(&request, MPI_STATUS_IGNORE);
 }
 
-static bool serve(int (*take)(void *context, int64_t *entries),
-                  bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
+static bool answer_reports(int (*take)(void *context, int64_t *entries),
+                           bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
     for (int present = size - 1; present > 0;) {
         header h;
         MPI_Status status;
@@ -73,7 +74,7 @@ static bool serve(int (*take)(void *context, int64_t *entries),
     return true;
 }
 
-static int request(const gc_ranks_report *report, int64_t *entries) {
+static int ask(const gc_ranks_report *report, int64_t *entries) {
     header h = {report->done,    report->failed,     report->clipped, (int64_t)report->bytes,
                 report->leaving, report->lines_only, report->audio};
     MPI_Status status;
@@ -88,8 +89,25 @@ static int request(const gc_ranks_report *report, int64_t *entries) {
     return bytes / (int)sizeof *entries;
 }
 
-static void end(void) {
-    MPI_Finalize();
+static bool serve(int (*take)(void *context, int64_t *entries),
+                  bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
+    const bool served = answer_reports(take, accept, context);
+    lost = lost || !served;
+    return served;
+}
+
+static int request(const gc_ranks_report *report, int64_t *entries) {
+    const int n = ask(report, entries);
+    lost = lost || n < 0;
+    return n;
+}
+
+/* MPI_Finalize waits for all ranks: it would never return while one of them waits for an answer. */
+static void end(bool in_order, int status) {
+    if (in_order && !lost)
+        MPI_Finalize();
+    else
+        MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 __attribute__((visibility("default"))) gc_ranks_start gpuconv_ranks_start;

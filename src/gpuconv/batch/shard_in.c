@@ -84,8 +84,8 @@ static bool add_member(shard_index *x, int64_t *capacity, const char *name, int6
     return copy != NULL;
 }
 
-/* Lists the members that have data and a name. The first block of each is asked for, because libarchive has then consumed the header, and no
- * more: its position is that of the member's data. */
+/* Lists the members that have data and a name. The first block of each is asked for, because libarchive has then
+ * consumed the header, and no more: its position is that of the member's data. */
 static gpuconv_status list_members(const gc_archive *la, struct archive *a, shard_index *x, const char *path,
                                    gpuconv_error *error) {
     struct archive_entry *entry;

@@ -163,8 +163,8 @@ static int write_list(options *o, const gc_manifest *m, int result) {
     return result;
 }
 
-/* Runs the batch. */
-static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int *device, int devices) {
+/* Runs the batch. *begun: the threads of the batch have run; false: it failed before. */
+static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int *device, int devices, bool *begun) {
     const bool first = !ranks || ranks->rank == 0;
     gpuconv_error error = {0};
     gc_batch_progress p;
@@ -190,6 +190,7 @@ static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int
                   .context = o};
     gpuconv_status status = gc_batch_run(&b, &p, &error);
     int result = finish(o, status, &p, &error, first);
+    *begun = !status || p.total > 0;
     return first && p.total > 0 && result != GC_EXIT_INTERRUPTED ? write_list(o, m, result) : result;
 }
 
@@ -233,11 +234,13 @@ static int run(options *o, const char *path) {
     gc_row_clear(&defaults);
     if (status)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+    bool begun = false;
     result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
-    if (!result && !o->dry_run)
-        result = convolve(o, &m, ranks, device, devices);
+    const bool checked = !result && !o->dry_run;
+    if (checked)
+        result = convolve(o, &m, ranks, device, devices, &begun);
     if (ranks)
-        ranks->end();
+        ranks->end(begun || !checked, result);
     gc_manifest_free(&m);
     return result;
 }

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/visible.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <portaudio.h>
 #include <stdatomic.h>
@@ -34,6 +35,20 @@ static PaError initialize(void) {
     if (null >= 0)
         close(null);
     return err;
+}
+
+/* Drops a message of libasound. */
+static void ignore_message(const char *file, int line, const char *function, int err, const char *format, ...) {
+    (void)file, (void)line, (void)function, (void)err, (void)format;
+}
+
+/* Stops libasound, which PortAudio may have loaded, from printing across the status line. PortAudio returns the errors;
+ * its callback counts the gaps. */
+static void silence_alsa(void) {
+    int (*set_handler)(void (*handler)(const char *, int, const char *, int, const char *, ...));
+    *(void **)&set_handler = dlsym(RTLD_DEFAULT, "snd_lib_error_set_handler");
+    if (set_handler)
+        set_handler(ignore_message);
 }
 
 /* Fails with DEVICE and PortAudio's text for `err`. */
@@ -112,6 +127,7 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
         free(s);
         return fail_device(err, "sound", error);
     }
+    silence_alsa();
     int output = find_device(config->output, false),
         input = config->inputs ? find_device(config->input, true) : paNoDevice;
     gpuconv_status status = GPUCONV_OK;

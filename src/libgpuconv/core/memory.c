@@ -59,22 +59,33 @@ static bool zero_memory(char *p, int64_t bytes) {
     return true;
 }
 
-void *gc_calloc(int64_t count, int64_t size) {
-    int64_t bytes;
-    if (count < 0 || size < 0 || __builtin_mul_overflow(count, size, &bytes) || bytes > INT64_MAX - 2 * huge_page)
+/* Allocates at least count x size bytes and stores their number in *bytes. */
+static void *allocate(int64_t count, int64_t size, int64_t *bytes) {
+    if (count < 0 || size < 0 || __builtin_mul_overflow(count, size, bytes) || *bytes > INT64_MAX - 2 * huge_page)
         return NULL;
-    int64_t alignment = bytes >= huge_page / 2 ? huge_page : GC_ALIGNMENT;
-    bytes = gc_round_up(bytes ? bytes : 1, alignment);
-    if (bytes > piece_bytes && bytes > gc_memory_available())
+    int64_t alignment = *bytes >= huge_page / 2 ? huge_page : GC_ALIGNMENT;
+    *bytes = gc_round_up(*bytes ? *bytes : 1, alignment);
+    if (*bytes > piece_bytes && *bytes > gc_memory_available())
         return NULL;
     void *p = NULL;
-    if (posix_memalign(&p, (size_t)alignment, (size_t)bytes) != 0)
+    if (posix_memalign(&p, (size_t)alignment, (size_t)*bytes) != 0)
         return NULL;
 #ifdef MADV_HUGEPAGE
     if (alignment == huge_page)
-        (void)madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* only a hint: a failure is harmless */
+        (void)madvise(p, (size_t)*bytes, MADV_HUGEPAGE); /* only a hint: a failure is harmless */
 #endif
-    if (zero_memory(p, bytes))
+    return p;
+}
+
+void *gc_alloc(int64_t count, int64_t size) {
+    int64_t bytes;
+    return allocate(count, size, &bytes);
+}
+
+void *gc_calloc(int64_t count, int64_t size) {
+    int64_t bytes;
+    void *p = allocate(count, size, &bytes);
+    if (!p || zero_memory(p, bytes))
         return p;
     free(p);
     return NULL;

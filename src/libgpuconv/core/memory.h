@@ -1,4 +1,4 @@
-/* Zeroed, aligned allocation with overflow checks, and arithmetic on sizes. */
+/* Aligned allocation with overflow checks, and arithmetic on sizes. */
 #ifndef GC_CORE_MEMORY_H
 #define GC_CORE_MEMORY_H
 
@@ -11,6 +11,10 @@ enum { GC_ALIGNMENT = 64 };
  * @return NULL if the size is negative or overflows, if the allocation fails, if more than 64 MiB are requested and
  * gc_memory_available() is less, or if the thread's flag (cancel.h) is raised while more than 64 MiB are zeroed */
 void *gc_calloc(int64_t count, int64_t size);
+
+/* As gc_calloc, but does not write into the memory, whose contents are undefined: for large blocks that the caller
+ * fills. */
+void *gc_alloc(int64_t count, int64_t size);
 
 /* Returns the bytes that can be allocated without swapping: the lesser of MemAvailable in /proc/meminfo and the control
  * group's limit; INT64_MAX if neither is known. */

@@ -85,7 +85,8 @@ static void transform_route(void *context, int64_t index, int worker) {
     }
 }
 
-/* Allocates the matrices of each component. Returns false without memory. */
+/* Allocates the matrices of each component. Those of responses are zeroed only if a route is missing: the others are
+ * filled by the transforms of their routes. Returns false without memory. */
 static bool make_parts(gc_convolver *c) {
     int64_t inputs = 1;
     if (!gc_components_find(c->ir, &c->components))
@@ -95,6 +96,7 @@ static bool make_parts(gc_convolver *c) {
         return false;
     for (int i = 0; i < c->components.count; i++)
         inputs = gc_max(inputs, c->components.component[i].inputs);
+    const bool full = gc_components_products(&c->components) == c->ir->routes;
     const int64_t delay = c->blocks + c->partitions - 1;
     c->cut = gc_matrix_cut_make(c->simd, c->stride, inputs * delay);
     bool made = true;
@@ -107,9 +109,9 @@ static bool make_parts(gc_convolver *c) {
         m->h_slab = gc_matrix_response_floats(c->simd, &m->shape);
         m->x_slab = gc_matrix_input_floats(c->simd, &m->shape);
         m->y_slab = gc_matrix_output_floats(c->simd, &m->shape);
-        m->h = gc_calloc(c->cut.slabs * m->h_slab, sizeof *m->h);
+        m->h = (full ? gc_alloc : gc_calloc)(c->cut.slabs * m->h_slab, sizeof *m->h);
         m->x = gc_calloc(c->cut.slabs * m->x_slab, sizeof *m->x);
-        m->y = gc_calloc(c->cut.slabs * m->y_slab, sizeof *m->y);
+        m->y = gc_alloc(c->cut.slabs * m->y_slab, sizeof *m->y);
         made = m->h && m->x && m->y;
     }
     return made;

@@ -1,5 +1,6 @@
 /* gpuconv_convolve_file: prepares the response, plans, runs the transfer from file to file, and sends notes and
  * progress. */
+#include "early_start.h"
 #include "job.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
@@ -86,10 +87,11 @@ static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
  * earlier gives only its error. */
 static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
                          const gc_writer *writer) {
-    double silence = (double)gpuconv_ir_onset(shaped, GC_ONSET_LEVEL) / gpuconv_ir_rate(shaped), peak;
+    const float peak = gc_ir_magnitude(shaped);
+    const double silence = (double)gc_ir_find_onset(shaped, peak, GC_ONSET_LEVEL) / gpuconv_ir_rate(shaped);
     if (*gpuconv_ir_history(shaped))
         note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
-    if (gpuconv_ir_peak(shaped, &peak), peak == 0)
+    if (peak == 0)
         note(job, "%s: the response is silent", job->response);
     else if (silence >= noted_silence && gpuconv_ir_lead(shaped) == 0 && !(job->preparation->predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
@@ -111,7 +113,9 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
     gpuconv_ir *mixed = NULL;
     gpuconv_error inner = {0};
     status = gc_ir_apply_levels(*shaped, p, &mixed, &inner);
-    if (!status)
+    if (!status && job->gain == 0)
+        *ir = gc_ir_hold(mixed);
+    else if (!status)
         status = gpuconv_ir_gain(mixed, job->gain, ir, &inner);
     gpuconv_ir_free(mixed);
     return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
@@ -166,8 +170,11 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_config sized = *config;
+    gc_early_start gpu;
     sized.frames = in->frames;
+    gc_early_start_begin(&gpu, config, in->frames * in->channels);
     gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
+    gc_early_start_wait(&gpu);
     if (!status)
         status = choose_window(job, in, t->ir, transfer, error);
     if (!status)

@@ -3,53 +3,85 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/dsp/simd.h"
 #include "object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Reallocates each plane to `capacity` frames. Returns false without memory; the planes stay valid. */
-static bool grow_planes(float **planes, int channels, int64_t frames, int64_t capacity) {
-    for (int c = 0; c < channels; c++) {
-        float *larger = gc_calloc(capacity, sizeof *larger);
-        if (!larger)
-            return false;
-        memcpy(larger, planes[c], (size_t)frames * sizeof *larger);
-        free(planes[c]);
-        planes[c] = larger;
-    }
+enum {
+    PIECE = 65536,     /* samples that are read at once: they stay in the cache */
+    BELIEVED = 1 << 28 /* samples for which memory is reserved because a header says so: 1 GiB */
+};
+
+/* The planes of a file that is read. */
+typedef struct growing {
+    const char *path; /* for messages */
+    float *taps;      /* channels x capacity */
+    int channels;
+    int64_t frames, capacity;
+} growing;
+
+/* Moves the planes to a block of another capacity. Returns false without memory; the planes stay valid. */
+static bool resize(growing *g, int64_t capacity) {
+    float *other = gc_alloc(capacity, g->channels * (int64_t)sizeof *other);
+    if (!other)
+        return false;
+    for (int c = 0; c < g->channels && g->frames > 0; c++)
+        memcpy(other + c * capacity, g->taps + c * g->capacity, (size_t)g->frames * sizeof *other);
+    free(g->taps);
+    g->taps = other;
+    g->capacity = capacity;
     return true;
 }
 
-/* Reads a file into planar floats, piece by piece, because the length in a header may be wrong or missing. *planes may
- * be allocated on failure too. Returns FILE, FORMAT, MEMORY, CANCELLED. */
-static gpuconv_status read_planes(gc_reader *reader, float ***planes, int64_t *frames, gpuconv_error *error) {
-    const int channels = gc_reader_info(reader)->channels;
-    const int64_t announced = gc_reader_info(reader)->frames, most = gc_max(1, 65536 / channels);
-    const int64_t piece = announced > 0 ? gc_min(announced, most) : most;
-    int64_t capacity = gc_max(piece, gc_min(4 * piece, announced)), want = piece, got = piece;
-    float *interleaved = channels > 1 ? gc_calloc(piece * channels, sizeof *interleaved) : NULL;
-    float **p = gc_calloc(channels, sizeof *p);
-    gpuconv_status status = p && (interleaved || channels == 1) ? GPUCONV_OK : gc_fail_memory(error, "the response");
-    for (int c = 0; !status && c < channels; c++)
-        if (!(p[c] = gc_calloc(capacity, sizeof **p)))
-            status = gc_fail_memory(error, "the response");
-    for (*frames = 0; !status && got == want && *frames != announced; *frames += got) {
-        want = announced > 0 ? gc_min(piece, announced - *frames) : piece;
-        if (*frames + want > capacity && !grow_planes(p, channels, *frames, capacity *= 2))
-            status = gc_fail_memory(error, "the response");
-        got = 0;
-        if (!status && gc_cancelled())
-            status = gc_fail_cancelled(error, "the response");
-        if (!status)
-            status = gc_reader_read_floats(reader, interleaved ? interleaved : p[0] + *frames, want, &got, error);
-        for (int c = 0; interleaved && c < channels; c++)
-            for (int64_t i = 0; i < got; i++)
-                p[c][*frames + i] = interleaved[i * channels + c];
+/* Reads the next piece of a file through `raw`; *got is less than `want` at its end. Returns FILE, FORMAT, MEMORY,
+ * CANCELLED. */
+static gpuconv_status read_piece(gc_reader *reader, void *raw, growing *g, int64_t want, int64_t *got,
+                                 gpuconv_error *error) {
+    float *plane[GC_MAX_CHANNELS];
+    const gc_pcm pcm = gc_reader_info(reader)->pcm;
+    *got = 0;
+    if (g->frames + want > g->capacity && !resize(g, 2 * (g->frames + want)))
+        return gc_fail_memory(error, "the response");
+    if (gc_cancelled())
+        return gc_fail_cancelled(error, "the response");
+    gpuconv_status status = gc_reader_read(reader, raw, want, got, error);
+    for (int c = 0; c < g->channels; c++)
+        plane[c] = g->taps + c * g->capacity;
+    gc_pcm_unpack(gc_simd_best(), pcm, raw, g->channels, *got, plane, g->frames);
+    for (int c = 0; c < g->channels && pcm.container == GC_F32 && !status; c++) {
+        const int64_t end = g->frames + *got, first = g->frames + gc_find_not_finite(plane[c] + g->frames, *got);
+        if (first < end)
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the response is not finite at frame %lld of channel %d",
+                             g->path, (long long)first, c + 1);
     }
-    free(interleaved);
-    *planes = p;
+    g->frames += *got;
+    return status;
+}
+
+/* Reads a file into planes of exactly its frames, piece by piece, because the length in a header may be wrong or
+ * missing: of a length that is not BELIEVED, the planes grow as they fill. g->taps may be allocated on failure too.
+ * Returns FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_planes(gc_reader *reader, growing *g, gpuconv_error *error) {
+    const gc_audio_info *info = gc_reader_info(reader);
+    const int64_t announced = info->frames, piece = gc_max(1, PIECE / info->channels);
+    int64_t want = piece, got = piece;
+    void *raw = gc_alloc(piece, info->channels * (int64_t)gc_pcm_bytes(info->pcm));
+    g->channels = info->channels;
+    gpuconv_status status = GPUCONV_OK;
+    if (!raw || !resize(g, announced > 0 && announced <= BELIEVED / info->channels ? announced : piece))
+        status = gc_fail_memory(error, "the response");
+    while (!status && got == want && g->frames != announced) {
+        want = announced > 0 ? gc_min(piece, announced - g->frames) : piece;
+        status = read_piece(reader, raw, g, want, &got, error);
+    }
+    free(raw);
+    if (!status)
+        status = gc_reader_check_end(reader, error);
+    if (!status && g->frames != g->capacity && g->frames > 0 && !resize(g, g->frames))
+        status = gc_fail_memory(error, "the response");
     return status;
 }
 
@@ -60,22 +92,14 @@ gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir
     gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
-    int channels = gc_reader_info(reader)->channels;
-    float **planes = NULL;
-    int64_t frames = 0;
-    status = read_planes(reader, &planes, &frames, error);
-    if (!status)
-        status = gc_reader_check_end(reader, error);
-    gpuconv_error inner = {0};
-    if (!status) {
-        status =
-            gpuconv_ir_new((const float *const *)planes, channels, frames, gc_reader_info(reader)->rate, ir, &inner);
-        if (status)
-            gc_fail(error, status, "%s: %s", path, inner.message);
-    }
-    for (int c = 0; planes && c < channels; c++)
-        free(planes[c]);
-    free(planes);
+    growing g = {.path = path};
+    status = read_planes(reader, &g, error);
+    if (!status && g.frames == 0)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", path);
+    if (status)
+        free(g.taps);
+    else if (!(*ir = gc_ir_own(g.taps, g.channels, g.frames, gc_reader_info(reader)->rate)))
+        status = gc_fail_memory(error, path);
     gc_reader_free(reader);
     return status;
 }

@@ -1,18 +1,20 @@
 /*
- * Sparse matrices of responses: the files and entries that matrix_text.c reads, and their sum into routes.
+ * Matrices of responses: the entries that matrix_text.c and brutefir.c read, and their sum into routes.
  */
 #include "matrix.h"
 
-#include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/visible.h"
+#include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,70 +52,6 @@ gpuconv_status gc_matrix_add(gc_matrix *m, const gc_matrix_entry *e, gpuconv_err
     }
     m->entry[m->entries] = *e;
     m->entry[m->entries++].line = m->line;
-    return GPUCONV_OK;
-}
-
-char *gc_matrix_join_path(const char *folder, const char *name, const char *suffix) {
-    size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 1;
-    char *path = gc_calloc((int64_t)size, 1);
-    if (path)
-        (void)snprintf(path, size, "%s%s%s", *name == '/' ? "" : folder, name, suffix);
-    return path;
-}
-
-/* Returns the slot of a path in the hash table, or the free slot where it belongs. */
-static int find_slot(const gc_matrix *m, const char *path) {
-    int slot = (int)(gc_hash(path) % GC_MATRIX_SLOTS);
-    while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
-        slot = (slot + 1) % GC_MATRIX_SLOTS;
-    return slot;
-}
-
-gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, gpuconv_error *error) {
-    char *path = gc_matrix_join_path(m->folder, name, "");
-    if (!path)
-        return gc_fail_memory(error, m->path);
-    const int slot = find_slot(m, path);
-    if (m->slot[slot]) {
-        free(path);
-        *index = m->slot[slot] - 1;
-        return GPUCONV_OK;
-    }
-    gpuconv_error inner = {0};
-    gpuconv_ir *ir = NULL;
-    gpuconv_status status = gpuconv_ir_load(path, &ir, &inner);
-    if (status == GPUCONV_ERROR_MEMORY)
-        status = gc_fail_memory(error, m->path);
-    else if (status)
-        gc_fail(error, status, "%s, line %d: %s", m->path, m->line, inner.message);
-    else
-        status = gc_matrix_add_response(m, path, ir, index, error);
-    free(path);
-    return status;
-}
-
-gpuconv_status gc_matrix_add_response(gc_matrix *m, const char *path, gpuconv_ir *ir, int *index,
-                                      gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    if (m->files == GC_MATRIX_MAX_FILES)
-        status = gc_matrix_fail(m, error, "more than %d files", GC_MATRIX_MAX_FILES);
-    if (!status && m->rate > 0 && gpuconv_ir_rate(ir) != m->rate) {
-        gpuconv_ir *other;
-        status = gpuconv_ir_resample(ir, m->rate, &other, error);
-        gpuconv_ir_free(ir);
-        ir = other;
-    }
-    char *copy = status ? NULL : strdup(path);
-    if (!status && !copy)
-        status = gc_fail_memory(error, m->path);
-    if (status) {
-        gpuconv_ir_free(ir);
-        return status;
-    }
-    m->rate = gpuconv_ir_rate(ir);
-    m->file[m->files] = (gc_matrix_file){copy, ir};
-    *index = m->files++;
-    m->slot[find_slot(m, copy)] = m->files;
     return GPUCONV_OK;
 }
 
@@ -169,54 +107,116 @@ static int compare_routes(const void *a, const void *b) {
                                   : x->line - y->line;
 }
 
-/* Sums the entries into a routed response. Returns FORMAT, MEMORY. */
-static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
-    int64_t lead = 0, end = 1, cut = 0;
+/* The routes of a matrix while their taps are summed. */
+typedef struct summing {
+    const gc_matrix *matrix;
+    const placement *place; /* of each entry */
+    const int64_t *first;   /* the first entry of each route, and the number of entries */
+    gpuconv_ir *made;
+    atomic_bool infinite; /* a sum is beyond the range of floats */
+} summing;
+
+/* Writes the frames of an entry into the taps of its route, or adds them to what is there. */
+static void place_taps(const gc_matrix *m, const gc_matrix_entry *e, const placement *p, bool add, float *to) {
+    const float one = 1, *from = e->file < 0 ? &one : gc_ir_plane(m->file[e->file].ir, e->channel) + p->from;
+    if (add)
+        for (int64_t k = 0; k < p->frames; k++)
+            to[k] += (float)(e->factor * (double)from[k]);
+    else
+        for (int64_t k = 0; k < p->frames; k++)
+            to[k] = (float)(e->factor * (double)from[k]);
+}
+
+/* Sums the entries of one route. */
+static void sum_route(void *context, int64_t route, int worker) {
+    (void)worker;
+    summing *s = context;
+    const int64_t frames = s->made->frames, first = s->first[route];
+    float *to = s->made->taps + route * frames;
+    for (int64_t i = first; i < s->first[route + 1]; i++) {
+        const placement *p = &s->place[i];
+        const int64_t at = s->made->lead + p->at;
+        if (i == first) {
+            memset(to, 0, (size_t)at * sizeof *to);
+            memset(to + at + p->frames, 0, (size_t)(frames - at - p->frames) * sizeof *to);
+        }
+        place_taps(s->matrix, &s->matrix->entry[i], p, i > first, to + at);
+        if (!gc_all_finite(to + at, p->frames))
+            atomic_store(&s->infinite, true);
+    }
+}
+
+/* Sums all routes on all cores. Returns FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status sum_routes(summing *s, gpuconv_error *error) {
+    const gc_matrix *m = s->matrix;
+    const bool small = (double)s->made->routes * (double)s->made->frames < 1 << 20;
+    gc_pool *pool = gc_pool_new(small ? 1 : (int)gc_min(s->made->routes, gc_processor_count()));
+    if (!pool)
+        return gc_fail_memory(error, m->path);
+    gc_pool_run(pool, sum_route, s, s->made->routes);
+    gc_pool_free(pool);
+    if (gc_cancelled())
+        return gc_fail_cancelled(error, m->path);
+    return !s->infinite ? GPUCONV_OK
+                        : gc_fail(error, GPUCONV_ERROR_FORMAT,
+                                  "%s: its gains take a response beyond the range of floats", m->path);
+}
+
+/* Places the entries, which are sorted, and lists their routes: `first` and `place` of *s are filled, and *made is a
+ * response with the routes and without taps. *cut: frames that the declared length leaves out. Returns FORMAT, MEMORY.
+ */
+static gpuconv_status place_entries(gc_matrix *m, placement *place, int64_t *first, gpuconv_ir **made, int64_t *cut,
+                                    gpuconv_error *error) {
+    int64_t lead = 0, end = 1;
     int routes = 0;
-    gpuconv_status status = GPUCONV_OK;
+    for (int64_t i = 0; i < m->entries; i++) {
+        const gc_matrix_entry *e = &m->entry[i];
+        gpuconv_status status = place_entry(m, e, &place[i], error);
+        if (status)
+            return status;
+        lead = gc_max(lead, -place[i].at);
+        end = gc_max(end, place[i].at + place[i].frames);
+        *cut = gc_max(*cut, place[i].cut);
+        if (i == 0 || e->input != e[-1].input || e->output != e[-1].output)
+            first[routes++] = i;
+    }
+    first[routes] = m->entries;
+    gpuconv_error inner;
+    if (gc_ir_check_memory(routes, (double)(lead + end), 0, &inner))
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: %s", m->path, inner.message);
+    *made = gc_ir_unfilled(m->inputs, m->outputs, routes, routes, lead + end, m->rate);
+    if (!*made)
+        return gc_fail_memory(error, m->path);
+    (*made)->lead = lead;
+    (*made)->routed = true;
+    for (int r = 0; r < routes; r++)
+        (*made)->route[r] = (gc_route){m->entry[first[r]].input, m->entry[first[r]].output, r};
+    return GPUCONV_OK;
+}
+
+/* Sums the entries into a routed response. Returns FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
     if (m->entries == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no route", m->path);
     qsort(m->entry, (size_t)m->entries, sizeof *m->entry, compare_routes);
-    for (int64_t i = 0; i < m->entries && !status; i++) {
-        const gc_matrix_entry *e = &m->entry[i];
-        placement p = {0};
-        status = place_entry(m, e, &p, error);
-        lead = gc_max(lead, -p.at);
-        end = gc_max(end, p.at + p.frames);
-        cut = gc_max(cut, p.cut);
-        routes += i == 0 || e->input != e[-1].input || e->output != e[-1].output;
-    }
-    if (status)
+    placement *place = gc_calloc(m->entries, sizeof *place);
+    int64_t *first = gc_calloc(m->entries + 1, sizeof *first), cut = 0;
+    summing s = {.matrix = m, .place = place, .first = first};
+    gpuconv_status status =
+        place && first ? place_entries(m, place, first, &s.made, &cut, error) : gc_fail_memory(error, m->path);
+    if (!status)
+        status = sum_routes(&s, error);
+    free(place);
+    free(first);
+    if (status) {
+        gpuconv_ir_free(s.made);
         return status;
-    gpuconv_ir *made = gc_ir_blank(m->inputs, m->outputs, routes, routes, lead + end, m->rate);
-    if (!made)
-        return gc_fail_memory(error, m->path);
-    made->lead = lead;
-    made->routed = true;
-    bool finite = true;
-    for (int64_t i = 0, r = -1; i < m->entries; i++) {
-        const gc_matrix_entry *e = &m->entry[i];
-        placement p = {0};
-        r += i == 0 || e->input != e[-1].input || e->output != e[-1].output;
-        made->route[r] = (gc_route){e->input, e->output, (int)r};
-        float *to = made->taps + r * made->frames + lead;
-        const float one = 1, *from = e->file < 0 ? &one : gc_ir_plane(m->file[e->file].ir, e->channel);
-        (void)place_entry(m, e, &p, NULL);
-        for (int64_t k = 0; k < p.frames; k++) {
-            to[p.at + k] += (float)(e->factor * (double)from[p.from + k]);
-            finite &= isfinite(to[p.at + k]) != 0;
-        }
-    }
-    if (!finite) {
-        gpuconv_ir_free(made);
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: its gains take a response beyond the range of floats",
-                       m->path);
     }
     char left_out[96] = "";
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
                        (long long)cut, (long long)m->max_frames);
-    return gc_ir_finish(made, ir, error, "%d inputs x %d outputs, %d routes%s", m->inputs, m->outputs, routes,
+    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s", m->inputs, m->outputs, s.made->routes,
                         left_out);
 }
 
@@ -263,15 +263,14 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
                                                                : gc_matrix_read_text(m, f, conf, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */
+    if (!status)
+        status = gc_matrix_load_files(m, error);
     if (!status) {
         m->rate = m->rate > 0 ? m->rate : rate;
         status = build(m, ir, error);
     }
-    for (int i = 0; m && i < m->files; i++) {
-        free(m->file[i].path);
-        gpuconv_ir_free(m->file[i].ir);
-    }
     if (m) {
+        gc_matrix_free_files(m);
         free(m->folder);
         free(m->entry);
     }

@@ -21,7 +21,8 @@ typedef struct gc_matrix_entry {
 
 typedef struct gc_matrix_file {
     char *path;
-    gpuconv_ir *ir;
+    gpuconv_ir *ir; /* NULL: not read yet */
+    int line;       /* of its first use */
 } gc_matrix_file;
 
 typedef struct gc_matrix {
@@ -51,7 +52,7 @@ static inline void gc_matrix_grow(gc_matrix *matrix, int input, int output) {
 /* Appends an entry of the current line. Returns FORMAT (too many), MEMORY. */
 gpuconv_status gc_matrix_add(gc_matrix *matrix, const gc_matrix_entry *entry, gpuconv_error *error);
 
-/* Stores the index of a file in *index and reads the file at its first use. Returns the errors of reading, MEMORY. */
+/* Stores the index of a file in *index; lists the file at its first use. Returns FORMAT (too many), MEMORY. */
 gpuconv_status gc_matrix_find_file(gc_matrix *matrix, const char *name, int *index, gpuconv_error *error);
 
 /* Joins folder, name and suffix; an absolute name ignores the folder. Returns NULL without memory; the caller frees it.
@@ -61,10 +62,16 @@ char *gc_matrix_join_path(const char *folder, const char *name, const char *suff
 /* Reads the coefficients and filters of a configuration of BruteFIR. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_matrix_read_brutefir(gc_matrix *matrix, FILE *file, gpuconv_error *error);
 
-/* Adds a response that was not read by gc_matrix_find_file and stores its index in *index; takes `ir` over, also on
- * failure. Resamples it to the rate of the others. `path` is for messages. Returns FORMAT (too many), MEMORY. */
+/* Lists a response that has been read under `path` and stores its index in *index; takes `ir` over, also on failure.
+ * Returns FORMAT (too many), MEMORY. */
 gpuconv_status gc_matrix_add_response(gc_matrix *matrix, const char *path, gpuconv_ir *ir, int *index,
                                       gpuconv_error *error);
+
+/* Reads all listed files that have not been read, on all cores, and converts all of them to one rate: that of the
+ * matrix, or of the first file if it has none. Returns the errors of reading, MEMORY, CANCELLED. */
+gpuconv_status gc_matrix_load_files(gc_matrix *matrix, gpuconv_error *error);
+
+void gc_matrix_free_files(gc_matrix *matrix);
 
 /* Reads the entries of a text file; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_matrix_read_text(gc_matrix *matrix, FILE *file, bool jconvolver, gpuconv_error *error);

@@ -194,6 +194,8 @@ static gpuconv_status conf_packed(gc_matrix *m, char **word, int words, gpuconv_
         !parse_time(word[2], &e.delay) || !parse_time(word[3], &e.offset) || !parse_time(word[4], &e.length))
         return gc_matrix_fail(m, error, "/impulse/packedmatrix needs inputs, gain, delay, offset, length and file");
     gpuconv_status status = gc_matrix_find_file(m, word[5], &e.file, error);
+    if (!status)
+        status = gc_matrix_load_files(m, error);
     if (status)
         return status;
     const gpuconv_ir *ir = m->file[e.file].ir;

@@ -32,15 +32,36 @@ static gpuconv_ir *new_without_taps(int inputs, int outputs, int planes, int rou
     return ir;
 }
 
-gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+static gpuconv_ir *new_with_taps(int inputs, int outputs, int planes, int routes, int64_t frames, double rate,
+                                 void *(*allocate)(int64_t count, int64_t size)) {
     gpuconv_ir *ir = new_without_taps(inputs, outputs, planes, routes, frames, rate);
     int64_t taps;
     if (ir && !__builtin_mul_overflow((int64_t)planes, frames, &taps))
-        ir->taps = gc_calloc(taps, sizeof *ir->taps);
+        ir->taps = allocate(taps, sizeof *ir->taps);
     if (ir && !ir->taps) {
         gpuconv_ir_free(ir);
         return NULL;
     }
+    return ir;
+}
+
+gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+    return new_with_taps(inputs, outputs, planes, routes, frames, rate, gc_calloc);
+}
+
+gpuconv_ir *gc_ir_unfilled(int inputs, int outputs, int planes, int routes, int64_t frames, double rate) {
+    return new_with_taps(inputs, outputs, planes, routes, frames, rate, gc_alloc);
+}
+
+gpuconv_ir *gc_ir_own(float *taps, int channels, int64_t frames, double rate) {
+    gpuconv_ir *ir = new_without_taps(1, channels, channels, channels, frames, rate);
+    if (!ir) {
+        free(taps);
+        return NULL;
+    }
+    ir->taps = taps;
+    for (int c = 0; c < channels; c++)
+        ir->route[c] = (gc_route){0, c, c};
     return ir;
 }
 
@@ -146,15 +167,11 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
                            (long long)first, c + 1);
     }
-    gpuconv_ir *made = gc_ir_blank(1, channels, channels, channels, frames, rate);
-    if (!made)
-        return gc_fail_memory(error, "the response");
-    for (int c = 0; c < channels; c++) {
-        memcpy(made->taps + (int64_t)c * frames, taps[c], (size_t)frames * sizeof(float));
-        made->route[c] = (gc_route){0, c, c};
-    }
-    *ir = made;
-    return GPUCONV_OK;
+    float *own = gc_alloc(frames, channels * (int64_t)sizeof *own);
+    for (int c = 0; own && c < channels; c++)
+        memcpy(own + c * frames, taps[c], (size_t)frames * sizeof *own);
+    *ir = own ? gc_ir_own(own, channels, frames, rate) : NULL;
+    return *ir ? GPUCONV_OK : gc_fail_memory(error, "the response");
 }
 
 /* The shape of a routed response; `frames` is less than that of the response if its planes are packed. */
@@ -370,32 +387,4 @@ const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output) {
 
 const char *gpuconv_ir_history(const gpuconv_ir *ir) {
     return ir->history ? ir->history : "";
-}
-
-/* Returns the first frame in which any channel reaches the level; `frames` if there is none. */
-static int64_t find_level(const gpuconv_ir *ir, double level) {
-    int64_t first = ir->frames;
-    for (int p = 0; p < ir->planes; p++) {
-        const float *taps = gc_ir_plane(ir, p);
-        for (int64_t i = 0; i < first; i++)
-            if (fabs((double)taps[i]) >= level)
-                first = i;
-    }
-    return first;
-}
-
-int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
-    float peak = 0;
-    for (int64_t i = 0; i < (int64_t)ir->planes * ir->frames; i++)
-        peak = fabsf(ir->taps[i]) > peak ? fabsf(ir->taps[i]) : peak; /* fmaxf is a call */
-    if (magnitude)
-        *magnitude = (double)peak;
-    return find_level(ir, (double)peak);
-}
-
-int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
-    double peak;
-    decibels = decibels < 0 ? decibels : 0;
-    gpuconv_ir_peak(ir, &peak);
-    return peak > 0 ? find_level(ir, peak * pow(10, decibels / 20)) : 0;
 }

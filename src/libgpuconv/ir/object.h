@@ -43,9 +43,22 @@ static inline bool gc_ir_one_route_each(const gpuconv_ir *ir) {
  */
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
 
+/* As gc_ir_blank, but the contents of the taps are undefined. */
+gpuconv_ir *gc_ir_unfilled(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);
+
+/* Makes a response of one input with a route from each of its channels; takes `taps` (channels x frames, from gc_alloc)
+ * over, also on failure. Returns NULL without memory. */
+gpuconv_ir *gc_ir_own(float *taps, int channels, int64_t frames, double rate);
+
 /* Makes a response with the routes, lead and history of `ir`, another length and rate, and zeroed taps. Returns NULL
  * without memory. */
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
+
+/* Returns the largest magnitude of all channels. */
+float gc_ir_magnitude(const gpuconv_ir *ir);
+
+/* As gpuconv_ir_onset, with the magnitude of the response, which takes a pass over all taps to find. */
+int64_t gc_ir_find_onset(const gpuconv_ir *ir, float magnitude, double decibels);
 
 /* Appends to the history; an empty text appends nothing. Returns false without memory. */
 bool gc_ir_append_history(gpuconv_ir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));

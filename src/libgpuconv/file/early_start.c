@@ -1,0 +1,29 @@
+/* The thread that starts the GPU. The context of a device belongs to the process: the thread that convolves finds it
+ * made. */
+#include "early_start.h"
+
+#include "libgpuconv/engine/backends.h"
+
+/* Samples that two cores convolve in about a second. */
+static const int64_t many_samples = INT64_C(1) << 27;
+
+static void *start_gpu(void *argument) {
+    const gc_early_start *s = argument;
+    gc_device device = {.number = 0};
+    gpuconv_error ignored = {0};
+    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->convolver->probe(&s->config, &device, &ignored);
+    return NULL;
+}
+
+void gc_early_start_begin(gc_early_start *s, const gpuconv_config *config, int64_t samples) {
+    const bool wanted =
+        config->backend == GPUCONV_BACKEND_CUDA || (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
+    s->config = *config;
+    s->started = wanted && gc_backend_find(GPUCONV_BACKEND_CUDA) && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
+}
+
+void gc_early_start_wait(gc_early_start *s) {
+    if (s->started)
+        pthread_join(s->thread, NULL);
+    s->started = false;
+}

@@ -1,0 +1,138 @@
+/*
+ * The files of a matrix. A file is listed at its first use in the text; when the text has been read, all files that are
+ * listed are read, each once, on all cores.
+ */
+#include "matrix.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *gc_matrix_join_path(const char *folder, const char *name, const char *suffix) {
+    size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 1;
+    char *path = gc_calloc((int64_t)size, 1);
+    if (path)
+        (void)snprintf(path, size, "%s%s%s", *name == '/' ? "" : folder, name, suffix);
+    return path;
+}
+
+/* Returns the slot of a path in the hash table, or the free slot where it belongs. */
+static int find_slot(const gc_matrix *m, const char *path) {
+    int slot = (int)(gc_hash(path) % GC_MATRIX_SLOTS);
+    while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
+        slot = (slot + 1) % GC_MATRIX_SLOTS;
+    return slot;
+}
+
+/* Lists a file; takes `path` and `ir` (NULL: not read yet) over, also on failure. */
+static gpuconv_status list_file(gc_matrix *m, char *path, gpuconv_ir *ir, int *index, gpuconv_error *error) {
+    gpuconv_status status = path ? GPUCONV_OK : gc_fail_memory(error, m->path);
+    if (!status && m->files == GC_MATRIX_MAX_FILES)
+        status = gc_matrix_fail(m, error, "more than %d files", GC_MATRIX_MAX_FILES);
+    if (status) {
+        free(path);
+        gpuconv_ir_free(ir);
+        return status;
+    }
+    const int slot = find_slot(m, path);
+    m->file[m->files] = (gc_matrix_file){path, ir, m->line};
+    *index = m->files++;
+    m->slot[slot] = m->files;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, gpuconv_error *error) {
+    char *path = gc_matrix_join_path(m->folder, name, "");
+    const int slot = path ? find_slot(m, path) : 0;
+    if (!path || !m->slot[slot])
+        return list_file(m, path, NULL, index, error);
+    free(path);
+    *index = m->slot[slot] - 1;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_matrix_add_response(gc_matrix *m, const char *path, gpuconv_ir *ir, int *index,
+                                      gpuconv_error *error) {
+    return list_file(m, strdup(path), ir, index, error);
+}
+
+/* A file's response, or why there is none. */
+typedef struct loaded {
+    gpuconv_status status;
+    gpuconv_error error;
+} loaded;
+
+typedef struct loading {
+    gc_matrix *matrix;
+    const int *file; /* the files to read */
+    loaded *result;
+} loading;
+
+static void load(void *context, int64_t index, int worker) {
+    (void)worker;
+    const loading *l = context;
+    gc_matrix_file *file = &l->matrix->file[l->file[index]];
+    l->result[index].status = gpuconv_ir_load(file->path, &file->ir, &l->result[index].error);
+}
+
+/* Reads `count` files. Returns the error of the first one that fails. */
+static gpuconv_status load_files(gc_matrix *m, const int *file, int count, gpuconv_error *error) {
+    loaded *result = gc_calloc(count, sizeof *result);
+    gc_pool *pool = result ? gc_pool_new((int)gc_min(count, gc_processor_count())) : NULL;
+    gpuconv_status status = pool ? GPUCONV_OK : gc_fail_memory(error, m->path);
+    loading l = {m, file, result};
+    if (pool)
+        gc_pool_run(pool, load, &l, count);
+    gc_pool_free(pool);
+    for (int i = 0; i < count && !status; i++) {
+        status = result[i].status;
+        m->line = m->file[file[i]].line; /* for messages */
+        if (status == GPUCONV_ERROR_MEMORY)
+            gc_fail_memory(error, m->path);
+        else if (status)
+            gc_fail(error, status, "%s, line %d: %s", m->path, m->line, result[i].error.message);
+    }
+    free(result);
+    return !status && gc_cancelled() ? gc_fail_cancelled(error, m->path) : status;
+}
+
+/* Converts the responses to the rate of the first one. Returns MEMORY, CANCELLED. */
+static gpuconv_status convert_rates(gc_matrix *m, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    if (m->rate <= 0 && m->files > 0)
+        m->rate = gpuconv_ir_rate(m->file[0].ir);
+    for (int i = 0; i < m->files && !status; i++) {
+        gpuconv_ir *ir = m->file[i].ir, *other;
+        if (gpuconv_ir_rate(ir) == m->rate)
+            continue;
+        status = gpuconv_ir_resample(ir, m->rate, &other, error);
+        m->file[i].ir = other;
+        gpuconv_ir_free(ir);
+    }
+    return status;
+}
+
+gpuconv_status gc_matrix_load_files(gc_matrix *m, gpuconv_error *error) {
+    int *file = gc_calloc(m->files, sizeof *file), count = 0;
+    if (!file)
+        return gc_fail_memory(error, m->path);
+    for (int i = 0; i < m->files; i++)
+        if (!m->file[i].ir)
+            file[count++] = i;
+    gpuconv_status status = count > 0 ? load_files(m, file, count, error) : GPUCONV_OK;
+    free(file);
+    return status ? status : convert_rates(m, error);
+}
+
+void gc_matrix_free_files(gc_matrix *m) {
+    for (int i = 0; i < m->files; i++) {
+        free(m->file[i].path);
+        gpuconv_ir_free(m->file[i].ir);
+    }
+}
