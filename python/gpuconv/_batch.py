@@ -160,7 +160,7 @@ def batch(
     resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core. devices: numbers
     of CUDA devices; (): as many as pay off.
     options: see BatchOptions: batch(inputs="speech/*.wav", irs="rooms/*.flac", out="wet", preset="speech", wet=(-6, 0)).
-    progress: True for a bar of tqdm (if it is installed and standard error is a terminal), or a function of
+    progress: True for a bar of tqdm (if it is installed, on a terminal or in a notebook), or a function of
     (files, total). note: receives lines on failures and fallbacks; warnings by default.
     A file that fails is counted and recorded, and the batch goes on, unless `fail_fast`.
     """

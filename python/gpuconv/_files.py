@@ -72,16 +72,16 @@ def write(path: Path, samples: Any, rate: int, *, encoding: Optional[str] = None
 
 
 def meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int], None]], Callable[[], None]]:
-    """Returns a progress function and what ends it. True: tqdm, if it is installed and standard error is a terminal."""
+    """Returns a progress function and what ends it. True: tqdm, if it is installed, on a terminal or in a notebook."""
     if callable(progress):
         return progress, lambda: None
-    if not progress or not sys.stderr.isatty():
+    if not progress or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None, lambda: None
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None, lambda: None
-    bar = tqdm(unit=unit, unit_scale=True)
+    bar = tqdm(unit=f" {unit}", unit_scale=unit == "frames")
 
     def show(done: int, total: int) -> None:
         if total > 0:

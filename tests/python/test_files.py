@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import gpuconv
@@ -284,3 +285,25 @@ def test_matrices_are_checked():
         gpuconv.ImpulseResponse(good, 48000).taps(3, 0)
     with pytest.raises(ValueError, match=r"use \(channels, frames\), such as taps.T"):
         gpuconv.ImpulseResponse(np.ones((4000, 2), np.float32), 48000)
+
+
+def test_the_progress_bar_of_a_notebook(tmp_path, samples, impulses, monkeypatch):
+    shown = []
+
+    class Bar:
+        n, total = 0, None
+
+        def __init__(self, **keywords):
+            shown.append(keywords)
+
+        def update(self, more):
+            self.n += more
+            shown.append((self.n, self.total))
+
+        def close(self):
+            shown.append("closed")
+
+    for name, module in (("ipykernel", object()), ("tqdm", object()), ("tqdm.auto", types.SimpleNamespace(tqdm=Bar))):
+        monkeypatch.setitem(sys.modules, name, module)
+    gpuconv.batch(inputs=str(samples / "click.flac"), irs=str(impulses / "small-room.flac"), out=tmp_path)
+    assert shown[0] == {"unit": " files", "unit_scale": False} and shown[-2:] == [(1, 1), "closed"]

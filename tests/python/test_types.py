@@ -17,17 +17,23 @@ def test_the_package_says_that_it_is_typed():
     assert "def convolve" in (folder / "_core.pyi").read_text()
 
 
-def mypy(folder, *arguments):
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """A cache that the runs of mypy share."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def mypy(folder, cache, *arguments):
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), *map(str, arguments)], capture_output=True, text=True,
+        [sys.executable, "-m", "mypy", "--cache-dir", str(cache), *map(str, arguments)], capture_output=True, text=True,
         cwd=folder, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
-def test_mypy(tmp_path):
-    code, text = mypy(tmp_path, "--config-file", SOURCE / "python/pyproject.toml", "-p", "gpuconv")
+def test_mypy(tmp_path, cache):
+    code, text = mypy(tmp_path, cache, "--config-file", SOURCE / "python/pyproject.toml", "-p", "gpuconv")
     assert code == 0, text
 
 
@@ -46,15 +52,15 @@ gpuconv.batch(out="x", inputs="a", irs="b", wet=(-3, 0), wett=1)
 """
 
 
-def test_users_get_types_and_errors_of_mypy(tmp_path):
+def test_users_get_types_and_errors_of_mypy(tmp_path, cache):
     blocks = re.findall(r"<!-- test: numpy -->\n```python\n(.*?)```", (SOURCE / "python" / "README.md").read_text(), re.S)
     files = [tmp_path / f"block{number}.py" for number in range(len(blocks))]
     for file, block in zip(files, blocks):
         file.write_text(block)
-    code, text = mypy(tmp_path, "--strict", *files, SOURCE / "python/examples/01_arrays.py")
+    code, text = mypy(tmp_path, cache, "--strict", *files, SOURCE / "python/examples/01_arrays.py")
     assert code == 0, text
     (tmp_path / "use.py").write_text(USE)
-    code, text = mypy(tmp_path, "--strict", "use.py")
+    code, text = mypy(tmp_path, cache, "--strict", "use.py")
     assert code == 1
     assert text.count("ndarray") >= 4 and 'type is "float"' in text, text
     for name in ("overload", "trimm", "wett"):
