@@ -35,13 +35,7 @@ for shard in packed/*.tar; do
     tar xf "$shard" -C unpacked
 done
 diff -rq -x '*.jsonl*' -x '*.csv' loose unpacked >"$work/log/diff" || fail "loose and packed: $(head "$work/log/diff")"
-"$GPUCONV" batch -b cpu -q packed/manifest.csv --out killed --shard-size $((many / 100)) 2>"$work/log/err" &
-pid=$!
-while ! [ -e killed/000030.tar ] && kill -0 $pid 2>"$work/log/kill"; do
-    sleep 0.05
-done
-kill -9 $pid 2>"$work/log/kill"
-wait $pid 2>"$work/log/wait"
+kill_once_there killed/000030.tar batch -b cpu -q packed/manifest.csv --out killed --shard-size $((many / 100))
 echo "killed with $(find killed -name '*.tar' | wc -l) shards"
 batch packed/manifest.csv --out killed --shard-size $((many / 100)) --resume
 echo "resumed: $memory KiB"

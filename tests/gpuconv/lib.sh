@@ -52,6 +52,19 @@ one_line() {
     grep -qF -- "$1" "$work/log/err" || fail "does not say '$1': $(cat "$work/log/err")"
 }
 
+# kill_once_there FILE ARGUMENT...: runs gpuconv and kills it as soon as the file is there
+kill_once_there() {
+    awaited=$1
+    shift
+    "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err" &
+    pid=$!
+    while ! [ -e "$awaited" ] && kill -0 $pid 2>"$work/log/kill"; do
+        sleep 0.01
+    done
+    kill -9 $pid 2>"$work/log/kill"
+    wait $pid 2>"$work/log/wait"
+}
+
 # Runs the command that follows with its output in log/.
 quietly() {
     "$@" >"$work/log/out" 2>"$work/log/err"

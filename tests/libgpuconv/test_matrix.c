@@ -247,14 +247,36 @@ static float *noise(oracle_random *random, int64_t floats) {
     return p;
 }
 
+static void spectra_are_cut_and_joined_whatever_their_size(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    for (int set = 0; set < sets; set++)
+        for (int s = 1; s <= 1 << 16; s *= 16) {
+            const int64_t floats = 4096;
+            const gc_matrix_cut cut = gc_matrix_cut_make(all[set], floats, s);
+            oracle_random random = {.state = 10};
+            float *spectrum = noise(&random, floats), *runs = noise(&random, cut.slabs * cut.run);
+            float *joined = noise(&random, floats);
+            assert_int_equal(cut.past_caches, s > 2048);
+            gc_matrix_cut_spectrum(all[set], &cut, spectrum, runs, cut.run);
+            gc_matrix_join_spectrum(&cut, runs, cut.run, joined);
+            CHECK(memcmp(spectrum, joined, (size_t)floats * sizeof *joined) == 0, "%s, %d spectra", all[set]->name, s);
+            free(spectrum);
+            free(runs);
+            free(joined);
+        }
+}
+
 static void kernels_of_every_instruction_set_multiply_matrices(void **state) {
     (void)state;
     int sets;
     const gc_simd *const *all = gc_simd_all(&sets);
     for (int set = 0; set < sets; set++)
         for (int outputs = 1; outputs <= 7; outputs++)
-            for (int blocks = 1; blocks <= 8; blocks++) {
-                const gc_matrix_shape s = {outputs, 3, 2, blocks + 1, blocks, 3};
+            for (int count = 2; count <= 17; count++) {
+                const int blocks = count / 2;
+                const gc_matrix_shape s = {outputs, 3, 2, blocks + 1, blocks, 3, .past_caches = count % 2};
                 const int pair = gc_matrix_pair(all[set]), lanes = pair / 2;
                 oracle_random random = {.state = 9};
                 float *h = noise(&random, gc_matrix_response_floats(all[set], &s));
@@ -285,6 +307,7 @@ static void kernels_of_every_instruction_set_multiply_matrices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spectra_are_cut_and_joined_whatever_their_size),
         cmocka_unit_test(kernels_of_every_instruction_set_multiply_matrices),
         cmocka_unit_test(matrices_match_by_every_algorithm),
         cmocka_unit_test(partitions_and_chunks_of_a_matrix_match),

@@ -78,7 +78,7 @@ static void transform_route(void *context, int64_t index, int worker) {
             block[k] = taps[p * c->partition + k] * 2 / (float)c->points;
         memset(block + n, 0, (size_t)(c->points - n) * sizeof *block);
         gc_fft_forward(c->fft, block, spectrum);
-        gc_matrix_cut_spectrum(&c->cut, spectrum,
+        gc_matrix_cut_spectrum(c->simd, &c->cut, spectrum,
                                m->h + gc_matrix_response_at(c->simd, &m->shape, c->components.output_at[route->output],
                                                             c->components.input_at[route->input], p),
                                m->h_slab);
@@ -104,8 +104,8 @@ static bool make_parts(gc_convolver *c) {
         const gc_component *channels = &c->components.component[i];
         part *m = &c->part[i];
         m->channels = channels;
-        m->shape =
-            (gc_matrix_shape){channels->outputs, channels->inputs, c->partitions, delay, c->blocks, c->cut.width};
+        m->shape = (gc_matrix_shape){channels->outputs, channels->inputs, c->partitions,     delay,
+                                     c->blocks,         c->cut.width,     c->cut.past_caches};
         m->h_slab = gc_matrix_response_floats(c->simd, &m->shape);
         m->x_slab = gc_matrix_input_floats(c->simd, &m->shape);
         m->y_slab = gc_matrix_output_floats(c->simd, &m->shape);
@@ -164,7 +164,7 @@ static void forward(void *context, int64_t index, int worker) {
     const part *m = &c->part[c->components.input_owner[input]];
     float *spectrum = worker_scratch(c, worker);
     gc_fft_forward(c->fft, c->in[input] + t * c->hop - (c->points - c->hop), spectrum);
-    gc_matrix_cut_spectrum(&c->cut, spectrum,
+    gc_matrix_cut_spectrum(c->simd, &c->cut, spectrum,
                            m->x + (c->components.input_at[input] * m->shape.delay + c->partitions - 1 + t) * c->cut.run,
                            m->x_slab);
 }

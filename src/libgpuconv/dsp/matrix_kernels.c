@@ -72,8 +72,13 @@ ALWAYS_INLINE void tile(const gc_matrix_shape *s, tile_at at, int rows, int colu
 #pragma GCC unroll 8
         for (int c = 0; c < columns; c++) {
             float *to = at.y + (r * s->capacity + c) * step;
-            store(to, sum[r][c].re);
-            store(to + LANES, sum[r][c].im);
+            if (s->past_caches) {
+                store_past_caches(to, sum[r][c].re);
+                store_past_caches(to + LANES, sum[r][c].im);
+            } else {
+                store(to, sum[r][c].re);
+                store(to + LANES, sum[r][c].im);
+            }
         }
 }
 
@@ -128,6 +133,15 @@ static void multiply(const gc_matrix_shape *s, int64_t pairs, const float *h, co
         }
         h += rows * factors * step;
     }
+    fence_stores();
 }
 
-const gc_matrix_kernels GC_MATRIX_SET = {PAIR, multiply};
+static void copy_past_caches(float *to, const float *from, int64_t floats) {
+    for (int64_t i = 0; i < floats; i += PAIR) {
+        store_past_caches(to + i, load(from + i));
+        store_past_caches(to + i + LANES, load(from + i + LANES));
+    }
+    fence_stores();
+}
+
+const gc_matrix_kernels GC_MATRIX_SET = {PAIR, copy_past_caches, multiply};

@@ -8,13 +8,16 @@
 /* Bytes of one slab of all input spectra: with the responses that pass through, they stay in a second-level cache. */
 enum { SLAB_BYTES = 384 << 10, MAX_RUN = 1280 /* bytes of one spectrum in a slab */ };
 
+/* Bytes of the spectra of all inputs from which on a last-level cache does not keep them until they are used. */
+static const int64_t beyond_caches = INT64_C(32) << 20;
+
 int gc_matrix_pair(const gc_simd *simd) {
     return simd->matrix->pair;
 }
 
 static gc_matrix_cut cut_of_width(const gc_simd *simd, int64_t floats, int64_t width) {
     const int64_t run = width * simd->matrix->pair;
-    return (gc_matrix_cut){floats, width, run, (floats + run - 1) / run};
+    return (gc_matrix_cut){.floats = floats, .width = width, .run = run, .slabs = (floats + run - 1) / run};
 }
 
 gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra) {
@@ -22,7 +25,9 @@ gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t sp
     int64_t width = 33;
     while (width > 1 && (width * bytes > MAX_RUN || spectra * width * bytes > SLAB_BYTES))
         width = width / 4 * 2 + 1; /* 33, 17, 9, 5, 3, 1 */
-    return cut_of_width(simd, floats, width);
+    gc_matrix_cut cut = cut_of_width(simd, floats, width);
+    cut.past_caches = spectra * floats * (int64_t)sizeof(float) > beyond_caches;
+    return cut;
 }
 
 gc_matrix_cut gc_matrix_cut_for_one_block(const gc_simd *simd, int64_t floats) {
@@ -39,9 +44,11 @@ static void copy_run(float *to, const float *from, int64_t floats) {
             memcpy(to + i, from + i, STEP * sizeof *to);
 }
 
-void gc_matrix_cut_spectrum(const gc_matrix_cut *c, const float *spectrum, float *runs, int64_t slab) {
+void gc_matrix_cut_spectrum(const gc_simd *simd, const gc_matrix_cut *c, const float *spectrum, float *runs,
+                            int64_t slab) {
+    void (*copy)(float *, const float *, int64_t) = c->past_caches ? simd->matrix->copy_past_caches : copy_run;
     for (int64_t s = 0; s < c->slabs; s++)
-        copy_run(runs + s * slab, spectrum + s * c->run, gc_min(c->run, c->floats - s * c->run));
+        copy(runs + s * slab, spectrum + s * c->run, gc_min(c->run, c->floats - s * c->run));
 }
 
 void gc_matrix_join_spectrum(const gc_matrix_cut *c, const float *runs, int64_t slab, float *spectrum) {

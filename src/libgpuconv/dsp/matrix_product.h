@@ -17,6 +17,7 @@
 
 #include "simd.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { GC_MATRIX_ROWS = 3 }; /* outputs whose sums one step keeps in registers */
@@ -26,11 +27,15 @@ typedef struct gc_matrix_shape {
     int64_t delay;    /* spectra of an input */
     int64_t capacity; /* spectra of an output */
     int64_t width;    /* pairs of a slab, odd */
+    bool past_caches; /* store outputs, which are aligned to GC_ALIGNMENT, past the caches */
 } gc_matrix_shape;
 
 /* The functions of one instruction set. */
 typedef struct gc_matrix_kernels {
     int pair; /* floats of a pair */
+
+    /* Copies a whole number of pairs to an address aligned to GC_ALIGNMENT, past the caches. */
+    void (*copy_past_caches)(float *to, const float *from, int64_t floats);
     void (*multiply)(const gc_matrix_shape *shape, int64_t pairs, const float *h, const float *x, float *y,
                      int64_t blocks);
 } gc_matrix_kernels;
@@ -40,10 +45,11 @@ int gc_matrix_pair(const gc_simd *simd);
 
 /* How the spectra of one transform are cut. */
 typedef struct gc_matrix_cut {
-    int64_t floats; /* of a spectrum */
-    int64_t width;  /* pairs of a slab */
-    int64_t run;    /* floats of one spectrum in a slab */
-    int64_t slabs;  /* the last one may hold fewer pairs */
+    int64_t floats;   /* of a spectrum */
+    int64_t width;    /* pairs of a slab */
+    int64_t run;      /* floats of one spectrum in a slab */
+    int64_t slabs;    /* the last one may hold fewer pairs */
+    bool past_caches; /* copy spectra into their runs past the caches, which the spectra of all inputs exceed */
 } gc_matrix_cut;
 
 /* Returns the cut for spectra of `floats` floats: slabs as wide as a core's cache allows for `spectra` input spectra.
@@ -55,7 +61,8 @@ gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t sp
 gc_matrix_cut gc_matrix_cut_for_one_block(const gc_simd *simd, int64_t floats);
 
 /* Copy a spectrum into its runs, or back. The first run is at `runs`, the next ones `slab` floats apart. */
-void gc_matrix_cut_spectrum(const gc_matrix_cut *cut, const float *spectrum, float *runs, int64_t slab);
+void gc_matrix_cut_spectrum(const gc_simd *simd, const gc_matrix_cut *cut, const float *spectrum, float *runs,
+                            int64_t slab);
 void gc_matrix_join_spectrum(const gc_matrix_cut *cut, const float *runs, int64_t slab, float *spectrum);
 
 /* Return the floats of one slab of all responses, inputs and outputs. */

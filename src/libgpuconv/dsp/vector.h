@@ -4,6 +4,9 @@
 #define GC_DSP_VECTOR_H
 
 #include <stdint.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 enum { LANES = 16 };
@@ -32,6 +35,26 @@ ALWAYS_INLINE vec load(const float *p) {
 
 ALWAYS_INLINE void store(float *p, vec v) {
     *(vec_unaligned *)p = v;
+}
+
+/* Stores to an address aligned to the vector without reading its cache line first: for large results that are read much
+ * later. Call fence_stores() before another thread reads them. */
+ALWAYS_INLINE void store_past_caches(float *p, vec v) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(p, (__m512)v);
+#elif defined(__AVX2__)
+    _mm256_stream_ps(p, (__m256)v);
+#elif defined(__x86_64__)
+    _mm_stream_ps(p, (__m128)v);
+#else
+    store(p, v);
+#endif
+}
+
+ALWAYS_INLINE void fence_stores(void) {
+#ifdef __x86_64__
+    _mm_sfence();
+#endif
 }
 
 ALWAYS_INLINE vec broadcast(float x) {

@@ -65,7 +65,8 @@ static bool make_parts(gc_rt_dense *d) {
     for (int i = 0; i < d->components->count && made; i++) {
         const gc_component *channels = &d->components->component[i];
         part *m = &d->part[i];
-        m->shape = (gc_matrix_shape){channels->outputs, channels->inputs, partitions, 2 * partitions, 1, d->cut.width};
+        m->shape =
+            (gc_matrix_shape){channels->outputs, channels->inputs, partitions, 2 * partitions, 1, d->cut.width, false};
         m->h_slab = gc_matrix_response_floats(d->simd, &m->shape);
         m->x_slab = gc_matrix_input_floats(d->simd, &m->shape);
         m->y_slab = gc_matrix_output_floats(d->simd, &m->shape);
@@ -89,7 +90,7 @@ static void transform_route(gc_rt_dense *d, const gc_route *route, float *block)
             block[k] = taps[from + k] * 2 / (float)d->points;
         memset(block + n, 0, (size_t)(d->points - n) * sizeof *block);
         gc_fft_forward(d->fft, block, d->spectrum);
-        gc_matrix_cut_spectrum(&d->cut, d->spectrum,
+        gc_matrix_cut_spectrum(d->simd, &d->cut, d->spectrum,
                                m->h + gc_matrix_response_at(d->simd, &m->shape, d->components->output_at[route->output],
                                                             d->components->input_at[route->input], p),
                                m->h_slab);
@@ -127,8 +128,8 @@ void gc_rt_dense_forward(gc_rt_dense *d, int input, int64_t t, const float *samp
     const int64_t partitions = d->section.partitions;
     float *to = m->x + (d->components->input_at[input] * m->shape.delay + t % partitions) * d->cut.run;
     gc_fft_forward(d->fft, samples, d->spectrum);
-    gc_matrix_cut_spectrum(&d->cut, d->spectrum, to, m->x_slab);
-    gc_matrix_cut_spectrum(&d->cut, d->spectrum, to + partitions * d->cut.run, m->x_slab);
+    gc_matrix_cut_spectrum(d->simd, &d->cut, d->spectrum, to, m->x_slab);
+    gc_matrix_cut_spectrum(d->simd, &d->cut, d->spectrum, to + partitions * d->cut.run, m->x_slab);
 }
 
 void gc_rt_dense_multiply(gc_rt_dense *d, int64_t t) {
