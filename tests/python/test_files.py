@@ -273,7 +273,7 @@ def test_figures_by_band_and_of_two_ears(command, impulses):
                 assert theirs[name] == pytest.approx(value, rel=1e-6), name
     assert report["speech"][0]["STI"] == pytest.approx(rows[0].sti, rel=1e-6)
     assert 0 <= rows[0].iacc_late <= 1
-    assert len(gpuconv.acoustics(path, bands="third-octave")) > len(rows)
+    assert len(gpuconv.acoustics(impulses / "small-room.flac", bands="third-octave")) > 20
 
 
 def test_matrices_are_checked():
