@@ -21,7 +21,7 @@ class StreamingConvolver:
         route(channels) accepts). Tensors of PyTorch and arrays of CuPy on a GPU are convolved there.
     channels: of the signal; None: the inputs of a routed response, or the channels of an array.
     block: the most frames of a call that are computed at their best; calls may have any length.
-    rate: frames per second; only the choice of the partitions depends on it.
+    rate: frames per second of an array; the choice of the partitions and the length of crossfades depend on it.
     realtime: True for an audio callback: a tail that is late is left out and counted in `late_blocks`, instead of
         waited for.
     latency: frames of added latency, which lower the load.
@@ -45,10 +45,13 @@ class StreamingConvolver:
         threads = whole("threads", threads, 1, 64)
         latency = whole("latency", latency, 0, 1 << 20, " frames")
         device = whole("device", device, -1, 1023)
+        self._realtime = bool(realtime)
         self._device_stream: Any = None
         if not isinstance(h, ImpulseResponse) and library(h, "h") in ("torch", "cupy") and _on_gpu(h):
             from ._cuda import DeviceStream
 
+            if latency:
+                raise ValueError(f"latency={latency}: a stream on the GPU has none; use 0")
             self._device_stream = DeviceStream(library(h), h, channels, block)
             return
         response = h if isinstance(h, ImpulseResponse) else ImpulseResponse(h, rate)
@@ -60,7 +63,6 @@ class StreamingConvolver:
         self._rate = response.rate if isinstance(h, ImpulseResponse) else real("rate", rate)
         self._options = (self._rate, block, threads)
         self._others = (choose("backend", backend, BACKENDS), device, latency)
-        self._realtime = bool(realtime)
         self._exchanged: dict[tuple[int, int], np.ndarray] = {}
         self.reset()
 
