@@ -136,12 +136,14 @@ static void multiply(const gc_matrix_shape *s, int64_t pairs, const float *h, co
     fence_stores();
 }
 
-static void copy_past_caches(float *to, const float *from, int64_t floats) {
-    for (int64_t i = 0; i < floats; i += PAIR) {
-        store_past_caches(to + i, load(from + i));
-        store_past_caches(to + i + LANES, load(from + i + LANES));
+/* One fence for all runs: it waits until their lines are written. */
+static void cut_past_caches(const gc_matrix_cut *c, const float *spectrum, float *runs, int64_t slab) {
+    for (int64_t s = 0; s < c->slabs; s++, spectrum += c->run, runs += slab) {
+        const int64_t left = c->floats - s * c->run, floats = left < c->run ? left : c->run;
+        for (int64_t i = 0; i < floats; i += LANES)
+            store_past_caches(runs + i, load(spectrum + i));
     }
     fence_stores();
 }
 
-const gc_matrix_kernels GC_MATRIX_SET = {PAIR, copy_past_caches, multiply};
+const gc_matrix_kernels GC_MATRIX_SET = {PAIR, cut_past_caches, multiply};

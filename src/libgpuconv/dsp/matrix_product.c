@@ -46,9 +46,12 @@ static void copy_run(float *to, const float *from, int64_t floats) {
 
 void gc_matrix_cut_spectrum(const gc_simd *simd, const gc_matrix_cut *c, const float *spectrum, float *runs,
                             int64_t slab) {
-    void (*copy)(float *, const float *, int64_t) = c->past_caches ? simd->matrix->copy_past_caches : copy_run;
+    if (c->past_caches) {
+        simd->matrix->cut_past_caches(c, spectrum, runs, slab);
+        return;
+    }
     for (int64_t s = 0; s < c->slabs; s++)
-        copy(runs + s * slab, spectrum + s * c->run, gc_min(c->run, c->floats - s * c->run));
+        copy_run(runs + s * slab, spectrum + s * c->run, gc_min(c->run, c->floats - s * c->run));
 }
 
 void gc_matrix_join_spectrum(const gc_matrix_cut *c, const float *runs, int64_t slab, float *spectrum) {

@@ -30,16 +30,6 @@ typedef struct gc_matrix_shape {
     bool past_caches; /* store outputs, which are aligned to GC_ALIGNMENT, past the caches */
 } gc_matrix_shape;
 
-/* The functions of one instruction set. */
-typedef struct gc_matrix_kernels {
-    int pair; /* floats of a pair */
-
-    /* Copies a whole number of pairs to an address aligned to GC_ALIGNMENT, past the caches. */
-    void (*copy_past_caches)(float *to, const float *from, int64_t floats);
-    void (*multiply)(const gc_matrix_shape *shape, int64_t pairs, const float *h, const float *x, float *y,
-                     int64_t blocks);
-} gc_matrix_kernels;
-
 /* Returns the floats of a pair. */
 int gc_matrix_pair(const gc_simd *simd);
 
@@ -51,6 +41,16 @@ typedef struct gc_matrix_cut {
     int64_t slabs;    /* the last one may hold fewer pairs */
     bool past_caches; /* copy spectra into their runs past the caches, which the spectra of all inputs exceed */
 } gc_matrix_cut;
+
+/* The functions of one instruction set. */
+typedef struct gc_matrix_kernels {
+    int pair; /* floats of a pair */
+
+    /* gc_matrix_cut_spectrum, past the caches; the runs are aligned to GC_ALIGNMENT. */
+    void (*cut_past_caches)(const gc_matrix_cut *cut, const float *spectrum, float *runs, int64_t slab);
+    void (*multiply)(const gc_matrix_shape *shape, int64_t pairs, const float *h, const float *x, float *y,
+                     int64_t blocks);
+} gc_matrix_kernels;
 
 /* Returns the cut for spectra of `floats` floats: slabs as wide as a core's cache allows for `spectra` input spectra.
  */
