@@ -59,8 +59,9 @@ allow src/gpuconv/room "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/ir/sofa.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
-# The Python package does to files what the command does, with the same code.
-allow python/src gpuconv/batch/batch.h gpuconv/batch/list_write.h gpuconv/batch/row.h gpuconv/room/acoustics.h $L/audio/file.h "$L/core/*" "$L/dsp/*"
+# The Python package does to files what the command does, with the same code; and it restores responses that were pickled.
+allow python/src gpuconv/batch/batch.h gpuconv/batch/list_write.h gpuconv/batch/row.h gpuconv/room/figures.h \
+    $L/audio/file.h $L/ir/object.h "$L/core/*" "$L/dsp/*"
 allow src/window lv2/ports.h
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'

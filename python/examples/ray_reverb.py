@@ -23,7 +23,8 @@ class Reverb:
 
 
 def main(gpus: int = 0) -> None:
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)  # two for the actors, the others for the data
+    # One CPU for each actor, and one for the tasks that prepare their batches: without it these would wait for ever.
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
     rng = np.random.default_rng(0)
     taps = (rng.standard_normal(4000) * np.exp(-np.arange(4000) / 800)).astype(np.float32)
     signals = rng.standard_normal((32, 8000)).astype(np.float32)

@@ -8,13 +8,14 @@
 convolve(x, h) takes arrays of NumPy, PyTorch, CuPy and JAX; gpuconv.torch has modules with gradients.
 """
 
-from ._batch import BatchResult, BatchSettings, batch
-from ._convolve import Convolver, convolve
+from ._acoustics import Acoustics, acoustics
+from ._batch import BatchOptions, BatchResult, batch
+from ._convolve import Convolver, Plan, convolve
 from ._core import calibrate as _calibrate
 from ._core import has_cuda as built_with_cuda
 from ._core import version as _version
 from ._files import Audio, convolve_file, read, write
-from ._response import Acoustics, ImpulseResponse, Preparation, acoustics, load_ir, prepare_ir
+from ._response import ImpulseResponse, Preparation, load_ir, prepare_ir
 from ._stream import StreamingConvolver
 
 __version__: str = _version()
@@ -28,10 +29,11 @@ def calibrate() -> None:
 __all__ = [
     "Acoustics",
     "Audio",
+    "BatchOptions",
     "BatchResult",
-    "BatchSettings",
     "Convolver",
     "ImpulseResponse",
+    "Plan",
     "Preparation",
     "StreamingConvolver",
     "acoustics",

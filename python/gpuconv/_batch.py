@@ -1,54 +1,68 @@
-"""Batches of files: gpuconv batch."""
+"""Batches of files, as `gpuconv batch`: the same options, names, picks and bytes."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypedDict, Union
 
 from . import _core
-from ._files import Progress, _meter, _warn
-from ._modes import BACKENDS, choose
-from ._response import Path
+from ._files import Progress, meter, warn
+from ._modes import BACKENDS, choose, whole
+from ._response import ALIGNMENTS, LAYOUTS, NORMALIZATIONS, Path, path_of, series_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Patterns = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]], None]
-Range = Union[float, Tuple[float, float]]
+Patterns = Union[Path, Sequence[Path]]
+Level = Union[float, "tuple[float, float]"]
 
 
-class BatchSettings(TypedDict, total=False):
-    """Defaults of a manifest's columns: what the options of `gpuconv batch` with these names do. Decibels and seconds;
-    a range (low, high) is drawn from for each file."""
+class BatchOptions(TypedDict, total=False):
+    """Options of a batch: values for the columns that the rows of a manifest leave empty. Levels are in dB."""
 
-    gain: Range  #: of the whole output
-    wet: Range  #: of the convolved signal
-    dry: Range  #: of the input that is added to it; not added by default
-    snr: Range  #: power of the output over that of the noise
-    level: str  #: of each output: "peak:DB", "rms:DB", "loudness:LUFS", "input"
-    early_ms: float  #: also write the reflections up to so many milliseconds after the direct sound
+    preset: str  #: "speech": align="peak", length="input": outputs are as long as inputs, and labels keep their time
+    length: str  #: "full", "input": each output is as long as its input
     mode: str  #: "full", "same", "valid"
-    tail: Union[float, str]  #: seconds kept behind the end of the input, "auto", "auto:DB"
-    offset: Union[float, str]  #: first second of the input, or "random"
-    length: float  #: seconds of the input
-    noise_offset: Union[float, str]  #: first second of the noise, or "random"
-    ir_layout: str  #: "auto", "source", "output", "packed"
-    ir_start: float  #: seconds skipped at the beginning of each response
-    ir_length: float  #: seconds used of each response
-    trim: float  #: cut off the end that stays below this level
-    align: str  #: "none", "onset", "peak"
+    tail: Union[float, str]  #: seconds kept behind the input's end, "auto" or "auto:DB"
+    gain: Level  #: of the output, or a range (low, high) to draw from
+    level: str  #: level of each output: "peak:DB", "rms:DB", "loudness:LUFS", or "input": the RMS of the input
+    offset: Union[float, str]  #: first second of the input that is used, or "random", which needs input_length
+    input_length: float  #: seconds of the input that are used
+    noise_offset: Union[float, str]  #: first second of the noise that is used, or "random"
+    early: float  #: also write the reflections up to so many ms after the direct sound, to NAME.early.EXT
+    snr: Level  #: power of the output over that of the noise, or a range to draw from
+    ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels of a response
+    ir_start: float  #: seconds that are cut off at the beginning of each response
+    ir_length: float  #: seconds that are kept
+    trim: float  #: dB relative to the peak: the end below it is cut off
+    align: str  #: "none", "onset", "peak": time zero
     reverse: bool
     stretch: float
     minimum_phase: bool
-    fade: float  #: last seconds that are faded out
-    series: Sequence[str]  #: files convolved with each response
+    fade: float
+    series: Patterns  #: files of responses that are put in series
     predelay: float
     normalize: str  #: "none", "peak", "l1", "energy", "loudness"
     ir_gain: float
-    format: str  #: container and extension of the outputs
-    encoding: str
+    wet: Level  #: gain of the convolved signal, or a range
+    dry: Optional[Level]  #: gain at which the input itself is added, or a range; None: not added
+    format: str  #: container and extension of the outputs, such as "flac"
+    encoding: str  #: sample format of the outputs, such as "s16"
     dither: str  #: "none", "tpdf"
+
+
+WORDS = {
+    "preset": ("none", "speech"),
+    "length": ("full", "input"),
+    "mode": ("full", "same", "valid"),
+    "ir_layout": LAYOUTS,
+    "align": ALIGNMENTS,
+    "normalize": NORMALIZATIONS,
+    "dither": ("none", "tpdf"),
+}
+RANGES = ("gain", "wet", "dry", "snr")
+COLUMNS = {"early": "early_ms", "input_length": "length"}  # whose names differ
 
 
 @dataclass(frozen=True)
@@ -65,51 +79,68 @@ class BatchResult:
     results: str  #: path of results.jsonl
 
 
-def _patterns(given: Patterns) -> list[str]:
-    if given is None:
-        return []
-    if isinstance(given, (str, os.PathLike)):
-        return [os.fspath(given)]
-    return [os.fspath(pattern) for pattern in given]
-
-
-def _column(name: str, value: Any) -> str:
-    """Returns a setting as the text of a manifest's column."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, (int, float)) for v in value):
-        return f"{value[0]!r}:{value[1]!r}"
-    if isinstance(value, (list, tuple)):
-        return "|".join(os.fspath(v) for v in value)
-    if isinstance(value, (int, float)):
+def _text(name: str, value: Any) -> str:
+    """Returns a value as a manifest has it."""
+    if name in WORDS:
+        choose(name, value, WORDS[name])
+        return str(value)
+    if name == "series":
+        return "|".join(series_of(value))
+    if name in ("reverse", "minimum_phase"):
+        return str(int(bool(value)))
+    if name in RANGES and isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(f"{name}={value!r}: use a number, or a range (low, high)")
+        low, high = (_text(name, part) for part in value)
+        if not float(low) <= float(high):
+            raise ValueError(f"{name}={value!r}: the lower end of a range comes first")
+        return f"{low}:{high}"
+    if isinstance(value, str):
+        return value
+    try:
         return repr(float(value))
-    if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
-    raise TypeError(f"{name}={value!r}: use a number, a text, or a range (low, high)")
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}={value!r}: use a number" + (", or a range (low, high)" if name in RANGES else "")) from None
 
 
-def _columns(preset: Optional[str], settings: dict[str, Any]) -> list[tuple[str, str]]:
-    names = list(BatchSettings.__annotations__)
-    for name in settings:
-        if name not in names:
-            raise TypeError(f"batch() has no setting {name!r}; use {', '.join(names)}")
-    if preset not in (None, "none", "speech"):
-        raise ValueError(f"preset={preset!r}: use 'speech' or None")
+def _columns(given: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the columns of a manifest that the options stand for."""
+    for name in given:
+        if name not in BatchOptions.__annotations__:
+            raise TypeError(f"batch() has no option {name!r}; the options are {', '.join(BatchOptions.__annotations__)}")
+    texts = {name: _text(name, value) for name, value in given.items() if value is not None}
+    preset, length = texts.pop("preset", "none"), texts.pop("length", None)
+    if length and "tail" in texts:
+        raise ValueError(f"tail={texts['tail']} and length={length!r} exclude each other")
+    if length == "input":
+        texts["tail"] = "0"
     if preset == "speech":
-        settings = {"align": "peak", **({} if "mode" in settings else {"tail": 0}), **settings}
-    return [(name, _column(name, value)) for name, value in settings.items() if value is not None]
+        texts.setdefault("align", "peak")
+        if "mode" not in texts and length != "full":
+            texts.setdefault("tail", "0")
+    for name, column in COLUMNS.items():
+        if name in texts:
+            texts[column] = texts.pop(name)
+    return list(texts.items())
+
+
+def _list(name: str, patterns: Optional[Patterns]) -> list[str]:
+    if patterns is None:
+        return []
+    if isinstance(patterns, (str, bytes, os.PathLike)):
+        patterns = [patterns]
+    return [path_of(name, pattern) for pattern in patterns]
 
 
 def batch(
     manifest: Optional[Path] = None,
     *,
     out: Path,
-    inputs: Patterns = None,
-    irs: Patterns = None,
-    noises: Patterns = None,
+    inputs: Optional[Patterns] = None,
+    irs: Optional[Patterns] = None,
+    noises: Optional[Patterns] = None,
     pick: str = "random",
     seed: int = 0,
-    preset: Optional[str] = None,
     segments: Optional[Path] = None,
     shard_size: int = 0,
     resume: bool = False,
@@ -118,50 +149,52 @@ def batch(
     devices: Sequence[int] = (),
     workers: int = 0,
     progress: Progress = True,
-    note: Callable[[str], None] = _warn,
-    **settings: "Unpack[BatchSettings]",
+    note: Callable[[str], None] = warn,
+    **options: "Unpack[BatchOptions]",
 ) -> BatchResult:
     """Convolves many files with many responses, as `gpuconv batch`: the same names, picks and bytes.
 
-    manifest: a table (CSV, TSV, JSON Lines), a list of Kaldi or lhotse, or a folder with metadata; or
-    inputs: patterns of files or tar shards, such as "corpus/**/*.flac".
-    irs: patterns or lists of responses, for rows that name none; `pick` combines them: "random" (of `seed`), "all",
-        "cycle". noises: the same for noise, which is added at `snr`. segments: of a Kaldi wav.scp.
-    out: folder of the results; it also gets manifest.csv (what was picked), results.jsonl, one line for each file, and
-        a list of the outputs of the same kind as the list of the inputs.
-    preset: "speech": align="peak" and tail=0, so that each output is as long as its input and labels stay in place.
-    settings: defaults of the manifest's columns, as the options of the command: see BatchSettings.
-    shard_size: outputs in each tar file; 0: loose files. resume: skip entries that are done and unchanged.
-    backend: "auto", "cpu", "cuda". devices: CUDA devices; empty: as many as pay off. workers: files at the same time;
-        0: one per core.
-    progress: True for a bar of tqdm (if it is installed and standard error is a terminal), or a function of
-        (files, total). note: receives lines on the run and on failures by reason; warnings by default.
+    manifest: CSV, TSV or JSON Lines with the columns input, response, output, gain, wet, dry, offset, length, seed, ...
+        (`gpuconv help batch`); or, with `irs`, a wav.scp or data folder of Kaldi, a RecordingSet or CutSet of lhotse, or
+        a folder with metadata.csv: `out` then gets a list of the outputs of the same kind.
+    inputs: instead of a manifest: files, patterns such as "corpus/**/*.flac", or tar shards.
+    irs, noises: files, patterns or lists, of which `pick` takes for each input: "random" (of `seed`), "all", "cycle".
+        noises need the option `snr`.
+    out: folder of the results; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
+    segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
+    resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core. devices: numbers
+    of CUDA devices; (): as many as pay off.
+    options: see BatchOptions: batch(inputs="speech/*.wav", irs="rooms/*.flac", out="wet", preset="speech", wet=(-6, 0)).
+    progress: True for a bar of tqdm (if it is installed, on a terminal or in a notebook), or a function of
+    (files, total). note: receives lines on failures and fallbacks; warnings by default.
     A file that fails is counted and recorded, and the batch goes on, unless `fail_fast`.
-    Raises TypeError (settings that do not exist), ValueError (values), OSError (no such files), RuntimeError (no GPU).
     """
-    if (manifest is None) == (inputs is None) or (manifest is None and irs is None):
+    lists = [_list("inputs", inputs), _list("irs", irs), _list("noises", noises)]
+    if (manifest is None) == (not lists[0]) or (manifest is None and not lists[1]):
         raise TypeError("batch() needs either a manifest, or inputs and irs")
-    if not 0 <= workers <= 1024:
-        raise ValueError(f"workers={workers}: use 1 to 1024, or 0 for one per core")
-    if seed < 0 or shard_size < 0:
-        raise ValueError(f"seed={seed}, shard_size={shard_size}: use 0 or more")
-    columns = _columns(preset, dict(settings))
-    if noises is not None and "snr" not in dict(columns):
-        raise ValueError("noises needs snr, such as snr=(5, 20)")
-    options = {
-        "pick": choose("pick", pick, ("random", "all", "cycle")),
-        "seed": seed,
-        "shard_size": shard_size,
+    numbers = {
+        "seed": whole("seed", seed, 0, (1 << 63) - 1),
+        "shard_size": whole("shard_size", shard_size, 0, (1 << 63) - 1, "; 0 stands for loose files"),
+        "workers": whole("workers", workers, 0, 1024, "; 0 stands for one per core"),
+    }
+    if len(devices) > 64:
+        raise ValueError(f"devices: {len(devices)} numbers; use up to 64")
+    chosen = [whole("devices", device, 0, 1023) for device in devices]
+    columns = _columns(dict(options))
+    if lists[2] and "snr" not in dict(columns):
+        raise ValueError("noises need snr, such as snr=(5, 20)")
+    settings = {
         "backend": choose("backend", backend, BACKENDS),
-        "workers": workers,
+        "pick": choose("pick", pick, ("random", "all", "cycle")),
+        **numbers,
+        "segments": None if segments is None else path_of("segments", segments),
         "resume": int(resume),
         "fail_fast": int(fail_fast),
     }
-    sources = [None if path is None else os.fspath(path) for path in (manifest, segments)]
-    patterns = [_patterns(inputs), _patterns(irs), _patterns(noises)]
-    show, end = _meter(progress, "files")
+    name, folder = None if manifest is None else path_of("manifest", manifest), path_of("out", out)
+    show, end = meter(progress, "files")
     try:
-        counts = _core.batch(sources, patterns, os.fspath(out), columns, list(devices), options, show, note)
+        counts = _core.batch(name, lists, folder, columns, settings, chosen, show, note)
     finally:
         end()
-    return BatchResult(results=os.path.join(os.fspath(out), "results.jsonl"), **counts)
+    return BatchResult(results=os.path.join(folder, "results.jsonl"), **counts)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 import numpy as np
 
 from . import _core
-from ._libraries import check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host
-from ._modes import ALGORITHMS, BACKENDS, Mode, choose, window
+from ._libraries import axis_hint, check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host, warn_of_axis
+from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
+
+Array = TypeVar("Array")
+Numbers = Union[np.ndarray, Sequence[Any]]  # gives an array of NumPy
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_core.forget_threads)
@@ -25,11 +28,7 @@ def thread_count(threads: Optional[int]) -> int:
         if not text.isdigit() or not 1 <= int(text) <= 1024:
             raise ValueError(f"GPUCONV_THREADS={text!r}: use 1 to 1024")
         return int(text)
-    if not hasattr(threads, "__index__"):
-        raise TypeError(f"threads={threads!r}: use 1 to 1024, or 0 for all cores")
-    if not 0 <= threads <= 1024:
-        raise ValueError(f"threads={threads}: use 1 to 1024, or 0 for all cores")
-    return threads
+    return whole("threads", threads, 0, 1024, "; 0 stands for all cores")
 
 
 def _last(name: str, array: np.ndarray, axis: int) -> np.ndarray:
@@ -45,7 +44,7 @@ def _batch(x: np.ndarray, h_batch: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         raise ValueError(
             f"the batch {x.shape[:-1]} of x and the batch {h_batch} of h do not broadcast: "
-            "dimensions must be equal, or 1"
+            f"dimensions must be equal, or 1{axis_hint(x.shape)}"
         ) from None
 
 
@@ -84,6 +83,18 @@ def _load_torch() -> Callable[..., Any]:
 
     _torch_convolve = found
     return found
+
+
+@overload
+def convolve(
+    x: Numbers, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+) -> np.ndarray: ...
+
+
+@overload
+def convolve(
+    x: Array, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+) -> Array: ...
 
 
 def convolve(
@@ -130,6 +141,7 @@ def convolve(
         raise ValueError("h has NaN or infinite taps; a response must be finite")
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     batch = _batch(x, h.shape[:-1])
+    warn_of_axis(x.shape, h.shape[-1])
     y, view = _result(batch, frames, axis, ndim)
     if y.size:
         _core.convolve(_expand(x, batch), _expand(h, batch), view, offset, False, thread_count(threads))
@@ -141,6 +153,17 @@ def _is_on_gpu(array: Any) -> bool:
     return callable(devices) and any(device.platform in ("gpu", "cuda") for device in devices())
 
 
+class Plan(NamedTuple):
+    """How an engine convolves."""
+
+    backend: str  #: "cpu", "cuda"
+    algorithm: str  #: "direct", "overlap-save", "partitioned", "matrix"
+    device: str  #: name of the processor or GPU
+    threads: int  #: of the CPU
+    reason: str  #: one sentence on the choice
+    note: str  #: one sentence on a fallback, or ""
+
+
 class Convolver:
     """A response that is prepared once and convolved with many signals.
 
@@ -148,13 +171,13 @@ class Convolver:
         then convolved as the command does it: x has the shape (..., inputs, frames), or (frames,) for one input, and
         the result has the outputs of the response; the same samples as `gpuconv IN IR OUT` writes.
     backend, algorithm, device: for an ImpulseResponse, as the options of the command ("auto", "cpu", "cuda"; "auto",
-        "direct", "overlap-save", "partitioned"; number of a CUDA device, -1: the largest). Arrays are convolved where
+        "direct", "overlap-save", "partitioned", "matrix"; number of a CUDA device, -1: the largest). Arrays are convolved where
         they are.
     threads: as in convolve().
     frames: on a GPU, the frames of the signals that the transform of an array is chosen for; signals may have any other
         number. For whole songs give their length: ten minutes of stereo then take some 8 % less time.
 
-    A Convolver is immutable, may be shared by threads, and is usable after fork() and pickle (the latter of arrays).
+    Only update() changes a Convolver. It may be shared by threads, and is usable after fork() and pickle.
     """
 
     def __init__(
@@ -167,11 +190,10 @@ class Convolver:
         threads: Optional[int] = None,
         frames: int = 1 << 20,
     ) -> None:
-        if not 1 <= frames <= 1 << 40:
-            raise ValueError(f"frames={frames}: use the frames of the signals, 1 to 2^40")
         self._threads = threads
-        self._frames = frames
+        self._frames = whole("frames", frames, 1, 1 << 40)
         self._engines: dict[tuple[int, int, int], tuple[Any, ImpulseResponse]] = {}
+        device = whole("device", device, -1, 1023)
         self._options = (choose("backend", backend, BACKENDS), choose("algorithm", algorithm, ALGORITHMS), device)
         self._array: Any = None
         self._prepared: Any = None
@@ -181,7 +203,7 @@ class Convolver:
         if isinstance(h, ImpulseResponse):
             self._kind, self._response = "response", h
             return
-        self._kind = library(h)
+        self._kind = library(h, "h")
         self._array = h
         if self._kind == "torch":
             from ._torch import prepare
@@ -207,7 +229,7 @@ class Convolver:
         Convolver meanwhile.
         Raises TypeError (another library), ValueError (another shape, NaN in h on the CPU); the response then stays.
         """
-        kind = "response" if isinstance(h, ImpulseResponse) else library(h)
+        kind = "response" if isinstance(h, ImpulseResponse) else library(h, "h")
         if kind != self._kind:
             raise TypeError(f"the response was {_article(self._kind)}, and h is {_article(kind)}; make a new Convolver")
         if kind == "response":
@@ -227,9 +249,10 @@ class Convolver:
             self._prepare(h)
 
     def __reduce__(self) -> Any:
-        if self._kind == "response":
-            raise TypeError("a Convolver of an ImpulseResponse cannot be pickled; make it where it is used")
-        return _rebuild, (self._array, self._threads, self._frames)
+        backend, algorithm, device = self._options
+        options = {"backend": BACKENDS[backend], "algorithm": ALGORITHMS[algorithm], "device": device,
+                   "threads": self._threads, "frames": self._frames}
+        return _rebuild, (self._response if self._kind == "response" else self._array, options)
 
     def __repr__(self) -> str:
         what = repr(self._response) if self._kind == "response" else f"{self._kind} array of shape {tuple(self._array.shape)}"
@@ -240,11 +263,24 @@ class Convolver:
         """Taps of the response."""
         return self._response.frames if self._kind == "response" else int(self._array.shape[-1])
 
+    def plan(self, frames: int, inputs: int = 1) -> Plan:
+        """Returns how signals of so many frames and inputs are convolved, and why; for an ImpulseResponse."""
+        if self._kind != "response":
+            raise TypeError("a Convolver of an array has no plan; make it of an ImpulseResponse")
+        engine, _ = self._engine(whole("inputs", inputs, 1, 1024), whole("frames", frames, 1, 1 << 40))
+        return Plan(engine.backend, engine.algorithm, engine.device, engine.threads, engine.reason, engine.note)
+
+    @overload
+    def __call__(self, x: Numbers, mode: Mode = ..., axis: int = ..., *, delay: int = ...) -> np.ndarray: ...
+
+    @overload
+    def __call__(self, x: Array, mode: Mode = ..., axis: int = ..., *, delay: int = ...) -> Array: ...
+
     def __call__(self, x: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0) -> Any:
         """Convolves x along `axis`, as convolve(x, h, mode, axis, delay=delay)."""
         if self._kind == "response":
             return self._convolve_response(x, mode, axis, delay)
-        if library(x) != self._kind:
+        if library(x, "x") != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
         if self._kind == "jax":
             refuse_tracer("x", x)
@@ -279,7 +315,7 @@ class Convolver:
         return found
 
     def _convolve_response(self, x: Any, mode: Mode, axis: int, delay: int) -> Any:
-        kind = library(x)
+        kind = library(x, "x")
         finish: Callable[[np.ndarray], Any]
         if kind == "torch":
             import torch
@@ -324,5 +360,5 @@ def _article(kind: str) -> str:
     return "an ImpulseResponse" if kind == "response" else f"an array of {kind}"
 
 
-def _rebuild(h: Any, threads: Optional[int], frames: int = 1 << 20) -> Convolver:
-    return Convolver(h, threads=threads, frames=frames)
+def _rebuild(h: Any, options: dict[str, Any]) -> Convolver:
+    return Convolver(h, **options)

@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from . import _core as _binding
 from ._cuda_libraries import F32, Layout, adapter
 from ._cuda_libraries import adapters as _adapters
-from ._libraries import check_frames
+from ._libraries import axis_hint, check_frames, warn_of_axis
 from ._modes import Mode, window
 
 _core: Any = _binding  # builds without CUDA lack the classes of the device
@@ -125,7 +125,8 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:
-        raise ValueError(f"the batch {a} of x and the batch {b} of h do not broadcast: dimensions must be equal, or 1") from None
+        raise ValueError(f"the batch {a} of x and the batch {b} of h do not broadcast: "
+                         f"dimensions must be equal, or 1{axis_hint(a)}") from None
 
 
 def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
@@ -196,6 +197,8 @@ def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int
         x = library.move(x, axis, -1)
         h = h if one else library.move(h, axis, -1)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    if prepared is None:
+        warn_of_axis(tuple(x.shape), h.shape[-1], 2)
     x, h = library.resolve(x), library.resolve(h)
     y = run(kind, CONVOLVE, x, h, offset, frames, (), prepared)
     if last and library.key(x) == key[0] and library.key(h) == key[1]:

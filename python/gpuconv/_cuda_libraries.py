@@ -34,10 +34,11 @@ class _Torch:
         self.device: Callable[[Any], int] = torch.Tensor.get_device  # quicker than x.device.index; -1 on the CPU
 
     def layout(self, name: str, x: Any) -> Layout:
-        kind = self.types.get(x.dtype)
-        if kind is None:
-            raise TypeError(f"{name} has dtype {x.dtype}; float32, float16 and bfloat16 fit: use {name}.float()")
-        return Layout(tuple(x.shape), x.stride(), kind)
+        if x.dtype not in self.types:
+            from ._torch import check
+
+            check(name, x)  # raises
+        return Layout(tuple(x.shape), x.stride(), self.types[x.dtype])
 
     def stream(self, x: Any) -> int:
         return self.raw_stream(x.get_device())

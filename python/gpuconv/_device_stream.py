@@ -53,10 +53,10 @@ class DeviceStream:
         if self.library.device(h) != self.device:
             raise ValueError(f"h is on CUDA device {self.library.device(h)} and the stream on {self.device}; move it")
         with self.library.current(self.device):
-            voice = _Voice(self.library, h, self.channels, self.block, max(frames, 1))
+            voice = _Voice(self.library, h, self.channels, self.block, frames)
         for old in self.voices:
             if old.left < 0:
-                old.left = max(frames, 1) + old.taps - 1
+                old.left = frames + old.taps - 1
         self.voices.append(voice)
         self.h = h
 

@@ -1,9 +1,8 @@
-"""Sound files: read, write, from file to file, and batches of files."""
+"""Sound files: read, write, from file to file."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 import numpy as np
 
 from . import _core
-from ._libraries import host_view, to_host
-from ._modes import ALGORITHMS, BACKENDS, choose
-from ._response import Path, Preparation, steps_of
+from ._libraries import on_host
+from ._modes import ALGORITHMS, BACKENDS, choose, real, whole
+from ._response import Path, Preparation, path_of, steps_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,9 +33,12 @@ def read(path: Path, *, start: int = 0, frames: int = -1, raw: Optional[str] = N
     start, frames: the part to read; -1: to the end. raw: "RATE,CHANNELS,ENCODING" of samples without a header.
     Every format of libsndfile; NaN and infinities become 0, with a warning.
     """
-    samples, rate, spoilt = _core.read(os.fspath(path), start, frames, raw)
+    name = path_of("path", path)
+    start = whole("start", start, 0, 1 << 62)
+    frames = whole("frames", frames, -1, 1 << 62, "; -1 stands for all")
+    samples, rate, spoilt = _core.read(name, start, frames, raw)
     if spoilt:
-        warnings.warn(f"{os.fspath(path)}: {spoilt} samples are NaN or infinite and count as 0", stacklevel=2)
+        warnings.warn(f"{name}: {spoilt} samples are NaN or infinite and count as 0", stacklevel=2)
     return Audio(samples, rate)
 
 
@@ -47,37 +49,39 @@ def write(path: Path, samples: Any, rate: int, *, encoding: Optional[str] = None
     format: container, such as "flac"; None: by the extension.
     Returns the number of samples that were clipped to the range of an integer encoding, and warns if there are any.
     """
-    if type(samples).__module__.partition(".")[0] == "torch":
-        samples = samples.detach().cpu().numpy()
-    elif type(samples).__module__.partition(".")[0] == "cupy":
-        samples = samples.get()
-    array = host_view("samples", to_host("samples", samples))
+    name, array = path_of("path", path), on_host("samples", samples)
     if array.ndim == 1:
         array = array[np.newaxis]
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"samples of shape {array.shape}: use (frames,) or (channels, frames), with at least one frame")
-    if int(rate) != rate:
-        raise ValueError(f"rate={rate}: a file has a whole number of frames per second")
-    clipped = int(_core.write(os.fspath(path), np.ascontiguousarray(array), int(rate), encoding, format))
+    if array.shape[0] > 1024:
+        raise ValueError(f"samples of shape {array.shape}: {array.shape[0]} channels; use (channels, frames), such as samples.T")
+    if not np.isfinite(array).all():
+        warnings.warn(f"{name}: some samples are NaN or infinite", stacklevel=2)
+    if not isinstance(rate, (int, float, np.number)):
+        raise TypeError(f"rate={rate!r}: use a number of frames per second")
+    if not 1 <= rate <= 10_000_000 or int(rate) != rate:
+        raise ValueError(f"rate={rate}: a file has a whole number of frames per second, 1 to 10000000")
+    clipped = int(_core.write(name, np.ascontiguousarray(array), int(rate), encoding, format))
     if clipped:
         peak = float(np.abs(array).max())
         warnings.warn(
-            f"{os.fspath(path)}: {clipped} samples clipped; a gain of {-20 * np.log10(peak):.1f} dB avoids it", stacklevel=2
+            f"{name}: {clipped} samples clipped; a gain of {-20 * np.log10(peak):.1f} dB avoids it", stacklevel=2
         )
     return clipped
 
 
-def _meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int], None]], Callable[[], None]]:
-    """Returns a progress function and what ends it. True: tqdm, if it is installed and standard error is a terminal."""
+def meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int], None]], Callable[[], None]]:
+    """Returns a progress function and what ends it. True: tqdm, if it is installed, on a terminal or in a notebook."""
     if callable(progress):
         return progress, lambda: None
-    if not progress or not sys.stderr.isatty():
+    if not progress or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None, lambda: None
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None, lambda: None
-    bar = tqdm(unit=unit, unit_scale=True)
+    bar = tqdm(unit=f" {unit}", unit_scale=unit == "frames")
 
     def show(done: int, total: int) -> None:
         if total > 0:
@@ -87,7 +91,7 @@ def _meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int],
     return show, bar.close
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
     warnings.warn(text, stacklevel=4)
 
 
@@ -109,38 +113,40 @@ def convolve_file(
     device: int = -1,
     threads: int = 0,
     progress: Progress = False,
-    note: Callable[[str], None] = _warn,
+    note: Callable[[str], None] = warn,
     **steps: "Unpack[Preparation]",
 ) -> dict[str, Any]:
     """Convolves a file with a response into a file, as `gpuconv IN IR OUT`, in constant memory. The same bytes.
 
     mode: "full", "same", "valid". tail: with "full", seconds kept behind the input's end, or "auto" (down to -90 dBFS);
     None: all. gain: of the result in dB. format, encoding, dither, raw, plot, backend, algorithm, device, threads: as
-    the command's options. steps: as in prepare_ir().
+    the command's options. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true stereo
+    for a mono input too.
     progress: True for a bar of tqdm, or a function of (frames, total). note: receives lines on resampling, clipping, a
     missing GPU; warnings by default.
     Returns the report of `gpuconv --report json` as a dictionary.
     """
     options: dict[str, Any] = {
         "mode": choose("mode", mode, ("full", "same", "valid")),
-        "gain": gain,
-        "dither": dither,
+        "gain": real("gain", gain),
+        "dither": bool(dither),
         "backend": choose("backend", backend, BACKENDS),
         "algorithm": choose("algorithm", algorithm, ALGORITHMS),
-        "device": device,
-        "threads": threads,
+        "device": whole("device", device, -1, 1023),
+        "threads": whole("threads", threads, 0, 1024, "; 0 stands for all cores"),
     }
     if tail == "auto":
         options["tail_floor"] = -90.0
     elif isinstance(tail, str):
         raise ValueError(f"tail={tail!r}: use seconds, 'auto' or None")
     elif tail is not None:
-        options["tail"] = tail
-    show, end = _meter(progress, "frames")
-    paths = [os.fspath(path) for path in (input, response, output)]
-    plotted = None if plot is None else os.fspath(plot)
+        options["tail"] = real("tail", tail)
+    show, end = meter(progress, "frames")
+    paths = [path_of(*pair) for pair in (("input", input), ("response", response), ("output", output))]
+    plotted = None if plot is None else path_of("plot", plot)
+    layout: "Preparation" = {"ir_layout": "stereo"}  # the command's
     try:
-        report = _core.convolve_file(paths, steps_of(dict(steps)), options, [raw, format, encoding, plotted], show, note)
+        report = _core.convolve_file(paths, steps_of({**layout, **steps}), options, [raw, format, encoding, plotted], show, note)
     finally:
         end()
     made: dict[str, Any] = json.loads(report)

@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import warnings
 from typing import Any, Callable
 
 import numpy as np
 
 HOST = 1  # kDLCPU of DLPack
+_known: dict[type, str] = {}  # libraries of the types seen so far
 
 
-_known: dict[type, str] = {}  # of the types seen so far
-
-
-def library(array: Any) -> str:
+def library(array: Any, name: str = "x") -> str:
     """Returns "numpy", "torch", "cupy", "jax" or "dlpack" (any other library that has __dlpack__)."""
     kind = type(array)
     found = _known.get(kind)
     if found is None:
-        found = _known[kind] = _library(array)
+        found = _known[kind] = _library(array, name)
     return found
 
 
-def _library(array: Any) -> str:
+def _library(array: Any, name: str) -> str:
     if isinstance(array, np.ndarray):
         return "numpy"
-    name = type(array).__module__.partition(".")[0]
-    if name in ("torch", "cupy"):
-        return name
-    if name in ("jax", "jaxlib"):
+    module = type(array).__module__.partition(".")[0]
+    if module in ("torch", "cupy"):
+        return module
+    if module in ("jax", "jaxlib"):
         return "jax"
     # A subclass, such as torch.nn.Parameter of another module.
     for base in type(array).__mro__[1:]:
-        name = base.__module__.partition(".")[0]
-        if name in ("torch", "cupy"):
-            return name
+        module = base.__module__.partition(".")[0]
+        if module in ("torch", "cupy"):
+            return module
     if hasattr(array, "__dlpack__"):
         return "dlpack"
     if isinstance(array, (list, tuple, float, int, np.generic)):
         return "numpy"
+    what = "None" if array is None else type(array).__name__
     if isinstance(array, (str, bytes, os.PathLike)):
-        raise TypeError(f"{array!r} is a name, not an array; gpuconv.read() reads a sound file, gpuconv.load_ir() a response")
-    raise TypeError(f"{type(array).__name__} is no array; use NumPy, PyTorch, CuPy, JAX, or any array with __dlpack__")
+        hint = "a sound file is read by gpuconv.read(path), a response by gpuconv.load_ir(path)"
+    elif what == "ImpulseResponse":
+        hint = f"use gpuconv.Convolver({name})(x), or its taps: {name}.numpy()"
+    elif hasattr(array, "__array__"):
+        hint = f"use numpy.asarray({name}, numpy.float32)"
+    else:
+        hint = "use NumPy, PyTorch, CuPy, JAX, or any array with __dlpack__"
+    raise TypeError(f"{name} is {what}, no array; {hint}")
 
 
 def same_library(x: Any, h: Any) -> str:
     """Returns the library of both arrays."""
-    kind = library(x)
-    other = kind if type(h) is type(x) else library(h)
+    kind = library(x, "x")
+    other = kind if type(h) is type(x) else library(h, "h")
     if kind != other:
         raise TypeError(f"x is an array of {kind} and h of {other}; convert one of them")
     return kind
@@ -61,17 +68,39 @@ def check_floats(name: str, array: np.ndarray) -> None:
         hint = f"{name}.astype(numpy.float32)"
         if array.dtype.kind in "iu":
             hint += f" / {float(-np.iinfo(array.dtype).min or np.iinfo(array.dtype).max):.0f} for audio"
+        elif array.dtype.kind in "OSU":
+            hint = "an array of numbers of equal length"
         elif array.dtype.kind == "c":
             hint = f"{name}.real and {name}.imag, one after the other"
         raise TypeError(f"{name} has dtype {array.dtype}; float32 and float16 fit: use {hint}")
+
+
+def whole_axis(axis: Any) -> int:
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis={axis!r}: use a whole number") from None
+
+
+def axis_hint(shape: tuple[int, ...]) -> str:
+    """Returns a hint for an array that looks like (frames, channels), as other libraries read files; else ""."""
+    if len(shape) >= 2 and shape[-1] <= 16 and shape[-2] >= 1000:
+        return f"; frames are the last axis: with (frames, channels) = {shape[-2:]} use axis=-2, or swap the axes"
+    return ""
+
+
+def warn_of_axis(shape: tuple[int, ...], taps: int, callers: int = 1) -> None:
+    """Warns of a batch of very many signals, each of a few frames and shorter than the response. callers: functions of
+    gpuconv between this one and the user's."""
+    if len(shape) >= 2 and taps > shape[-1] and axis_hint(shape):
+        warnings.warn(f"x of shape {shape} is {shape[-2]} signals of {shape[-1]} frames{axis_hint(shape)}", stacklevel=2 + callers)
 
 
 def check_frames(name: str, shape: tuple[int, ...], axis: int) -> None:
     """Refuses an array without a frame."""
     if not shape:
         raise ValueError(f"{name} is a number, not an array: one dimension of frames is needed")
-    if not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"axis={axis!r}: use the number of a dimension, such as -1")
+    axis = whole_axis(axis)
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"axis={axis}: {name} has {len(shape)} dimensions, shape {shape}")
     if shape[axis] == 0:
@@ -96,11 +125,14 @@ def refuse_tracer(name: str, array: Any) -> None:
 
 def to_host(name: str, array: Any) -> np.ndarray:
     """Returns an array of any library but PyTorch and CuPy as one of NumPy."""
-    kind = library(array)
+    kind = library(array, name)
     if kind == "numpy":
         if isinstance(array, np.ndarray):
             return array
-        made = np.asarray(array)
+        try:
+            made = np.asarray(array)
+        except ValueError as error:
+            raise ValueError(f"{name} is a list of lists of different lengths; use an array of numbers of equal length") from error
         return made.astype(np.float32) if made.dtype.kind in "fiu" else made
     if kind == "jax":
         refuse_tracer(name, array)
@@ -108,6 +140,17 @@ def to_host(name: str, array: Any) -> np.ndarray:
     if array.__dlpack_device__()[0] != HOST:
         raise TypeError(f"{name} is not in host memory, and {type(array).__name__} is not PyTorch, CuPy or JAX; convert it")
     return np.from_dlpack(array)
+
+
+def on_host(name: str, array: Any) -> np.ndarray:
+    """Returns the samples of an array of any library, on any device, as floats of NumPy."""
+    kind = library(array, name)
+    if kind == "torch":
+        array = array.detach().cpu()
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    elif kind == "cupy":
+        array = array.get()
+    return host_view(name, to_host(name, array))
 
 
 def from_host(like: Any) -> Callable[[np.ndarray], Any]:

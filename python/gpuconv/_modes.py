@@ -1,13 +1,15 @@
-"""Parts of a convolution, words of options, and the messages that refuse others."""
+"""Parts of a convolution, words and numbers of options, and the messages that refuse others."""
 
 from __future__ import annotations
 
-from typing import Literal, Sequence
+import operator
+from typing import Any, Literal, Sequence
 
 Mode = Literal["full", "same", "valid", "causal"]
 MODES = ("full", "same", "valid", "causal")
+MAX_DELAY = 1 << 40
 BACKENDS = ("auto", "cpu", "cuda")
-ALGORITHMS = ("auto", "direct", "overlap-save", "partitioned")
+ALGORITHMS = ("auto", "direct", "overlap-save", "partitioned", "matrix")
 
 
 def choose(name: str, value: str, words: Sequence[str]) -> int:
@@ -17,17 +19,37 @@ def choose(name: str, value: str, words: Sequence[str]) -> int:
     return list(words).index(value)
 
 
+def whole(name: str, value: Any, low: int, high: int, note: str = "") -> int:
+    """Returns a whole number from `low` to `high`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r}: use a whole number") from None
+    if not low <= number <= high:
+        fits = f"{low} to {high}" if high < 1 << 50 else f"{low} or more"
+        raise ValueError(f"{name}={number}: use {fits}{note}")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """Returns a number."""
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}={value!r}: use a number") from None
+
+
 def window(mode: str, frames: int, taps: int, delay: int = 0) -> tuple[int, int]:
     """Returns the first frame of the full convolution that a mode keeps, and the number of frames."""
-    if not hasattr(delay, "__index__"):
-        raise TypeError(f"delay={delay!r}: use a whole number of frames")
-    if mode != "causal" and delay != 0:
-        raise ValueError(f"delay={delay} needs mode='causal'")
+    if delay != 0:
+        delay = whole("delay", delay, 0, MAX_DELAY, " frames")
+        if mode != "causal":
+            raise ValueError(f"delay={delay} needs mode='causal'")
     if mode == "full":
         return 0, frames + taps - 1
     if mode == "causal":
-        if delay < 0:
-            raise ValueError(f"delay={delay}: use 0 or more frames")
         return delay, frames
     if mode == "same":
         return (taps - 1) // 2, frames

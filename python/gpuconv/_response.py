@@ -1,16 +1,15 @@
-"""Impulse responses: reading, preparing, editing, and their room-acoustic figures."""
+"""Impulse responses: reading, preparing, editing."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, TypedDict, Union
 
 import numpy as np
 
 from . import _core
-from ._libraries import host_view, to_host
-from ._modes import choose
+from ._libraries import on_host
+from ._modes import choose, real, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -19,6 +18,7 @@ Path = Union[str, "os.PathLike[str]"]
 LAYOUTS = ("auto", "source", "output", "packed", "stereo")
 ALIGNMENTS = ("none", "onset", "peak")
 NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
+LONGEST = 1 << 40  # frames
 MATRICES = (".conf", ".txt", ".matrix")
 
 
@@ -40,6 +40,27 @@ class Preparation(TypedDict, total=False):
     ir_gain: float  #: dB
     wet: float  #: gain of the response in dB
     dry: Optional[float]  #: gain of the signal itself in dB; None: without it
+    direction: Union[str, Sequence[float]]  #: of a SOFA file: azimuth (to the left), elevation in degrees, distance in m
+    layout: Path  #: of a SOFA file: "mono", "stereo", "5.1", "7.1", "5.1.4", "7.1.4", "ambisonic", or a file of directions
+    yaw: float  #: of a SOFA file: degrees by which the head is turned to the left
+    pitch: float  #: the same, up
+    roll: float  #: the same, to the right
+
+
+def path_of(name: str, path: Any) -> str:
+    """Returns the name of a file as a string."""
+    try:
+        found = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"{name}={path!r}: use the name of a file, not {type(path).__name__}") from None
+    if not found or "\0" in found:
+        raise ValueError(f"{name}={found!r}: no name of a file")
+    return found
+
+
+def series_of(value: Union[Path, Sequence[Path]]) -> list[str]:
+    """Returns the files of a step `series`: one, or several."""
+    return [path_of("series", path) for path in ([value] if isinstance(value, (str, os.PathLike)) else value)]
 
 
 def steps_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -50,34 +71,74 @@ def steps_of(given: dict[str, Any]) -> dict[str, Any]:
         if name not in Preparation.__annotations__:
             raise TypeError(f"no step {name!r}; the steps are {', '.join(Preparation.__annotations__)}")
         key = name.removeprefix("ir_")
+        if value is None:
+            continue
         if name in words:
             steps[key] = choose(name, value, words[name])
         elif name == "series":
-            if isinstance(value, (str, os.PathLike)):
-                value = [value]
-            steps[key] = [os.fspath(path) for path in value]
-        elif value is not None:
-            steps[key] = float(value)
+            steps[key] = series_of(value)
+        elif name == "direction":
+            steps[key] = value if isinstance(value, str) else ",".join(repr(real(name, number)) for number in value)
+        elif name == "layout":
+            steps["speakers"] = path_of(name, value)
+        else:
+            steps[key] = real(name, value)
     return steps
 
 
 class ImpulseResponse:
     """An impulse response: routes from inputs to outputs, each with its taps, at a rate. Immutable.
 
-    ImpulseResponse(taps, rate): taps of shape (frames,) or (channels, frames). Files: load_ir(), prepare_ir().
+    ImpulseResponse(taps, rate): taps of shape (frames,) or (channels, frames). ImpulseResponse.matrix(routes, rate): a
+    matrix of routes. Files: load_ir(), prepare_ir().
     Every edit returns a new response, and `history` tells what was done.
     """
 
     __slots__ = ("_ir", "routed")
 
     def __init__(self, taps: Any, rate: float) -> None:
-        array = host_view("taps", to_host("taps", taps))
+        array = on_host("taps", taps)
         if array.ndim == 1:
             array = array[np.newaxis]
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"taps of shape {array.shape}: use (frames,) or (channels, frames), with at least one frame")
-        self._ir = _core.Response.from_taps(np.ascontiguousarray(array), rate)
+        if array.shape[0] > 1024:
+            raise ValueError(f"taps of shape {array.shape}: {array.shape[0]} channels; use (channels, frames), such as taps.T")
+        self._ir = _core.Response.from_taps(np.ascontiguousarray(array), real("rate", rate))
         self.routed = False
+
+    @classmethod
+    def matrix(
+        cls, routes: Any, rate: float, *, inputs: Optional[int] = None, outputs: Optional[int] = None
+    ) -> "ImpulseResponse":
+        """Makes a routed response from the taps of its routes: several loudspeakers to two ears, a room of microphones.
+
+        routes: {(input, output): taps}, with numbers from 0 and taps of any lengths, zeros after them; absent routes
+            cost nothing. Or an array (inputs, outputs, frames).
+        inputs, outputs: None: as many as the routes name.
+        """
+        made = routes if isinstance(routes, Mapping) else _routes_of(on_host("routes", routes))
+        if not made:
+            raise ValueError("routes: at least one is needed")
+        for place in made:
+            if not (isinstance(place, tuple) and len(place) == 2 and all(isinstance(n, (int, np.integer)) for n in place)):
+                raise TypeError(f"routes: the key {place!r} is no pair (input, output)")
+        sizes = [max(place[side] for place in made) + 1 for side in (0, 1)]
+        for side, (name, wish) in enumerate((("inputs", inputs), ("outputs", outputs))):
+            if wish is not None and whole(name, wish, 1, 1024) < sizes[side]:
+                raise ValueError(f"{name}={wish}: a route names number {sizes[side] - 1}, counted from 0")
+            sizes[side] = sizes[side] if wish is None else whole(name, wish, 1, 1024)
+            if min(place[side] for place in made) < 0 or sizes[side] > 1024:
+                raise ValueError(f"routes: {name} must be 1 to 1024, numbered from 0")
+        taps = {place: on_host(f"route {place}", one) for place, one in made.items()}
+        for place, one in taps.items():
+            if one.ndim != 1 or not one.size:
+                raise ValueError(f"route {place} has taps of shape {one.shape}: use (frames,), with at least one frame")
+        padded = np.zeros((len(taps), max(len(one) for one in taps.values())), np.float32)
+        for row, one in zip(padded, taps.values()):
+            row[: len(one)] = one
+        places = [(int(i), int(o)) for i, o in taps]
+        return cls._of(_core.Response.from_matrix(padded, places, sizes[0], sizes[1], real("rate", rate)), True)
 
     @classmethod
     def _of(cls, ir: Any, routed: bool) -> "ImpulseResponse":
@@ -92,6 +153,11 @@ class ImpulseResponse:
             f"{self.frames / self.rate:.3g} s at {self.rate:g} Hz>"
         )
 
+    def __reduce__(self) -> Any:
+        places = [(i, o) for i in range(self.inputs) for o in range(self.outputs)]
+        routes = {place: taps for place in places if (taps := self.taps(*place)) is not None}
+        return _restore, (routes, self.inputs, self.outputs, self.rate, self.routed, self.lead, self.history)
+
     @property
     def inputs(self) -> int:
         """Number of inputs; 1 before route()."""
@@ -101,6 +167,11 @@ class ImpulseResponse:
     def outputs(self) -> int:
         """Number of outputs; before route(), the channels of the file."""
         return int(self._ir.outputs)
+
+    @property
+    def routes(self) -> int:
+        """Number of routes; absent ones do not count."""
+        return int(self._ir.routes)
 
     @property
     def frames(self) -> int:
@@ -124,6 +195,8 @@ class ImpulseResponse:
 
     def taps(self, input: int = 0, output: int = 0) -> Optional[np.ndarray]:
         """Returns the taps of a route, read-only and without a copy; None if there is no such route."""
+        if not (0 <= input < self.inputs and 0 <= output < self.outputs):
+            raise IndexError(f"route ({input}, {output}): the response has {self.inputs} inputs and {self.outputs} outputs")
         found: Any = self._ir.taps(input, output)
         return found if found is None else np.asarray(found)
 
@@ -142,7 +215,7 @@ class ImpulseResponse:
 
     def onset(self, decibels: float = -60.0) -> int:
         """Returns the frames before the response first reaches a level relative to its peak."""
-        return int(self._ir.onset(decibels))
+        return int(self._ir.onset(real("decibels", decibels)))
 
     def peak(self) -> tuple[int, float]:
         """Returns the first frame with the largest magnitude of all channels, and that magnitude."""
@@ -151,19 +224,19 @@ class ImpulseResponse:
 
     def route(self, inputs: int, layout: str = "auto") -> "ImpulseResponse":
         """Routes the channels for signals of `inputs` channels: one for all, one each, or true stereo (LL LR RL RR)."""
-        return self._of(self._ir.route(inputs, choose("layout", layout, LAYOUTS)), True)
+        return self._of(self._ir.route(whole("inputs", inputs, 1, 1024), choose("layout", layout, LAYOUTS)), True)
 
     def resample(self, rate: float) -> "ImpulseResponse":
         """Resamples (soxr, very high quality); the level is scaled so that convolutions keep theirs."""
-        return self._of(self._ir.resample(rate), self.routed)
+        return self._of(self._ir.resample(real("rate", rate)), self.routed)
 
     def cut(self, start: int, frames: int = -1) -> "ImpulseResponse":
         """Keeps `frames` frames (-1: all) from frame `start` on."""
-        return self._of(self._ir.cut(start, frames), self.routed)
+        return self._of(self._ir.cut(whole("start", start, 0, LONGEST), whole("frames", frames, -1, LONGEST)), self.routed)
 
     def trim(self, decibels: float) -> "ImpulseResponse":
         """Cuts off the end that stays below a level relative to the peak, such as -60."""
-        return self._of(self._ir.trim(decibels), self.routed)
+        return self._of(self._ir.trim(real("decibels", decibels)), self.routed)
 
     def align(self, how: str) -> "ImpulseResponse":
         """Removes the delay at the beginning: "onset" cuts it off, "peak" makes the peak time zero."""
@@ -171,7 +244,7 @@ class ImpulseResponse:
 
     def fade(self, fade_in: int = 0, fade_out: int = 0) -> "ImpulseResponse":
         """Fades in and out over frames, with half a cosine each."""
-        return self._of(self._ir.fade(fade_in, fade_out), self.routed)
+        return self._of(self._ir.fade(whole("fade_in", fade_in, 0, LONGEST), whole("fade_out", fade_out, 0, LONGEST)), self.routed)
 
     def reverse(self) -> "ImpulseResponse":
         """Reverses in time."""
@@ -179,11 +252,11 @@ class ImpulseResponse:
 
     def delay(self, frames: int) -> "ImpulseResponse":
         """Puts silence before the response."""
-        return self._of(self._ir.delay(frames), self.routed)
+        return self._of(self._ir.delay(whole("frames", frames, 0, LONGEST)), self.routed)
 
     def stretch(self, factor: float) -> "ImpulseResponse":
         """Makes the response longer by a factor, which moves its spectrum down."""
-        return self._of(self._ir.stretch(factor), self.routed)
+        return self._of(self._ir.stretch(real("factor", factor)), self.routed)
 
     def minimum_phase(self) -> "ImpulseResponse":
         """Replaces every channel by the minimum-phase response with the same magnitudes."""
@@ -191,11 +264,13 @@ class ImpulseResponse:
 
     def series(self, other: "ImpulseResponse") -> "ImpulseResponse":
         """Puts another response of the same rate in series."""
+        if not isinstance(other, ImpulseResponse):
+            raise TypeError(f"other is {type(other).__name__}: use an ImpulseResponse, such as load_ir(path)")
         return self._of(self._ir.series(other._ir), self.routed)
 
     def gain(self, decibels: float) -> "ImpulseResponse":
         """Changes the level."""
-        return self._of(self._ir.gain(decibels), self.routed)
+        return self._of(self._ir.gain(real("decibels", decibels)), self.routed)
 
     def normalize(self, how: str) -> "ImpulseResponse":
         """Applies one gain: the largest tap becomes 1 ("peak"), no input can clip ("l1"), white noise ("energy") or pink
@@ -205,7 +280,24 @@ class ImpulseResponse:
 
     def mix(self, wet: float = 0.0, dry: float = float("-inf")) -> "ImpulseResponse":
         """Mixes the input into a routed response; levels in dB."""
-        return self._of(self._ir.mix(wet, dry), True)
+        return self._of(self._ir.mix(real("wet", wet), real("dry", dry)), True)
+
+
+def _restore(
+    routes: dict[tuple[int, int], np.ndarray], inputs: int, outputs: int, rate: float, routed: bool, lead: int, history: str
+) -> ImpulseResponse:
+    if routed:
+        made = ImpulseResponse.matrix(routes, rate, inputs=inputs, outputs=outputs)
+    else:
+        made = ImpulseResponse(np.stack([routes[0, o] for o in range(outputs)]), rate)
+    made._ir.restore(lead, history)
+    return made
+
+
+def _routes_of(array: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(f"routes of shape {array.shape}: use (inputs, outputs, frames), or {{(input, output): taps}}")
+    return {(i, o): array[i, o] for i in range(array.shape[0]) for o in range(array.shape[1])}
 
 
 def load_ir(path: Path, *, rate: float = 48000.0) -> ImpulseResponse:
@@ -213,9 +305,11 @@ def load_ir(path: Path, *, rate: float = 48000.0) -> ImpulseResponse:
 
     rate: of a matrix whose lines name no file.
     """
-    name = os.fspath(path)
+    name = path_of("path", path)
+    if name.lower().endswith(".sofa"):
+        raise ValueError(f"{name}: a SOFA file has a response for each direction; use prepare_ir(path, direction=(30, 0), ...)")
     if name.lower().endswith(MATRICES):
-        return ImpulseResponse._of(_core.Response.load_matrix(name, rate), True)
+        return ImpulseResponse._of(_core.Response.load_matrix(name, real("rate", rate)), True)
     return ImpulseResponse._of(_core.Response.load(name), False)
 
 
@@ -223,39 +317,8 @@ def prepare_ir(path: Path, *, inputs: int, rate: float, **steps: "Unpack[Prepara
     """Reads a response, resamples it to `rate`, applies the steps, and routes it for `inputs` channels.
 
     The steps are the options of the command, with underscores: prepare_ir("hall.flac", inputs=2, rate=48000,
-    trim=-60, normalize="loudness", predelay=0.02). See Preparation.
+    trim=-60, normalize="loudness", predelay=0.02). See Preparation. Of a SOFA file, such as head-related responses, the
+    nearest measured directions: prepare_ir("head.sofa", inputs=6, rate=48000, layout="5.1", yaw=20).
     """
-    return ImpulseResponse._of(_core.prepare(os.fspath(path), steps_of(dict(steps)), inputs, rate), True)
-
-
-@dataclass(frozen=True)
-class Acoustics:
-    """Room-acoustic figures of one channel after ISO 3382-1; NaN where the decay does not determine them."""
-
-    edt: float  #: early decay time in seconds
-    t20: float  #: reverberation time from -5 to -25 dB, in seconds
-    t30: float  #: reverberation time from -5 to -35 dB, in seconds
-    c80: float  #: clarity in dB
-    d50: float  #: definition, 0..1
-    centre: float  #: centre time in seconds
-    noise: float  #: noise floor in dB relative to the highest energy
-    onset: float  #: seconds until the direct sound
-
-
-def acoustics(ir: Any, rate: Optional[float] = None, *, band: float = 0.0) -> list[Acoustics]:
-    """Computes the figures of every channel.
-
-    ir: a file, an ImpulseResponse, or an array (frames,) or (channels, frames), which needs `rate`.
-    band: centre of an octave in Hz; 0: the whole spectrum.
-    """
-    if isinstance(ir, (str, os.PathLike)):
-        ir = load_ir(ir)
-    if isinstance(ir, ImpulseResponse):
-        taps, rate = ir.numpy().reshape(-1, ir.frames), ir.rate
-    elif rate is None:
-        raise TypeError("an array needs its rate: acoustics(array, rate)")
-    else:
-        taps = ImpulseResponse(ir, rate).numpy()
-    if not band >= 0 or (band > 0 and band * 2**0.5 >= rate / 2):
-        raise ValueError(f"band={band}: use 0, or the centre of an octave below {rate / 8**0.5:.0f} Hz")
-    return [Acoustics(*_core.acoustics(taps, channel, rate, band)) for channel in range(len(taps))]
+    made = _core.prepare(path_of("path", path), steps_of(dict(steps)), whole("inputs", inputs, 1, 1024), real("rate", rate))
+    return ImpulseResponse._of(made, True)

@@ -12,20 +12,28 @@ from torch import Tensor, nn
 from . import _core
 from ._convolve import convolve_host, thread_count
 from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, convolve_arrays, run
-from ._libraries import check_frames
+from ._libraries import axis_hint, check_frames, warn_of_axis
 from ._modes import Mode, window
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 NAMESPACE = "gpuconv"
 
 
+def _hint(name: str, tensor: Tensor) -> str:
+    if tensor.is_complex():
+        return f"{name}.real and {name}.imag, one after the other"
+    if tensor.dtype in (torch.int16, torch.int32):
+        return f"{name}.float() / {-torch.iinfo(tensor.dtype).min} for audio"
+    return f"{name}.float()"
+
+
 def check(name: str, tensor: Tensor) -> None:
+    """Refuses what is no tensor of floats that the library computes with."""
     if not isinstance(tensor, Tensor):
-        kind = type(tensor).__name__
-        raise TypeError(f"{name} is {kind}, not a tensor; use torch.as_tensor({name}), or gpuconv.convolve for other arrays")
+        what = "None" if tensor is None else type(tensor).__name__
+        raise TypeError(f"{name} is {what}; use a tensor" + (f": torch.from_numpy({name})" if what == "ndarray" else ""))
     if tensor.dtype not in FLOATS:
-        hint = f"{name}.real and {name}.imag, one after the other" if tensor.is_complex() else f"{name}.float()"
-        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {hint}")
+        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {_hint(name, tensor)}")
     if tensor.layout != torch.strided:
         raise TypeError(f"{name} has layout {tensor.layout}; use {name}.to_dense()")
     if tensor.device.type not in ("cpu", "cuda", "meta"):
@@ -57,7 +65,7 @@ def _check_batch(x: Tensor, h: Tensor) -> None:
         if a != b and a != 1 and b != 1:
             raise ValueError(
                 f"the batch {tuple(x.shape[:-1])} of x and the batch {tuple(h.shape[:-1])} of h do not broadcast: "
-                "dimensions must be equal, or 1"
+                f"dimensions must be equal, or 1{axis_hint(tuple(x.shape))}"
             )
 
 
@@ -248,6 +256,7 @@ def convolve(
     _check_batch(x, h)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if plain:
+        warn_of_axis(tuple(x.shape), h.shape[-1])
         host = _host(h)
         if not _core.all_finite(host):
             raise ValueError("h has NaN or infinite taps; a response must be finite")

@@ -9,33 +9,46 @@ from __future__ import annotations
 import os
 from typing import Any, Optional, Sequence, Tuple, Union
 
-import numpy as np
-import torch
-from torch import Tensor, nn
+try:
+    import torch
+    from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("gpuconv.torch needs PyTorch: pip install torch", name=error.name) from error
 
-from ._libraries import check_frames
-from ._modes import Mode, window
-from ._response import ImpulseResponse
+from ._libraries import check_frames, on_host
+from ._modes import Mode, real, window
+from ._response import ImpulseResponse, load_ir
 from ._torch import check, convolve, is_plain, prepare
 
 __all__ = ["Convolution", "RandomReverb", "convolve"]
 
 
-def _taps(h: Any) -> Tensor:
+def _taps(name: str, h: Any) -> Tensor:
     """Returns taps of any kind as a float tensor."""
-    if isinstance(h, (str, bytes, os.PathLike)):
-        raise TypeError(f"{h!r} is a name, not a response; use gpuconv.load_ir() for each file")
+    if isinstance(h, (str, os.PathLike)):
+        h = load_ir(h)
     if isinstance(h, ImpulseResponse):
         h = h.numpy()
-    tensor = h if isinstance(h, Tensor) else torch.as_tensor(np.asarray(h))
-    check("h", tensor)
+    tensor = h if isinstance(h, Tensor) else torch.from_numpy(on_host(name, h).copy())
+    check(name, tensor)
     return tensor.detach().clone()
+
+
+def _taps_of_all(irs: Any) -> list[Tensor]:
+    """Returns the taps of a sequence of responses."""
+    if isinstance(irs, (str, os.PathLike, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
+        raise ValueError("irs is one response; use a sequence of them: [irs]")
+    loaded = [load_ir(ir) if isinstance(ir, (str, os.PathLike)) else ir for ir in irs]
+    rates = sorted({ir.rate for ir in loaded if isinstance(ir, ImpulseResponse)})
+    if len(rates) > 1:
+        raise ValueError(f"responses of the rates {rates} Hz: resample them to one: ir.resample({rates[0]:g})")
+    return [_taps(f"response {number}", ir) for number, ir in enumerate(loaded)]
 
 
 class Convolution(nn.Module):  # type: ignore[misc]
     """Convolves with a response that belongs to the module.
 
-    h: tensor, array or ImpulseResponse, (frames,) or a batch that broadcasts with that of the signals.
+    h: tensor, array, ImpulseResponse or file, (frames,) or a batch that broadcasts with that of the signals.
     mode, delay: as in convolve(). learn: the taps are a parameter instead of a buffer.
     Without gradients the transforms of the response are kept from one call to the next.
     """
@@ -44,7 +57,7 @@ class Convolution(nn.Module):  # type: ignore[misc]
 
     def __init__(self, h: Any, mode: Mode = "full", *, delay: int = 0, learn: bool = False) -> None:
         super().__init__()
-        taps = _taps(h)
+        taps = _taps("h", h)
         check_frames("h", tuple(taps.shape), -1)
         if not torch.isfinite(taps).all():
             raise ValueError("h has NaN or infinite taps; a response must be finite")
@@ -87,7 +100,7 @@ Range = Union[float, Tuple[float, float]]
 class RandomReverb(nn.Module):  # type: ignore[misc]
     """Convolves each example of a batch with a random response: an augmentation that keeps length and time.
 
-    irs: responses: a sequence of tensors, arrays or ImpulseResponses of one rate, each (frames,) or (channels, frames),
+    irs: responses: a sequence of tensors, arrays, ImpulseResponses or files of one rate, each (frames,) or (channels, frames),
         of any lengths; or one tensor (responses, [channels,] frames). A response of one channel serves every channel.
     p: probability that an example is convolved.
     wet: share of the convolved signal, 0..1, the rest is the signal itself; or a range of which each example draws one.
@@ -109,9 +122,10 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         align: bool = True,
     ) -> None:
         super().__init__()
-        low, high = wet if isinstance(wet, (tuple, list)) and len(wet) == 2 else (wet, wet)
-        if not all(isinstance(value, (int, float)) for value in (p, low, high)):
-            raise TypeError(f"p={p!r}, wet={wet!r}: use numbers from 0 to 1, wet also as a range (low, high)")
+        ends = tuple(wet) if isinstance(wet, (tuple, list)) else (wet, wet)
+        if len(ends) != 2:
+            raise ValueError(f"wet={wet}: use a share from 0 to 1, or a range (low, high) of it")
+        p, low, high = real("p", p), real("wet", ends[0]), real("wet", ends[1])
         if not 0 <= p <= 1:
             raise ValueError(f"p={p}: use a probability, 0 to 1")
         if not 0 <= low <= high <= 1:
@@ -120,9 +134,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
             raise ValueError(f"normalize={normalize!r}: use 'energy', 'peak', 'none'")
         self.p, self.wet = p, (low, high)
         self.normalize, self.align = normalize, align
-        if isinstance(irs, (str, bytes, os.PathLike, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
-            raise TypeError("irs is one response; use a list: [irs]")
-        bank, self.delay = _bank([_taps(ir) for ir in irs], normalize, align)
+        bank, self.delay = _bank(_taps_of_all(irs), normalize, align)
         self.register_buffer("bank", bank)
 
     def extra_repr(self) -> str:
@@ -172,7 +184,7 @@ def _bank(irs: Sequence[Tensor], normalize: str, align: bool) -> Tuple[Tensor, i
     shapes = {ir.shape[:-1] for ir in irs}
     if len(shapes) != 1 or irs[0].dim() not in (1, 2):
         raise ValueError(f"responses of shapes {sorted({tuple(ir.shape) for ir in irs})}: use (frames,) or (channels, frames), "
-                         "with as many channels in each")
+                         "with as many channels in each; one channel of a response is ir.numpy()[0]")
     ready, peaks = [], []
     for number, ir in enumerate(irs):
         check_frames(f"response {number}", tuple(ir.shape), -1)

@@ -12,41 +12,46 @@ namespace {
 using memory_owner = std::unique_ptr<gpuconv_memory, deleter<gpuconv_memory_free>>;
 using prepared_owner = std::unique_ptr<gpuconv_memory_response, deleter<gpuconv_memory_response_free>>;
 
+// A convolver with the cancel flag of its threads, which it keeps as long as they live.
+struct threads_of_call {
+    std::unique_ptr<volatile int> cancel = std::make_unique<volatile int>(0);
+    memory_owner memory; // freed before the flag
+};
+
 // Convolvers that are not in use, by their number of threads. A call takes one and puts it back, so that threads of
 // Python convolve at the same time and threads of the library live on between calls.
 struct idle_convolvers {
     std::mutex lock;
-    std::multimap<int, memory_owner> free;
+    std::multimap<int, threads_of_call> free;
 };
 idle_convolvers *idle = new idle_convolvers; // never deleted: threads may outlive the interpreter's end
 
 struct borrowed {
     int threads;
-    memory_owner memory;
+    threads_of_call own;
     idle_convolvers *home = idle;
     explicit borrowed(int count) : threads(count) {
         {
             std::lock_guard<std::mutex> locked(home->lock);
             auto found = home->free.find(threads);
             if (found != home->free.end()) {
-                memory = std::move(found->second);
+                own = std::move(found->second);
                 home->free.erase(found);
                 return;
             }
         }
         gpuconv_memory *made = nullptr;
         gpuconv_error error = {};
-        gpuconv_status status = gpuconv_memory_new(threads, &made, &error);
-        if (status) {
-            nb::gil_scoped_acquire held;
-            check(status, error);
-        }
-        memory.reset(made);
+        const volatile int *before = gpuconv_cancel_set(own.cancel.get());
+        const gpuconv_status status = gpuconv_memory_new(threads, &made, &error);
+        gpuconv_cancel_set(before);
+        check(status, error);
+        own.memory.reset(made);
     }
     ~borrowed() {
         std::lock_guard<std::mutex> locked(home->lock);
-        if (memory && home->free.size() < 16)
-            home->free.emplace(threads, std::move(memory));
+        if (own.memory && !*own.cancel && home->free.size() < 16)
+            home->free.emplace(threads, std::move(own));
     }
 };
 
@@ -122,11 +127,20 @@ gpuconv_memory_row new_row(const floats_in &x, const floats_out &y, size_t index
     return row;
 }
 
+// Convolves the rows; a call of some length ends at Ctrl-C.
 void convolve_rows(const std::vector<gpuconv_memory_row> &rows, int threads) {
-    run_unlocked([&](gpuconv_error *error) {
-        borrowed convolver(threads);
-        return gpuconv_memory_convolve(convolver.memory.get(), rows.data(), (int64_t)rows.size(), error);
-    });
+    constexpr int64_t long_call = INT64_C(1) << 21; // frames, some milliseconds
+    borrowed convolver(threads);
+    int64_t frames = 0;
+    for (const gpuconv_memory_row &row : rows)
+        frames += row.output_frames;
+    auto call = [&](gpuconv_error *error) {
+        return gpuconv_memory_convolve(convolver.own.memory.get(), rows.data(), (int64_t)rows.size(), error);
+    };
+    if (frames >= long_call)
+        run_interruptible(convolver.own.cancel.get(), call);
+    else
+        run_unlocked(call);
 }
 
 void convolve(const floats_in &x, const floats_in &h, const floats_out &y, int64_t offset, bool reversed, int threads) {

@@ -1,11 +1,9 @@
-/* Calls the tools of the command, src/gpuconv/batch and src/gpuconv/room, so that names, picks and figures are the
- * same. */
+/* Calls the batch of the command, src/gpuconv/batch, so that names, picks and bytes are the same. */
 #include "batch_job.h"
 
 #include "gpuconv/batch/batch.h"
 #include "gpuconv/batch/list_write.h"
 #include "gpuconv/batch/row.h"
-#include "gpuconv/room/acoustics.h"
 #include "libgpuconv/core/error.h"
 
 #include <stdio.h>
@@ -27,33 +25,34 @@ static void note(void *context, const char *text) {
 }
 
 static void failures(void *context, int64_t count, const char *example) {
-    char text[1200];
+    const gcpy_batch *batch = context;
+    char text[700];
     (void)snprintf(text, sizeof text, "%lld failed like this: %s", (long long)count, example);
-    note(context, text);
+    batch->note(batch->context, text);
 }
 
-/* Fills in the row of defaults, and checks it. */
-static gpuconv_status fill_defaults(const gcpy_batch *batch, gc_row *row, gpuconv_error *error) {
-    char *why;
-    int column;
-    *row = (gc_row){.stem = NULL};
-    for (int i = 0; batch->column[i]; i++) {
-        column = gc_column_find(batch->column[i]);
-        if (column < GC_COLUMN_GAIN || column == GC_COLUMN_EARLY || column == GC_COLUMN_ID)
-            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%.60s: there is no such setting", batch->column[i]);
-        if (!gc_row_set(row, column, batch->value[i]))
-            return gc_fail_memory(error, "a batch");
+/* Fills and checks the row of defaults, which is to be cleared also after a failure. */
+static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpuconv_error *error) {
+    char *reason = NULL;
+    int at = -1;
+    bool good = true;
+    for (int i = 0; i < batch->texts && good; i++) {
+        const int column = gc_column_find(batch->text[i].column);
+        if (column < 0)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no column '%s'", batch->text[i].column);
+        good = gc_row_set(row, column, batch->text[i].value);
     }
-    if (!gc_defaults_check(row, &column, &why))
-        return gc_fail_memory(error, "a batch");
-    if (why && column >= 0)
-        (void)gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s %s '%.60s'", gc_columns[column], why, row->text[column]);
-    else if (why)
-        (void)gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the settings are not valid for any file: %s", why);
-    free(why);
-    return why ? GPUCONV_ERROR_ARGUMENT : GPUCONV_OK;
+    if (!good || !gc_row_check(row, &at, &reason))
+        return gc_fail_memory(error, "the options of a batch");
+    if (!reason)
+        return GPUCONV_OK;
+    const char *name = at < 0 ? "" : at == GC_COLUMN_EARLY_MS ? "early" : gc_columns[at];
+    const gpuconv_status status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s%s%s", name, at < 0 ? "" : ": ", reason);
+    free(reason);
+    return status;
 }
 
+/* Writes the entries as they were picked into FOLDER/manifest.csv. */
 static gpuconv_status keep_manifest(const gcpy_batch *batch, const gc_manifest *manifest, gpuconv_error *error) {
     char path[4200];
     if (snprintf(path, sizeof path, "%s/manifest.csv", batch->folder) >= (int)sizeof path)
@@ -61,10 +60,10 @@ static gpuconv_status keep_manifest(const gcpy_batch *batch, const gc_manifest *
     return gc_manifest_write(manifest, path, error);
 }
 
-/* Reads the manifest or list, or makes one from the patterns; what was picked is written to the folder. */
+/* Reads the manifest, or makes one from the patterns. */
 static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
-    gc_row defaults;
-    gpuconv_status status = fill_defaults(batch, &defaults, error);
+    gc_row defaults = {.stem = NULL};
+    gpuconv_status status = make_defaults(batch, &defaults, error);
     const gc_manifest_options options = {.defaults = &defaults,
                                          .responses = batch->responses,
                                          .noises = batch->noises,
@@ -75,9 +74,14 @@ static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manife
         status = batch->manifest ? gc_manifest_read(batch->manifest, &options, manifest, error)
                                  : gc_manifest_pick(batch->inputs, &options, manifest, error);
     gc_row_clear(&defaults);
-    if (status || (!batch->responses && !batch->noises))
+    if (status)
         return status;
-    status = keep_manifest(batch, manifest, error);
+    if (batch->manifest && gc_list_replaces(batch->manifest, manifest->kind, batch->folder))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s/%s: would be replaced by the list of the outputs; name another folder", batch->folder,
+                         gc_list_output_name(manifest->kind));
+    else if (batch->responses || batch->noises)
+        status = keep_manifest(batch, manifest, error);
     if (status)
         gc_manifest_free(manifest);
     return status;
@@ -95,7 +99,7 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .folder = batch->folder,
                         .backend = (gpuconv_backend)batch->backend,
                         .workers = batch->workers,
-                        .device = batch->devices ? batch->device : NULL,
+                        .device = batch->device,
                         .devices = batch->devices,
                         .resume = batch->resume,
                         .fail_fast = batch->fail_fast,
@@ -107,19 +111,11 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .context = (void *)batch};
     status = gc_batch_run(&b, &last, error);
     *counts = counts_of(&last);
-    if (!status && gc_list_output_name(manifest.kind))
-        status = gc_list_write(&manifest, batch->folder, batch->shard_size, &listed, error);
+    if (last.total > 0 && status != GPUCONV_ERROR_CANCELLED && gc_list_output_name(manifest.kind)) {
+        const gpuconv_status after =
+            gc_list_write(&manifest, batch->folder, batch->shard_size, &listed, status ? NULL : error);
+        status = status ? status : after;
+    }
     gc_manifest_free(&manifest);
     return status;
-}
-
-gpuconv_status gcpy_acoustics(const float *taps, int64_t frames, double rate, double band, double figures[8],
-                              gpuconv_error *error) {
-    gc_acoustics a;
-    if (!gc_acoustics_of(taps, frames, rate, band, &a, NULL))
-        return gc_fail_memory(error, "the response's acoustic parameters");
-    const double values[] = {a.edt, a.t20, a.t30, a.c80, a.d50, a.centre, a.noise, a.onset};
-    for (int i = 0; i < 8; i++)
-        figures[i] = values[i];
-    return GPUCONV_OK;
 }

@@ -13,11 +13,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 namespace nb = nanobind;
+
+// Returns a message with the options of the command as names of Python: --ir-gain becomes ir_gain.
+std::string without_dashes(const char *message);
 
 // Raises the exception of a status. The GIL is held.
 [[noreturn]] void raise(gpuconv_status status, const char *message);
@@ -37,6 +41,17 @@ template <typename Call> void run_unlocked(Call call) {
         status = call(&error);
     }
     check(status, error);
+}
+
+// Calls a function of the library without the GIL. On the main thread it runs on a thread of its own meanwhile, so that
+// Ctrl-C is noticed: then `*cancel` is raised, and the exception of Python's signal handler follows. `*cancel` is the
+// cancel flag of the call, and of what the call makes; once raised it stays so.
+void run_interruptible(volatile int *cancel, const std::function<gpuconv_status(gpuconv_error *)> &call);
+
+// The same for a call that makes nothing that lives longer.
+inline void run_interruptible(const std::function<gpuconv_status(gpuconv_error *)> &call) {
+    volatile int cancel = 0;
+    run_interruptible(&cancel, call);
 }
 
 // Deletes an object of the library with its _free function.

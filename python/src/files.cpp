@@ -3,6 +3,7 @@
 
 #include "audio_file.h"
 #include "batch_job.h"
+#include "room_figures.h"
 
 #include <cmath>
 #include <cstdio>
@@ -21,8 +22,13 @@ const char *c_str(const text &t) {
 std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames,
                                                const text &raw) {
     gcpy_audio audio = {};
-    run_unlocked(
-        [&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
+    try {
+        run_interruptible(
+            [&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
+    } catch (...) {
+        std::free(audio.samples);
+        throw;
+    }
     return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite};
 }
 
@@ -30,7 +36,7 @@ int64_t write_file(const std::string &path, const planar_in &samples, int rate, 
                    const text &format) {
     const std::vector<const float *> rows = rows_of(samples);
     int64_t clipped = 0;
-    run_unlocked([&](gpuconv_error *error) {
+    run_interruptible([&](gpuconv_error *error) {
         return gcpy_write(path.c_str(), c_str(format), c_str(encoding), rows.data(), (int)rows.size(),
                           (int64_t)samples.shape(1), rate, &clipped, error);
     });
@@ -42,6 +48,7 @@ struct preparation {
     gpuconv_preparation steps = gpuconv_preparation_default();
     std::vector<std::string> paths;
     std::vector<const char *> series;
+    text direction, speakers;
     explicit preparation(const dictionary &given) {
         auto number = [&](const char *name, double other) {
             return given.contains(name) ? nb::cast<double>(given[name]) : other;
@@ -66,14 +73,30 @@ struct preparation {
             series.push_back(path.c_str());
         steps.series = series.data();
         steps.series_count = (int)series.size();
+        direction = string_of(given, "direction");
+        speakers = string_of(given, "speakers");
+        steps.direction = c_str(direction);
+        steps.speakers = c_str(speakers);
+        steps.yaw = number("yaw", 0);
+        steps.pitch = number("pitch", 0);
+        steps.roll = number("roll", 0);
+    }
+    static text string_of(const dictionary &given, const char *name) {
+        return given.contains(name) ? nb::cast<text>(given[name]) : text();
     }
 };
 
 response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
     const preparation p(steps);
     gpuconv_ir *made = nullptr;
-    run_unlocked(
-        [&](gpuconv_error *error) { return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error); });
+    try {
+        run_interruptible([&](gpuconv_error *error) {
+            return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error);
+        });
+    } catch (...) {
+        gpuconv_ir_free(made);
+        throw;
+    }
     return response{ir_owner(made)};
 }
 
@@ -109,8 +132,7 @@ struct callbacks {
 
 void on_note(void *context, const char *line) {
     auto *c = static_cast<callbacks *>(context);
-    const std::string copy(line);
-    c->call(c->note, copy);
+    c->call(c->note, without_dashes(line));
 }
 
 void on_progress(void *context, const gpuconv_progress *p) {
@@ -192,51 +214,62 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     return json_of(report);
 }
 
-using names = std::vector<std::string>;
-
-// Pointers to texts, NULL-terminated, as C takes them.
-struct pointers {
-    std::vector<const char *> list;
-    explicit pointers(const names &texts) {
-        for (const std::string &name : texts)
-            list.push_back(name.c_str());
-        list.push_back(nullptr);
+// A list of texts as the library takes it: pointers, NULL at the end.
+struct text_list {
+    std::vector<const char *> pointers;
+    explicit text_list(const std::vector<std::string> &texts) {
+        for (const std::string &t : texts)
+            pointers.push_back(t.c_str());
+        pointers.push_back(nullptr);
     }
-    const char *const *or_null() const {
-        return list.size() > 1 ? list.data() : nullptr;
+    const char *const *get() const {
+        return pointers.size() > 1 ? pointers.data() : nullptr;
     }
 };
 
-dictionary batch(const std::vector<text> &sources, const std::vector<names> &patterns, const std::string &folder,
-                 const std::vector<std::pair<std::string, std::string>> &columns, const std::vector<int> &devices,
-                 const dictionary &options, const nb::object &progress, const nb::object &note) {
-    auto integer = [&](const char *name) { return options.contains(name) ? nb::cast<int>(options[name]) : 0; };
+dictionary counts_of(const gcpy_counts &counts) {
+    dictionary result;
+    result["total"] = counts.total;
+    result["done"] = counts.done;
+    result["failed"] = counts.failed;
+    result["skipped"] = counts.skipped;
+    result["clipped"] = counts.clipped;
+    result["seconds"] = counts.seconds;
+    result["audio_seconds"] = counts.audio;
+    return result;
+}
+
+using texts = std::vector<std::string>;
+
+// lists: inputs, responses, noises. columns: names and values of columns that rows leave empty.
+dictionary batch(const text &manifest, const std::vector<texts> &lists, const std::string &folder,
+                 const std::vector<std::pair<std::string, std::string>> &columns, const dictionary &options,
+                 const std::vector<int> &devices, const nb::object &progress, const nb::object &note) {
+    auto integer = [&](const char *name) { return nb::cast<int64_t>(options[name]); };
+    const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
+    const text segments = nb::cast<text>(options["segments"]);
+    std::vector<gcpy_text> values;
+    for (const auto &[column, value] : columns)
+        values.push_back({column.c_str(), value.c_str()});
     callbacks c{progress, note};
     gcpy_batch b = {};
-    const pointers inputs(patterns.at(0)), responses(patterns.at(1)), noises(patterns.at(2));
-    names keys, values;
-    for (const auto &column : columns) {
-        keys.push_back(column.first);
-        values.push_back(column.second);
-    }
-    const pointers key(keys), value(values);
-    b.manifest = c_str(sources.at(0));
-    b.segments = c_str(sources.at(1));
-    b.inputs = inputs.or_null();
-    b.responses = responses.or_null();
-    b.noises = noises.or_null();
-    b.column = key.list.data();
-    b.value = value.list.data();
+    b.manifest = c_str(manifest);
+    b.segments = c_str(segments);
+    b.inputs = inputs.get();
+    b.responses = responses.get();
+    b.noises = noises.get();
     b.folder = folder.c_str();
-    b.pick = integer("pick");
+    b.text = values.data();
+    b.texts = (int)values.size();
+    b.pick = (int)integer("pick");
     b.seed = nb::cast<uint64_t>(options["seed"]);
-    b.backend = integer("backend");
-    b.workers = integer("workers");
-    b.resume = integer("resume");
-    b.fail_fast = integer("fail_fast");
-    b.device = devices.data();
+    b.backend = (int)integer("backend");
+    b.workers = (int)integer("workers");
+    b.resume = (int)integer("resume");
+    b.fail_fast = (int)integer("fail_fast");
+    b.shard_size = integer("shard_size");
+    b.device = devices.empty() ? nullptr : devices.data();
     b.devices = (int)devices.size();
-    b.shard_size = nb::cast<int64_t>(options["shard_size"]);
     b.cancel = &c.cancel;
     b.progress = on_counts;
     b.note = on_note;
@@ -250,24 +283,39 @@ dictionary batch(const std::vector<text> &sources, const std::vector<names> &pat
     }
     c.rethrow();
     check(status, error);
-    dictionary result;
-    result["total"] = counts.total;
-    result["done"] = counts.done;
-    result["failed"] = counts.failed;
-    result["skipped"] = counts.skipped;
-    result["clipped"] = counts.clipped;
-    result["seconds"] = counts.seconds;
-    result["audio_seconds"] = counts.audio;
-    return result;
+    return counts_of(counts);
 }
 
-std::vector<double> acoustics(const planar_in &taps, int channel, double rate, double band) {
-    const std::vector<const float *> rows = rows_of(taps);
-    std::vector<double> figures(8);
-    run_unlocked([&](gpuconv_error *error) {
-        return gcpy_acoustics(rows.at((size_t)channel), (int64_t)taps.shape(1), rate, band, figures.data(), error);
-    });
-    return figures;
+// Returns rows of figures in the order of room_figures.h, and the words for the doubts of each.
+std::vector<std::pair<std::vector<double>, std::string>> acoustics(const response &of, const dictionary &options) {
+    auto number = [&](const char *name) { return nb::cast<double>(options[name]); };
+    const text reference = nb::cast<text>(options["reference"]);
+    const auto noise = nb::cast<std::vector<double>>(options["noise_levels"]);
+    gcpy_figures_options o = {};
+    o.per_octave = (int)number("per_octave");
+    o.lateral = (int)number("lateral");
+    o.reference = c_str(reference);
+    o.reference_level = number("reference_level");
+    o.reference_distance = number("reference_distance");
+    o.speech_level = number("speech_level");
+    o.noise_level = noise.empty() ? nullptr : noise.data();
+    double *figures = nullptr;
+    int rows = 0;
+    try {
+        run_interruptible([&](gpuconv_error *error) { return gcpy_figures(of.ir.get(), &o, &figures, &rows, error); });
+    } catch (...) {
+        std::free(figures);
+        throw;
+    }
+    std::vector<std::pair<std::vector<double>, std::string>> result;
+    for (int i = 0; i < rows; i++) {
+        const double *row = figures + i * GCPY_FIGURES;
+        char doubt[100];
+        gcpy_doubt((unsigned)row[GCPY_DOUBT], doubt, sizeof doubt);
+        result.emplace_back(std::vector<double>(row, row + GCPY_DOUBT), doubt);
+    }
+    std::free(figures);
+    return result;
 }
 
 } // namespace
@@ -280,8 +328,8 @@ void bind_files(nb::module_ &m) {
     m.def("prepare", &prepare, nb::arg("path"), nb::arg("steps"), nb::arg("inputs"), nb::arg("rate"));
     m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("steps"), nb::arg("options"), nb::arg("formats"),
           nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");
-    m.def("batch", &batch, nb::arg("sources"), nb::arg("patterns"), nb::arg("folder"), nb::arg("columns"),
-          nb::arg("devices"), nb::arg("options"), nb::arg("progress").none(), nb::arg("note").none());
-    m.def("acoustics", &acoustics, nb::arg("taps"), nb::arg("channel"), nb::arg("rate"), nb::arg("band"));
+    m.def("batch", &batch, nb::arg("manifest").none(), nb::arg("lists"), nb::arg("folder"), nb::arg("columns"),
+          nb::arg("options"), nb::arg("devices"), nb::arg("progress").none(), nb::arg("note").none());
+    m.def("acoustics", &acoustics, nb::arg("response"), nb::arg("options"));
     m.def("calibrate", [] { run_unlocked([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });
 }

@@ -2,11 +2,43 @@
 // defaults are the business of the Python files around it.
 #include "common.h"
 
+#include <cctype>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <future>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
 
-void raise(gpuconv_status status, const char *message) {
-    if (!message || !*message)
-        message = gpuconv_status_text(status);
+std::string without_dashes(const char *message) {
+    std::string text;
+    for (const char *c = message; *c; c++) {
+        text += *c;
+        if (*c != ' ' || c[1] != '-' || c[2] != '-' || !std::islower((unsigned char)c[3]))
+            continue;
+        for (c += 3; std::islower((unsigned char)*c) || (*c == '-' && std::islower((unsigned char)c[1])); c++)
+            text += *c == '-' ? '_' : *c;
+        c--;
+    }
+    return text;
+}
+
+// Returns the class of Python for a file's error, whose message ends with the text of errno.
+static PyObject *file_error(const std::string &message) {
+    auto ends = [&](int number) {
+        const std::string text = std::strerror(number);
+        return message.size() >= text.size() && message.compare(message.size() - text.size(), text.size(), text) == 0;
+    };
+    return ends(ENOENT)   ? PyExc_FileNotFoundError
+           : ends(EACCES) ? PyExc_PermissionError
+           : ends(EEXIST) ? PyExc_FileExistsError
+                          : PyExc_OSError;
+}
+
+void raise(gpuconv_status status, const char *given) {
+    const std::string message = without_dashes(given && *given ? given : gpuconv_status_text(status));
     PyObject *type = PyExc_RuntimeError; // DEVICE, STATE
     switch (status) {
     case GPUCONV_ERROR_ARGUMENT:
@@ -18,7 +50,7 @@ void raise(gpuconv_status status, const char *message) {
         type = PyExc_MemoryError;
         break;
     case GPUCONV_ERROR_FILE:
-        type = PyExc_OSError;
+        type = file_error(message);
         break;
     case GPUCONV_ERROR_UNSUPPORTED:
         type = PyExc_NotImplementedError;
@@ -30,8 +62,41 @@ void raise(gpuconv_status status, const char *message) {
         break;
     }
     if (!PyErr_Occurred()) // a callback's own exception says more
-        PyErr_SetString(type, message);
+        PyErr_SetString(type, message.c_str());
     throw nb::python_error();
+}
+
+void run_interruptible(volatile int *cancel, const std::function<gpuconv_status(gpuconv_error *)> &call) {
+    gpuconv_error error = {};
+    auto flagged = [&] {
+        const volatile int *before = gpuconv_cancel_set(cancel);
+        const gpuconv_status status = call(&error);
+        gpuconv_cancel_set(before);
+        return status;
+    };
+    gpuconv_status status;
+    if (syscall(SYS_gettid) != getpid()) { // Python handles signals on the main thread only
+        nb::gil_scoped_release unlocked;
+        status = flagged();
+    } else {
+        nb::gil_scoped_release unlocked;
+        std::future<gpuconv_status> done;
+        try {
+            done = std::async(std::launch::async, flagged);
+        } catch (const std::system_error &) { // no thread to be had
+            done = std::async(std::launch::deferred, flagged);
+            done.wait();
+        }
+        while (done.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout) {
+            nb::gil_scoped_acquire held;
+            if (!*cancel && PyErr_CheckSignals() != 0)
+                *cancel = 1;
+        }
+        status = done.get();
+    }
+    if (PyErr_Occurred())
+        throw nb::python_error();
+    check(status, error);
 }
 
 planar_out make_planar(float *samples, size_t channels, size_t frames) {

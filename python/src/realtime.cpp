@@ -1,9 +1,12 @@
 // Streaming without latency: gpuconv_realtime, whose calls wait for a late tail.
 #include "common.h"
 
+#include <algorithm>
 #include <mutex>
 
 namespace {
+
+constexpr int64_t longest_step = 1 << 18; // frames of a call without a look at signals
 
 struct stream {
     gpuconv_realtime *realtime = nullptr;
@@ -15,7 +18,7 @@ struct stream {
 };
 
 void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend,
-                int device) {
+                int device, int64_t latency) {
     new (self) stream;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     config.rate = rate;
@@ -24,6 +27,7 @@ void new_stream(stream *self, const response &from, double rate, int block, int 
     config.freewheel = freewheel;
     config.backend = (gpuconv_backend)backend;
     config.device = device;
+    config.latency = latency;
     self->inputs = gpuconv_ir_inputs(from.ir.get());
     self->outputs = gpuconv_ir_outputs(from.ir.get());
     try {
@@ -36,17 +40,26 @@ void new_stream(stream *self, const response &from, double rate, int block, int 
 }
 
 void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::device::cpu, nb::ndim<2>> &out) {
-    const std::vector<const float *> from = rows_of(in);
+    std::vector<const float *> from = rows_of(in);
     std::vector<float *> to;
     for (size_t c = 0; c < out.shape(0); c++)
         to.push_back(out.data() + (int64_t)c * out.stride(0));
     if ((int)from.size() != self.inputs || (int)to.size() != self.outputs || in.shape(1) != out.shape(1))
         throw nb::value_error("a block whose shape does not fit the stream");
-    run_unlocked([&](gpuconv_error *) {
-        std::lock_guard<std::mutex> locked(self.lock);
-        gpuconv_realtime_process(self.realtime, from.data(), to.data(), (int64_t)in.shape(1));
-        return GPUCONV_OK;
-    });
+    const int64_t frames = (int64_t)in.shape(1);
+    for (int64_t at = 0; at < frames; at += longest_step) { // between two steps Ctrl-C is noticed
+        if (at && PyErr_CheckSignals() != 0)
+            throw nb::python_error();
+        run_unlocked([&](gpuconv_error *) {
+            std::lock_guard<std::mutex> locked(self.lock);
+            gpuconv_realtime_process(self.realtime, from.data(), to.data(), std::min(longest_step, frames - at));
+            return GPUCONV_OK;
+        });
+        for (const float *&channel : from)
+            channel += longest_step;
+        for (float *&channel : to)
+            channel += longest_step;
+    }
 }
 
 void swap(stream &self, const response &to, double seconds) {
@@ -54,14 +67,21 @@ void swap(stream &self, const response &to, double seconds) {
         [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
 }
 
+void swap_routes(stream &self, const response &to, double seconds) {
+    run_unlocked(
+        [&](gpuconv_error *error) { return gpuconv_realtime_swap_routes(self.realtime, to.ir.get(), seconds, error); });
+}
+
 } // namespace
 
 void bind_realtime(nb::module_ &m) {
     nb::class_<stream>(m, "Stream", "A real-time convolution of blocks.")
         .def("__init__", &new_stream, nb::arg("response"), nb::arg("rate"), nb::arg("block"), nb::arg("threads"),
-             nb::arg("freewheel"), nb::arg("backend"), nb::arg("device"))
+             nb::arg("freewheel"), nb::arg("backend"), nb::arg("device"), nb::arg("latency"))
         .def("process", &process, nb::arg("x"), nb::arg("y"))
         .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))
+        .def("swap_routes", &swap_routes, nb::arg("response"), nb::arg("seconds"))
+        .def("set_freewheel", [](stream &s, bool freewheel) { gpuconv_realtime_set_freewheel(s.realtime, freewheel); })
         .def_prop_ro("latency", [](const stream &s) { return gpuconv_realtime_latency(s.realtime); })
         .def_prop_ro("late_blocks", [](const stream &s) { return gpuconv_realtime_late_blocks(s.realtime); })
         .def_prop_ro("backend",

@@ -1,50 +1,65 @@
 // Impulse responses and the engine of gpuconv.h.
 #include "common.h"
 
+#include "response_state.h"
+
 #include <cmath>
 #include <map>
 #include <mutex>
 
 namespace {
 
-response derive(const response &from, gpuconv_status status, gpuconv_ir *made, const gpuconv_error &error) {
-    (void)from;
-    check(status, error);
+// Calls a function of the library that makes a response: make(&made, error).
+template <typename Make> response made_by(Make make) {
+    gpuconv_ir *made = nullptr;
+    try {
+        run_interruptible([&](gpuconv_error *error) { return make(&made, error); });
+    } catch (...) {
+        gpuconv_ir_free(made);
+        throw;
+    }
     return response{ir_owner(made)};
 }
 
 // Calls an edit of the library: edit(ir, arguments..., &made, &error).
 template <typename Edit, typename... Arguments>
 response edited(const response &self, Edit edit, Arguments... arguments) {
-    gpuconv_ir *made = nullptr;
-    gpuconv_error error = {};
-    gpuconv_status status;
-    {
-        nb::gil_scoped_release unlocked;
-        status = edit(self.ir.get(), arguments..., &made, &error);
-    }
-    return derive(self, status, made, error);
+    return made_by(
+        [&](gpuconv_ir **made, gpuconv_error *error) { return edit(self.ir.get(), arguments..., made, error); });
 }
 
 response from_taps(const planar_in &taps, double rate) {
-    gpuconv_ir *made = nullptr;
     const std::vector<const float *> rows = rows_of(taps);
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_ir_new(rows.data(), (int)rows.size(), (int64_t)taps.shape(1), rate, &made, error);
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+        return gpuconv_ir_new(rows.data(), (int)rows.size(), (int64_t)taps.shape(1), rate, made, error);
     });
-    return response{ir_owner(made)};
+}
+
+// Row i of `taps` is the route from input places[i].first to output places[i].second.
+response from_matrix(const planar_in &taps, const std::vector<std::pair<int, int>> &places, int inputs, int outputs,
+                     double rate) {
+    const std::vector<const float *> rows = rows_of(taps);
+    std::vector<const float *> all((size_t)inputs * (size_t)outputs);
+    for (size_t i = 0; i < rows.size(); i++)
+        all.at((size_t)places.at(i).first * (size_t)outputs + (size_t)places.at(i).second) = rows[i];
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+        return gpuconv_ir_new_matrix(all.data(), inputs, outputs, (int64_t)taps.shape(1), rate, made, error);
+    });
 }
 
 response load(const std::string &path) {
-    gpuconv_ir *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_load(path.c_str(), &made, error); });
-    return response{ir_owner(made)};
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) { return gpuconv_ir_load(path.c_str(), made, error); });
 }
 
 response load_matrix(const std::string &path, double rate) {
-    gpuconv_ir *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_ir_load_matrix(path.c_str(), rate, &made, error); });
-    return response{ir_owner(made)};
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+        return gpuconv_ir_load_matrix(path.c_str(), rate, made, error);
+    });
+}
+
+// Completes a response that was pickled; for a new one that only the caller has.
+void restore(response &self, int64_t lead, const std::string &history) {
+    run_unlocked([&](gpuconv_error *error) { return gcpy_restore(self.ir.get(), lead, history.c_str(), error); });
 }
 
 // Copies the taps of a route; without routes of that kind, None.
@@ -63,6 +78,7 @@ struct convolver {
     gpuconv_plan *plan = nullptr;
     gpuconv_engine *engine = nullptr;
     std::mutex lock; // an engine belongs to one thread at a time
+    std::unique_ptr<volatile int> cancel = std::make_unique<volatile int>(0); // of the engine's threads
     ~convolver() {
         gpuconv_engine_free(engine);
         gpuconv_plan_free(plan);
@@ -93,8 +109,13 @@ void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float,
     std::vector<float *> to;
     for (size_t c = 0; c < out.shape(0); c++)
         to.push_back(out.data() + (int64_t)c * out.stride(0));
-    run_unlocked([&](gpuconv_error *error) {
+    run_interruptible(self.cancel.get(), [&](gpuconv_error *error) {
         std::lock_guard<std::mutex> locked(self.lock);
+        if (*self.cancel) { // an earlier call was interrupted, and the engine's flag stays raised while it lives
+            gpuconv_engine_free(self.engine);
+            self.engine = nullptr;
+            *self.cancel = 0;
+        }
         gpuconv_status status =
             self.engine ? gpuconv_engine_reset(self.engine) : gpuconv_engine_new(self.plan, &self.engine, error);
         int64_t taken = 0, produced = 0;
@@ -148,8 +169,11 @@ void bind_response(nb::module_ &m) {
     auto c =
         nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
             .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
+            .def_static("from_matrix", &from_matrix, nb::arg("taps"), nb::arg("places"), nb::arg("inputs"),
+                        nb::arg("outputs"), nb::arg("rate"))
             .def_static("load", &load, nb::arg("path"))
             .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
+            .def("restore", &restore, nb::arg("lead"), nb::arg("history"))
             .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
             .def("onset", [](const response &s, double decibels) { return gpuconv_ir_onset(s.ir.get(), decibels); })
             .def("peak",
@@ -173,6 +197,7 @@ void bind_response(nb::module_ &m) {
         .def_prop_ro("backend", [](const convolver &s) { return gpuconv_backend_name(gpuconv_plan_backend(s.plan)); })
         .def_prop_ro("algorithm",
                      [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan)); })
+        .def_prop_ro("threads", [](const convolver &s) { return gpuconv_plan_threads(s.plan); })
         .def_prop_ro("device", [](const convolver &s) { return gpuconv_plan_device(s.plan); })
         .def_prop_ro("reason", [](const convolver &s) { return gpuconv_plan_reason(s.plan); })
         .def_prop_ro("note", [](const convolver &s) { return gpuconv_plan_note(s.plan); });

@@ -10,7 +10,8 @@ from conftest import assert_close, oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuconv import _cuda, _cuda_libraries, _device_stream
+import gpuconv
+from gpuconv import _cuda, _cuda_libraries, _device_stream, _stream
 
 
 class HostLibrary:
@@ -223,6 +224,32 @@ def test_a_stream_with_exchanges_and_its_tail(taps, rng):
         stream.process(x[:, :9])
     with pytest.raises(ValueError, match="does not fit 2 channels"):
         stream.swap(np.ones((3, 5), np.float32), 10)
+
+
+def test_a_stream_on_the_gpu_says_what_it_lacks(monkeypatch):
+    """Arrays of NumPy in the role of those of CuPy."""
+    monkeypatch.setattr(_stream, "library", lambda array, name="x": "cupy" if isinstance(array, np.ndarray) else "numpy")
+    monkeypatch.setitem(_cuda_libraries.adapters, "cupy", HostLibrary())
+    h, x = np.ones(3, np.float32), np.arange(8, dtype=np.float32)
+    stream = gpuconv.StreamingConvolver(h, block=8)
+    assert (stream.channels, stream.outputs, stream.latency, stream.late_blocks) == (1, 1, 0, 0)
+    assert stream.backend == "cuda" and not stream.realtime
+    assert_close(stream(x), oracle(x, h)[:8], bound=-100)
+    stream.swap(2 * h, seconds=0)
+    stream.realtime = False
+    assert_close(np.concatenate([stream(x), stream.flush()[0]]), (oracle(np.tile(x, 2), h) + oracle(np.pad(x, (8, 0)), h))[8:], bound=-100)
+    for call, kind, text in [
+        (lambda: stream.plan, TypeError, "a stream of arrays on a GPU has no plan"),
+        (lambda: stream.swap_routes({(0, 0): h}), TypeError, r"a stream of arrays on a GPU has no routes; use swap\(\)"),
+        (lambda: setattr(stream, "realtime", True), ValueError, "realtime=True: a stream of arrays on a GPU leaves nothing out"),
+        (lambda: gpuconv.StreamingConvolver(h, realtime=True), ValueError, "realtime=True"),
+        (lambda: gpuconv.StreamingConvolver(h, latency=64), ValueError, "latency=64: a stream on the GPU has none"),
+        (lambda: stream.swap(h, seconds=61), ValueError, "0 to 60 seconds, not 61"),
+        (lambda: stream.swap([1.0]), TypeError, "h is an array of numpy, and the stream is of cupy on a GPU"),
+        (lambda: stream([0.0] * 8), TypeError, "x is an array of numpy, and the stream is of cupy on a GPU"),
+    ]:
+        with pytest.raises(kind, match=text):
+            call()
 
 
 @pytest.mark.parametrize("kept", [False, True])

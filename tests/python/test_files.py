@@ -1,14 +1,16 @@
 """Files and responses: the same bytes and figures as the command, levels of errors, progress, and Ctrl-C."""
 
 import json
+import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import gpuconv
 import numpy as np
 import pytest
-from conftest import assert_close, oracle
+from conftest import SOURCE, assert_close, oracle
 
 
 def run(command, *arguments):
@@ -87,7 +89,8 @@ def test_batch_writes_the_bytes_of_the_command(tmp_path, command, samples, impul
 def test_batch_counts_failures_and_refuses_nonsense(tmp_path, samples, impulses):
     manifest = tmp_path / "list.csv"
     manifest.write_text(f"input,response,output\n{samples}/click.flac,{impulses}/small-room.flac,a.wav\nmissing.wav,{impulses}/hall.flac,b.wav\n")
-    result = gpuconv.batch(manifest, out=tmp_path / "out")
+    with pytest.warns(UserWarning, match="1 failed like this: missing.wav"):
+        result = gpuconv.batch(manifest, out=tmp_path / "out")
     assert (result.done, result.failed) == (1, 1)
     with pytest.raises(TypeError, match="either a manifest, or inputs and irs"):
         gpuconv.batch(out=tmp_path)
@@ -125,10 +128,19 @@ def test_read_and_write(tmp_path, rng):
 @pytest.mark.parametrize(
     "call, kind, text",
     [
-        (lambda d: gpuconv.read(d / "missing.wav"), OSError, "missing.wav"),
+        (lambda d: gpuconv.read(d / "missing.wav"), FileNotFoundError, "missing.wav"),
+        (lambda d: gpuconv.read(None), TypeError, "path=None: use the name of a file"),
+        (lambda d: gpuconv.read(d / "missing.wav", start=1.5), TypeError, "start=1.5: use a whole number"),
+        (lambda d: gpuconv.write(d / "x.wav", np.zeros((4000, 2), np.float32), 8000), ValueError, "such as samples.T"),
+        (lambda d: gpuconv.write(d / "x.wav", np.zeros(3, np.float32), "8k"), TypeError, "rate='8k'"),
+        (lambda d: gpuconv.convolve_file("a", "b", "c", gain="x"), TypeError, "gain='x': use a number"),
+        (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1.5, rate=8000), TypeError, "inputs=1.5: use a whole number"),
+        (lambda d: gpuconv.acoustics(np.ones(4800, np.float32), 48000, bands="all"), ValueError, "bands='all'"),
+        (lambda d: gpuconv.acoustics(np.ones(4800, np.float32), 48000, lateral=1), ValueError, "lateral=1: the response has"),
+        (lambda d: gpuconv.acoustics(np.ones(4800, np.float32), 48000, noise_levels=[1, 2]), ValueError, "seven octaves"),
         (lambda d: gpuconv.write(d / "x.wav", np.zeros((2, 0), np.float32), 8000), ValueError, r"shape \(2, 0\)"),
         (lambda d: gpuconv.write(d / "x.wav", np.zeros(3), 8000), TypeError, "float64"),
-        (lambda d: gpuconv.write(d / "x.xyz", np.zeros(3, np.float32), 8000), ValueError, "x.xyz"),
+        (lambda d: gpuconv.write(d / "x.xyz", np.zeros(3, np.float32), 8000), ValueError, "x.xyz: .* or name the format with format$"),
         (lambda d: gpuconv.write(d / "x.wav", np.zeros(3, np.float32), 8000.5), ValueError, "rate=8000.5"),
         (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1, rate=8000, room=2), TypeError, "no step 'room'"),
         (lambda d: gpuconv.convolve_file("a", "b", "c", mode="causal"), ValueError, "mode='causal'"),
@@ -202,34 +214,96 @@ def test_the_progress_bar_needs_no_tqdm(tmp_path, samples, impulses):
     subprocess.run([sys.executable, "-W", "ignore", "-c", text], check=True)
 
 
-def test_a_batch_takes_the_options_of_the_command(command, tmp_path, samples, impulses):
-    """Settings, noise and a preset: the same bytes and the same manifest as the command."""
-    rng = np.random.default_rng(1)
-    gpuconv.write(tmp_path / "noise.wav", rng.standard_normal(30000).astype(np.float32) * 0.1, 48000)
-    patterns = [str(samples / "c*.flac"), str(impulses / "*room.flac")]
-    subprocess.run(
-        [command, "batch", "-q", "--inputs", patterns[0], "--irs", patterns[1], "--noises", str(tmp_path / "noise.wav"), "--snr", "5:20",
-         "--preset", "speech", "--gain", "-6:0", "--format", "flac", "--trim", "-50", "--seed", "7", "--out", str(tmp_path / "a")],
-        check=True)
-    result = gpuconv.batch(inputs=patterns[0], irs=patterns[1], noises=[tmp_path / "noise.wav"], snr=(5, 20), preset="speech", gain=(-6, 0),
-                           format="flac", trim=-50, seed=7, out=tmp_path / "b")
-    assert result.failed == 0 and result.done >= 1
-    for path in sorted((tmp_path / "a").glob("*.flac")):
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    with open(tmp_path / "a" / "manifest.csv") as a, open(tmp_path / "b" / "manifest.csv") as b:
-        assert a.read() == b.read()
+@pytest.mark.parametrize("steps, options", [
+    ({"direction": (30, 0)}, ["--direction", "30,0"]),
+    ({"direction": "-100,10"}, ["--direction", "-100,10"]),
+    ({"layout": "5.1"}, ["--layout", "5.1"]),
+])
+def test_directions_of_a_sofa_file(tmp_path, command, rng, steps, options):
+    path, channels = SOURCE / "tests/sofa/head.sofa", 6 if "layout" in steps else 1
+    x = rng.standard_normal((channels, 3000)).astype(np.float32)
+    gpuconv.write(tmp_path / "x.wav", x, 48000)
+    done = subprocess.run([command, str(tmp_path / "x.wav"), str(path), str(tmp_path / "theirs.wav"), *options], capture_output=True, text=True)
+    if "without SOFA" in done.stderr or "libmysofa" in done.stderr:
+        pytest.skip("built without SOFA files")
+    assert done.returncode == 0, done.stderr
+    head = gpuconv.prepare_ir(path, inputs=channels, rate=48000, **steps)
+    assert (head.inputs, head.outputs) == (channels, 2)
+    gpuconv.convolve_file(tmp_path / "x.wav", path, tmp_path / "mine.wav", **steps)
+    assert (tmp_path / "mine.wav").read_bytes() == (tmp_path / "theirs.wav").read_bytes()
+    turned = gpuconv.prepare_ir(path, inputs=channels, rate=48000, **steps, yaw=60)
+    assert not np.array_equal(turned.numpy(), head.numpy())
+    with pytest.raises(ValueError, match="use prepare_ir"):
+        gpuconv.load_ir(path)
 
 
-@pytest.mark.parametrize(
-    "settings, kind, text",
-    [
-        ({"room": 3}, TypeError, "no setting 'room'; use gain, wet"),
-        ({"trim": "abc"}, ValueError, "trim must be"),
-        ({"gain": {}}, TypeError, "gain={}: use a number"),
-        ({"noises": "n.wav"}, ValueError, "noises needs snr"),
-        ({"preset": "music"}, ValueError, "preset='music'"),
-    ],
-)
-def test_settings_of_a_batch_say_what_fits(tmp_path, samples, impulses, settings, kind, text):
-    with pytest.raises(kind, match=text):
-        gpuconv.batch(inputs=str(samples / "click.flac"), irs=str(impulses / "hall.flac"), out=tmp_path / "o", **settings)
+def test_the_channels_of_a_mono_file_are_those_of_the_command(tmp_path, command, samples, impulses):
+    gpuconv.convolve_file(samples / "speech.flac", impulses / "hall-true-stereo.flac", tmp_path / "mine.wav")
+    run(command, samples / "speech.flac", impulses / "hall-true-stereo.flac", tmp_path / "theirs.wav")
+    assert (tmp_path / "mine.wav").read_bytes() == (tmp_path / "theirs.wav").read_bytes()
+
+
+def test_a_response_is_pickled(rng):
+    taps = rng.standard_normal((2, 300)).astype(np.float32)
+    plain = gpuconv.ImpulseResponse(taps, 48000).align("peak")
+    routed = gpuconv.ImpulseResponse.matrix({(0, 1): taps[0], (2, 0): taps[1, :50]}, 44100)
+    for ir in (plain, routed, plain.route(2), routed.reverse()):
+        twin = pickle.loads(pickle.dumps(ir))
+        assert np.array_equal(twin.numpy(), ir.numpy())
+        assert (twin.rate, twin.lead, twin.history, twin.routed, twin.routes) == (ir.rate, ir.lead, ir.history, ir.routed, ir.routes)
+    x = rng.standard_normal((2, 500)).astype(np.float32)
+    convolver = gpuconv.Convolver(plain, algorithm="direct", threads=1)
+    assert np.array_equal(pickle.loads(pickle.dumps(convolver))(x), convolver(x))
+    assert convolver.plan(500, 2).algorithm == "direct"
+    assert gpuconv.Convolver(plain, backend="cpu").plan(48000).reason
+
+
+def test_figures_by_band_and_of_two_ears(command, impulses):
+    path = impulses / "hall.flac"
+    printed = subprocess.run([command, "ir", "info", str(path), "--report", "json", "--reference", "-10", "--noise-levels", "40"],
+                             check=True, capture_output=True).stdout
+    report = json.loads(printed)
+    rows = gpuconv.acoustics(path, bands="octave", reference=-10, noise_levels=40)
+    assert [row.band for row in rows[:3]] == [0, 63, 125] and {row.channel for row in rows} == {0, 1}
+    assert len(rows) == len(report["acoustics"])
+    for mine, theirs in zip(rows, report["acoustics"]):
+        pairs = {"T30 s": mine.t30, "EDT s": mine.edt, "C50 dB": mine.c50, "INR dB": mine.inr, "G dB": mine.strength}
+        for name, value in pairs.items():
+            if theirs.get(name) is not None:
+                assert theirs[name] == pytest.approx(value, rel=1e-6), name
+    assert report["speech"][0]["STI"] == pytest.approx(rows[0].sti, rel=1e-6)
+    assert 0 <= rows[0].iacc_late <= 1
+    assert len(gpuconv.acoustics(impulses / "small-room.flac", bands="third-octave")) > 20
+
+
+def test_matrices_are_checked():
+    good = np.ones(4, np.float32)
+    for routes, text in (({}, "at least one"), (good, r"routes of shape \(4,\)"), ({(0, 0): good[:0]}, "at least one frame")):
+        with pytest.raises(ValueError, match=text):
+            gpuconv.ImpulseResponse.matrix(routes, 48000)
+    with pytest.raises(IndexError, match=r"route \(3, 0\): the response has 1 inputs and 1 outputs"):
+        gpuconv.ImpulseResponse(good, 48000).taps(3, 0)
+    with pytest.raises(ValueError, match=r"use \(channels, frames\), such as taps.T"):
+        gpuconv.ImpulseResponse(np.ones((4000, 2), np.float32), 48000)
+
+
+def test_the_progress_bar_of_a_notebook(tmp_path, samples, impulses, monkeypatch):
+    shown = []
+
+    class Bar:
+        n, total = 0, None
+
+        def __init__(self, **keywords):
+            shown.append(keywords)
+
+        def update(self, more):
+            self.n += more
+            shown.append((self.n, self.total))
+
+        def close(self):
+            shown.append("closed")
+
+    for name, module in (("ipykernel", object()), ("tqdm", object()), ("tqdm.auto", types.SimpleNamespace(tqdm=Bar))):
+        monkeypatch.setitem(sys.modules, name, module)
+    gpuconv.batch(inputs=str(samples / "click.flac"), irs=str(impulses / "small-room.flac"), out=tmp_path)
+    assert shown[0] == {"unit": " files", "unit_scale": False} and shown[-2:] == [(1, 1), "closed"]

@@ -211,6 +211,9 @@ def test_bad_tensors_on_the_gpu_say_what_fits(torch):
         (lambda: gpuconv.convolve(x, h[:0]), ValueError, "h has no frames"),
         (lambda: gpuconv.convolve(x, torch.ones(3, 7, device="cuda")), ValueError, "do not broadcast"),
         (lambda: gpuconv.StreamingConvolver(h, block=32)(x), ValueError, r"block of shape \(2, 50\): use \(1, 32\)"),
+        (lambda: gpuconv.StreamingConvolver(h)(np.ones(1024, np.float32)), TypeError, "x is an array of numpy, and the stream is of torch"),
+        (lambda: gpuconv.StreamingConvolver(h).swap_routes({(0, 0): h}), TypeError, r"has no routes; use swap\(\)"),
+        (lambda: gpuconv.convolve(x.short(), h), TypeError, r"x.float\(\) / 32768 for audio"),
         (lambda: gpuconv.Convolver(h).update(h[:3]), ValueError, r"use \(7,\), as before"),
         (lambda: gpuconv.Convolver(h).update(h.cpu()), ValueError, "h is on cpu"),
     ]:

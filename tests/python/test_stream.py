@@ -48,6 +48,113 @@ def test_a_matrix_and_a_swap(rng):
     assert np.abs(last[:, 4096:]).max() == 0
 
 
+def test_single_routes_are_exchanged(rng):
+    taps = {(0, 0): rng.standard_normal(500), (0, 1): rng.standard_normal(400), (1, 1): rng.standard_normal(300)}
+    taps = {place: one.astype(np.float32) for place, one in taps.items()}
+    moved = {(0, 0): rng.standard_normal(900).astype(np.float32), (1, 0): rng.standard_normal(50).astype(np.float32)}
+    response = gpuconv.ImpulseResponse.matrix(taps, 48000)
+    assert (response.inputs, response.outputs, response.routes, response.frames) == (2, 2, 3, 500)
+    stream = gpuconv.StreamingConvolver(response, block=256)
+    quiet = gpuconv.StreamingConvolver(response, block=256)
+    x = rng.standard_normal((2, 8192)).astype(np.float32)
+    for at in range(0, 4096, 256):
+        assert np.array_equal(stream(x[:, at : at + 256]), quiet(x[:, at : at + 256]))
+    stream.swap_routes(moved, seconds=0)
+    y, still = [], []
+    for at in range(4096, 8192, 256):
+        y.append(stream(x[:, at : at + 256]))
+        still.append(quiet(x[:, at : at + 256]))
+    y, still = np.concatenate(y, 1), np.concatenate(still, 1)
+    assert_close(y[1], still[1].astype(float), bound=-120)
+    now = {**taps, **moved}
+    before, after = x.copy(), x.copy()
+    before[:, 4096:], after[:, :4096] = 0, 0
+    want = oracle(before[0], taps[0, 0])[4096:8192]
+    want[: 8192 - 4096] += (oracle(after[0], now[0, 0])[:8192] + oracle(after[1], now[1, 0])[:8192])[4096:]
+    assert_close(y[0], want, bound=-110)
+    tail = stream.flush()
+    assert tail.shape == (2, 899)
+    assert np.abs(stream(np.zeros((2, 512), np.float32))).max() < 1e-4  # rounding of transforms
+    stream.reset()  # with the present routes
+    y = stream(x[:, :2000])
+    assert_close(y[0], (oracle(x[0], now[0, 0])[:2000] + oracle(x[1], now[1, 0])[:2000]), bound=-110)
+    assert_close(y[1], (oracle(x[0], now[0, 1])[:2000] + oracle(x[1], now[1, 1])[:2000]), bound=-110)
+
+
+def test_an_output_without_exchanged_routes_keeps_its_samples(rng):
+    taps = rng.standard_normal((4, 2, 700)).astype(np.float32)
+    response = gpuconv.ImpulseResponse.matrix(taps, 48000)
+    assert np.array_equal(response.numpy(), taps) and response.routes == 8
+    stream, quiet = (gpuconv.StreamingConvolver(response, block=128) for _ in range(2))
+    x = rng.standard_normal((4, 4096)).astype(np.float32)
+    for number, at in enumerate(range(0, 4096, 128)):
+        if number == 5:
+            stream.swap_routes(gpuconv.ImpulseResponse.matrix({(2, 0): taps[2, 1]}, 48000, inputs=4, outputs=2))
+        y, still = stream(x[:, at : at + 128]), quiet(x[:, at : at + 128])
+        assert np.array_equal(y[1], still[1])
+        assert (number < 5) == np.array_equal(y[0], still[0])
+
+
+def test_a_moving_source_crossfades_without_a_click(rng):
+    left, right = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    left[3], right[40] = 1, 0.25
+    stream = gpuconv.StreamingConvolver(gpuconv.ImpulseResponse.matrix({(0, 0): left, (0, 1): right}, 48000), block=128)
+    x = np.sin(2 * np.pi * 100 * np.arange(48000) / 48000).astype(np.float32)
+    parts = []
+    for number, at in enumerate(range(0, 48000, 128)):
+        if number % 20 == 10:
+            left, right = right, left
+            stream.swap_routes({(0, 0): left, (0, 1): right}, seconds=0.02)
+        parts.append(stream(x[None, at : at + 128]))
+    y = np.concatenate(parts, 1)
+    assert np.abs(np.diff(y[:, 64:])).max() < 1.2 * np.abs(np.diff(x)).max()
+    assert y[:, 24000:].max(axis=1).min() > 0.2
+
+
+def test_a_swapped_response_is_flushed_until_it_has_decayed(rng):
+    h, x = rng.standard_normal(3000).astype(np.float32), rng.standard_normal(512).astype(np.float32)
+    stream = gpuconv.StreamingConvolver(h, block=256)
+    y = stream(x)
+    stream.swap(np.ones(1, np.float32), seconds=0)
+    tail = stream.flush()
+    assert tail.shape == (1, 2999)
+    assert_close(np.concatenate([y, tail[0]]), oracle(x, h), bound=-110)
+    assert stream.flush().shape == (1, 0)
+
+
+def test_latency_and_what_the_stream_says(rng):
+    h, x = rng.standard_normal(2000).astype(np.float32), rng.standard_normal(1024).astype(np.float32)
+    stream = gpuconv.StreamingConvolver(h, latency=128, block=256)
+    assert stream.latency == 128 and stream.backend == "cpu" and "frames directly" in stream.plan
+    y = np.concatenate([stream(x), stream.flush()[0]])
+    assert_close(y[128:], oracle(x, h), bound=-110)
+    assert not stream.realtime
+    stream.realtime = True
+    assert stream.realtime
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda s: s.swap_routes({}), ValueError, "at least one"),
+        (lambda s: s.swap_routes({(2, 0): [1.0]}), ValueError, "inputs=2: a route names number 2, counted from 0"),
+        (lambda s: s.swap_routes({(0, -1): [1.0]}), ValueError, "outputs must be 1 to 1024, numbered from 0"),
+        (lambda s: s.swap_routes({0: [1.0]}), TypeError, r"the key 0 is no pair \(input, output\)"),
+        (lambda s: s.swap_routes({(0, 0): np.ones((2, 3), np.float32)}), ValueError, r"route \(0, 0\) has taps of shape \(2, 3\)"),
+        (lambda s: s.swap_routes({(0, 0): [np.nan]}), ValueError, "not finite"),
+        (lambda s: s.swap_routes({(0, 0): [1.0]}, seconds=99), ValueError, "60"),
+        (lambda s: s.swap_routes(gpuconv.ImpulseResponse([1.0], 48000)), ValueError, "not routed; use ImpulseResponse.matrix"),
+        (lambda s: s.swap(np.ones((3, 2), np.float32)), ValueError, "3 channels of response do not fit 2"),
+        (lambda s: gpuconv.StreamingConvolver([1.0], block=0), ValueError, "block=0: use 1 to 65536"),
+        (lambda s: gpuconv.StreamingConvolver([1.0], latency=-1), ValueError, "latency=-1"),
+        (lambda s: gpuconv.StreamingConvolver([1.0], threads=0), ValueError, "threads=0"),
+    ],
+)
+def test_bad_exchanges_say_what_fits(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(gpuconv.StreamingConvolver(np.ones((2, 5), np.float32)))
+
+
 def test_bad_blocks_say_what_fits():
     stream = gpuconv.StreamingConvolver(np.ones((2, 5), np.float32))
     with pytest.raises(ValueError, match=r"use \(2, frames\)"):

@@ -123,7 +123,10 @@ static void watch(gc_batch_state *s) {
         pthread_mutex_lock(&s->lock);
     }
     s->progress.seconds = gc_now() - s->start_time;
+    const gc_batch_progress last = s->progress; /* the threads may have ended after the report above */
     pthread_mutex_unlock(&s->lock);
+    if (b->progress)
+        b->progress(b->context, &last);
 }
 
 /* Runs all threads until the batch is done. */

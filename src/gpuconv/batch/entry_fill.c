@@ -327,3 +327,30 @@ bool gc_entry_fill(gc_entry *e, const gc_row *row, const gc_row *defaults, gc_re
         return gc_entry_refuse(e, "a random offset needs a length", NULL);
     return true;
 }
+
+bool gc_row_check(const gc_row *row, int *column, char **reason) {
+    gc_row example = {.stem = NULL};
+    gc_entry e = {.dry = -1e300, .length = -1};
+    gc_recipes recipes = {NULL};
+    const char *texts[GC_RECIPE_COLUMNS], *why;
+    const gc_recipe *recipe;
+    *reason = NULL;
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
+        texts[i] = row->text[GC_COLUMN_RECIPE + i];
+    bool good = gc_recipes_find(&recipes, texts, &recipe, column, &why);
+    if (good && !recipe) {
+        *reason = gc_refusal_text(why, row->text[*column]);
+        good = *reason != NULL;
+    } else if (good) {
+        good = gc_row_set(&example, GC_COLUMN_INPUT, "x.wav") && gc_row_set(&example, GC_COLUMN_RESPONSE, "h.wav") &&
+               (!row->text[GC_COLUMN_SNR] || gc_row_set(&example, GC_COLUMN_NOISE, "n.wav")) &&
+               gc_entry_fill(&e, &example, row, &recipes);
+        *column = -1;
+        *reason = e.refusal;
+        e.refusal = NULL;
+    }
+    gc_entry_clear(&e);
+    gc_recipes_free(&recipes);
+    gc_row_clear(&example);
+    return good;
+}

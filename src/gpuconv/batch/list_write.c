@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
+#include "list.h"
 
 #include <csv.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -23,6 +25,19 @@ const char *gc_list_output_name(gc_list_kind kind) {
                                         [GC_LIST_METADATA_CSV] = "metadata.csv",
                                         [GC_LIST_METADATA_JSONL] = "metadata.jsonl"};
     return names[kind];
+}
+
+bool gc_list_replaces(const char *path, gc_list_kind kind, const char *folder) {
+    const char *name = gc_list_output_name(kind);
+    char *list = NULL, *segments = NULL, target[4200];
+    struct stat a, b;
+    if (!name || gc_list_find(path, &list, &segments, NULL) != GPUCONV_OK)
+        return false;
+    const bool same = snprintf(target, sizeof target, "%s/%s", folder, name) < (int)sizeof target &&
+                      stat(list, &a) == 0 && stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    free(list);
+    free(segments);
+    return same;
 }
 
 /* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */

@@ -28,9 +28,10 @@ void gc_row_clear(gc_row *row);
  * gives a refused entry. @return false: out of memory */
 bool gc_entry_fill(gc_entry *entry, const gc_row *row, const gc_row *defaults, gc_recipes *recipes);
 
-/* Checks the values that entries get from a row of defaults. *why: NULL if they are valid, else the reason, to be
- * freed; *column: whose text is not valid, or -1: the texts do not fit one another. @return false: out of memory */
-bool gc_defaults_check(const gc_row *row, int *column, char **why);
+/* Checks the values that entries get from a row of defaults, with an entry of no other use. *reason is NULL if they are
+ * valid. Else it is to be freed, and *column is the column of the invalid value, or -1 if several do not fit together.
+ * @return false: out of memory */
+bool gc_row_check(const gc_row *defaults, int *column, char **reason);
 
 /* Returns the text of a column of an entry, from which gc_entry_fill makes the same value; NULL: the default, or the
  * column cannot be expressed (a name with | in a list). `room`: of GC_ROW_TEXT bytes for a number; `list`: receives a

@@ -36,19 +36,18 @@ static void option_name(int column, char *name, size_t room) {
         *c = *c == '_' ? '-' : *c;
 }
 
-/* Prints which value is not valid. @return GC_EXIT_DONE if all are */
 static int check(const gc_row *row) {
     int column, status = GC_EXIT_DONE;
-    char name[40], *why;
-    if (!gc_defaults_check(row, &column, &why))
+    char *reason, name[40];
+    if (!gc_row_check(row, &column, &reason))
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
-    if (why && column >= 0) {
+    if (reason && column >= 0) {
         option_name(column, name, sizeof name);
-        status = gc_print_error(GC_EXIT_USAGE, "%s %s '%.60s'; try --help", name, why, row->text[column]);
-    } else if (why) {
-        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", why);
+        status = gc_print_error(GC_EXIT_USAGE, "%s %s; try --help", name, reason);
+    } else if (reason) {
+        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", reason);
     }
-    free(why);
+    free(reason);
     return status;
 }
 

@@ -4,7 +4,6 @@
 #include "commands.h"
 #include "dry_run.h"
 #include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/list.h"
 #include "gpuconv/batch/list_write.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
@@ -15,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { DEVICES_MOST = 64 };
 
@@ -120,20 +118,11 @@ static gpuconv_status read_manifest(const options *o, const char *path, const gc
 
 /* Refuses a list of outputs that would replace the list of inputs. */
 static int check_list(const options *o, const char *path, const gc_manifest *m) {
-    const char *name = gc_list_output_name(m->kind);
-    char *list = NULL, *segments = NULL, target[4200];
-    gpuconv_error error;
-    struct stat a, b;
-    if (!name || !path || gc_list_find(path, &list, &segments, &error) != GPUCONV_OK)
-        return GC_EXIT_DONE;
-    bool same = snprintf(target, sizeof target, "%s/%s", o->out, name) < (int)sizeof target && stat(list, &a) == 0 &&
-                stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    free(list);
-    free(segments);
-    return same ? gc_print_error(GC_EXIT_USAGE,
-                                 "%s: would be replaced by the list of the outputs; name another folder by --out",
-                                 target)
-                : GC_EXIT_DONE;
+    return path && gc_list_replaces(path, m->kind, o->out)
+               ? gc_print_error(GC_EXIT_USAGE,
+                                "%s/%s: would be replaced by the list of the outputs; name another folder by --out",
+                                o->out, gc_list_output_name(m->kind))
+               : GC_EXIT_DONE;
 }
 
 static int finish(options *o, gpuconv_status status, const gc_batch_progress *p, const gpuconv_error *error,

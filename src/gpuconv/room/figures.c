@@ -186,6 +186,12 @@ gpuconv_status gc_figures_new(const char *path, const gc_figures_options *o, gc_
     return status ? status : finish(f, o, error);
 }
 
+gpuconv_status gc_figures_of(const gpuconv_ir *ir, const char *name, const gc_figures_options *o, gc_figures *f,
+                             gpuconv_error *error) {
+    *f = (gc_figures){.path = name, .ir = gc_ir_hold(ir)};
+    return finish(f, o, error);
+}
+
 gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,
                                    const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
     gc_reader *reader;

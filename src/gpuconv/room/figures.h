@@ -44,6 +44,11 @@ typedef struct gc_figures {
 gpuconv_status gc_figures_new(const char *path, const gc_figures_options *options, gc_figures *figures,
                               gpuconv_error *error);
 
+/* Computes the figures of a response in memory, to which it keeps a reference; messages begin with `name`.
+ * @return ARGUMENT, MEMORY, CANCELLED as gc_figures_new */
+gpuconv_status gc_figures_of(const gpuconv_ir *ir, const char *name, const gc_figures_options *options,
+                             gc_figures *figures, gpuconv_error *error);
+
 /* Does the same for a response or a matrix as it is applied to the sound file `input`.
  * @return any status of gc_reader_new and gpuconv_ir_prepare */
 gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,

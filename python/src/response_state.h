@@ -1,0 +1,19 @@
+/* The parts of a response that the public header cannot set, for responses that were pickled. */
+#ifndef GPUCONV_PYTHON_RESPONSE_STATE_H
+#define GPUCONV_PYTHON_RESPONSE_STATE_H
+
+#include "gpuconv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sets the frames before time zero, and the history, of a new response without history that nothing else refers to.
+ * @return ARGUMENT (lead), MEMORY */
+gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, gpuconv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
