@@ -1,6 +1,8 @@
 /* Small reads are served from the buffer; large ones go directly to the destination. */
 #include "buffered_io.h"
 
+#include "libgpuconv/core/memory.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +13,18 @@ void gc_buffered_io_begin(gc_buffered_io *f, int fd, int64_t size) {
     f->err = 0;
     f->begin = begin > 0 ? begin : 0;
     f->length = size > f->begin ? size - f->begin : 0;
-    f->at = f->buffer_at = f->buffer_bytes = 0;
+    f->at = f->buffer_at = f->buffer_bytes = f->head_bytes = 0;
+    f->head = NULL;
+}
+
+void gc_buffered_io_set_header(gc_buffered_io *f, const unsigned char *head, int64_t head_bytes, int64_t from,
+                               int64_t bytes) {
+    f->head = head;
+    f->head_bytes = head_bytes;
+    f->begin += from;
+    f->buffer_at -= from;
+    f->length = head_bytes + bytes;
+    f->at = 0;
 }
 
 /* Reads up to `bytes` bytes at `at`, fewer at the end of the file or after an error (in f->err). */
@@ -47,24 +60,34 @@ static sf_count_t io_seek(sf_count_t offset, int whence, void *file) {
     return f->at = to;
 }
 
+/* Reads up to `count` bytes of the file at `at`, through the buffer if they are few. */
+static int64_t read_buffered(gc_buffered_io *f, void *bytes, int64_t count, int64_t at) {
+    const bool in_buffer = at >= f->buffer_at && at < f->buffer_at + f->buffer_bytes;
+    if (!(in_buffer && count <= f->buffer_at + f->buffer_bytes - at)) {
+        if (count > GC_BUFFERED_IO_BYTES / 4)
+            return read_file_at(f, bytes, count, at);
+        f->buffer_at = at;
+        f->buffer_bytes = read_file_at(f, f->buffer, GC_BUFFERED_IO_BYTES, at);
+    }
+    const int64_t got = gc_min(count, f->buffer_at + f->buffer_bytes - at);
+    memcpy(bytes, f->buffer + (at - f->buffer_at), (size_t)got);
+    return got;
+}
+
 static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
     gc_buffered_io *f = file;
+    int64_t done = 0;
+    count = gc_min(count, f->length - f->at);
     if (count <= 0)
         return 0;
-    const bool in_buffer = f->at >= f->buffer_at && f->at < f->buffer_at + f->buffer_bytes;
-    if (!(in_buffer && count <= f->buffer_at + f->buffer_bytes - f->at)) {
-        if (count > GC_BUFFERED_IO_BYTES / 4) {
-            int64_t got = read_file_at(f, bytes, count, f->at);
-            f->at += got;
-            return got;
-        }
-        f->buffer_at = f->at;
-        f->buffer_bytes = read_file_at(f, f->buffer, GC_BUFFERED_IO_BYTES, f->at);
+    if (f->at < f->head_bytes) {
+        done = gc_min(count, f->head_bytes - f->at);
+        memcpy(bytes, f->head + f->at, (size_t)done);
     }
-    const int64_t available = f->buffer_at + f->buffer_bytes - f->at, got = count < available ? count : available;
-    memcpy(bytes, f->buffer + (f->at - f->buffer_at), (size_t)got);
-    f->at += got;
-    return got;
+    if (done < count)
+        done += read_buffered(f, (char *)bytes + done, count - done, f->at + done - f->head_bytes);
+    f->at += done;
+    return done;
 }
 
 SF_VIRTUAL_IO *gc_buffered_io_callbacks(void) {

@@ -23,10 +23,6 @@ enum {
     SPOOL_BYTES = 1 << 16 /* bytes that are copied at a time */
 };
 
-/* The file size that libsndfile is told if the length is unknown: more than any pipe carries, and far below INT64_MAX.
- */
-static const int64_t unbounded = INT64_C(1) << 60;
-
 struct gc_source {
     int fd, err;
     const volatile int *cancel;
@@ -34,12 +30,13 @@ struct gc_source {
     bool raw, spooled, streaming;
     bool ended;              /* read() has returned 0 */
     int64_t at;              /* libsndfile's position in bytes */
-    int64_t end;             /* bytes that were read from the pipe */
+    int64_t end;             /* bytes that libsndfile was given or that are in `head` */
     int64_t kept, keep;      /* bytes in `head`; bytes that `head` is meant to keep */
     int64_t length;          /* the file size that libsndfile is told */
-    gc_riff riff;            /* the parsed header; unused if `raw` */
-    unsigned char *original; /* the header as it was read, if `head` contains a modified one; else NULL */
-    int64_t room;            /* allocated bytes of `head` */
+    int64_t begin;           /* offset of the first sample; 0 if `raw` */
+    unsigned char *original; /* the header as it was read, if `head` contains another one; else NULL */
+    int64_t original_bytes;
+    int64_t room; /* allocated bytes of `head` */
     unsigned char *head;
 };
 
@@ -112,15 +109,18 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
         s->err = errno;
         return fail(s, "cannot create a temporary file in ", folder, error);
     }
-    if (s->original)
-        memcpy(s->head, s->original, (size_t)s->riff.begin);
     const gc_pipe_out out = {.fd = fd, .cancel = s->cancel};
-    int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept : 0;
+    if (s->original)
+        s->err = gc_pipe_out_write(&out, s->original, s->original_bytes);
+    const int64_t from = s->original ? s->begin : 0;
+    int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept - from : 0;
+    const unsigned char *bytes = s->head + from;
     while (got > 0 && !s->err) {
-        int err = gc_pipe_out_write(&out, s->head, got);
+        int err = gc_pipe_out_write(&out, bytes, got);
         got = 0;
         if (!err)
             (void)read_all(s, s->head, SPOOL_BYTES, &got);
+        bytes = s->head;
         s->err = s->err ? s->err : err;
     }
     close(s->fd);
@@ -131,41 +131,54 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
     return s->err ? fail(s, "cannot copy it to a temporary file in ", folder, error) : GPUCONV_OK;
 }
 
-/* Modifies a header of unknown length so that libsndfile reads samples up to the end of the stream. */
-static gpuconv_status set_open_end(gc_source *s, gpuconv_error *error) {
-    s->original = gc_calloc(s->riff.begin, 1);
-    if (!s->original)
-        return gc_fail_memory(error, s->name);
-    memcpy(s->original, s->head, (size_t)s->riff.begin);
-    gc_riff_set_open_end(s->head, &s->riff, unbounded);
-    return GPUCONV_OK;
+/* Reads bytes of the header, as a gc_riff_input. */
+static int64_t read_header_bytes(void *source, int64_t at, void *bytes, int64_t count) {
+    gc_source *s = source;
+    if (at + count > MAX_HEADER || !fill_head(s, at + count))
+        return 0;
+    const int64_t got = gc_max(0, gc_min(count, s->kept - at));
+    if (got > 0)
+        memcpy(bytes, s->head + at, (size_t)got);
+    return got;
+}
+
+/* Replaces the header in `head` by the one of `riff`, which it takes over. */
+static bool replace_header(gc_source *s, const gc_riff *riff) {
+    const int64_t samples = s->kept - riff->begin;
+    s->original = s->head;
+    s->original_bytes = riff->begin;
+    s->head = riff->header;
+    s->begin = s->kept = s->room = riff->header_bytes;
+    s->keep = s->begin + KEPT_SAMPLES;
+    if (!reserve_head(s, s->keep))
+        return false;
+    memcpy(s->head + s->begin, s->original + riff->begin, (size_t)samples);
+    s->end = s->kept += samples;
+    s->length = riff->bytes < 0 ? GC_RIFF_UNBOUNDED : s->begin + riff->bytes;
+    return true;
 }
 
 /* Reads the header, and spools the stream if it cannot be streamed. */
 static gpuconv_status read_header(gc_source *s, gc_source_kind kind, gpuconv_error *error) {
-    gc_riff_status found = GC_RIFF_MORE;
-    s->riff.need = 1;
-    while (found == GC_RIFF_MORE && s->riff.need <= MAX_HEADER && !s->ended) {
-        if (!fill_head(s, s->riff.need))
-            return fail(s, "", "", error);
-        if (s->kept == 0)
-            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is empty", s->name);
-        if (kind != GC_SOURCE_HEADER)
-            break;
-        found = gc_riff_parse(s->head, s->kept, &s->riff);
-    }
+    const gc_riff_input in = {.read = read_header_bytes, .file = s, .length = -1};
+    gc_riff riff = {0};
+    if (!fill_head(s, 1))
+        return fail(s, "", "", error);
+    if (s->kept == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is empty", s->name);
     if (kind == GC_SOURCE_RAW) {
-        s->length = unbounded;
+        s->length = GC_RIFF_UNBOUNDED;
         s->keep = KEPT_SAMPLES;
         return reserve_head(s, s->keep) ? GPUCONV_OK : fail(s, "", "", error);
     }
-    if (found != GC_RIFF_SAMPLES)
-        return gc_source_spool(s, error);
-    if (!reserve_head(s, s->riff.begin + KEPT_SAMPLES) || !fill_head(s, s->riff.begin + PEEKED_BYTES))
-        return fail(s, "", "", error);
-    s->length = s->riff.bytes < 0 ? unbounded : s->riff.begin + s->riff.bytes;
-    s->keep = s->riff.begin + KEPT_SAMPLES;
-    return s->riff.bytes < 0 ? set_open_end(s, error) : GPUCONV_OK;
+    if (kind == GC_SOURCE_HEADER && !gc_riff_parse(&in, &riff))
+        s->err = ENOMEM;
+    const bool streamed = riff.begin > 0 && riff.has_fixed_frames;
+    if (!s->err && streamed && fill_head(s, riff.begin + PEEKED_BYTES) && replace_header(s, &riff))
+        return GPUCONV_OK;
+    if (riff.header != s->head)
+        free(riff.header);
+    return s->err ? fail(s, "", "", error) : gc_source_spool(s, error);
 }
 
 gpuconv_status gc_source_new(int fd, const char *name, gc_source_kind kind, const volatile int *cancel,
@@ -218,20 +231,16 @@ void gc_source_rewind(gc_source *s) {
 }
 
 bool gc_source_start_streaming(gc_source *s) {
-    s->streaming = s->raw || s->at == s->riff.begin;
+    s->streaming = s->raw || s->at == s->begin;
     return s->streaming;
 }
 
-int64_t gc_source_header_bytes(const gc_source *s) {
-    return s->raw ? 0 : s->riff.begin;
-}
-
 bool gc_source_knows_length(const gc_source *s) {
-    return s->length < unbounded;
+    return s->length < GC_RIFF_UNBOUNDED;
 }
 
 bool gc_source_is_empty(const gc_source *s) {
-    return s->ended && s->end <= (s->raw ? 0 : s->riff.begin);
+    return s->ended && s->end <= s->begin;
 }
 
 int gc_source_failure(const gc_source *s) {
@@ -242,12 +251,12 @@ static sf_count_t source_length(void *source) {
     return ((gc_source *)source)->length;
 }
 
-/* Accepts any position up to `unbounded`. While libsndfile searches the header for chunks, it may seek to bytes that
- * are no longer kept, where it then reads nothing. After gc_source_start_streaming such a seek fails. */
+/* Accepts any position up to GC_RIFF_UNBOUNDED. While libsndfile searches the header for chunks, it may seek to bytes
+ * that are no longer kept, where it then reads nothing. After gc_source_start_streaming such a seek fails. */
 static sf_count_t source_seek(sf_count_t offset, int whence, void *source) {
     gc_source *s = source;
     int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->length, to;
-    if (__builtin_add_overflow(from, offset, &to) || to < 0 || to > unbounded)
+    if (__builtin_add_overflow(from, offset, &to) || to < 0 || to > GC_RIFF_UNBOUNDED)
         return -1;
     if (s->streaming && to < s->end && to >= s->kept)
         return -1;

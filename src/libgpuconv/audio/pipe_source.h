@@ -1,9 +1,10 @@
 /*
  * Input pipes as libsndfile virtual files.
  *
- * Raw samples, and a WAV or RF64 with a complete header and a fixed number of bytes per frame, are streamed: libsndfile
- * reads them while they arrive. Every other stream is spooled first: copied into an unnamed temporary file. Numbers
- * from a header are checked against the bytes that were read before they are used as an offset or a loop bound.
+ * Raw samples, and a WAV, RF64 or BW64 with a complete header and a fixed number of bytes per frame, are streamed:
+ * libsndfile reads them while they arrive, behind a header that gc_riff_parse writes. Every other stream is spooled
+ * first: copied into an unnamed temporary file. Numbers from a header are checked against the bytes that were read
+ * before they are used as an offset or a loop bound.
  */
 #ifndef GC_AUDIO_PIPE_SOURCE_H
 #define GC_AUDIO_PIPE_SOURCE_H
@@ -49,13 +50,10 @@ SF_VIRTUAL_IO *gc_source_callbacks(void);
 /* Seeks to the first byte, to open the stream again. Only before gc_source_start_streaming. */
 void gc_source_rewind(gc_source *source);
 
-/* Call after gc_sndfile_open. Returns true if libsndfile's position is the first sample as gc_riff_parse found it; from
- * then on the source can be read forward only, at any distance. Returns false if libsndfile reads the header
- * differently: spool the source then. */
+/* Call after gc_sndfile_open. Returns true if libsndfile's position is the first sample behind the header; from then on
+ * the source can be read forward only, at any distance. Returns false if libsndfile reads the header differently: spool
+ * the source then. */
 bool gc_source_start_streaming(gc_source *source);
-
-/* Returns the bytes in front of the first sample. */
-int64_t gc_source_header_bytes(const gc_source *source);
 
 /* Returns true if the header states the number of samples. */
 bool gc_source_knows_length(const gc_source *source);

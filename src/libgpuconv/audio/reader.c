@@ -26,6 +26,7 @@ struct gc_reader {
     SNDFILE *file;
     /* libsndfile reads from one of the two: */
     gc_buffered_io disk;        /* a regular file; its descriptor is owned, -1: none */
+    gc_riff riff;               /* of `disk`; its header is owned */
     gc_source *pipe;            /* NULL: none */
     const volatile int *cancel; /* NULL: none */
     bool keep_nonfinite;
@@ -107,17 +108,19 @@ static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error 
     return GPUCONV_OK;
 }
 
-/* Refuses a file on which libsndfile would loop for ever. Checks its first `length` bytes. */
-static gpuconv_status check_lists(const gc_reader *r, SF_VIRTUAL_IO *io, void *file, int64_t length,
-                                  gpuconv_error *error) {
-    uint32_t size;
-    if (gc_riff_lists_are_valid(io, file, length, &size))
-        return GPUCONV_OK;
-    if (size == 0)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: not readable as audio: too many LIST chunks behind a broken chunk", r->path);
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: a LIST chunk contains a chunk of %lu bytes",
-                   r->path, (unsigned long)size);
+static int64_t read_disk(void *disk, int64_t at, void *bytes, int64_t count) {
+    SF_VIRTUAL_IO *io = gc_buffered_io_callbacks();
+    return io->seek(at, SEEK_SET, disk) == at ? io->read(bytes, count, disk) : 0;
+}
+
+/* Replaces the header of a WAV. Returns false without memory. */
+static bool replace_header(gc_reader *r) {
+    const gc_riff_input in = {.read = read_disk, .file = &r->disk, .length = r->disk.length};
+    const bool ok = gc_riff_parse(&in, &r->riff);
+    r->disk.at = 0;
+    if (ok && r->riff.header)
+        gc_buffered_io_set_header(&r->disk, r->riff.header, r->riff.header_bytes, r->riff.begin, r->riff.bytes);
+    return ok;
 }
 
 /* Opens a file that libsndfile refused for the reason `why`, if the module for other formats reads it: its samples come
@@ -150,22 +153,20 @@ static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *inf
     const SF_INFO initial = *info;
     char why[256];
     gc_buffered_io_begin(&r->disk, fd, size);
-    gpuconv_status status =
-        info->format ? GPUCONV_OK : check_lists(r, gc_buffered_io_callbacks(), &r->disk, size, error);
-    if (status)
-        return status;
+    const bool whole = r->disk.begin == 0;
+    if (!info->format && !replace_header(r))
+        return gc_fail_memory(error, r->path);
     r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
     if (r->file)
         return GPUCONV_OK;
     *info = initial;
-    gc_buffered_io_begin(&r->disk, fd, size);
+    r->disk.at = 0;
     r->file = gc_sndfile_open_for_reason(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk, why, sizeof why);
     if (!r->file && r->disk.err)
         return fail_system(error, r, r->disk.err);
     if (r->file)
         return GPUCONV_OK;
-    return initial.format || r->disk.begin > 0 ? fail_reading(error, r, why)
-                                               : open_media(r, size, info, why, sizeof why, error);
+    return initial.format || !whole ? fail_reading(error, r, why) : open_media(r, size, info, why, sizeof why, error);
 }
 
 /* Returns how a pipe with this format is read: raw encodings with a fixed number of bytes per frame are streamed. */
@@ -185,10 +186,6 @@ static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_err
         return status;
     if (!gc_source_is_spooled(r->pipe)) {
         char why[256];
-        if (!raw.format)
-            status = check_lists(r, gc_source_callbacks(), r->pipe, gc_source_header_bytes(r->pipe), error);
-        if (status)
-            return status;
         r->file = gc_sndfile_open(gc_source_callbacks(), SFM_READ, info, r->pipe);
         if (!r->file) {
             *info = raw;
@@ -390,6 +387,7 @@ void gc_reader_free(gc_reader *r) {
         sf_close(r->file); /* opened for reading: no data can be lost */
     if (r->disk.fd >= 0)
         close(r->disk.fd);
+    free(r->riff.header);
     gc_source_free(r->pipe);
     free(r->path);
     free(r);

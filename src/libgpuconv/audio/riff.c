@@ -1,10 +1,25 @@
-/* A chunk is a name of four bytes, a size of four bytes and that many bytes of data, padded to an even number. A size
- * is only compared with other numbers until the bytes that it states were read. */
+/*
+ * A chunk is a name of four bytes, a size of four bytes and that many bytes of data, padded to an even number. The
+ * header for libsndfile contains, in this order: RIFF or RF64, the sizes of an RF64, `fmt `, `fact`, the metadata that
+ * gc_metadata_copy copies, from in front of the samples and from behind them, and the head of the data chunk.
+ */
 #include "riff.h"
 
+#include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/memory.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 enum { PCM = 1, FLOAT = 3, A_LAW = 6, MU_LAW = 7, EXTENSIBLE = 0xfffe };
+
+enum {
+    MAX_CHUNKS = 4096,         /* chunks that are read */
+    MAX_HEADER_BYTES = 65536,  /* of the header for libsndfile, which keeps at most 100 KiB in memory */
+    MAX_FORMAT_BYTES = 1024,   /* that are copied of a `fmt ` chunk */
+    MAX_TEXT_BYTES = 2040,     /* of a text in a LIST chunk: libsndfile ignores the texts behind a longer one */
+    MAX_SEARCH_BYTES = 1 << 20 /* that are searched behind damaged chunks */
+};
 
 /* Sizes that programs write if the length is unknown: all ones, and SoX's value. Zero also means unknown if the RIFF
  * chunk has no valid size. */
@@ -13,207 +28,311 @@ static const uint32_t unknown_32 = UINT32_MAX, unknown_sox = 0x7ffff000;
 /* No stream has this many bytes: a larger size is invalid. */
 static const uint64_t invalid_bytes = UINT64_C(1) << 56;
 
-static uint32_t little_32(const unsigned char *at) {
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+typedef struct chunk {
+    int64_t at; /* offset of the name */
+    unsigned char name[4];
+    uint32_t size; /* as stated */
+} chunk;
+
+typedef struct parser {
+    const gc_riff_input *in;
+    bool big_endian; /* RIFX */
+    bool is_64;      /* RF64 or BW64 */
+    bool has_format, has_fixed_frames;
+    bool no_memory;
+    uint32_t riff_size;             /* as stated */
+    uint64_t riff_size_64, data_64; /* of the ds64 chunk; invalid_bytes: no such chunk */
+    int64_t searched;               /* bytes behind damaged chunks */
+    unsigned char *header;
+    int64_t count, room; /* bytes of `header` */
+} parser;
+
+/* ---- Numbers ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t get(const parser *p, const unsigned char *at, int bytes) {
+    uint32_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint32_t)at[i] << 8 * (p->big_endian ? bytes - 1 - i : i);
+    return value;
+}
+
+static void put_32(const parser *p, unsigned char *at, uint32_t value) {
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> 8 * (p->big_endian ? 3 - i : i));
 }
 
 static uint64_t little_64(const unsigned char *at) {
-    return little_32(at) | (uint64_t)little_32(at + 4) << 32;
-}
-
-static void put_32(unsigned char *at, uint32_t value) {
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)(value >> 8 * i);
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value |= (uint64_t)at[i] << 8 * i;
+    return value;
 }
 
 static void put_64(unsigned char *at, uint64_t value) {
-    put_32(at, (uint32_t)value);
-    put_32(at + 4, (uint32_t)(value >> 32));
+    for (int i = 0; i < 8; i++)
+        at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Returns true if all frames of this format have the same number of bytes. */
-static bool has_fixed_frame_size(const unsigned char *format, uint32_t size) {
-    unsigned tag = size >= 16 ? format[0] | (unsigned)format[1] << 8 : 0;
+static bool is_named(const unsigned char *bytes, const char *name) {
+    return memcmp(bytes, name, 4) == 0;
+}
+
+/* ---- Writing the header ------------------------------------------------------------------------------------------ */
+
+/* Appends `bytes` zeros. Returns their address; NULL without memory. */
+static unsigned char *append(parser *p, int64_t bytes) {
+    if (p->count + bytes > p->room) {
+        const int64_t room = gc_max(p->count + bytes, gc_max(1024, 2 * p->room));
+        unsigned char *larger = realloc(p->header, (size_t)room);
+        if (!larger) {
+            p->no_memory = true;
+            return NULL;
+        }
+        p->header = larger;
+        p->room = room;
+    }
+    unsigned char *at = memset(p->header + p->count, 0, (size_t)bytes);
+    p->count += bytes;
+    return at;
+}
+
+/* Appends a chunk with the first `size` bytes of `from` behind its name and size, padded to an even size, which is
+ * stated: libsndfile does not skip the padding in RF64. Appends nothing if the bytes cannot be read or if the header
+ * would become too long. */
+static void copy_chunk(parser *p, const chunk *from, int64_t size) {
+    const int64_t even = size + (size & 1), begin = p->count;
+    unsigned char *to = begin + 8 + even <= MAX_HEADER_BYTES ? append(p, 8 + even) : NULL;
+    if (!to)
+        return;
+    memcpy(to, from->name, 4);
+    put_32(p, to + 4, (uint32_t)even);
+    if (p->in->read(p->in->file, from->at + 8, to + 8, size) != size)
+        p->count = begin;
+}
+
+/* ---- Reading chunks ---------------------------------------------------------------------------------------------- */
+
+/* Returns the bytes of the file from `at` on; for a stream, more than any chunk has. */
+static int64_t bytes_from(const parser *p, int64_t at) {
+    return p->in->length < 0 ? GC_RIFF_UNBOUNDED : p->in->length - at;
+}
+
+/* Reads the name and the size of the chunk at `at`. Returns false at the end of the file. */
+static bool read_chunk(const parser *p, int64_t at, chunk *c) {
+    unsigned char bytes[8];
+    if (bytes_from(p, at) < 8 || p->in->read(p->in->file, at, bytes, 8) != 8)
+        return false;
+    c->at = at;
+    memcpy(c->name, bytes, 4);
+    c->size = get(p, bytes + 4, 4);
+    return true;
+}
+
+/* Returns true if the name is printable and the chunk ends in front of `end`. */
+static bool is_whole(const chunk *c, int64_t end) {
+    for (int i = 0; i < 4; i++)
+        if (c->name[i] < ' ' || c->name[i] > '~')
+            return false;
+    return (int64_t)c->size <= end - c->at - 8;
+}
+
+static int64_t next_chunk(const chunk *c) {
+    return c->at + 8 + (int64_t)c->size + (c->size & 1);
+}
+
+/* Searches for a chunk of this name, from `at` on. Returns its offset, -1: there is none. */
+static int64_t find_chunk(parser *p, int64_t at, const char *name) {
+    unsigned char block[4096];
+    while (p->searched < MAX_SEARCH_BYTES) {
+        const int64_t got = p->in->read(p->in->file, at, block, sizeof block);
+        p->searched += sizeof block;
+        for (int64_t i = 0; i + 4 <= got; i++)
+            if (is_named(block + i, name))
+                return at + i;
+        if (got < (int64_t)sizeof block)
+            break;
+        at += got - 3; /* a name may lie across two blocks */
+    }
+    return -1;
+}
+
+/* Copies the format. Returns false if it is too short. */
+static bool copy_format(parser *p, const chunk *c) {
+    const int64_t begin = p->count, size = gc_min(c->size, MAX_FORMAT_BYTES);
+    if (size < 16)
+        return false;
+    copy_chunk(p, c, size);
+    if (p->count == begin)
+        return false;
+    const unsigned char *format = p->header + begin + 8;
+    uint32_t tag = get(p, format, 2);
     if (tag == EXTENSIBLE)
-        tag = size >= 40 ? format[24] | (unsigned)format[25] << 8 : 0;
-    return tag == PCM || tag == FLOAT || tag == A_LAW || tag == MU_LAW;
+        tag = size >= 40 ? get(p, format + 24, 2) : 0;
+    p->has_fixed_frames = tag == PCM || tag == FLOAT || tag == A_LAW || tag == MU_LAW;
+    return p->has_format = true;
 }
 
-/* Returns the bytes of samples that the data chunk, or the ds64 chunk of an RF64, states; -1 if they are unknown. */
-static int64_t stated_bytes(const unsigned char *head, const gc_riff *r, uint32_t size) {
-    const bool in_ds64 = r->is_rf64 && size == unknown_32;
-    const uint64_t riff_size = in_ds64 ? little_64(head + r->ds64) : little_32(head + 4);
-    const uint64_t bytes = in_ds64 ? little_64(head + r->ds64 + 8) : size;
+/* Copies the texts of a LIST chunk that libsndfile stores: those of an INFO list, and the labels of cues. */
+static void copy_list(parser *p, const chunk *list) {
+    const int64_t begin = p->count, end = list->at + 8 + (int64_t)list->size;
+    const chunk type = {.at = list->at, .name = "LIST"};
+    chunk c;
+    copy_chunk(p, &type, 4);
+    if (p->count == begin)
+        return;
+    const bool info = is_named(p->header + begin + 8, "INFO"), labels = is_named(p->header + begin + 8, "adtl");
+    const int64_t texts = p->count;
+    int64_t at = list->at + 12;
+    for (int i = 0; (info || labels) && i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, end); i++) {
+        const bool text = info ? c.name[0] == 'I' : is_named(c.name, "labl") && c.size > 4;
+        if (text && c.size <= MAX_TEXT_BYTES)
+            copy_chunk(p, &c, c.size);
+        at = next_chunk(&c);
+    }
+    if (p->count > texts)
+        put_32(p, p->header + begin + 4, (uint32_t)(p->count - begin - 8));
+    else
+        p->count = begin;
+}
+
+/* Copies a chunk that libsndfile 1.2 reads, if it has a size that libsndfile accepts. */
+static void copy_metadata(parser *p, const chunk *c) {
+    static const struct {
+        char name[5];
+        uint32_t least, most;
+    } known[] = {{"cue ", 4, 65536}, {"smpl", 36, 65536}, {"bext", 602, 10240}, {"cart", 2048, 0xffff}};
+    if (is_named(c->name, "LIST") && c->size > 12)
+        copy_list(p, c);
+    else if (is_named(c->name, "fact") && c->size >= 4 && !p->is_64)
+        copy_chunk(p, c, 4);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (is_named(c->name, known[i].name) && c->size >= known[i].least && c->size <= known[i].most)
+            copy_chunk(p, c, c->size);
+}
+
+/* Reads the sizes in a ds64 chunk. */
+static void read_sizes_64(parser *p, const chunk *c) {
+    unsigned char bytes[16];
+    if (c->size < 28 || p->in->read(p->in->file, c->at + 8, bytes, sizeof bytes) != sizeof bytes)
+        return;
+    p->riff_size_64 = little_64(bytes);
+    p->data_64 = little_64(bytes + 8);
+}
+
+/* ---- Samples ----------------------------------------------------------------------------------------------------- */
+
+/* Returns the bytes of samples that the data chunk, or the ds64 chunk, states; -1 if they are unknown. */
+static int64_t stated_bytes(const parser *p, uint32_t size) {
+    const bool in_ds64 = p->is_64 && size == unknown_32;
+    const uint64_t riff_size = in_ds64 ? p->riff_size_64 : p->riff_size, bytes = in_ds64 ? p->data_64 : size;
     if (bytes >= invalid_bytes || (!in_ds64 && (bytes == unknown_32 || bytes == unknown_sox)))
         return -1;
     const bool no_riff_size = riff_size <= 8 || riff_size == unknown_32 || riff_size >= invalid_bytes;
     return bytes == 0 && no_riff_size ? -1 : (int64_t)bytes;
 }
 
-gc_riff_status gc_riff_parse(const unsigned char *head, int64_t count, gc_riff *r) {
-    bool format = false;
-    *r = (gc_riff){.need = 12};
-    if (count < 12)
-        return GC_RIFF_MORE;
-    r->is_rf64 = memcmp(head, "RF64", 4) == 0;
-    if ((!r->is_rf64 && memcmp(head, "RIFF", 4) != 0) || memcmp(head + 8, "WAVE", 4) != 0)
-        return GC_RIFF_OTHER;
-    for (int64_t at = 12;;) {
-        r->need = at + 8;
-        if (count < r->need)
-            return GC_RIFF_MORE;
-        const unsigned char *body = head + at + 8;
-        const uint32_t size = little_32(head + at + 4);
-        if (memcmp(head + at, "data", 4) == 0) {
-            if (!format || (r->is_rf64 && !r->ds64))
-                return GC_RIFF_OTHER;
-            r->begin = at + 8;
-            r->bytes = stated_bytes(head, r, size);
-            return GC_RIFF_SAMPLES;
-        }
-        r->need = at + 8 + (int64_t)size + (size & 1); /* padding included: the data chunk is still to come */
-        if (count < r->need)
-            return GC_RIFF_MORE;
-        if (memcmp(head + at, "fmt ", 4) == 0) {
-            if (format || !has_fixed_frame_size(body, size))
-                return GC_RIFF_OTHER;
-            format = true;
-        } else if (r->is_rf64 && memcmp(head + at, "ds64", 4) == 0) {
-            if (r->ds64 || size < 28)
-                return GC_RIFF_OTHER;
-            r->ds64 = at + 8;
-        }
-        at = r->need;
-    }
-}
-
-void gc_riff_set_open_end(unsigned char *head, const gc_riff *r, int64_t file_bytes) {
-    if (!r->is_rf64) {
-        put_32(head + 4, 8); /* libsndfile takes this for a file that was not closed properly */
-        put_32(head + r->begin - 4, 0);
-    } else {
-        put_64(head + r->ds64, (uint64_t)(file_bytes - 8));
-        put_64(head + r->ds64 + 8, (uint64_t)(file_bytes - r->begin));
-        put_32(head + r->begin - 4, UINT32_MAX);
-    }
-}
-
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
-
-enum {
-    MAX_CHUNKS = 4096,    /* chunks that are checked; libsndfile stops earlier */
-    MAX_HIDDEN = 1 << 16, /* chunks that are checked behind a broken chunk, where LIST chunks may overlap */
-    BEXT_MIN_BYTES = 602, /* sizes of a broadcast extension and of a cart chunk that libsndfile 1.2 accepts */
-    BEXT_MAX_BYTES = 10240,
-    CART_MIN_BYTES = 2048,
-    CART_MAX_BYTES = 0xffff
-};
-
-typedef struct riff_file {
-    SF_VIRTUAL_IO *io;
-    void *file;
-    int64_t length;
-    uint32_t riff_size; /* that the header states */
-    bool big_endian;    /* RIFX */
-} riff_file;
-
-static uint32_t file_32(const riff_file *f, const unsigned char *at) {
-    return f->big_endian ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3] : little_32(at);
-}
-
-/* Reads the name and the size of the chunk at `at`. Returns false at the end of the file. */
-static bool read_chunk(const riff_file *f, int64_t at, unsigned char *name, uint32_t *size) {
-    unsigned char bytes[8];
-    if (at > f->length - 8 || f->io->seek(at, SEEK_SET, f->file) != at || f->io->read(bytes, 8, f->file) != 8)
-        return false;
-    memcpy(name, bytes, 4);
-    *size = file_32(f, bytes + 4);
-    return true;
-}
-
-/* Checks at most *left chunks inside a LIST chunk and subtracts them from *left. Returns false if one states 2^31 bytes
- * or more, with that size in *size. */
-static bool list_is_valid(const riff_file *f, int64_t at, int64_t end, int *left, uint32_t *size) {
-    unsigned char name[4];
-    for (; *left > 0 && at < end && read_chunk(f, at, name, size); --*left) {
-        if (memcmp(name, "INFO", 4) == 0 || memcmp(name, "adtl", 4) == 0) { /* list types, which have no size */
-            at += 4;
+/* Reads chunks up to the samples. Returns false if there are none. */
+static bool find_samples(parser *p, chunk *data) {
+    int64_t at = data->at, found = -1;
+    for (int i = 0; i < MAX_CHUNKS && at >= 0 && read_chunk(p, at, data); i++) {
+        if (is_named(data->name, "data"))
+            return p->has_format;
+        if (!is_whole(data, at + bytes_from(p, at))) {
+            if (p->in->length < 0)
+                return false;
+            /* from one byte in front of it: the padding of the chunk before may be missing */
+            at = found = find_chunk(p, at == found ? at + 1 : at - 1, p->has_format ? "data" : "fmt ");
             continue;
         }
-        if (*size > INT32_MAX)
+        if (is_named(data->name, "fmt ") && !p->has_format && !copy_format(p, data))
             return false;
-        at += 8 + (int64_t)*size + (*size & 1);
+        if (is_named(data->name, "ds64") && p->is_64)
+            read_sizes_64(p, data);
+        copy_metadata(p, data);
+        at = next_chunk(data);
     }
-    return true;
+    return false;
 }
 
-/* Returns true if libsndfile continues behind a chunk of this name and size. It ignores the size of others and searches
- * for the next chunk from there. */
-static bool is_skipped(const unsigned char *name, int64_t size, int64_t left) {
-    for (int i = 0; i < 4; i++)
-        if (name[i] < ' ' || name[i] > '~')
-            return false;
-    if (memcmp(name, "bext", 4) == 0)
-        return size >= BEXT_MIN_BYTES && size <= BEXT_MAX_BYTES && size <= left;
-    if (memcmp(name, "cart", 4) == 0)
-        return size >= CART_MIN_BYTES && size <= CART_MAX_BYTES && size <= left;
-    return size <= left || memcmp(name, "data", 4) == 0;
-}
-
-/* Checks everything from `at` on that could be taken for a LIST chunk, at any position. Returns false with *size 0 if
- * there are too many to check. */
-static bool hidden_lists_are_valid(const riff_file *f, int64_t at, uint32_t *size) {
-    unsigned char block[4096];
-    int left = MAX_HIDDEN;
-    while (at < f->length) {
-        if (f->io->seek(at, SEEK_SET, f->file) != at)
-            break;
-        const int64_t got = f->io->read(block, sizeof block, f->file);
-        if (got < 4)
-            break;
-        for (int64_t i = 0; i + 4 <= got; i++)
-            if (memcmp(block + i, "LIST", 4) == 0 && !list_is_valid(f, at + i + 8, f->length, &left, size))
-                return false;
-        if (left == 0) {
-            *size = 0;
-            return false;
-        }
-        at += got - 3; /* a name may lie across two blocks */
+/* Copies the metadata behind the samples. */
+static void read_tail(parser *p, int64_t at) {
+    chunk c;
+    for (int i = 0; i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, p->in->length); i++) {
+        copy_metadata(p, &c);
+        at = next_chunk(&c);
     }
-    return true;
 }
 
-/* Checks all LIST chunks of the file. */
-static bool chunk_lists_are_valid(const riff_file *f, uint32_t *size) {
-    unsigned char name[4], ds64[16];
-    int64_t data_bytes = -1;
-    for (int64_t at = 12, i = 0; i < MAX_CHUNKS && read_chunk(f, at, name, size); i++) {
-        int64_t bytes = *size;
-        int left = MAX_CHUNKS;
-        if (memcmp(name, "LIST", 4) == 0 && !list_is_valid(f, at + 8, at + 8 + bytes, &left, size))
-            return false;
-        if (memcmp(name, "ds64", 4) == 0 && f->io->read(ds64, 16, f->file) == 16 && little_64(ds64 + 8) < invalid_bytes)
-            data_bytes = (int64_t)little_64(ds64 + 8);
-        if (memcmp(name, "data", 4) == 0 && bytes == unknown_32 && data_bytes >= 0)
-            bytes = data_bytes;
-        if (memcmp(name, "data", 4) == 0 && bytes == 0 && f->riff_size == 8)
-            return true; /* not closed properly: libsndfile reads samples up to the end */
-        if (!is_skipped(name, bytes, f->length - at - 8))
-            return hidden_lists_are_valid(f, at, size);
-        at += 8 + bytes + (bytes & 1);
+/* Appends the head of the data chunk and writes all sizes; `bytes` of samples, -1: unknown. */
+static void end_header(parser *p, int64_t bytes) {
+    unsigned char *data = append(p, 8);
+    if (!data)
+        return;
+    memcpy(data, "data", 4);
+    const int64_t file_bytes = bytes < 0 ? GC_RIFF_UNBOUNDED : p->count + bytes;
+    if (p->is_64) {
+        put_32(p, data + 4, UINT32_MAX);
+        put_64(p->header + 20, (uint64_t)(file_bytes - 8));
+        put_64(p->header + 28, (uint64_t)(file_bytes - p->count));
+    } else if (file_bytes - 8 < UINT32_MAX) {
+        put_32(p, data + 4, (uint32_t)bytes);
+        put_32(p, p->header + 4, (uint32_t)(file_bytes - 8));
+    } else {
+        put_32(p, p->header + 4, 8); /* with 0 bytes of data: libsndfile reads samples up to the end of the file */
     }
-    return true;
 }
 
-bool gc_riff_lists_are_valid(SF_VIRTUAL_IO *io, void *file, int64_t length, uint32_t *size) {
+/* ---- Parsing ----------------------------------------------------------------------------------------------------- */
+
+/* Returns the offset of the RIFF chunk behind ID3 tags, which libsndfile skips. */
+static int64_t skip_tags(const gc_riff_input *in) {
+    unsigned char tag[10];
+    int64_t at = 0;
+    while (in->length >= 0 && in->read(in->file, at, tag, 10) == 10 && memcmp(tag, "ID3", 3) == 0)
+        at += 10 + ((tag[6] & 127) << 21 | (tag[7] & 127) << 14 | (tag[8] & 127) << 7 | (tag[9] & 127));
+    return at;
+}
+
+/* Begins the header if the bytes at `at` begin a WAV. */
+static bool begin_header(parser *p, int64_t at) {
     unsigned char head[12];
-    riff_file f = {.io = io, .file = file, .length = length};
-    bool valid = true;
-    if (io->seek(0, SEEK_SET, file) == 0 && io->read(head, 12, file) == 12 && memcmp(head + 8, "WAVE", 4) == 0) {
-        f.big_endian = memcmp(head, "RIFX", 4) == 0;
-        f.riff_size = file_32(&f, head + 4);
-        valid = chunk_lists_are_valid(&f, size);
+    if (p->in->read(p->in->file, at, head, 12) != 12 || !is_named(head + 8, "WAVE"))
+        return false;
+    p->big_endian = is_named(head, "RIFX");
+    p->is_64 = is_named(head, "RF64") || is_named(head, "BW64");
+    if (!p->big_endian && !p->is_64 && !is_named(head, "RIFF"))
+        return false;
+    p->riff_size = get(p, head + 4, 4);
+    p->riff_size_64 = p->data_64 = invalid_bytes;
+    unsigned char *to = append(p, p->is_64 ? 48 : 12);
+    if (!to)
+        return false;
+    memcpy(to, head, 12);
+    if (p->is_64) {
+        memcpy(to, "RF64\377\377\377\377", 8);
+        memcpy(to + 12, "ds64", 4);
+        put_32(p, to + 16, 28);
     }
-    (void)io->seek(0, SEEK_SET, file);
-    return valid;
+    return true;
+}
+
+bool gc_riff_parse(const gc_riff_input *input, gc_riff *riff) {
+    parser p = {.in = input};
+    const int64_t at = skip_tags(input);
+    chunk data = {.at = at + 12};
+    *riff = (gc_riff){0};
+    if (begin_header(&p, at) && find_samples(&p, &data)) {
+        riff->begin = data.at + 8;
+        riff->bytes = stated_bytes(&p, data.size);
+        riff->has_fixed_frames = p.has_fixed_frames;
+        if (input->length >= 0) {
+            const int64_t left = input->length - riff->begin;
+            riff->bytes = riff->bytes < 0 ? left : gc_min(riff->bytes, left);
+            read_tail(&p, riff->begin + riff->bytes + (riff->bytes & 1));
+        }
+        end_header(&p, riff->bytes);
+    }
+    riff->header = p.header;
+    riff->header_bytes = p.count;
+    return !p.no_memory;
 }
