@@ -1,6 +1,7 @@
 /* Workers wait on a condition variable between loops. Inside a loop each thread claims the next index with an atomic
  * addition, which balances jobs of different length. A worker that gets a core only after all indices are claimed does
- * not join the loop, so that the caller does not wait for it: on a machine whose cores are busy that takes milliseconds.
+ * not join the loop, so that the caller does not wait for it: on a machine whose cores are busy that takes
+ * milliseconds.
  */
 #include "pool.h"
 
