@@ -94,8 +94,9 @@ refuses() {
     echo "exit $want: $(cat "$work/log/err")"
 }
 
-# told_done FOLDER: prints the outputs that the results of a batch report as done, with inode and time, sorted
+# told_done FOLDER: prints the outputs that the results of a batch report as done, with inode and time, sorted. A line that was
+# cut off when the batch was killed reports nothing.
 told_done() {
-    sed -n 's/.*"output":"\([^"]*\)","status":"done".*/\1/p' "$1/results.jsonl" | sort -u |
+    sed -n 's/.*"output":"\([^"]*\)","status":"done".*}$/\1/p' "$1/results.jsonl" | sort -u |
         while read -r name; do stat -c '%n %i %y' "$1/$name"; done | sort
 }

@@ -34,6 +34,7 @@ static void *counted(void *p) {
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
 void __real_free(void *p);
 int __real_posix_memalign(void **p, size_t alignment, size_t size);
 char *__real_strdup(const char *text);
@@ -42,6 +43,7 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
 int __wrap_posix_memalign(void **p, size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
@@ -54,6 +56,13 @@ void *__wrap_malloc(size_t size) {
 
 void *__wrap_calloc(size_t count, size_t size) {
     return fails() ? NULL : counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *p, size_t size) {
+    if (fails())
+        return NULL;
+    void *larger = __real_realloc(p, size);
+    return p ? larger : counted(larger);
 }
 
 void __wrap_free(void *p) {

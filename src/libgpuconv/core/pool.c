@@ -1,5 +1,8 @@
 /* Workers wait on a condition variable between loops. Inside a loop each thread claims the next index with an atomic
- * addition, which balances jobs of different length. */
+ * addition, which balances jobs of different length. A worker that gets a core only after all indices are claimed does
+ * not join the loop, so that the caller does not wait for it: on a machine whose cores are busy that takes
+ * milliseconds.
+ */
 #include "pool.h"
 
 #include "cancel.h"
@@ -26,8 +29,9 @@ struct gc_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     /* protected by `lock`: */
-    uint64_t generation;
-    int running;
+    uint64_t generation; /* of loops */
+    bool open;           /* the current loop has indices that are not claimed */
+    int running;         /* workers that joined the current loop */
     bool quit;
     /* the current loop: */
     void (*job)(void *, int64_t, int);
@@ -59,10 +63,13 @@ static void *worker_main(void *argument) {
         if (pool->quit)
             break;
         seen = pool->generation;
+        if (!pool->open || self->number >= pool->allowed)
+            continue;
+        pool->running++;
         pthread_mutex_unlock(&pool->lock);
-        if (self->number < pool->allowed)
-            run_indices(pool, self->number);
+        run_indices(pool, self->number);
         pthread_mutex_lock(&pool->lock);
+        pool->open = false;
         if (--pool->running == 0)
             pthread_cond_signal(&pool->done);
     }
@@ -111,11 +118,12 @@ void gc_pool_run_on(gc_pool *pool, int workers, void (*job)(void *, int64_t, int
     }
     pthread_mutex_lock(&pool->lock);
     pool->generation++;
-    pool->running = pool->started;
+    pool->open = true;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     run_indices(pool, 0);
     pthread_mutex_lock(&pool->lock);
+    pool->open = false;
     while (pool->running > 0)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);

@@ -4,7 +4,7 @@
  * the conversion of a value.
  *
  * A step loads LANES interleaved samples per channel; for stereo these are two vectors, which two shuffles separate
- * into channels. Three-byte samples are expanded by a byte shuffle: four samples are twelve bytes of a 16-byte lane.
+ * into channels.
  */
 #include "pcm_kernels.h"
 #include "vector.h"
@@ -25,38 +25,39 @@ enum { HAS_BYTE_SHUFFLE = 0 };
 #endif
 
 typedef uint8_t bytes __attribute__((vector_size(LANES * 4)));
-typedef uint8_t quad __attribute__((vector_size(16)));
 
-ALWAYS_INLINE quad load_quad(const void *p) {
-    quad q;
-    memcpy(&q, p, sizeof q);
-    return q;
-}
+/* Three-byte samples: a permutation of 32-bit words moves the 12 bytes of four samples to or from the beginning of each
+ * 16-byte lane, and a byte shuffle inside the lanes expands or packs them. */
+#define EXPANDED(l) l, l, l + 1, l + 2, l, l + 3, l + 4, l + 5, l, l + 6, l + 7, l + 8, l, l + 9, l + 10, l + 11
+#define PACKED(l) l + 1, l + 2, l + 3, l + 5, l + 6, l + 7, l + 9, l + 10, l + 11, l + 13, l + 14, l + 15, l, l, l, l
+#if defined(__AVX512F__)
+#define TO_LANES(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12)
+#define FROM_LANES(v) __builtin_shufflevector(v, v, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15)
+#define EXPAND(v) __builtin_shufflevector(v, v, EXPANDED(0), EXPANDED(16), EXPANDED(32), EXPANDED(48))
+#define PACK(v) __builtin_shufflevector(v, v, PACKED(0), PACKED(16), PACKED(32), PACKED(48))
+#elif defined(__AVX2__)
+#define TO_LANES(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 3, 4, 5, 6)
+#define FROM_LANES(v) __builtin_shufflevector(v, v, 0, 1, 2, 4, 5, 6, 7, 7)
+#define EXPAND(v) __builtin_shufflevector(v, v, EXPANDED(0), EXPANDED(16))
+#define PACK(v) __builtin_shufflevector(v, v, PACKED(0), PACKED(16))
+#else
+#define TO_LANES(v) (v)
+#define FROM_LANES(v) (v)
+#define EXPAND(v) __builtin_shufflevector(v, v, EXPANDED(0))
+#define PACK(v) __builtin_shufflevector(v, v, PACKED(0))
+#endif
 
-/* Loads LANES three-byte samples into the upper bits of 32; reads 4 bytes beyond them. */
+/* Loads LANES three-byte samples into the upper bits of 32; reads a third more bytes than they have. */
 ALWAYS_INLINE ivec load24(const uint8_t *p) {
-    union {
-        quad q[LANES / 4];
-        ivec i;
-    } v;
-#pragma GCC unroll 4
-    for (int k = 0; k < LANES / 4; k++)
-        v.q[k] = __builtin_shufflevector(load_quad(p + 12 * k), (quad){0}, 16, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9,
-                                         10, 11);
-    return v.i;
+    const ivec words = *(const ivec_unaligned *)p;
+    const bytes expanded = EXPAND((bytes)TO_LANES(words));
+    return (ivec)expanded & ((ivec){0} - 256);
 }
 
-/* Stores LANES three-byte samples; writes 4 bytes beyond them. */
+/* Stores LANES three-byte samples; writes a third more bytes than they have. */
 ALWAYS_INLINE void store24(uint8_t *p, ivec i) {
-    union {
-        ivec i;
-        quad q[LANES / 4];
-    } v = {i};
-#pragma GCC unroll 4
-    for (int k = 0; k < LANES / 4; k++) {
-        quad q = __builtin_shufflevector(v.q[k], v.q[k], 1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 0, 0, 0, 0);
-        memcpy(p + 12 * k, &q, sizeof q);
-    }
+    const ivec packed = (ivec)PACK((bytes)i);
+    *(ivec_unaligned *)p = FROM_LANES(packed);
 }
 
 ALWAYS_INLINE vec load_samples(gc_container container, const uint8_t *p) {
@@ -100,7 +101,7 @@ ALWAYS_INLINE void store_samples(gc_container container, uint8_t *p, ivec v) {
 #endif
 
 /* Returns the frames that whole steps convert. At least one more vector of frames follows them, because load24 and
- * store24 access 4 bytes too many. */
+ * store24 access a third more bytes. */
 ALWAYS_INLINE int64_t vector_frames(int64_t frames) {
     return frames >= 2 * LANES ? (frames - LANES) / LANES * LANES : 0;
 }
