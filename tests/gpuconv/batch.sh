@@ -155,13 +155,7 @@ batch 1 mixed.csv --out fast --fail-fast --workers 1
     done
 } >tiny.csv
 batch 0 tiny.csv --out whole
-"$GPUCONV" batch -b cpu -q tiny.csv --out cut 2>"$work/log/err" &
-pid=$!
-while [ "$(find cut -name 't*.wav' 2>"$work/log/find" | wc -l)" -lt $((many / 10)) ] && kill -0 $pid 2>"$work/log/kill"; do
-    sleep 0.01
-done
-kill -9 $pid 2>"$work/log/kill"
-wait $pid 2>"$work/log/wait"
+kill_once_there $((many / 10)) cut 't*.wav' batch -b cpu -q tiny.csv --out cut
 told_done cut >"$work/log/before"
 done=$(wc -l <"$work/log/before")
 [ "$done" -gt 0 ] || fail "killed before an entry was done"

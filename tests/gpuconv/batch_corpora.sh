@@ -134,7 +134,7 @@ for output in loose/*.flac; do
     cmp -s "$output" "unpacked/${output#loose/}" || fail "$output: other bytes in the shard"
 done
 [ "$(cat unpacked/s30.txt)" = "text 30" ] || fail "the text of a sample is not in its shard"
-kill_once_there killed/000001.tar batch -b cpu -q loose/manifest.csv --out killed --shard-size 9 --workers 1
+kill_once_there 1 killed 000001.tar batch -b cpu -q loose/manifest.csv --out killed --shard-size 9 --workers 1
 batch 1 loose/manifest.csv --out killed --shard-size 9 --resume
 for shard in packed/*.tar; do
     cmp -s "$shard" "killed/${shard#packed/}" || fail "$shard: other bytes after --resume"

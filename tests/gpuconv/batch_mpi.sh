@@ -66,9 +66,7 @@ grep -q 'results.jsonl: is a directory' "$work/log/err" || fail "not told: $(cat
 sed -i '$d' list.csv
 ranks_to_kill batch -b cpu -q --workers 1 list.csv --out killed &
 pid=$!
-while [ "$(find killed -name 't*.wav' 2>"$work/log/find" | wc -l)" -lt 30 ] && kill -0 $pid 2>"$work/log/kill"; do
-    sleep 0.01
-done
+await_files 30 killed 't*.wav'
 victim=$(last_rank batch -b cpu -q --workers 1 list.csv --out killed)
 kill -9 "$victim" 2>"$work/log/kill"
 wait $pid

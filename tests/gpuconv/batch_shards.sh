@@ -35,7 +35,7 @@ for shard in packed/*.tar; do
     tar xf "$shard" -C unpacked
 done
 diff -rq -x '*.jsonl*' -x '*.csv' loose unpacked >"$work/log/diff" || fail "loose and packed: $(head "$work/log/diff")"
-kill_once_there killed/000030.tar batch -b cpu -q packed/manifest.csv --out killed --shard-size $((many / 100))
+kill_once_there 1 killed 000030.tar batch -b cpu -q packed/manifest.csv --out killed --shard-size $((many / 100))
 echo "killed with $(find killed -name '*.tar' | wc -l) shards"
 batch packed/manifest.csv --out killed --shard-size $((many / 100)) --resume
 echo "resumed: $memory KiB"

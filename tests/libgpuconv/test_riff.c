@@ -139,8 +139,8 @@ static void a_list_is_kept_up_to_its_first_damaged_chunk(void **state) {
 
 static void behind_a_damaged_chunk_the_samples_are_searched(void **state) {
     (void)state;
-    static const char *const damaged[] = {"LIST\377\377\377\177", "\1\2\3\4\0\0\0\0", "RIFFdat", "data"};
-    for (size_t i = 0; i < sizeof damaged / sizeof *damaged - 1; i++) {
+    static const char *const damaged[] = {"LIST\377\377\377\177", "\1\2\3\4\0\0\0\0", "RIFFdat"};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         begin(&a, "RIFF");
         put_format(&a);
         put(&a, damaged[i], i == 2 ? 7 : 8);

@@ -33,7 +33,7 @@ struct gc_source {
     int64_t end;             /* bytes that libsndfile was given or that are in `head` */
     int64_t kept, keep;      /* bytes in `head`; bytes that `head` is meant to keep */
     int64_t length;          /* the file size that libsndfile is told */
-    int64_t begin;           /* offset of the first sample; 0 if `raw` */
+    int64_t begin;           /* bytes of the header that replaces the original one; 0: none does */
     unsigned char *original; /* the header as it was read, if `head` contains another one; else NULL */
     int64_t original_bytes;
     int64_t room; /* allocated bytes of `head` */
@@ -112,9 +112,8 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
     const gc_pipe_out out = {.fd = fd, .cancel = s->cancel};
     if (s->original)
         s->err = gc_pipe_out_write(&out, s->original, s->original_bytes);
-    const int64_t from = s->original ? s->begin : 0;
-    int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept - from : 0;
-    const unsigned char *bytes = s->head + from;
+    int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept - s->begin : 0;
+    const unsigned char *bytes = s->head + s->begin;
     while (got > 0 && !s->err) {
         int err = gc_pipe_out_write(&out, bytes, got);
         got = 0;

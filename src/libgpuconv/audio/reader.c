@@ -26,7 +26,7 @@ struct gc_reader {
     SNDFILE *file;
     /* libsndfile reads from one of the two: */
     gc_buffered_io disk;        /* a regular file; its descriptor is owned, -1: none */
-    gc_riff riff;               /* of `disk`; its header is owned */
+    unsigned char *header;      /* the header of `disk` that libsndfile reads; NULL: that of the file */
     gc_source *pipe;            /* NULL: none */
     const volatile int *cancel; /* NULL: none */
     bool keep_nonfinite;
@@ -116,10 +116,12 @@ static int64_t read_disk(void *disk, int64_t at, void *bytes, int64_t count) {
 /* Replaces the header of a WAV. Returns false without memory. */
 static bool replace_header(gc_reader *r) {
     const gc_riff_input in = {.read = read_disk, .file = &r->disk, .length = r->disk.length};
-    const bool ok = gc_riff_parse(&in, &r->riff);
+    gc_riff riff;
+    const bool ok = gc_riff_parse(&in, &riff);
     r->disk.at = 0;
-    if (ok && r->riff.header)
-        gc_buffered_io_set_header(&r->disk, r->riff.header, r->riff.header_bytes, r->riff.begin, r->riff.bytes);
+    r->header = riff.header;
+    if (ok && r->header)
+        gc_buffered_io_set_header(&r->disk, r->header, riff.header_bytes, riff.begin, riff.bytes);
     return ok;
 }
 
@@ -387,7 +389,7 @@ void gc_reader_free(gc_reader *r) {
         sf_close(r->file); /* opened for reading: no data can be lost */
     if (r->disk.fd >= 0)
         close(r->disk.fd);
-    free(r->riff.header);
+    free(r->header);
     gc_source_free(r->pipe);
     free(r->path);
     free(r);

@@ -5,7 +5,6 @@
  */
 #include "riff.h"
 
-#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 
 #include <stdlib.h>
@@ -102,30 +101,32 @@ static unsigned char *append(parser *p, int64_t bytes) {
 }
 
 /* Appends a chunk with the first `size` bytes of `from` behind its name and size, padded to an even size, which is
- * stated: libsndfile does not skip the padding in RF64. Appends nothing if the bytes cannot be read or if the header
- * would become too long. */
-static void copy_chunk(parser *p, const chunk *from, int64_t size) {
+ * stated: libsndfile does not skip the padding in RF64. Returns the address of those bytes in the header; NULL, with
+ * nothing appended, if they cannot be read, if the header would become too long, or without memory. */
+static unsigned char *copy_chunk(parser *p, const chunk *from, int64_t size) {
     const int64_t even = size + (size & 1), begin = p->count;
     unsigned char *to = begin + 8 + even <= MAX_HEADER_BYTES ? append(p, 8 + even) : NULL;
     if (!to)
-        return;
+        return NULL;
     memcpy(to, from->name, 4);
     put_32(p, to + 4, (uint32_t)even);
-    if (p->in->read(p->in->file, from->at + 8, to + 8, size) != size)
-        p->count = begin;
+    if (p->in->read(p->in->file, from->at + 8, to + 8, size) == size)
+        return to + 8;
+    p->count = begin;
+    return NULL;
 }
 
 /* ---- Reading chunks ---------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes of the file from `at` on; for a stream, more than any chunk has. */
-static int64_t bytes_from(const parser *p, int64_t at) {
-    return p->in->length < 0 ? GC_RIFF_UNBOUNDED : p->in->length - at;
+/* Returns the offset of the end of the file; for a stream, an offset behind any chunk. */
+static int64_t end_of(const parser *p) {
+    return p->in->length < 0 ? GC_RIFF_UNBOUNDED : p->in->length;
 }
 
 /* Reads the name and the size of the chunk at `at`. Returns false at the end of the file. */
 static bool read_chunk(const parser *p, int64_t at, chunk *c) {
     unsigned char bytes[8];
-    if (bytes_from(p, at) < 8 || p->in->read(p->in->file, at, bytes, 8) != 8)
+    if (at > end_of(p) - 8 || p->in->read(p->in->file, at, bytes, 8) != 8)
         return false;
     c->at = at;
     memcpy(c->name, bytes, 4);
@@ -161,15 +162,12 @@ static int64_t find_chunk(parser *p, int64_t at, const char *name) {
     return -1;
 }
 
-/* Copies the format. Returns false if it is too short. */
+/* Copies the format. Returns false if it is too short or cannot be copied. */
 static bool copy_format(parser *p, const chunk *c) {
-    const int64_t begin = p->count, size = gc_min(c->size, MAX_FORMAT_BYTES);
-    if (size < 16)
+    const int64_t size = gc_min(c->size, MAX_FORMAT_BYTES);
+    const unsigned char *format = size >= 16 ? copy_chunk(p, c, size) : NULL;
+    if (!format)
         return false;
-    copy_chunk(p, c, size);
-    if (p->count == begin)
-        return false;
-    const unsigned char *format = p->header + begin + 8;
     uint32_t tag = get(p, format, 2);
     if (tag == EXTENSIBLE)
         tag = size >= 40 ? get(p, format + 24, 2) : 0;
@@ -182,16 +180,14 @@ static void copy_list(parser *p, const chunk *list) {
     const int64_t begin = p->count, end = list->at + 8 + (int64_t)list->size;
     const chunk type = {.at = list->at, .name = "LIST"};
     chunk c;
-    copy_chunk(p, &type, 4);
-    if (p->count == begin)
-        return;
-    const bool info = is_named(p->header + begin + 8, "INFO"), labels = is_named(p->header + begin + 8, "adtl");
+    const unsigned char *name = copy_chunk(p, &type, 4);
+    const bool info = name && is_named(name, "INFO"), labels = name && is_named(name, "adtl");
     const int64_t texts = p->count;
     int64_t at = list->at + 12;
     for (int i = 0; (info || labels) && i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, end); i++) {
         const bool text = info ? c.name[0] == 'I' : is_named(c.name, "labl") && c.size > 4;
         if (text && c.size <= MAX_TEXT_BYTES)
-            copy_chunk(p, &c, c.size);
+            (void)copy_chunk(p, &c, c.size);
         at = next_chunk(&c);
     }
     if (p->count > texts)
@@ -209,10 +205,10 @@ static void copy_metadata(parser *p, const chunk *c) {
     if (is_named(c->name, "LIST") && c->size > 12)
         copy_list(p, c);
     else if (is_named(c->name, "fact") && c->size >= 4 && !p->is_64)
-        copy_chunk(p, c, 4);
+        (void)copy_chunk(p, c, 4);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is_named(c->name, known[i].name) && c->size >= known[i].least && c->size <= known[i].most)
-            copy_chunk(p, c, c->size);
+            (void)copy_chunk(p, c, c->size);
 }
 
 /* Reads the sizes in a ds64 chunk. */
@@ -242,7 +238,7 @@ static bool find_samples(parser *p, chunk *data) {
     for (int i = 0; i < MAX_CHUNKS && at >= 0 && read_chunk(p, at, data); i++) {
         if (is_named(data->name, "data"))
             return p->has_format;
-        if (!is_whole(data, at + bytes_from(p, at))) {
+        if (!is_whole(data, end_of(p))) {
             if (p->in->length < 0)
                 return false;
             /* from one byte in front of it: the padding of the chunk before may be missing */
@@ -262,7 +258,7 @@ static bool find_samples(parser *p, chunk *data) {
 /* Copies the metadata behind the samples. */
 static void read_tail(parser *p, int64_t at) {
     chunk c;
-    for (int i = 0; i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, p->in->length); i++) {
+    for (int i = 0; i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, end_of(p)); i++) {
         copy_metadata(p, &c);
         at = next_chunk(&c);
     }

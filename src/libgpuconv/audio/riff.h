@@ -1,4 +1,4 @@
-/* Parser for WAV, RF64 and BW64. libsndfile 1.2 loops for ever on some damaged headers. It therefore reads a header
+/* Parser for WAV, RF64 and BW64. libsndfile 1.2 does not end on some damaged headers. It therefore reads a header
  * that gc_riff_parse writes: the format, the metadata that are valid, and the true sizes. */
 #ifndef GC_AUDIO_RIFF_H
 #define GC_AUDIO_RIFF_H
@@ -17,7 +17,7 @@ typedef struct gc_riff_input {
 
 typedef struct gc_riff {
     int64_t begin;         /* offset of the first sample in bytes; 0: no samples were found */
-    int64_t bytes;         /* bytes of samples. File: those that exist. Stream: those that are stated, -1: unknown */
+    int64_t bytes;         /* of samples. File: how many exist. Stream: how many the header states; -1: unknown */
     bool has_fixed_frames; /* all frames of the encoding have the same number of bytes */
     unsigned char *header; /* the header for libsndfile; owned by the caller; NULL: not a WAV */
     int64_t header_bytes;

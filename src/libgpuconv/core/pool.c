@@ -1,8 +1,7 @@
 /* Workers wait on a condition variable between loops. Inside a loop each thread claims the next index with an atomic
- * addition, which balances jobs of different length. A worker that gets a core only after all indices are claimed does
- * not join the loop, so that the caller does not wait for it: on a machine whose cores are busy that takes
- * milliseconds.
- */
+ * addition, which balances jobs of different length. A worker that gets a core only after the caller has found no index
+ * left does not join the loop, so that the caller does not wait for it: on a machine whose cores are busy that takes
+ * milliseconds. */
 #include "pool.h"
 
 #include "cancel.h"
@@ -30,7 +29,7 @@ struct gc_pool {
     pthread_cond_t wake, done;
     /* protected by `lock`: */
     uint64_t generation; /* of loops */
-    bool open;           /* the current loop has indices that are not claimed */
+    bool open;           /* workers may join the current loop */
     int running;         /* workers that joined the current loop */
     bool quit;
     /* the current loop: */
@@ -69,7 +68,6 @@ static void *worker_main(void *argument) {
         pthread_mutex_unlock(&pool->lock);
         run_indices(pool, self->number);
         pthread_mutex_lock(&pool->lock);
-        pool->open = false;
         if (--pool->running == 0)
             pthread_cond_signal(&pool->done);
     }

@@ -133,7 +133,8 @@ static void multiply(const gc_matrix_shape *s, int64_t pairs, const float *h, co
         }
         h += rows * factors * step;
     }
-    fence_stores();
+    if (s->past_caches)
+        fence_stores();
 }
 
 /* One fence for all runs: it waits until their lines are written. */

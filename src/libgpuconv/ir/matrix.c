@@ -116,7 +116,7 @@ typedef struct summing {
     atomic_bool infinite; /* a sum is beyond the range of floats */
 } summing;
 
-/* Writes the frames of an entry into the taps of its route, or adds them to what is there. */
+/* Writes the frames of an entry to the taps from `to` on; with `add`, adds them to these taps. */
 static void place_taps(const gc_matrix *m, const gc_matrix_entry *e, const placement *p, bool add, float *to) {
     const float one = 1, *from = e->file < 0 ? &one : gc_ir_plane(m->file[e->file].ir, e->channel) + p->from;
     if (add)
