@@ -180,7 +180,8 @@ static void a_cancelled_pool_skips_the_remaining_jobs(void **state) {
         assert_non_null(pool);
         gc_pool_run(pool, count, (void *)&done, INT64_C(1) << 60);
         gpuconv_cancel_set(NULL);
-        CHECK(done > 10 && done < 1000000000, "%lld", (long long)done);
+        /* Another thread may have claimed an index below 10 and looked at the flag after it was set. */
+        CHECK(done > 11 - threads && done < 1000000000, "%lld", (long long)done);
         gc_pool_free(pool);
     }
 }
