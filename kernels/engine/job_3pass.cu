@@ -70,6 +70,12 @@ struct block_target {
         return frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
     }
 
+    /* A sector that two blocks write costs more than a sector of the scratch memory that two blocks read. */
+    __device__ __forceinline__ int column() const {
+        const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
+        return a.rows.sample == GCK_F32 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
+    }
+
     /* Calls set(m, value) for point m of each register. */
     template <typename F, typename Set>
     static __device__ __forceinline__ void each(const float2 *v, int n2, int t, Set set) {

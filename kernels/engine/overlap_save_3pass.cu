@@ -73,6 +73,10 @@ struct signal_target {
         return true;
     }
 
+    __device__ __forceinline__ int column() const {
+        return 0; /* rows of the output and hops are aligned */
+    }
+
     template <typename F> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
         const int64_t points = (int64_t)F::C * ROW_POINTS, overlap = 2 * points - hop;
         float *y = a.out + blockIdx.z * a.out_stride + (int64_t)blockIdx.y * hop - overlap;

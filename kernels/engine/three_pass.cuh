@@ -6,6 +6,7 @@
  *      Source::load<F>(v, n2, t)    loads the samples of column n2 that thread t transforms: points (t + j T) R + n2 of
  *                                   the block in v[j].x, those N further on in v[j].y. Returns false if all are zero.
  *      Target::reads()              whether the block has samples to store
+ *      Target::column()             the column, 0 .. 7, from which the samples of 8 columns are an aligned sector
  *      Target::store<F>(v, n2, t)   stores them
  *
  * block.x: columns; block.y: block of a signal; block.z: signal. The kernels are launched early (launch.cuh): what a
@@ -66,7 +67,8 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     pdl_wait();
     if (!target.reads())
         return;
-    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
+    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns;
+    const int n2 = (target.column() + blockIdx.x * f::columns + k) % ROW_POINTS;
     const float2 *from = scratch + transform_start<f>(n2);
     float2 v[f::P];
 #pragma unroll
