@@ -119,11 +119,14 @@ cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int sp
 /* ---- Direct sums (job_direct.cu) --------------------------------------------------------------------------------- */
 
 enum {
-    GCK_JOB_DIRECT_OUTPUTS = 8,   /* frames of a thread */
-    GCK_JOB_DIRECT_UNIT = 32,     /* terms */
-    GCK_JOB_DIRECT_THREADS = 384, /* of a block, at most */
-    GCK_JOB_DIRECT_CHUNK = 2048,  /* terms that a block loads at a time, at most */
-    GCK_JOB_DIRECT_GRID = 65535   /* rows, responses and splits, at most */
+    GCK_JOB_DIRECT_OUTPUTS = 8,    /* frames of a thread */
+    GCK_JOB_DIRECT_UNIT = 32,      /* terms */
+    GCK_JOB_DIRECT_THREADS = 384,  /* of a block */
+    GCK_JOB_DIRECT_GROUPS = 64,    /* of GCK_JOB_DIRECT_OUTPUTS frames in a tile, at most */
+    GCK_JOB_DIRECT_CHUNK = 2048,   /* terms that a block loads at a time, at most */
+    GCK_JOB_DIRECT_SHARED = 34816, /* bytes of shared memory of a block, at most */
+    GCK_JOB_DIRECT_FRAMES = 1 << 28,
+    GCK_JOB_DIRECT_GRID = 65535 /* rows, responses and splits, at most */
 };
 
 /* A convolution or correlation of rows with a response each, or its gradient by the responses. Frame n of a target row
@@ -138,19 +141,17 @@ typedef struct gck_job_direct {
     gck_target target;
     gck_sharing sharing;
     const float *gain; /* per row, or NULL */
-    int64_t terms, shift;
+    int terms, shift;  /* magnitudes, and those of the frames of all rows: at most GCK_JOB_DIRECT_FRAMES */
     int reverse;
     int groups, parts; /* threads of a block: `groups` of GCK_JOB_DIRECT_OUTPUTS frames x `parts` of the terms */
     int chunk;         /* terms that a block loads at a time: a multiple of GCK_JOB_DIRECT_UNIT */
+    int each;          /* units of a thread; parts x each units are a chunk or more */
     int tiles;         /* of groups x GCK_JOB_DIRECT_OUTPUTS frames, in a target row */
     int splits;        /* blocks that share a sum of the gradient */
     float *partial;    /* splits x responses x frames of the target; unused if splits is 1 */
 } gck_job_direct;
 
 cudaError_t gck_job_direct_load(void); /* as gck_chip_load */
-
-/* Returns the bytes of shared memory of a block; at most 37 KB. */
-int gck_job_direct_shared_bytes(int groups, int parts, int chunk);
 
 cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream);
 cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream);

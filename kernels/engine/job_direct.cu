@@ -13,47 +13,52 @@
  *      terms                    |    part 0    |    part 1    | ...   each a number of units of 32 terms
  *
  * Four floats of padding behind 32 keep the loads of a quarter of a warp, 8 floats apart, free of bank conflicts.
+ *
+ * A job of this kind takes microseconds, a few thousand cycles of each block one after the other, so that instructions
+ * between the loads count: offsets are constants, and what does not depend on memory is computed before pdl_wait().
  */
 #include "job_rows.cuh"
 
 namespace {
 
-enum { R = GCK_JOB_DIRECT_OUTPUTS, UNIT = GCK_JOB_DIRECT_UNIT, UNIT_PLACES = UNIT + 4, LOADS = 8 };
+enum {
+    R = GCK_JOB_DIRECT_OUTPUTS,
+    UNIT = GCK_JOB_DIRECT_UNIT,
+    UNIT_PLACES = UNIT + 4,
+    THREADS = GCK_JOB_DIRECT_THREADS, /* a multiple of UNIT */
+    FACTOR_LOADS = (GCK_JOB_DIRECT_CHUNK + THREADS - 1) / THREADS,
+    SOURCE_LOADS = (R * GCK_JOB_DIRECT_GROUPS + GCK_JOB_DIRECT_CHUNK + THREADS - 1) / THREADS
+};
 
 /* Returns where sample i >= 0 is in shared memory. */
-__host__ __device__ __forceinline__ int place(int i) {
+__host__ __device__ constexpr int place(int i) {
     return i + 4 * (int)((unsigned)i / UNIT);
 }
 
-struct layout {
-    int tile, factor, sums, floats; /* frames of a tile; first float of the factors and of the sums; all floats */
+struct tile_memory {
+    float source[place(SOURCE_LOADS * THREADS)], factor[place(FACTOR_LOADS * THREADS)];
+    float sums[THREADS * R]; /* [part][frame of the tile] */
 };
 
-__host__ __device__ __forceinline__ layout layout_of(const gck_job_direct &a) {
-    const int tile = R * a.groups, factor = place(tile + a.chunk), sums = factor + place(a.chunk);
-    return {tile, factor, sums, sums + a.parts * tile};
+static_assert(sizeof(tile_memory) <= GCK_JOB_DIRECT_SHARED, "the planner counts on this size");
+
+/* Loads elements threadIdx.x + THREADS k of a range for k < Loads; those outside begin .. end - 1 are 0. from: element
+ * threadIdx.x; step: 1, or -1 for a range that is read backwards. */
+template <int Loads, typename T>
+__device__ __forceinline__ void fetch(float *r, const T *from, int step, int begin, int end) {
+    const unsigned first = threadIdx.x - begin, count = end - begin;
+#pragma unroll
+    for (int k = 0; k < Loads; k++)
+        r[k] = first + k * THREADS < count ? sample_of(from[(int64_t)(k * THREADS * step)]) : 0.0f;
 }
 
-/* Loads elements base + threads k of data for k < LOADS; those outside begin .. end - 1 are 0. step: 1 or -1. */
-template <typename T>
-__device__ __forceinline__ void fetch(float *r, const T *data, int step, int base, int begin, int end) {
-    const int threads = blockDim.x;
-    const T *from = data + base * step;
+/* Stores them in shared memory, those below `count`. */
+template <int Loads> __device__ __forceinline__ void put(float *to, const float *r, int count, float scale) {
+    to += place(threadIdx.x);
 #pragma unroll
-    for (int k = 0; k < LOADS; k++) {
-        const int i = base + k * threads;
-        r[k] = i >= begin && i < end ? sample_of(from[k * threads * step]) : 0.0f;
-    }
-}
-
-/* Stores them in shared memory, those below `count`. `threads` is a multiple of UNIT. */
-__device__ __forceinline__ void put(float *to, const float *r, int base, int count, float scale) {
-    const int threads = blockDim.x, stride = place(threads);
-    to += place(base);
-#pragma unroll
-    for (int k = 0; k < LOADS; k++)
-        if (base + k * threads < count)
-            to[k * stride] = scale * r[k];
+    for (int k = 0; k < Loads; k++)
+        if ((int)threadIdx.x + k * THREADS < count)
+            to[k * place(THREADS)] = scale * r[k];
 }
 
 __device__ __forceinline__ void load_8(float *v, const float *from) {
@@ -95,124 +100,154 @@ __device__ __forceinline__ void add_units(float *sum, const float *s, const floa
 
 /* Rows of one sum. frame: of the source for term 0 and frame 0 of the tile; may be outside the row. */
 struct operands {
-    int64_t source, factor, frame;
+    int source, factor, frame;
     float scale; /* of the factors */
 };
 
 /* Terms first .. last - 1. */
 struct range {
-    int64_t first, last;
+    int first, last;
 };
 
+/* What Plain jobs do not have to read: all samples are floats, and rows have neither starts nor lengths. */
+template <bool Plain> __device__ __forceinline__ int frames_of(const gck_rows &rows, int row) {
+    return Plain ? (int)rows.frames : (int)row_frames(rows, row);
+}
+
+template <bool Plain> __device__ __forceinline__ int64_t start_of(const gck_rows &rows, int row) {
+    return Plain ? row * rows.stride : row_start(rows, row);
+}
+
+template <bool Plain> __device__ __forceinline__ written_frames frames_written(const gck_job_direct &a, int row) {
+    return Plain ? written_frames{a.target.rows.frames, a.target.rows.frames} : frames_to_write(a.target, row);
+}
+
 /* Returns the terms of a tile that are not zero. */
-__device__ __forceinline__ range terms_of(const gck_job_direct &a, const operands &o) {
-    const int64_t factors = row_frames(a.factor, o.factor), frames = row_frames(a.source, o.source);
-    return {max(a.reverse ? a.terms - factors : (int64_t)0, 1 - R * a.groups - o.frame),
+template <bool Plain> __device__ __forceinline__ range terms_of(const gck_job_direct &a, const operands &o) {
+    const int factors = frames_of<Plain>(a.factor, o.factor), frames = frames_of<Plain>(a.source, o.source);
+    return {max(a.reverse ? a.terms - factors : 0, 1 - R * a.groups - o.frame),
             min(a.reverse ? a.terms : factors, frames - o.frame)};
 }
 
-/* Adds the terms `from` .. from + count - 1, at most a chunk, to the sums of this thread. Floats: all samples are. */
-template <bool Floats>
-__device__ __forceinline__ void add_chunk(float *sum, float *shared, const gck_job_direct &a, const operands &o,
-                                          int64_t from, int count) {
-    const layout l = layout_of(a);
-    const int units = (count + UNIT - 1) / UNIT, window = l.tile + units * UNIT;
-    const int64_t frame = o.frame + from, frames = row_frames(a.source, o.source);
-    const int begin = within(-frame, window), end = within(frames - frame, window);
-    const int64_t factor = a.reverse ? a.terms - 1 - from : from;
-    for (int base = threadIdx.x; base < window; base += LOADS * (int)blockDim.x) {
-        float s[LOADS], c[LOADS];
-        with_samples<Floats>(a.source, row_start(a.source, o.source) + frame,
-                             [&](auto *x) { fetch(s, x, 1, base, begin, end); });
-        with_samples<Floats>(a.factor, row_start(a.factor, o.factor) + factor,
-                             [&](auto *x) { fetch(c, x, a.reverse ? -1 : 1, base, 0, count); });
-        put(shared, s, base, window, 1.0f);
-        put(shared + l.factor, c, base, units * UNIT, o.scale);
-    }
-    __syncthreads();
+__device__ __forceinline__ int clamped(int value, int limit) {
+    return max(0, min(value, limit));
+}
+
+/* The part of a tile that a thread computes. */
+struct role {
+    int group, part;
+};
+
+__device__ __forceinline__ role role_of(const gck_job_direct &a) {
     const unsigned groups = a.groups;
-    const int group = threadIdx.x % groups, each = (unsigned)(units + a.parts - 1) / (unsigned)a.parts;
-    const int first = (int)(threadIdx.x / groups) * each, last = min(first + each, units);
+    return {(int)(threadIdx.x % groups), (int)(threadIdx.x / groups)};
+}
+
+/* Adds the terms `from` .. from + count - 1, at most a chunk, to the sums of this thread. */
+template <bool Plain>
+__device__ __forceinline__ void add_chunk(float *sum, tile_memory &m, const gck_job_direct &a, const operands &o,
+                                          const role &r, int from, int count) {
+    const int units = (count + UNIT - 1) / UNIT, window = R * a.groups + units * UNIT, step = a.reverse ? -1 : 1;
+    const int frame = o.frame + from, frames = frames_of<Plain>(a.source, o.source), thread = threadIdx.x;
+    const int begin = clamped(-frame, window), end = clamped(frames - frame, window);
+    const int64_t source = start_of<Plain>(a.source, o.source) + (frame + thread);
+    const int64_t factor =
+        start_of<Plain>(a.factor, o.factor) + (a.reverse ? a.terms - 1 - from - thread : from + thread);
+    float s[SOURCE_LOADS], c[FACTOR_LOADS];
+    pdl_wait(); /* returns at once from the second time on */
+    with_samples<Plain>(a.source, source, [&](auto *x) { fetch<SOURCE_LOADS>(s, x, 1, begin, end); });
+    with_samples<Plain>(a.factor, factor, [&](auto *x) { fetch<FACTOR_LOADS>(c, x, step, 0, count); });
+    put<SOURCE_LOADS>(m.source, s, window, 1.0f);
+    put<FACTOR_LOADS>(m.factor, c, units * UNIT, o.scale);
+    __syncthreads();
+    const int first = r.part * a.each, last = min(first + a.each, units);
     if (first < last)
-        add_units(sum, shared + place(R * group) + first * UNIT_PLACES, shared + l.factor + first * UNIT_PLACES,
-                  last - first, group);
+        add_units(sum, m.source + place(R * r.group) + first * UNIT_PLACES, m.factor + first * UNIT_PLACES,
+                  last - first, r.group);
 }
 
 /* Adds up the parts and stores the tile from frame `frame` of a target row on. */
-template <bool Floats>
-__device__ __forceinline__ void store_tile(const float *sum, float *shared, const gck_job_direct &a, int64_t row,
-                                           int64_t frame, float gain) {
-    const layout l = layout_of(a);
-    const unsigned groups = a.groups;
-    const int group = threadIdx.x % groups, part = threadIdx.x / groups;
-    float *sums = shared + l.sums;
-    if (part < a.parts) {
-        float4 *to = (float4 *)(sums + part * l.tile + R * group);
+template <bool Plain>
+__device__ __forceinline__ void store_tile(const float *sum, tile_memory &m, const gck_job_direct &a, const role &r,
+                                           int row, int frame, float gain) {
+    const int tile = R * a.groups, at_once = 8;
+    const written_frames frames = frames_written<Plain>(a, row);
+    const int end = clamped((int)frames.end - frame, tile), valued = clamped((int)frames.valued - frame, tile);
+    const int64_t start = start_of<Plain>(a.target.rows, row) + frame;
+    if (r.part < a.parts) {
+        float4 *to = (float4 *)(m.sums + r.part * tile + R * r.group);
         to[0] = make_float4(sum[0], sum[1], sum[2], sum[3]);
         to[1] = make_float4(sum[4], sum[5], sum[6], sum[7]);
     }
     __syncthreads();
-    const written_frames frames = frames_to_write(a.target, row);
-    const int end = within(frames.end - frame, l.tile), valued = within(frames.valued - frame, l.tile);
-    for (int n = threadIdx.x; n < end; n += (int)blockDim.x) {
+    for (int n = threadIdx.x; n < end; n += THREADS) {
         float y = 0;
-#pragma unroll 8
-        for (int p = 0; p < a.parts; p++)
-            y += sums[p * l.tile + n];
+#pragma unroll 1
+        for (int p = 0; p < a.parts; p += at_once)
+#pragma unroll
+            for (int i = p; i < p + at_once; i++)
+                y += i < a.parts ? m.sums[i * tile + n] : 0.0f;
         y = n < valued ? gain * y : 0.0f;
-        with_samples<Floats>(a.target.rows, row_start(a.target.rows, row) + frame + n,
-                             [&](auto *to) { set_sample(to, a.target.accumulate ? sample_of(*to) + y : y); });
+        with_samples<Plain>(a.target.rows, start + n,
+                            [&](auto *to) { set_sample(to, a.target.accumulate ? sample_of(*to) + y : y); });
     }
 }
 
 /* block.x: tile; block.y: row. */
-template <bool Floats>
-__global__ void __launch_bounds__(GCK_JOB_DIRECT_THREADS, 2) direct_convolve(const __grid_constant__ gck_job_direct a) {
-    extern __shared__ __align__(16) float direct_shared[];
-    const int row = blockIdx.y;
-    const int64_t frame = (int64_t)blockIdx.x * R * a.groups;
+template <bool Plain>
+__global__ void __launch_bounds__(THREADS, 2) direct_convolve(const __grid_constant__ gck_job_direct a) {
+    __shared__ __align__(16) tile_memory memory;
+    const int row = blockIdx.y, frame = blockIdx.x * R * a.groups;
     float sum[R] = {};
     pdl_trigger();
-    pdl_wait();
-    if (frame >= frames_to_write(a.target, row).end)
-        return;
-    const operands o = {row, response_of(a.sharing, row), frame + a.shift, 1.0f};
-    const range terms = terms_of(a, o);
-    for (int64_t from = terms.first; from < terms.last; from += a.chunk) {
+    if (!Plain) { /* lengths are read */
+        pdl_wait();
+        if (frame >= frames_written<Plain>(a, row).end)
+            return;
+    }
+    const role r = role_of(a);
+    const operands o = {row, a.sharing.responses == 1 ? 0 : response_of(a.sharing, row), frame + a.shift, 1.0f};
+    const range terms = terms_of<Plain>(a, o);
+    int from = terms.first;
+    do {
         if (from > terms.first)
             __syncthreads();
-        add_chunk<Floats>(sum, direct_shared, a, o, from, (int)min(terms.last - from, (int64_t)a.chunk));
-    }
-    store_tile<Floats>(sum, direct_shared, a, row, frame, a.gain ? a.gain[row] : 1.0f);
+        add_chunk<Plain>(sum, memory, a, o, r, from, clamped(terms.last - from, a.chunk));
+        from += a.chunk;
+    } while (from < terms.last);
+    store_tile<Plain>(sum, memory, a, r, row, frame, a.gain ? a.gain[row] : 1.0f);
 }
 
 /* block.x: tile; block.y: response; block.z: a range of the chunks of all its rows. The target has splits x responses
  * rows: with several splits it is the partial sums. */
-template <bool Floats>
-__global__ void __launch_bounds__(GCK_JOB_DIRECT_THREADS, 2) direct_gradient(const __grid_constant__ gck_job_direct a) {
-    extern __shared__ __align__(16) float direct_shared[];
+template <bool Plain>
+__global__ void __launch_bounds__(THREADS, 2) direct_gradient(const __grid_constant__ gck_job_direct a) {
+    __shared__ __align__(16) tile_memory memory;
     const int response = blockIdx.y;
-    const int64_t frame = (int64_t)blockIdx.x * R * a.groups;
-    const int64_t chunks = (a.terms + a.chunk - 1) / a.chunk, all = chunks * sharing_rows(a.sharing);
+    const int frame = blockIdx.x * R * a.groups, chunks = (a.terms + a.chunk - 1) / a.chunk;
+    const int64_t all = (int64_t)chunks * sharing_rows(a.sharing);
+    const int64_t begin = blockIdx.z * all / a.splits, end = (blockIdx.z + 1) * all / a.splits;
+    const role r = role_of(a);
     float sum[R] = {};
     bool first = true;
     pdl_trigger();
     pdl_wait();
-    for (int64_t i = blockIdx.z * all / a.splits; i < (blockIdx.z + 1) * all / a.splits; i++) {
+    for (int64_t i = begin; i < end; i++) {
         const int row = sharing_row(a.sharing, response, (int)(i / chunks));
         if (row >= a.sharing.rows)
             continue;
         const operands o = {row, row, frame + a.shift, a.gain ? a.gain[row] : 1.0f};
-        const range terms = terms_of(a, o);
-        const int64_t from = max(terms.first, i % chunks * a.chunk), last = min(terms.last, (i % chunks + 1) * a.chunk);
+        const range terms = terms_of<Plain>(a, o);
+        const int at = (int)(i % chunks) * a.chunk;
+        const int from = max(terms.first, at), last = min(terms.last, at + a.chunk);
         if (from >= last)
             continue;
         if (!first)
             __syncthreads();
         first = false;
-        add_chunk<Floats>(sum, direct_shared, a, o, from, (int)(last - from));
+        add_chunk<Plain>(sum, memory, a, o, r, from, last - from);
     }
-    store_tile<Floats>(sum, direct_shared, a, (int64_t)blockIdx.z * a.sharing.responses + response, frame, 1.0f);
+    store_tile<Plain>(sum, memory, a, r, blockIdx.z * a.sharing.responses + response, frame, 1.0f);
 }
 
 } // namespace
@@ -224,31 +259,25 @@ cudaError_t gck_job_direct_load(void) {
     return err ? err : load_kernel(direct_gradient<false>, 0);
 }
 
-int gck_job_direct_shared_bytes(int groups, int parts, int chunk) {
-    gck_job_direct job = {};
-    job.groups = groups;
-    job.parts = parts;
-    job.chunk = chunk;
-    return layout_of(job).floats * (int)sizeof(float);
-}
-
 /* Launches a kernel on a grid of `rows` rows. */
 static cudaError_t launch_tiles(void (*kernel)(gck_job_direct), const gck_job_direct &job, int rows, int splits,
                                 cudaStream_t stream) {
-    const int threads = (job.groups * job.parts + 31) / 32 * 32;
-    return launch_dependent(kernel, dim3(job.tiles, rows, splits), threads,
-                            gck_job_direct_shared_bytes(job.groups, job.parts, job.chunk), stream, job);
+    return launch_dependent(kernel, dim3(job.tiles, rows, splits), THREADS, 0, stream, job);
 }
 
-static bool all_floats(const gck_job_direct &job) {
-    return job.source.sample == GCK_F32 && job.factor.sample == GCK_F32 && job.target.rows.sample == GCK_F32;
+static bool is_plain(const gck_rows &rows) {
+    return rows.sample == GCK_F32 && !rows.starts && !rows.lengths;
+}
+
+static bool is_plain(const gck_job_direct &job) {
+    return is_plain(job.source) && is_plain(job.factor) && is_plain(job.target.rows);
 }
 
 cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream) {
     gck_job_direct forwards = *job;
     forwards.shift -= job->reverse ? job->terms - 1 : 0;
-    return launch_tiles(all_floats(*job) ? direct_convolve<true> : direct_convolve<false>, forwards, job->sharing.rows,
-                        1, stream);
+    return launch_tiles(is_plain(*job) ? direct_convolve<true> : direct_convolve<false>, forwards, job->sharing.rows, 1,
+                        stream);
 }
 
 cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream) {
@@ -256,7 +285,7 @@ cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stre
     const int64_t frames = job->target.rows.frames;
     if (job->splits > 1)
         sums.target = {{job->partial, frames, frames, NULL, NULL, GCK_F32}, 0};
-    const cudaError_t err = launch_tiles(all_floats(sums) ? direct_gradient<true> : direct_gradient<false>, sums,
+    const cudaError_t err = launch_tiles(is_plain(sums) ? direct_gradient<true> : direct_gradient<false>, sums,
                                          job->sharing.responses, job->splits, stream);
     if (err || job->splits == 1)
         return err;

@@ -42,7 +42,7 @@ typedef struct gc_job_plan {
     int64_t lo, shift; /* as in job.h */
     int64_t splits, blocks;
     /* Direct sums: as in gck_job_direct. */
-    int groups, term_parts, chunk;
+    int groups, term_parts, chunk, each;
     int64_t tiles;
     /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
      * segments. Transforms in the workspace: */

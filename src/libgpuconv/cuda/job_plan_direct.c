@@ -13,13 +13,13 @@
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-enum { FRAMES_MAX = 1 << 30, GROUPS_MAX = 64, SPLITS_MAX = 1024, REGISTERS = 80 };
+enum { SPLITS_MAX = 1024, REGISTERS = 80 };
 
 static const double launch_seconds = 3e-6;
-/* Estimated from the code; not measured. Of a chunk: two loads from memory, two barriers; of a block: start and store.
- */
-static const double chunk_cycles = 1600, block_cycles = 1200, share_of_lanes = 0.7, load_bytes_per_cycle = 32;
+/* Measured on an H200 (docs/speed.md). Of a chunk: a load from memory and a barrier; of a block: start and store. */
+static const double chunk_cycles = 1100, block_cycles = 900, share_of_lanes = 0.62, load_bytes_per_cycle = 32;
 /* Of a unit of terms of a warp: four times 64 multiply-adds, 4 loads and a share of the loop. */
 static const double unit_cycles = 288;
 
@@ -47,14 +47,13 @@ static sums sums_of(const gc_job_shape *s) {
                   .source_frames = convolve ? s->signal_frames : s->output_frames};
 }
 
-/* Divides the threads of a block between frames and terms. Returns the units of a thread. */
-static int divide_threads(gc_job_plan *p, int groups, int64_t chunk) {
+/* Divides the threads of a block between frames and terms. */
+static void divide_threads(gc_job_plan *p, int groups, int64_t chunk) {
     const int units = (int)divide_up(chunk, GCK_JOB_DIRECT_UNIT), most = GCK_JOB_DIRECT_THREADS / groups;
-    const int each = (units + most - 1) / most;
+    p->each = (units + most - 1) / most;
     p->groups = groups;
     p->chunk = units * GCK_JOB_DIRECT_UNIT;
-    p->term_parts = (units + each - 1) / each;
-    return each;
+    p->term_parts = (units + p->each - 1) / p->each;
 }
 
 /* Completes a plan with tiles of `groups` groups, and predicts its seconds. */
@@ -75,16 +74,15 @@ static void plan_tiles(const gc_job_device *device, const sums *s, int groups, g
         chunks = divide_up(all, p->splits);
         p->bytes = p->splits > 1 ? p->splits * s->sums * s->frames * (int64_t)sizeof(float) : 0;
     }
-    const int each = divide_threads(p, groups, chunk), threads = groups * p->term_parts;
-    const int bytes = gck_job_direct_shared_bytes(groups, p->term_parts, p->chunk);
+    divide_threads(p, groups, chunk);
     p->blocks = p->tiles * s->sums * p->splits;
-    const int64_t resident =
-        gc_max(1, gc_min(gc_min(device->threads, 65536 / REGISTERS) / threads, device->shared / (bytes + 1024)));
+    const int64_t resident = gc_max(1, gc_min(gc_min(device->threads, 65536 / REGISTERS) / GCK_JOB_DIRECT_THREADS,
+                                              device->shared / (GCK_JOB_DIRECT_SHARED + 1024)));
     const double blocks = (double)divide_up(p->blocks, processors),
                  rounds = (double)divide_up((int64_t)blocks, resident);
-    const double terms_of_block = (double)each * p->term_parts * GCK_JOB_DIRECT_UNIT;
+    const double terms_of_block = (double)p->each * p->term_parts * GCK_JOB_DIRECT_UNIT;
     const double sums_cycles =
-        fmax(blocks * (double)tile * terms_of_block / (share_of_lanes * device->lanes), rounds * each * unit_cycles);
+        fmax(blocks * (double)tile * terms_of_block / (share_of_lanes * device->lanes), rounds * p->each * unit_cycles);
     /* Loading is part of the latency until it takes longer. */
     const double load_cycles = blocks * (double)(tile + 2 * p->chunk) * sizeof(float) / load_bytes_per_cycle;
     p->seconds = launch_seconds +
@@ -96,14 +94,16 @@ static void plan_tiles(const gc_job_device *device, const sums *s, int groups, g
 
 bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, gc_job_plan *plan) {
     const sums s = sums_of(shape);
-    if (shape->routes.routes || s.sums > GCK_JOB_DIRECT_GRID || s.frames > FRAMES_MAX || s.terms > FRAMES_MAX)
+    const int64_t longest = gc_max(gc_max(shape->signal_frames, shape->output_frames), shape->taps);
+    if (shape->routes.routes || s.sums > GCK_JOB_DIRECT_GRID ||
+        gc_max(longest, llabs(shape->offset)) > GCK_JOB_DIRECT_FRAMES)
         return false;
     bool found = false;
     /* As many tiles as multiprocessors, and other sizes. */
     const int64_t share = divide_up(divide_up(s.sums * s.frames, device->multiprocessors), GCK_JOB_DIRECT_OUTPUTS);
-    for (int groups = 2; groups <= 2 * GROUPS_MAX; groups *= 2) {
+    for (int groups = 2; groups <= 2 * GCK_JOB_DIRECT_GROUPS; groups *= 2) {
         gc_job_plan p;
-        const int64_t most = groups > GROUPS_MAX ? gc_max(1, gc_min(share, GROUPS_MAX)) : groups;
+        const int64_t most = groups > GCK_JOB_DIRECT_GROUPS ? gc_max(1, gc_min(share, GCK_JOB_DIRECT_GROUPS)) : groups;
         const int64_t tiles = divide_up(s.frames, most * GCK_JOB_DIRECT_OUTPUTS);
         plan_tiles(device, &s, (int)divide_up(divide_up(s.frames, tiles), GCK_JOB_DIRECT_OUTPUTS), &p);
         if (!found || p.seconds < plan->seconds)
