@@ -20,23 +20,9 @@
  * Memory: adjacent threads read adjacent samples; spectra are stored in the order of the registers (transform.cuh).
  * Contracts of the launchers: kernels.h. Call the first level, then the further ones, then gck_filter_bank_advance.
  */
-#include "transform.cuh"
+#include "bank.cuh"
 
 namespace {
-
-/* Multiplies v[j], index n = t + j N / 16, by the twist e^(i pi n / 2 N), or by its conjugate if Inverse. */
-template <int N, bool Inverse> __device__ __forceinline__ void twist(float2 *v, int t) {
-    float2 base;
-    sincospif((float)t * (0.5f / N), &base.y, &base.x);
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-        float2 step; /* e^(i pi j / 32): a compile-time constant */
-        step.x = cosf(0.09817477042468103f * (float)j);
-        step.y = sinf(0.09817477042468103f * (float)j);
-        float2 w = mul(base, step);
-        v[j] = Inverse ? mul_conj(v[j], w) : mul(v[j], w);
-    }
-}
 
 /* Computes v = v h[0] + sum over p > 0 of x[slot - p] h[p], where x is a ring of `partitions` spectra. */
 template <int N>

@@ -375,7 +375,8 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 }
 #endif
 
-#include "dense.h" /* dense matrices of responses */
-#include "job.h"   /* jobs on the caller's device memory */
+#include "dense.h"       /* dense matrices of responses */
+#include "job.h"         /* jobs on the caller's device memory */
+#include "matrix_bank.h" /* matrices in real time */
 
 #endif

@@ -31,7 +31,8 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state) {
         int64_t taps_count = cases[k].taps, periods = (taps_count + 3000) / block + 5, frames = periods * block;
         guarded taps = guarded_random(&random, channels, taps_count), in = guarded_random(&random, channels, frames);
         random_responses responses = {&taps, taps_count};
-        gc_filter_bank_config config = {channels, block, taps_count, 0, copy_response, &responses};
+        gc_filter_bank_config config = {
+            channels, block, taps_count, 0, .response = copy_response, .context = &responses};
         gpuconv_error error = {0};
         gc_filter_bank *bank;
         CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
@@ -60,7 +61,7 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state) {
         guarded_free(&taps);
         guarded_free(&in);
     }
-    gc_filter_bank_config bad = {1, 100, 5, 0, copy_response, NULL};
+    gc_filter_bank_config bad = {1, 100, 5, 0, .response = copy_response};
     gpuconv_error error = {0};
     gc_filter_bank *none;
     assert_int_equal(gc_filter_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
@@ -91,7 +92,7 @@ void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **stat
             delays.at[channels++] = edges[e] + k;
     oracle_random random = {.state = 83};
     guarded x = guarded_random(&random, channels, PERIODS * BLOCK);
-    gc_filter_bank_config config = {channels, BLOCK, TAPS, 0, single_tap, &delays};
+    gc_filter_bank_config config = {channels, BLOCK, TAPS, 0, .response = single_tap, .context = &delays};
     gpuconv_error error = {0};
     gc_filter_bank *bank;
     CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
@@ -112,6 +113,148 @@ void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **stat
     }
     gc_filter_bank_cuda.free(bank);
     free(now);
+    guarded_free(&x);
+}
+
+/* A matrix whose routes are all pairs, or a random part of them in random order. */
+typedef struct matrix_case {
+    int inputs, outputs, block;
+    int64_t taps;
+    int density; /* per cent of all pairs */
+} matrix_case;
+
+static int random_routes(const matrix_case *m, oracle_random *random, gc_route *route) {
+    int count = 0;
+    for (int i = 0; i < m->inputs * m->outputs; i++)
+        if (m->density == 100 || oracle_below(random, 100) < m->density)
+            route[count++] = (gc_route){.input = i % m->inputs, .output = i / m->inputs, .plane = i};
+    for (int i = count - 1; i > 0; i--) {
+        const int other = (int)oracle_below(random, i + 1);
+        const gc_route kept = route[i];
+        route[i] = route[other];
+        route[other] = kept;
+    }
+    return count;
+}
+
+static double matrix_frame(const guarded *in, const guarded *taps, const gc_route *route, int routes, int output,
+                           int64_t frame) {
+    double sum = 0;
+    for (int r = 0; r < routes; r++)
+        if (route[r].output == output)
+            sum += oracle_frame(in->channel[route[r].input], in->frames, taps->channel[r], taps->frames, frame);
+    return sum;
+}
+
+/* Returns the error in dB. Every output is checked in some frames of every period. */
+static double play_matrix(const matrix_case *m, oracle_random *random) {
+    gc_route *route = calloc((size_t)m->inputs * (size_t)m->outputs, sizeof *route);
+    const int routes = random_routes(m, random, route), block = m->block;
+    const int64_t periods = (m->taps + 3000) / block + 5;
+    guarded taps = guarded_random(random, routes, m->taps), in = guarded_random(random, m->inputs, periods * block);
+    random_responses responses = {&taps, m->taps};
+    const gc_filter_bank_config config = {.channels = routes,
+                                          .block = block,
+                                          .taps = m->taps,
+                                          .inputs = m->inputs,
+                                          .outputs = m->outputs,
+                                          .route = route,
+                                          .response = copy_response,
+                                          .context = &responses};
+    gpuconv_error error = {0};
+    gc_filter_bank *bank;
+    CHECK(gc_matrix_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    float *now = malloc((size_t)m->inputs * (size_t)block * sizeof *now);
+    double wrong = 0, power = 0;
+    for (int64_t p = 0; p < periods; p++) {
+        const float *out;
+        for (int c = 0; c < m->inputs; c++)
+            memcpy(now + (int64_t)c * block, in.channel[c] + p * block, (size_t)block * sizeof *now);
+        CHECK(gc_matrix_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+        for (int check = 0; check < 2; check++) {
+            const int o = (int)((p + check * 7) % m->outputs);
+            const int64_t i = check == 0 ? oracle_below(random, block) : block - 1;
+            const double want = matrix_frame(&in, &taps, route, routes, o, p * block + i);
+            const double off = (double)out[(int64_t)o * block + i] - want;
+            wrong += off * off;
+            power += want * want;
+        }
+    }
+    gc_matrix_bank_cuda.free(bank);
+    free(now);
+    free(route);
+    guarded_free(&taps);
+    guarded_free(&in);
+    return 10 * log10(wrong / power);
+}
+
+/* Blocks and lengths at the first and last taps of each level of partitions; more outputs than periods in a hop, and
+ * fewer; outputs without a route. */
+void test_a_matrix_in_real_time_agrees_with_the_oracle(void **state) {
+    (void)state;
+    static const matrix_case cases[] = {{1, 1, 32, 1, 100},      {2, 2, 64, 64, 100},      {3, 5, 64, 65, 100},
+                                        {2, 3, 128, 2048, 100},  {2, 3, 128, 2049, 100},   {5, 70, 128, 3000, 100},
+                                        {16, 16, 128, 9000, 60}, {4, 4, 32, 20000, 100},   {64, 2, 256, 5000, 30},
+                                        {2, 2, 512, 50000, 100}, {3, 2, 1024, 40000, 100}, {9, 9, 64, 40000, 20}};
+    oracle_random random = {.state = 87};
+    double worst = -HUGE_VAL;
+    for (int k = 0; k < COUNT(cases); k += gpu_quick ? 4 : 1) {
+        const double decibels = play_matrix(&cases[k], &random);
+        CHECK(decibels <= -120, "%d x %d, blocks of %d, %lld taps: %.1f dB", cases[k].inputs, cases[k].outputs,
+              cases[k].block, (long long)cases[k].taps, decibels);
+        worst = fmax(worst, decibels);
+    }
+    const gc_route beyond = {.input = 0, .output = 2, .plane = 0};
+    const gc_filter_bank_config bad = {
+        .channels = 1, .block = 64, .taps = 5, .inputs = 1, .outputs = 2, .route = &beyond, .response = copy_response};
+    gpuconv_error error = {0};
+    gc_filter_bank *none;
+    assert_int_equal(gc_matrix_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
+    gpu_note("a matrix in real time", worst);
+}
+
+/* An output for each edge between partitions, for the tap before it and for the tap after it, all from one input. */
+void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state) {
+    (void)state;
+    enum { BLOCK = 128, TAPS = 40000, PERIODS = TAPS / BLOCK + 40 };
+    static const int64_t edges[] = {128, 256, 512, 1024, 2048, 3072, 4096, 8192, 12288, 16384, 24576, 32768};
+    single_taps delays = {.count = TAPS};
+    gc_route route[64];
+    int outputs = 0;
+    delays.at[outputs++] = 0;
+    delays.at[outputs++] = TAPS - 1;
+    for (int e = 0; e < COUNT(edges); e++)
+        for (int k = -1; k <= 1; k++)
+            delays.at[outputs++] = edges[e] + k;
+    for (int o = 0; o < outputs; o++)
+        route[o] = (gc_route){.input = 0, .output = o, .plane = o};
+    oracle_random random = {.state = 89};
+    guarded x = guarded_random(&random, 1, PERIODS * BLOCK);
+    const gc_filter_bank_config config = {.channels = outputs,
+                                          .block = BLOCK,
+                                          .taps = TAPS,
+                                          .inputs = 1,
+                                          .outputs = outputs,
+                                          .route = route,
+                                          .response = single_tap,
+                                          .context = &delays};
+    gpuconv_error error = {0};
+    gc_filter_bank *bank;
+    CHECK(gc_matrix_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    for (int64_t p = 0; p < PERIODS; p++) {
+        const float *out;
+        CHECK(gc_matrix_bank_cuda.process(bank, x.channel[0] + p * BLOCK, &out, &error) == GPUCONV_OK, "%s",
+              error.message);
+        for (int o = 0; o < outputs; o++)
+            for (int64_t i = 0; i < BLOCK; i++) {
+                const int64_t n = p * BLOCK + i - delays.at[o];
+                const double want = n < 0 ? 0 : 0.5 * (double)x.channel[0][n];
+                CHECK(fabs((double)out[(int64_t)o * BLOCK + i] - want) < 2e-6,
+                      "a tap at %lld: frame %lld is %g, not %g", (long long)delays.at[o], (long long)(p * BLOCK + i),
+                      (double)out[(int64_t)o * BLOCK + i], want);
+            }
+    }
+    gc_matrix_bank_cuda.free(bank);
     guarded_free(&x);
 }
 

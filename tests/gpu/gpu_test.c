@@ -315,6 +315,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_algorithm_and_topology_agrees_with_the_oracle),
         cmocka_unit_test(test_every_sample_format_is_converted_as_on_the_cpu),
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly),
+        cmocka_unit_test(test_a_matrix_in_real_time_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
     };
     const struct CMUnitTest slow[] = {

@@ -18,6 +18,8 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
 void test_samples_in_file_formats_give_the_same_as_floats(void **state);
 void test_a_filter_bank_agrees_with_the_oracle(void **state);
 void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **state);
+void test_a_matrix_in_real_time_agrees_with_the_oracle(void **state);
+void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state);
 void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state);
 
 void test_matrices_of_every_shape_agree_with_the_oracle(void **state);

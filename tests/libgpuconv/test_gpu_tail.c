@@ -9,11 +9,12 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A filter bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
+/* A matrix bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
  * next call sleep, `bank_fails` makes its calls fail. */
 struct gc_filter_bank {
     gc_filter_bank_config config;
-    float *taps, *past, *out; /* channels x taps; x (taps + block) */
+    gc_route *route;
+    float *taps, *past, *out; /* routes x taps; inputs x (taps + block); outputs x block */
 };
 
 static _Atomic int stall_ms;
@@ -25,9 +26,11 @@ static gpuconv_status fake_open(const gc_filter_bank_config *c, gc_filter_bank *
     CHECK(b, "no memory");
     b->config = *c;
     b->taps = calloc((size_t)(c->channels * c->taps), sizeof(float));
-    b->past = calloc((size_t)(c->channels * (c->taps + c->block)), sizeof(float));
-    b->out = calloc((size_t)c->channels * (size_t)c->block, sizeof(float));
-    CHECK(b->taps && b->past && b->out, "no memory");
+    b->past = calloc((size_t)(c->inputs * (c->taps + c->block)), sizeof(float));
+    b->out = calloc((size_t)c->outputs * (size_t)c->block, sizeof(float));
+    b->route = calloc((size_t)c->channels, sizeof *b->route);
+    CHECK(b->taps && b->past && b->out && b->route, "no memory");
+    memcpy(b->route, c->route, (size_t)c->channels * sizeof *b->route);
     for (int k = 0; k < c->channels; k++)
         c->response(c->context, k, b->taps + k * c->taps);
     *bank = b;
@@ -44,13 +47,17 @@ static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const flo
         return GPUCONV_ERROR_DEVICE;
     int block = b->config.block;
     int64_t count = b->config.taps;
-    memset(b->out, 0, (size_t)b->config.channels * (size_t)block * sizeof(float));
-    for (int c = 0; c < b->config.channels; c++) {
-        float *past = b->past + c * (count + block), *to = b->out + c * block;
+    memset(b->out, 0, (size_t)b->config.outputs * (size_t)block * sizeof(float));
+    for (int c = 0; c < b->config.inputs; c++) {
+        float *past = b->past + c * (count + block);
         memmove(past, past + block, (size_t)count * sizeof *past);
         memcpy(past + count, in + c * block, (size_t)block * sizeof *past);
+    }
+    for (int r = 0; r < b->config.channels; r++) {
+        const float *past = b->past + b->route[r].input * (count + block);
+        float *to = b->out + b->route[r].output * block;
         for (int64_t k = 0; k < count; k++) {
-            float h = b->taps[c * count + k];
+            float h = b->taps[r * count + k];
             for (int i = 0; h != 0 && i < block; i++)
                 to[i] += h * past[count + i - k];
         }
@@ -71,13 +78,14 @@ static void fake_unpin(gc_filter_bank *b, float *pinned) {
 
 static const char *fake_plan(const gc_filter_bank *b) {
     (void)b;
-    return "a filter bank on the CPU";
+    return "a matrix bank on the CPU";
 }
 
 static void fake_free(gc_filter_bank *b) {
     free(b->taps);
     free(b->past);
     free(b->out);
+    free(b->route);
     free(b);
 }
 

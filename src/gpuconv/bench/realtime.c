@@ -32,6 +32,7 @@ typedef struct session {
     gc_filter_bank *bank;
     float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
     float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
+    gc_route *route;        /* of a matrix, on the GPU */
     const float *out;       /* channels x block: output of the last block */
     const float **in_row;
     float **out_row;
@@ -92,6 +93,7 @@ static void session_free(session *s) {
     free(s->envelope);
     free(s->in);
     free(s->cpu_out);
+    free(s->route);
     free((void *)s->in_row);
     free((void *)s->out_row);
     free(s->block_seconds);
@@ -133,19 +135,33 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     return status;
 }
 
-/* Creates the GPU's filter bank and its pinned input. */
+/* Lists the routes of a matrix in the order of the responses. Returns false without memory. */
+static bool make_routes(session *s) {
+    const int outputs = s->what->outputs;
+    s->route = gc_calloc((int64_t)s->channels * outputs, sizeof *s->route);
+    for (int c = 0; s->route && c < s->channels * outputs; c++)
+        s->route[c] = (gc_route){.input = c / outputs, .output = c % outputs, .plane = c};
+    return s->route != NULL;
+}
+
+/* Creates the GPU's filter bank or matrix and its pinned input. */
 static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
         return gc_backend_fail_missing(error);
-    gc_filter_bank_config config = {.channels = s->channels,
+    if (w->outputs && !make_routes(s))
+        return gc_fail_memory(error, "the benchmark");
+    gc_filter_bank_config config = {.channels = output_count(s) * inputs_of_output(s),
+                                    .inputs = s->channels,
+                                    .outputs = output_count(s),
+                                    .route = s->route,
                                     .block = w->block,
                                     .taps = w->taps,
                                     .device = w->device,
                                     .response = fill_response,
                                     .context = s};
-    s->backend = gpu->filter_bank;
+    s->backend = w->outputs ? gpu->matrix_bank : gpu->filter_bank;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
     if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");

@@ -42,11 +42,11 @@ static int run(const options *o) {
         return gc_print_error(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
                               o->rate);
     int inputs = o->channels, outputs = 0;
-    if (o->matrix && (backend != 0 || o->search || !parse_matrix(o->matrix, &inputs, &outputs)))
+    if (o->matrix && (backend == 2 || o->search || !parse_matrix(o->matrix, &inputs, &outputs)))
         return gc_print_error(
             GC_EXIT_USAGE,
-            "--matrix %.40s: is INPUTSxOUTPUTS, each 1 to %d, on the CPU and without --search; try --help", o->matrix,
-            GC_MAX_CHANNELS);
+            "--matrix %.40s: is INPUTSxOUTPUTS, each 1 to %d, without --backend=both and --search; try --help",
+            o->matrix, GC_MAX_CHANNELS);
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -86,7 +86,7 @@ static struct poptOption table[] = {
     {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_RT_CHANNELS,
      "channels, each with its own response (default: 2)", "COUNT"},
     {"matrix", '\0', POPT_ARG_STRING, &given.matrix, 0,
-     "instead of --channels: a response from every input to every output, such as 64x64, on the CPU", "INxOUT"},
+     "instead of --channels: a response from every input to every output, such as 64x64", "INxOUT"},
     {"length", '\0', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH,
      "length of the response in seconds (default: 2)", "SECONDS"},
     {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames per block (default: 64)", "FRAMES"},

@@ -10,10 +10,8 @@
  */
 #include "cuda_filter_bank.h"
 
+#include "cuda_bank.h"
 #include "cuda_device.h"
-#include "cuda_pinned.h"
-#include "cuda_resources.h"
-#include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
@@ -22,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Responses are copied to the device in pieces of at most UPLOAD_FLOATS, or of one response. */
-enum { CHANNELS_MAX = 1 << 20, TAPS_MAX = 1 << 26, UPLOAD_FLOATS = 1 << 24 };
+enum { CHANNELS_MAX = 1 << 20, TAPS_MAX = 1 << 26 };
 
 /* A group has at least GROUP_BYTES bytes of samples. Its kernel and its copies take some 20 us beyond their bytes, so
  * that more and smaller groups are slower. */
@@ -99,28 +96,14 @@ static void describe(gc_filter_bank *b) {
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* Allocates device memory and queues clearing it. */
 static void *zeroed(gc_filter_bank *b, int64_t bytes) {
-    void *p = gc_cuda_memory(&b->resources, bytes);
-    GC_CUDA_TRY(b->resources.err, cudaMemsetAsync(p, 0, (size_t)bytes, b->stream));
-    return p;
+    return gc_cuda_bank_zeroed(&b->resources, bytes, b->stream);
 }
 
 static void make_level(gc_filter_bank *b, int number) {
     gck_filter_bank_level *l = &b->kernel.level[number];
-    gc_cuda_resources *r = &b->resources;
     int64_t channels = b->kernel.channels, spectra_bytes = channels * l->partitions * l->hop * (int64_t)sizeof(float2);
-    float2 *table = gc_calloc(l->hop, (int64_t)sizeof *table);
-    if (!table) {
-        GC_CUDA_TRY(r->err, cudaErrorMemoryAllocation);
-        return;
-    }
-    for (int64_t m = 0; m < l->hop; m++) {
-        double angle = -2 * 3.14159265358979323846 * (double)m / (double)l->hop;
-        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
-    }
-    l->table = gc_cuda_upload(r, table, l->hop * (int64_t)sizeof *table);
-    free(table);
+    l->table = gc_cuda_bank_table(&b->resources, l->hop);
     b->spectra[number] = zeroed(b, spectra_bytes);
     l->spectra = b->spectra[number];
     l->delay = zeroed(b, spectra_bytes);
@@ -128,29 +111,11 @@ static void make_level(gc_filter_bank *b, int number) {
         l->future = zeroed(b, channels * l->hop * (int64_t)sizeof(float));
 }
 
-/* Copies the responses to the device, some channels at a time, and computes their spectra. */
 static cudaError_t make_spectra(gc_filter_bank *b, const gc_filter_bank_config *c) {
-    int64_t channels = gc_max(1, gc_min(c->channels, UPLOAD_FLOATS / c->taps));
-    gc_cuda_resources buffers;
-    gc_cuda_resources_init(&buffers, b->resources.device);
-    float *host = gc_cuda_pinned(&buffers, channels * c->taps * (int64_t)sizeof *host);
-    float *device = gc_cuda_memory(&buffers, channels * c->taps * (int64_t)sizeof *device);
-    cudaError_t err = buffers.err;
-    for (int64_t first = 0; first < c->channels && !err; first += channels) {
-        int64_t n = gc_min(channels, c->channels - first);
-        gck_responses responses = {device, (int)n, c->taps};
-        for (int64_t i = 0; i < n; i++)
-            c->response(c->context, (int)(first + i), host + i * c->taps);
-        err = cudaMemcpyAsync(device, host, (size_t)(n * c->taps) * sizeof(float), cudaMemcpyHostToDevice, b->stream);
-        for (int k = 0; k < b->kernel.levels; k++) {
-            const gck_filter_bank_level *l = &b->kernel.level[k];
-            GC_CUDA_TRY(err, gck_filter_bank_spectra(l, &responses, k ? l->hop : 0,
-                                                     b->spectra[k] + first * l->partitions * l->hop, b->stream));
-        }
-        GC_CUDA_TRY(err, cudaStreamSynchronize(b->stream));
-    }
-    gc_cuda_resources_free(&buffers);
-    return err;
+    gc_cuda_bank_spectra levels[GCK_FILTER_BANK_LEVELS_MAX];
+    for (int k = 0; k < b->kernel.levels; k++)
+        levels[k] = (gc_cuda_bank_spectra){b->kernel.level[k], k ? b->kernel.level[k].hop : 0, b->spectra[k]};
+    return gc_cuda_bank_transform(b->resources.device, c, levels, b->kernel.levels, b->stream);
 }
 
 static cudaError_t queue_first_level(gc_filter_bank *b) {
@@ -196,21 +161,6 @@ static cudaError_t queue_next_levels(gc_filter_bank *b) {
     return GC_CUDA_TRY(err, gck_filter_bank_advance(b->period, b->stream));
 }
 
-/* Makes a graph of the work that `queue` queues. Returns NULL after an error. */
-static cudaGraphExec_t capture(gc_filter_bank *b, cudaError_t (*queue)(gc_filter_bank *b)) {
-    gc_cuda_resources *r = &b->resources;
-    cudaGraph_t graph = NULL;
-    if (GC_CUDA_TRY(r->err, cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeThreadLocal)))
-        return NULL;
-    cudaError_t queue_err = queue(b);
-    r->err = cudaStreamEndCapture(b->stream, &graph); /* also after an error: the capture must end */
-    GC_CUDA_TRY(r->err, queue_err);
-    cudaGraphExec_t instance = gc_cuda_graph(r, graph);
-    if (graph)
-        cudaGraphDestroy(graph);
-    return instance;
-}
-
 /* Creates the streams and events of the groups, if the samples of a period suffice for more than one. */
 static void make_groups(gc_filter_bank *b) {
     gc_cuda_resources *r = &b->resources;
@@ -250,8 +200,8 @@ static cudaError_t init(gc_filter_bank *b, const gc_filter_bank_config *c, int d
     GC_CUDA_TRY(r->err, queue_next_levels(b));
     GC_CUDA_TRY(r->err, cudaStreamSynchronize(b->stream));
     make_groups(b);
-    b->first_level = capture(b, b->groups == 1 ? queue_first_level : queue_group_levels);
-    b->next_levels = capture(b, queue_next_levels);
+    b->first_level = gc_cuda_bank_capture(r, b->stream, b->groups == 1 ? queue_first_level : queue_group_levels, b);
+    b->next_levels = gc_cuda_bank_capture(r, b->stream, queue_next_levels, b);
     return r->err;
 }
 
@@ -324,11 +274,7 @@ static gpuconv_status process(gc_filter_bank *b, const float *in, const float **
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
     GC_CUDA_TRY(err, b->groups > 1 ? queue_groups(b, in) : queue_whole(b, in));
     GC_CUDA_TRY(err, cudaGraphLaunch(b->next_levels, b->stream));
-    if (!err) {
-        do /* polls, because the wait takes only microseconds */
-            err = cudaEventQuery(b->done);
-        while (err == cudaErrorNotReady);
-    }
+    GC_CUDA_TRY(err, gc_cuda_bank_wait(b->done));
     gc_cuda_leave(caller);
     *out = b->out;
     return gc_cuda_check(error, b->resources.device, err);
@@ -360,21 +306,11 @@ cudaError_t gc_cuda_filter_bank_reset(gc_filter_bank *b, cudaStream_t stream) {
 }
 
 static float *alloc_pinned(gc_filter_bank *b, int64_t floats) {
-    void *pinned = NULL;
-    int caller;
-    cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_PINNED, floats * (int64_t)sizeof(float), &pinned));
-    gc_cuda_leave(caller);
-    if (err)
-        (void)cudaGetLastError();
-    return err ? NULL : pinned;
+    return gc_cuda_bank_pinned(b->resources.device, floats);
 }
 
 static void free_pinned(gc_filter_bank *b, float *pinned) {
-    int caller;
-    (void)gc_cuda_enter(b->resources.device, &caller);
-    gc_cuda_pinned_free(pinned);
-    gc_cuda_leave(caller);
+    gc_cuda_bank_free_pinned(b->resources.device, pinned);
 }
 
 static const char *plan(const gc_filter_bank *b) {

@@ -3,6 +3,7 @@
 
 #include "cuda_device.h"
 #include "cuda_pinned.h"
+#include "cuda_upload.h"
 #include "libgpuconv/core/memory.h"
 
 #include <stdbool.h>
@@ -94,8 +95,7 @@ void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
 
 void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
     void *p = gc_cuda_memory(r, bytes);
-    GC_CUDA_TRY(r->err, cudaMemcpyAsync(p, from, (size_t)bytes, cudaMemcpyHostToDevice, r->order));
-    GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order));
+    GC_CUDA_TRY(r->err, gc_cuda_copy_to_device(p, from, bytes, r->order));
     return r->err ? NULL : p;
 }
 

@@ -10,7 +10,8 @@ static const gc_backend_tables cpu = {
 static const gc_backend_tables cuda = {.convolver = &gc_backend_cuda,
                                        .measure = &gc_measure_backend_cuda,
                                        .batch = &gc_batch_cuda,
-                                       .filter_bank = &gc_filter_bank_cuda};
+                                       .filter_bank = &gc_filter_bank_cuda,
+                                       .matrix_bank = &gc_matrix_bank_cuda};
 static const gc_backend_tables *const cuda_tables = &cuda;
 #else
 static const gc_backend_tables *const cuda_tables = NULL;

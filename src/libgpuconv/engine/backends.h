@@ -11,7 +11,7 @@ typedef struct gc_backend_tables {
     const gc_backend *convolver;
     const gc_measure_backend *measure;
     const gc_batch_backend *batch;
-    const gc_filter_bank_backend *filter_bank; /* NULL: the backend has none */
+    const gc_filter_bank_backend *filter_bank, *matrix_bank; /* NULL: the backend has none */
 } gc_backend_tables;
 
 /* Returns the tables of the CPU or CUDA backend; NULL if the build does not include it. */

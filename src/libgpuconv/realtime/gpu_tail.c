@@ -20,7 +20,7 @@ struct gc_gpu_tail {
     gc_filter_bank *bank;
     gpuconv_ir *ir;
     gc_input_ring input;
-    float *in;  /* routes x PERIOD, pinned */
+    float *in;  /* inputs x PERIOD, pinned */
     float *out; /* outputs x OUTPUT_RING */
     struct timespec poll_interval;
     int64_t late_limit; /* frames */
@@ -32,32 +32,27 @@ struct gc_gpu_tail {
     int64_t late_frames; /* consecutive frames without output; written by the callback only */
 };
 
-/* Writes the taps of one route behind GC_GPU_TAIL_OFFSET; the filter bank calls it once for each channel. */
+/* Writes the taps of one route behind GC_GPU_TAIL_OFFSET; the bank calls it once for each route. */
 static void copy_taps(void *context, int channel, float *taps) {
     const gpuconv_ir *ir = context;
     memcpy(taps, gc_ir_plane(ir, ir->route[channel].plane) + GC_GPU_TAIL_OFFSET,
            (size_t)(ir->frames - GC_GPU_TAIL_OFFSET) * sizeof *taps);
 }
 
-/* Copies one period of every route's input into the pinned buffer. */
+/* Copies one period of every input into the pinned buffer. */
 static void copy_input(gc_gpu_tail *tail, int64_t period) {
     /* The ring's length is a multiple of PERIOD: a period never wraps round. */
     int64_t from = period * PERIOD & (tail->input.length - 1);
-    for (int r = 0; r < tail->ir->routes; r++)
-        memcpy(tail->in + (int64_t)r * PERIOD,
-               tail->input.samples + tail->ir->route[r].input * tail->input.stride + from, PERIOD * sizeof(float));
+    for (int i = 0; i < tail->ir->inputs; i++)
+        memcpy(tail->in + (int64_t)i * PERIOD, tail->input.samples + i * tail->input.stride + from,
+               PERIOD * sizeof(float));
 }
 
-/* Sums the routes of each output into the output ring, at the frames that the period's output belongs to. */
-static void sum_routes(gc_gpu_tail *tail, int64_t period, const float *from) {
+/* Copies the outputs into the output ring, at the frames that the period's output belongs to. */
+static void copy_output(gc_gpu_tail *tail, int64_t period, const float *from) {
     int64_t at = (period * PERIOD + GC_GPU_TAIL_OFFSET) & (OUTPUT_RING - 1);
     for (int o = 0; o < tail->ir->outputs; o++)
-        memset(tail->out + (int64_t)o * OUTPUT_RING + at, 0, PERIOD * sizeof(float));
-    for (int r = 0; r < tail->ir->routes; r++) {
-        float *to = tail->out + (int64_t)tail->ir->route[r].output * OUTPUT_RING + at;
-        for (int i = 0; i < PERIOD; i++)
-            to[i] += from[(int64_t)r * PERIOD + i];
-    }
+        memcpy(tail->out + (int64_t)o * OUTPUT_RING + at, from + (int64_t)o * PERIOD, PERIOD * sizeof(float));
 }
 
 /* Convolves one period. Returns false if the filter bank failed, or if the callback has overwritten the period's input
@@ -72,7 +67,7 @@ static bool process_period(gc_gpu_tail *tail, int64_t period) {
         return false;
     if (tail->backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
         return false;
-    sum_routes(tail, period, out);
+    copy_output(tail, period, out);
     return true;
 }
 
@@ -121,11 +116,14 @@ gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filte
                                     .block = PERIOD,
                                     .taps = ir->frames - GC_GPU_TAIL_OFFSET,
                                     .device = device,
+                                    .inputs = ir->inputs,
+                                    .outputs = ir->outputs,
+                                    .route = ir->route,
                                     .response = copy_taps,
                                     .context = made->ir};
     gpuconv_status status = backend->open(&config, &made->bank, error);
     if (!status) {
-        made->in = backend->alloc_pinned(made->bank, (int64_t)ir->routes * PERIOD);
+        made->in = backend->alloc_pinned(made->bank, (int64_t)ir->inputs * PERIOD);
         made->out = gc_calloc((int64_t)ir->outputs * OUTPUT_RING, sizeof *made->out);
         if (!made->in || !made->out)
             status = gc_fail_memory(error, "the tail on the GPU");

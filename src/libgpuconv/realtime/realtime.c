@@ -155,7 +155,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
         const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
         if (!gpu)
             return gc_backend_fail_missing(error);
-        backend = gpu->filter_bank;
+        backend = gpu->matrix_bank;
     }
     return gc_realtime_new(ir, &config, backend, realtime, error);
 }

@@ -1,0 +1,82 @@
+/* Ordinary host memory reaches a device through page-locked memory. The driver copies it there with one thread, at 8
+ * GB/s; here several threads copy a piece each and queue it, which fills the bus. */
+#include "cuda_upload.h"
+
+#include "cuda_device.h"
+#include "cuda_pinned.h"
+#include "cuda_resources.h"
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+
+#include <string.h>
+
+enum { PIECE_BYTES = 4 << 20, LARGE_BYTES = 32 << 20, WORKERS_MAX = 8 };
+
+typedef struct upload {
+    char *to;
+    const char *from;
+    int64_t bytes;
+    int device, workers;
+    cudaStream_t stream;
+    char *staging;                  /* PIECE_BYTES for each worker */
+    cudaEvent_t event[WORKERS_MAX]; /* the piece in the worker's memory has been copied */
+    cudaError_t err[WORKERS_MAX];
+} upload;
+
+static void copy_piece(void *context, int64_t index, int worker) {
+    upload *u = context;
+    const int64_t at = index * PIECE_BYTES;
+    const size_t bytes = (size_t)gc_min(PIECE_BYTES, u->bytes - at);
+    char *staging = u->staging + worker * PIECE_BYTES;
+    cudaError_t *err = &u->err[worker];
+    int caller = -1;
+    GC_CUDA_TRY(*err, gc_cuda_enter(u->device, &caller));
+    GC_CUDA_TRY(*err, cudaEventSynchronize(u->event[worker]));
+    if (!*err)
+        memcpy(staging, u->from + at, bytes);
+    GC_CUDA_TRY(*err, cudaMemcpyAsync(u->to + at, staging, bytes, cudaMemcpyHostToDevice, u->stream));
+    GC_CUDA_TRY(*err, cudaEventRecord(u->event[worker], u->stream));
+    gc_cuda_leave(caller);
+}
+
+/* Copies all pieces. A part of them would be of no use, so that the threads do not look at the caller's flag. */
+static cudaError_t copy_pieces(upload *u) {
+    const volatile int *flag = gc_cancel_flag();
+    gpuconv_cancel_set(NULL);
+    gc_pool *pool = gc_pool_new(u->workers);
+    if (pool)
+        gc_pool_run(pool, copy_piece, u, (u->bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+    gc_pool_free(pool);
+    gpuconv_cancel_set(flag);
+    cudaError_t err = pool ? cudaSuccess : cudaErrorMemoryAllocation;
+    for (int i = 0; i < u->workers; i++)
+        GC_CUDA_TRY(err, u->err[i]);
+    return err;
+}
+
+static cudaError_t copy_large(upload *u) {
+    cudaError_t err = cudaGetDevice(&u->device);
+    int events = 0;
+    u->workers = (int)gc_min(WORKERS_MAX, gc_processor_count());
+    GC_CUDA_TRY(err,
+                gc_cuda_pinned_new(GC_CUDA_REGISTERED, (int64_t)u->workers * PIECE_BYTES, (void **)&u->staging));
+    while (!err && events < u->workers) {
+        err = cudaEventCreateWithFlags(&u->event[events], cudaEventDisableTiming);
+        events += !err;
+    }
+    GC_CUDA_TRY(err, copy_pieces(u));
+    const cudaError_t done = cudaStreamSynchronize(u->stream); /* also after an error: the copies read the staging */
+    while (events > 0)
+        cudaEventDestroy(u->event[--events]);
+    if (u->staging)
+        gc_cuda_pinned_free(u->staging);
+    return err ? err : done;
+}
+
+cudaError_t gc_cuda_copy_to_device(void *to, const void *from, int64_t bytes, cudaStream_t stream) {
+    if (bytes >= LARGE_BYTES)
+        return copy_large(&(upload){.to = to, .from = from, .bytes = bytes, .stream = stream});
+    const cudaError_t err = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, stream);
+    return err ? err : cudaStreamSynchronize(stream);
+}
