@@ -312,7 +312,7 @@ static void estimate_covers(const gc_device *device, const estimated *e) {
     f.stream = gc_cuda_stream(&f.resources);
     require(gc_cuda_convolver_init(&f.convolver, &plan, plan.chunk, plan.chunk, &f.resources, f.stream), "init");
     require(cudaStreamSynchronize(f.stream), "spectra");
-    double estimate = gc_cuda_device_bytes(device, ir, &plan.schedule, plan.chunk);
+    double estimate = gc_cuda_device_bytes(device, ir, &plan);
     CHECK((double)f.resources.device_bytes <= 1.01 * estimate, "%s, %d routes: %lld bytes taken, %.0f estimated",
           gpuconv_algorithm_name(e->algorithm), ir->routes, (long long)f.resources.device_bytes, estimate);
     fenced_free(&f);

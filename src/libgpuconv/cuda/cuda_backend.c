@@ -85,6 +85,14 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
+static gpuconv_status start(const gpuconv_config *config, gpuconv_error *error) {
+    int number;
+    gpuconv_status status = gc_cuda_choose_device(config->device, &number, error);
+    if (!status)
+        status = gc_cuda_check(error, number, cudaSetDevice(number));
+    return status ? status : gc_cuda_check(error, number, cudaFree(NULL)); /* makes the context */
+}
+
 static void free_state(gc_stream *s) {
     if (!s)
         return;
@@ -94,15 +102,22 @@ static void free_state(gc_stream *s) {
     free(s);
 }
 
-static void init_slot(gc_stream *s, slot *w) {
-    int64_t in = s->plan->chunk * s->plan->ir->inputs * gc_pcm_bytes(s->in_format);
-    int64_t out = s->plan->chunk * s->plan->ir->outputs * gc_pcm_bytes(s->out_format);
-    w->in = gc_cuda_pinned(&s->resources, in);
-    w->out = gc_cuda_pinned(&s->resources, out);
-    w->raw_in = gc_cuda_memory(&s->resources, in);
-    w->raw_out = gc_cuda_memory(&s->resources, out);
-    for (int e = 0; e < EVENTS; e++)
-        w->event[e] = gc_cuda_event(&s->resources, cudaEventBlockingSync);
+/* Creates the slots. Their host memory is one block, which takes less time than many. */
+static void init_slots(gc_stream *s) {
+    const int64_t page = 4096, chunk = s->plan->chunk;
+    const int64_t in = chunk * s->plan->ir->inputs * gc_pcm_bytes(s->in_format);
+    const int64_t out = chunk * s->plan->ir->outputs * gc_pcm_bytes(s->out_format);
+    const int64_t in_pages = gc_round_up(in, page), out_pages = gc_round_up(out, page);
+    char *host = gc_cuda_registered(&s->resources, s->plan->slots * (in_pages + out_pages));
+    for (int i = 0; i < s->plan->slots && host; i++, host += in_pages + out_pages) {
+        slot *w = &s->slots[i];
+        w->in = host;
+        w->out = host + in_pages;
+        w->raw_in = gc_cuda_memory(&s->resources, in);
+        w->raw_out = gc_cuda_memory(&s->resources, out);
+        for (int e = 0; e < EVENTS; e++)
+            w->event[e] = gc_cuda_event(&s->resources, cudaEventBlockingSync);
+    }
 }
 
 /* Clears the planar input and the clip counts, and waits until that is done. */
@@ -127,8 +142,7 @@ static cudaError_t init(gc_stream *s) {
     s->compute = gc_cuda_stream(r);
     s->copy_out = gc_cuda_stream(r);
     s->epoch = gc_cuda_event(r, cudaEventDefault);
-    for (int i = 0; i < GC_CUDA_SLOTS; i++)
-        init_slot(s, &s->slots[i]);
+    init_slots(s);
     for (int i = 0; i < 2; i++)
         s->planar_in[i] = gc_cuda_memory(r, plan->ir->inputs * s->in_stride * each);
     s->planar_out = gc_cuda_memory(r, plan->ir->outputs * s->out_stride * each);
@@ -147,7 +161,7 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->plan = plan;
     s->in_format = in;
     s->out_format = out;
-    gc_slot_queue_init(&s->ring, GC_CUDA_SLOTS);
+    gc_slot_queue_init(&s->ring, plan->slots);
     int caller;
     cudaError_t err = gc_cuda_enter(plan->device.number, &caller);
     GC_CUDA_TRY(err, init(s));
@@ -317,6 +331,7 @@ static const char *failure(const gc_stream *s) {
 const gc_backend gc_backend_cuda = {
     .id = GPUCONV_BACKEND_CUDA,
     .probe = probe,
+    .start = start,
     .plan = gc_cuda_plan,
     .new_stream = new_stream,
     .acquire = acquire,

@@ -28,7 +28,7 @@ typedef struct job {
     const gc_costs *costs;
     const gpuconv_plan *plan;
     const gc_components *components;
-    int64_t frames;
+    int64_t frames, known_frames; /* of the signal; known_frames: negative if the caller does not know them */
 } job;
 
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
@@ -151,12 +151,19 @@ static double cost(const job *j, const gc_schedule *s, int64_t chunk) {
     return fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
 }
 
+/* Returns the slots of a stream: one for each chunk, but at least as many as overlap reading, computing and writing if
+ * the signal is longer than the caller said. frames: of the signal, or negative. */
+static int slots_of(const gpuconv_ir *ir, int64_t chunk, int64_t frames) {
+    const int64_t least = 3, chunks = frames < 0 ? GC_CUDA_SLOTS : (frames + ir->frames - 1 + chunk - 1) / chunk;
+    return (int)gc_min(gc_max(chunks, least), GC_CUDA_SLOTS);
+}
+
 /* Returns the approximate bytes of device memory of a stream; components: for the algorithm matrix. */
 static double device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_components *components,
-                           const gc_schedule *s, int64_t chunk) {
+                           const gc_schedule *s, int64_t chunk, int slots) {
     double c = (double)chunk, n = (double)s->transform, inputs = ir->inputs, outputs = ir->outputs;
     double bytes = 4 * (2 * inputs * (c + (double)gc_schedule_history(s)) + outputs * c) +
-                   4.0 * GC_CUDA_SLOTS * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps +
+                   4.0 * slots * (inputs + outputs) * c + 4 * (double)ir->planes * (double)s->taps +
                    (double)ir->routes * (double)(sizeof(gck_route) + sizeof(gck_dense_route));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         const gck_overlap_save_form form = gc_cuda_overlap_save_form(device, ir, s->transform);
@@ -176,10 +183,11 @@ static double device_bytes(const gc_device *device, const gpuconv_ir *ir, const 
     return bytes;
 }
 
-double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gpuconv_plan *plan) {
     gc_components components;
     const bool found = gc_components_find(ir, &components);
-    const double bytes = found ? device_bytes(device, ir, &components, s, chunk) : HUGE_VAL;
+    const double bytes =
+        found ? device_bytes(device, ir, &components, &plan->schedule, plan->chunk, plan->slots) : HUGE_VAL;
     gc_components_free(&components);
     return bytes;
 }
@@ -240,7 +248,8 @@ static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algor
             const int64_t chunk = chunk_of(ir, &s, j->frames);
             if (gc_cuda_long_partitions(&s) && s.partitions + chunk / s.hop > GCK_LONG_PARTITIONED_BLOCKS_MAX)
                 continue;
-            const double bytes = device_bytes(&plan->device, ir, j->components, &s, chunk);
+            const int slots = slots_of(ir, chunk, j->known_frames);
+            const double bytes = device_bytes(&plan->device, ir, j->components, &s, chunk, slots);
             least = fmin(least, bytes);
             if (bytes > 0.8 * plan->device.memory)
                 continue;
@@ -249,6 +258,7 @@ static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algor
                 plan->predicted = seconds;
                 plan->schedule = s;
                 plan->chunk = chunk;
+                plan->slots = slots;
                 plan->bytes = bytes;
             }
         }
@@ -260,7 +270,6 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
     const gc_costs costs = gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
     gc_components components;
     gpuconv_status status = GPUCONV_OK;
-    plan->slots = GC_CUDA_SLOTS;
     if (!gc_components_find(plan->ir, &components)) {
         status = gc_fail_memory(error, "the plan");
     } else if (algorithm == GPUCONV_ALGORITHM_MATRIX &&
@@ -269,7 +278,8 @@ gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, con
                          "the response has %d parts that share no channel; matrix on %s takes 1 to %d",
                          components.count, plan->device.name, GC_CUDA_DENSE_PARTS_MAX);
     } else {
-        const job j = {&costs, plan, &components, config->frames >= 0 ? config->frames : unknown_frames};
+        const job j = {&costs, plan, &components, config->frames >= 0 ? config->frames : unknown_frames,
+                       config->frames};
         status = plan_sizes(&j, plan, algorithm, error);
     }
     gc_components_free(&components);

@@ -4,7 +4,7 @@
 
 #include "libgpuconv/engine/measure_backend.h"
 
-/* Chunks in flight: one being read, three in the streams, one being written, one in reserve. */
+/* Chunks in flight, at most: one being read, three in the streams, one being written, one in reserve. */
 enum { GC_CUDA_SLOTS = 6 };
 
 /* Returns the cost of a point in overlap-save of this size, in one kernel or three, relative to the cheapest size of
@@ -16,8 +16,9 @@ double gc_cuda_slowdown(int64_t points, bool three_kernels);
  * on an H200. */
 double gc_cuda_tap_cost(const gc_device *device, const gpuconv_ir *ir);
 
-/* Returns the approximate bytes of device memory that a stream of a backend allocates. */
-double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gc_schedule *schedule, int64_t chunk);
+/* Returns the approximate bytes of device memory that a stream of a backend allocates. plan: its schedule, chunk and
+ * slots are set. */
+double gc_cuda_device_bytes(const gc_device *device, const gpuconv_ir *ir, const gpuconv_plan *plan);
 
 /* The entry `plan` of gc_backend: fills plan->schedule, chunk, slots and predicted. */
 gpuconv_status gc_cuda_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,

@@ -2,6 +2,7 @@
 #include "cuda_pinned.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -51,16 +52,45 @@ static bool reserve(void) {
     return true;
 }
 
-static cudaError_t allocate(gc_cuda_pinned_kind kind, int64_t bytes, void **memory) {
-    if (kind == GC_CUDA_PINNED)
-        return cudaHostAlloc(memory, (size_t)bytes, cudaHostAllocPortable);
-    *memory = gc_calloc(bytes, 1);
-    if (!*memory)
-        return cudaErrorMemoryAllocation;
-    cudaError_t err = cudaHostRegister(*memory, (size_t)bytes, cudaHostRegisterPortable);
-    if (err)
-        free(*memory);
-    return err;
+/* Pieces of memory whose pages are given by the operating system when they are first written. */
+typedef struct pages {
+    char *memory;
+    int64_t bytes;
+} pages;
+
+enum { PIECE_BYTES = 8 << 20, PAGE_BYTES = 4096, THREADS_MAX = 8 };
+
+static void touch(void *context, int64_t index, int worker) {
+    const pages *p = context;
+    (void)worker;
+    for (int64_t i = index * PIECE_BYTES; i < gc_min((index + 1) * PIECE_BYTES, p->bytes); i += PAGE_BYTES)
+        p->memory[i] = 0;
+}
+
+/* Writes to all pages with several threads: the operating system clears them, which takes longer than locking them. */
+static void touch_pages(char *memory, int64_t bytes) {
+    const int64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    gc_pool *pool = pieces > 1 ? gc_pool_new((int)gc_min(gc_min(pieces, THREADS_MAX), gc_processor_count())) : NULL;
+    if (pool) /* without one, cudaHostRegister touches them */
+        gc_pool_run(pool, touch, &(pages){memory, bytes}, pieces);
+    gc_pool_free(pool);
+}
+
+static cudaError_t allocate(gc_cuda_pinned_kind *kind, int64_t bytes, void **memory) {
+    if (*kind == GC_CUDA_REGISTERED) {
+        *memory = gc_alloc(bytes, 1);
+        if (!*memory)
+            return cudaErrorMemoryAllocation;
+        touch_pages(*memory, bytes);
+        const cudaError_t err = cudaHostRegister(*memory, (size_t)bytes, cudaHostRegisterPortable);
+        if (err)
+            free(*memory);
+        if (err != cudaErrorNotSupported)
+            return err;
+        (void)cudaGetLastError();
+        *kind = GC_CUDA_PINNED;
+    }
+    return cudaHostAlloc(memory, (size_t)bytes, cudaHostAllocPortable);
 }
 
 cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **memory) {
@@ -69,7 +99,7 @@ cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **m
     pthread_mutex_lock(&mutex);
     *memory = take_kept(kind, size);
     if (!*memory) {
-        err = reserve() ? allocate(kind, size, memory) : cudaErrorMemoryAllocation;
+        err = reserve() ? allocate(&kind, size, memory) : cudaErrorMemoryAllocation;
         if (err)
             *memory = NULL;
         else

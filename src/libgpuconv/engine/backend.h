@@ -52,6 +52,10 @@ typedef struct gc_backend {
     /* Detects the processor and fills *device. Fails with DEVICE, and a reason, if there is none. */
     gpuconv_status (*probe)(const gpuconv_config *config, gc_device *device, gpuconv_error *error);
 
+    /* Starts the device that probe would choose and makes it the current device of the thread, so that new_stream finds
+     * it started. NULL: there is nothing to start. */
+    gpuconv_status (*start)(const gpuconv_config *config, gpuconv_error *error);
+
     /* Fills plan->schedule, chunk, slots, predicted and, where algorithms are not ranked by the predicted time, cost,
      * for one algorithm (never AUTO). plan->ir and plan->device are set. Fails with UNSUPPORTED, and a reason, if the
      * algorithm cannot convolve with this response. */

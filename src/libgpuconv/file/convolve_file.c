@@ -31,6 +31,8 @@ typedef struct task {
     bool announce;           /* send notes about the response and about a fallback */
     double begin;            /* time of the start, seconds */
     gpuconv_ir *shaped, *ir; /* the response before and after gains and the wet/dry mix */
+    float peak;              /* of `shaped` */
+    double silence;          /* at its beginning, seconds */
     gpuconv_plan *plan;
     gc_transfer transfer;
 } task;
@@ -85,21 +87,20 @@ static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
 
 /* Sends notes about the response, the plan and the output. Called after the output was opened, so that a job that fails
  * earlier gives only its error. */
-static void note_choices(const gpuconv_job *job, const gpuconv_ir *shaped, const gpuconv_plan *plan,
-                         const gc_writer *writer) {
-    const float peak = gc_ir_magnitude(shaped);
-    const double silence = (double)gc_ir_find_onset(shaped, peak, GC_ONSET_LEVEL) / gpuconv_ir_rate(shaped);
-    if (*gpuconv_ir_history(shaped))
-        note(job, "%s: %s", job->response, gpuconv_ir_history(shaped));
-    if (peak == 0)
+static void note_choices(const task *t) {
+    const gpuconv_job *job = t->job;
+    const char *history = gpuconv_ir_history(t->shaped), *writing = gc_writer_note(t->transfer.writer);
+    if (*history)
+        note(job, "%s: %s", job->response, history);
+    if (t->peak == 0)
         note(job, "%s: the response is silent", job->response);
-    else if (silence >= noted_silence && gpuconv_ir_lead(shaped) == 0 && !(job->preparation->predelay > 0))
+    else if (t->silence >= noted_silence && gpuconv_ir_lead(t->shaped) == 0 && !(job->preparation->predelay > 0))
         note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
-             job->response, silence * 1e3);
-    if (*gpuconv_plan_note(plan))
-        note(job, "%s", gpuconv_plan_note(plan));
-    if (*gc_writer_note(writer))
-        note(job, "%s: %s", job->output, gc_writer_note(writer));
+             job->response, t->silence * 1e3);
+    if (*gpuconv_plan_note(t->plan))
+        note(job, "%s", gpuconv_plan_note(t->plan));
+    if (*writing)
+        note(job, "%s: %s", job->output, writing);
 }
 
 /* Prepares the response. *shaped gets it without gain and mix, *ir with them and with the gain of the job. Returns the
@@ -119,6 +120,12 @@ static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, g
         status = gpuconv_ir_gain(mixed, job->gain, ir, &inner);
     gpuconv_ir_free(mixed);
     return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
+}
+
+/* Finds what note_choices says of the response. */
+static void measure_response(task *t) {
+    t->peak = gc_ir_magnitude(t->shaped);
+    t->silence = (double)gc_ir_find_onset(t->shaped, t->peak, GC_ONSET_LEVEL) / gpuconv_ir_rate(t->shaped);
 }
 
 /* Sets which frames of the result are written, and whether the engine must give floats. */
@@ -174,6 +181,8 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     sized.frames = in->frames;
     gc_early_start_begin(&gpu, config, in->frames * in->channels);
     gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
+    if (!status && t->announce)
+        measure_response(t);
     gc_early_start_wait(&gpu);
     if (!status)
         status = choose_window(job, in, t->ir, transfer, error);
@@ -229,7 +238,7 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     gc_transfer *transfer = &t->transfer;
     gpuconv_status status = set_up(t, config, error);
     if (!status && t->announce)
-        note_choices(t->job, t->shaped, t->plan, transfer->writer);
+        note_choices(t);
     double setup = gc_now() - t->begin;
     if (!status)
         status = gc_transfer_run(transfer, error);

@@ -9,9 +9,8 @@ static const int64_t many_samples = INT64_C(1) << 27;
 
 static void *start_gpu(void *argument) {
     const gc_early_start *s = argument;
-    gc_device device = {.number = 0};
-    gpuconv_error ignored = {0};
-    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->convolver->probe(&s->config, &device, &ignored);
+    gpuconv_error ignored = {0}; /* the thread that convolves finds it again */
+    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->convolver->start(&s->config, &ignored);
     return NULL;
 }
 
