@@ -31,6 +31,11 @@ namespace {
 /* Threads of a block of `products`: lanes of two bins each, times groups of routes. */
 enum { THREADS = 256, LANES_MAX = 64 };
 
+/* Returns whether a level with hops of N frames is the first one. */
+template <int N> __device__ __forceinline__ bool is_first(int number) {
+    return N <= GCK_FILTER_BANK_BLOCK_MAX && number == 0;
+}
+
 /* What is due in a level. */
 struct due {
     int64_t blocks; /* of the input that have ended */
@@ -44,7 +49,7 @@ __device__ __forceinline__ due due_in(const gck_matrix_bank &b, int number) {
 }
 
 /* The spectra of the inputs whose block ends with this period, one per group of threads. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) forward(const gck_matrix_bank b, int number) {
+template <int N> __global__ void __launch_bounds__(layout<N>::block, 1) forward(const gck_matrix_bank b, int number) {
     extern __shared__ float2 shared[];
     const gck_matrix_bank_level &level = b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
@@ -60,8 +65,8 @@ template <int N> __global__ void __launch_bounds__(layout<N>::block) forward(con
     for (int j = 0; j < 16; j++) {
         const int n = t + j * layout<N>::threads, last = (begin + N + n) & mask;
         v[j].x = ring[(begin + n) & mask];
-        v[j].y = number == 0 ? b.in[(int64_t)c * N + n] : ring[last];
-        if (number == 0 && active)
+        v[j].y = is_first<N>(number) ? b.in[(int64_t)c * N + n] : ring[last];
+        if (is_first<N>(number) && active)
             ring[last] = v[j].y;
     }
     twist<N, false>(v, t);
@@ -78,8 +83,8 @@ __device__ __forceinline__ float4 add_product(float4 sum, float4 a, float4 b) {
 
 /* Adds the products of one route to `sum`. x, h: this lane's bins of partition 0; stride: from one partition to the
  * next; slot: of the newest block. */
-__device__ __forceinline__ float4 add_route(float4 sum, const float4 *x, const float4 *h, int partitions, int64_t stride,
-                                            int slot) {
+__device__ __forceinline__ float4 add_route(float4 sum, const float4 *x, const float4 *h, int partitions,
+                                            int64_t stride, int slot) {
 #pragma unroll 4
     for (int p = 0; p < partitions; p++) {
         const int s = slot - p + (slot < p ? partitions : 0);
@@ -134,8 +139,7 @@ __device__ __forceinline__ void load_sums(float2 *v, const gck_matrix_bank_level
 }
 
 /* Adds what the further levels have computed for the current period. */
-template <int N>
-__device__ __forceinline__ void add_future(float2 *v, const gck_matrix_bank &b, int output, int t) {
+template <int N> __device__ __forceinline__ void add_future(float2 *v, const gck_matrix_bank &b, int output, int t) {
     for (int k = 1; k < b.levels; k++) {
         const gck_matrix_bank_level &level = b.level[k];
         const int64_t hop = *b.period / level.periods, at = *b.period % level.periods * N;
@@ -147,7 +151,7 @@ __device__ __forceinline__ void add_future(float2 *v, const gck_matrix_bank &b, 
 }
 
 /* The results of the outputs that are due, one per group of threads. */
-template <int N> __global__ void __launch_bounds__(layout<N>::block) inverse(const gck_matrix_bank b, int number) {
+template <int N> __global__ void __launch_bounds__(layout<N>::block, 1) inverse(const gck_matrix_bank b, int number) {
     extern __shared__ float2 shared[];
     const gck_matrix_bank_level &level = b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
@@ -161,10 +165,10 @@ template <int N> __global__ void __launch_bounds__(layout<N>::block) inverse(con
     load_sums<N>(v, level, output, t);
     fft_radix16_inverse<N>(v, shared + group * fft_radix16<N>::shared, t, level.table);
     twist<N, true>(v, t);
-    if (number == 0)
+    if (is_first<N>(number))
         add_future<N>(v, b, output, t);
-    float *to = number == 0 ? b.out + (int64_t)output * N
-                            : level.future + (d.blocks % 2 * b.outputs + output) * (int64_t)N;
+    float *to = is_first<N>(number) ? b.out + (int64_t)output * N
+                                    : level.future + (d.blocks % 2 * b.outputs + output) * (int64_t)N;
     if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)

@@ -20,10 +20,10 @@ typedef struct gck_matrix_bank_route {
 } gck_matrix_bank_route;
 
 typedef struct gck_matrix_bank_level {
-    int64_t hop;    /* frames, a power of two; the block for the first level */
-    int periods;    /* blocks per hop */
-    int partitions; /* from tap 0 on in the first level, from tap 2 hop on in a further one */
-    int splits;     /* parts into which the sum of an output is divided, 1 .. GCK_MATRIX_BANK_SPLITS_MAX */
+    int64_t hop;           /* frames, a power of two; the block for the first level */
+    int periods;           /* blocks per hop */
+    int partitions;        /* from tap 0 on in the first level, from tap 2 hop on in a further one */
+    int splits;            /* parts into which the sum of an output is divided, 1 .. GCK_MATRIX_BANK_SPLITS_MAX */
     const float2 *table;   /* hop entries exp(-2 pi i m / hop) */
     const float2 *spectra; /* responses x partitions x hop, from gck_filter_bank_spectra */
     float2 *delay;         /* inputs x partitions x hop: spectra of past blocks, zeros before first use */

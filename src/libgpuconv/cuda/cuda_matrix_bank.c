@@ -1,7 +1,7 @@
 /*
- * Matrices in real time on a CUDA device (kernels/engine/matrix_bank.cu). A period copies the inputs to the device, runs
- * a graph with the first level and the copy of the outputs, and then a graph with the further levels, whose results are
- * needed later.
+ * Matrices in real time on a CUDA device (kernels/engine/matrix_bank.cu). A period copies the inputs to the device,
+ * runs a graph with the first level and the copy of the outputs, and then a graph with the further levels, whose
+ * results are needed later.
  */
 #include "cuda_bank.h"
 #include "cuda_device.h"
@@ -124,8 +124,8 @@ static void make_level(gc_filter_bank *b, int number, int multiprocessors) {
     const int64_t each = sizeof(float2), due = (k->outputs + l->periods - 1) / l->periods;
     const int64_t lanes = gc_min(l->hop / 2, 64), blocks = due * (l->hop / 2 / lanes);
     const int64_t routes = (b->routes + k->outputs - 1) / k->outputs;
-    l->splits = (int)gc_max(1, gc_min(gc_min(PRODUCT_BLOCKS * multiprocessors / blocks, GCK_MATRIX_BANK_SPLITS_MAX),
-                                      routes * lanes / 256));
+    l->splits = (int)gc_max(
+        1, gc_min(gc_min(PRODUCT_BLOCKS * multiprocessors / blocks, GCK_MATRIX_BANK_SPLITS_MAX), routes * lanes / 256));
     l->table = gc_cuda_bank_table(&b->resources, l->hop);
     float2 *spectra = gc_cuda_memory(&b->resources, b->routes * l->partitions * l->hop * each);
     l->spectra = spectra;
@@ -193,12 +193,13 @@ static gpuconv_status check(const gc_filter_bank_config *c, gpuconv_error *error
     if (c->inputs < 1 || c->inputs > CHANNELS_MAX || c->outputs < 1 || c->outputs > CHANNELS_MAX || c->channels < 1 ||
         c->channels > ROUTES_MAX || block < GCK_FILTER_BANK_BLOCK_MIN || block > GCK_FILTER_BANK_BLOCK_MAX ||
         (block & (block - 1)) != 0 || c->taps < 1 || c->taps > TAPS_MAX)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%d inputs, %d outputs, %d routes, blocks of %d frames and %lld taps are not a matrix in real "
-                       "time; use 1 to %d channels, up to %d routes, blocks of a power of two from %d to %d frames, and "
-                       "1 to %d taps",
-                       c->inputs, c->outputs, c->channels, block, (long long)c->taps, CHANNELS_MAX, ROUTES_MAX,
-                       GCK_FILTER_BANK_BLOCK_MIN, GCK_FILTER_BANK_BLOCK_MAX, TAPS_MAX);
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "%d inputs, %d outputs, %d routes, blocks of %d frames and %lld taps are not a matrix in real "
+            "time; use 1 to %d channels, up to %d routes, blocks of a power of two from %d to %d frames, and "
+            "1 to %d taps",
+            c->inputs, c->outputs, c->channels, block, (long long)c->taps, CHANNELS_MAX, ROUTES_MAX,
+            GCK_FILTER_BANK_BLOCK_MIN, GCK_FILTER_BANK_BLOCK_MAX, TAPS_MAX);
     return routes_fit(c) ? GPUCONV_OK
                          : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a route has an input or output that does not exist");
 }

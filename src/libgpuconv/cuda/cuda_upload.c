@@ -59,8 +59,7 @@ static cudaError_t copy_large(upload *u) {
     cudaError_t err = cudaGetDevice(&u->device);
     int events = 0;
     u->workers = (int)gc_min(WORKERS_MAX, gc_processor_count());
-    GC_CUDA_TRY(err,
-                gc_cuda_pinned_new(GC_CUDA_REGISTERED, (int64_t)u->workers * PIECE_BYTES, (void **)&u->staging));
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_REGISTERED, (int64_t)u->workers * PIECE_BYTES, (void **)&u->staging));
     while (!err && events < u->workers) {
         err = cudaEventCreateWithFlags(&u->event[events], cudaEventDisableTiming);
         events += !err;
