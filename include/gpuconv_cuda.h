@@ -200,8 +200,11 @@ GPUCONV_API gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda
  * Replaces prepared responses by others in the same device memory: queues their transforms on a stream. Jobs that were
  * queued on it before use the old responses, jobs queued later the new ones; other streams are ordered by the caller's
  * events. A graph that captured the call transforms at every launch what the array then holds.
- * @param responses  made by gpuconv_cuda_responses_new with `cuda`; those of _route cannot be replaced
- * @param response   as many rows as before, of at most as many frames; must stay valid until the stream has read it
+ * @param cuda        the object
+ * @param responses   made by gpuconv_cuda_responses_new with `cuda`; those of _route cannot be replaced
+ * @param response    as many rows as before, of at most as many frames; must stay valid until the stream has read it
+ * @param stream      on which the transforms are queued; NULL: the default stream
+ * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT (the responses are unchanged), DEVICE
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,

@@ -6,19 +6,22 @@
 needs_sound pulseaudio pactl parec
 export PULSE_SERVER="unix:$work/run/server"
 printf 'pcm.!default { type pulse }\nctl.!default { type pulse }\n' >"$HOME/.asoundrc"
-pulseaudio -n --exit-idle-time=-1 --load="module-native-protocol-unix socket=$work/run/server auth-anonymous=1" \
-    --load="module-null-sink sink_name=null rate=48000 channels=1 channel_map=mono format=float32le" \
-    --load="module-pipe-source source_name=ear file=$work/run/ear rate=48000 channels=4 channel_map=front-left,front-right,rear-left,rear-right format=float32le" \
-    >"$work/log/server" 2>&1 &
-server=$!
 sources() {
     pactl list short sources | grep -q ear
 }
-until_there PulseAudio sources
+start_server() {
+    pulseaudio -n --exit-idle-time=-1 --load="module-native-protocol-unix socket=$work/run/server auth-anonymous=1" \
+        --load="module-null-sink sink_name=null rate=48000 channels=1 channel_map=mono format=float32le" \
+        --load="module-pipe-source source_name=ear file=$work/run/ear rate=48000 channels=4 channel_map=front-left,front-right,rear-left,rear-right format=float32le" \
+        >"$work/log/server" 2>&1 &
+    server=$!
+    until_there PulseAudio sources
+    quietly pactl set-default-source ear
+    quietly pactl set-default-sink null
+}
+start_server
 runs ir measure --list-devices
 grep -q pulse "$work/log/out" || skip "ALSA has no PulseAudio plug-in here (Debian: libasound2-plugins): $(cat "$work/log/out")"
-quietly pactl set-default-source ear
-quietly pactl set-default-sink null
 
 # A room of 60 reflections in a quarter of a second, whose direct sound arrives after 480 frames. What a sweep can measure of
 # it is the reference: the response that the recording of the room without any sound device gives.
@@ -56,7 +59,14 @@ measure() {    # measure ARGUMENT...: tries again if a busy machine starved the 
             >"$work/log/out" 2>"$work/log/err"
         status=$?
         grep -q 'the sound device has failed\|no such output device\|no such input device' "$work/log/err" || return $status
-        echo "attempt $try: the device failed" >&2
+        echo "attempt $try: the device failed: $(tail -n 1 "$work/log/err")" >&2
+        if ! pactl info >"$work/log/info" 2>&1; then # the server ends itself where it is starved
+            echo "PulseAudio has ended: $(tail -n 2 "$work/log/server")" >&2
+            kill "$server" 2>/dev/null
+            wait "$server" 2>/dev/null
+            rm -f "$work/run/server" "$work/run/ear"
+            start_server
+        fi
     done
     return $status
 }
