@@ -52,14 +52,14 @@ one_line() {
     grep -qF -- "$1" "$work/log/err" || fail "does not say '$1': $(cat "$work/log/err")"
 }
 
-# await_files NUMBER FOLDER NAME: waits until the folder has so many files of this name, or until the process $pid has ended
+# await_files NUMBER FOLDER NAME: waits until FOLDER holds at least NUMBER files that match NAME, or the process $pid has ended
 await_files() {
     while [ "$(find "$2" -name "$3" 2>"$work/log/find" | wc -l)" -lt "$1" ] && kill -0 "$pid" 2>"$work/log/kill"; do
         sleep 0.01
     done
 }
 
-# kill_once_there NUMBER FOLDER NAME ARGUMENT...: runs gpuconv and kills it as soon as the folder has so many files of this name
+# kill_once_there NUMBER FOLDER NAME ARGUMENT...: runs gpuconv, and kills it when FOLDER holds NUMBER files that match NAME
 kill_once_there() {
     number=$1 folder=$2 name=$3
     shift 3

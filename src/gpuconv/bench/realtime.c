@@ -32,7 +32,6 @@ typedef struct session {
     gc_filter_bank *bank;
     float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
     float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
-    gc_route *route;        /* of a matrix, on the GPU */
     const float *out;       /* channels x block: output of the last block */
     const float **in_row;
     float **out_row;
@@ -93,7 +92,6 @@ static void session_free(session *s) {
     free(s->envelope);
     free(s->in);
     free(s->cpu_out);
-    free(s->route);
     free((void *)s->in_row);
     free((void *)s->out_row);
     free(s->block_seconds);
@@ -135,13 +133,12 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     return status;
 }
 
-/* Lists the routes of a matrix in the order of the responses. Returns false without memory. */
-static bool make_routes(session *s) {
-    const int outputs = s->what->outputs;
-    s->route = gc_calloc((int64_t)s->channels * outputs, sizeof *s->route);
-    for (int c = 0; s->route && c < s->channels * outputs; c++)
-        s->route[c] = (gc_route){.input = c / outputs, .output = c % outputs, .plane = c};
-    return s->route != NULL;
+/* Returns the routes of a matrix in the order of the responses, for the caller to free; NULL without memory. */
+static gc_route *new_routes(int inputs, int outputs) {
+    gc_route *route = gc_calloc((int64_t)inputs * outputs, sizeof *route);
+    for (int c = 0; route && c < inputs * outputs; c++)
+        route[c] = (gc_route){.input = c / outputs, .output = c % outputs, .plane = c};
+    return route;
 }
 
 /* Creates the GPU's filter bank or matrix and its pinned input. */
@@ -150,12 +147,13 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
         return gc_backend_fail_missing(error);
-    if (w->outputs && !make_routes(s))
+    gc_route *route = w->outputs ? new_routes(s->channels, w->outputs) : NULL;
+    if (w->outputs && !route)
         return gc_fail_memory(error, "the benchmark");
     gc_filter_bank_config config = {.channels = output_count(s) * inputs_of_output(s),
                                     .inputs = s->channels,
                                     .outputs = output_count(s),
-                                    .route = s->route,
+                                    .route = route,
                                     .block = w->block,
                                     .taps = w->taps,
                                     .device = w->device,
@@ -163,6 +161,7 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
                                     .context = s};
     s->backend = w->outputs ? gpu->matrix_bank : gpu->filter_bank;
     gpuconv_status status = s->backend->open(&config, &s->bank, error);
+    free(route);
     if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");
     return status;

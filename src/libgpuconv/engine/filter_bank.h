@@ -16,7 +16,7 @@ typedef struct gc_filter_bank_config {
     int64_t taps; /* of each response */
     int device;   /* -1: the device with the most multiprocessors */
     /* Of a matrix, for gc_matrix_bank_cuda: inputs and outputs, 1..4096, and those of each response; `plane` is not
-     * used. */
+     * used. `open` copies what it needs. */
     int inputs, outputs;
     const gc_route *route;
     /* Writes the response of a channel; called once per channel, in order. */
