@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-const gpuconv_algorithm harness_algorithms[4] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
-                                                 GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
+const gpuconv_algorithm harness_algorithms[GC_ALGORITHMS - 1] = {
+    GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE, GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
 const gpuconv_algorithm harness_gpu_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
                                                      GPUCONV_ALGORITHM_PARTITIONED};
 

@@ -6,6 +6,8 @@
 #include "gpuconv.h"
 #include "oracle.h"
 
+#include "libgpuconv/engine/backend.h"
+
 /* Returns a routed response for `inputs` channels. Its `channels` channels are decaying noise, which *taps holds. */
 gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, int64_t frames, guarded *taps);
 
@@ -51,7 +53,7 @@ enum { HARNESS_LESS = 1 };
 #endif
 
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */
-extern const gpuconv_algorithm harness_algorithms[4];
+extern const gpuconv_algorithm harness_algorithms[GC_ALGORITHMS - 1];
 extern const gpuconv_algorithm harness_gpu_algorithms[3]; /* those of the CUDA backend for any response */
 
 /* Returns the offline convolution of `in` on the CPU. */

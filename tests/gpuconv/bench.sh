@@ -19,6 +19,9 @@ grep -q overlap-save "$work/log/out" && fail "an algorithm that was not requeste
 runs bench --backend cpu --frames 5000 --sweep taps --most 64 --runs 3 --report json
 "$TOOLS/check_report" "$work/log/out" sweep || fail "$(cat "$work/log/out")"
 [ "$(grep -c '"chosen / best"' "$work/log/out")" -eq 7 ] || fail "not seven lengths: $(cat "$work/log/out")"
+for algorithm in direct overlap-save partitioned matrix; do
+    grep -q "\"$algorithm ms\"" "$work/log/out" || fail "the sweep has no $algorithm: $(cat "$work/log/out")"
+done
 runs bench --backend cpu --taps 50 --sweep frames --most 4096 --runs 3
 holds sweep 'chosen / best'
 
@@ -60,7 +63,7 @@ if command -v gnuplot >"$work/log/out"; then
     done
     runs bench --backend cpu --frames 20000 --taps 100 --runs 3 --roofline roof.svg
     grep -q 'convolutions' roof.svg || fail "the roofline has no label convolutions"
-    grep -q 'overlap-save' out.svg || fail "the drawing has no label overlap-save"
+    grep -q 'cpu, matrix' out.svg || fail "the drawing has no label matrix"
     refuses 1 "nowhere/out.svg" bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot nowhere/out.svg
 else
     refuses 1 gnuplot bench --backend cpu --frames 2000 --sweep taps --most 8 --runs 3 --plot out.svg

@@ -23,6 +23,15 @@ for change in 's/"cpu"/"abacus"/' 's/"unit": "s"/"unit": "h"/' 's/"threads": [0-
     cmp -s report.json broken.json && fail "$change changes nothing"
     valid broken.json && fail "the schema takes $change"
 done
+# Every algorithm but auto; unit.options compares these words with the names of the library.
+quietly "$GPUCONV" --help
+algorithms=$(sed -n 's/.*--algorithm=auto|\([a-z|-]*\).*/\1/p' "$work/log/out" | tr '|' ' ')
+[ -n "$algorithms" ] || fail "no algorithms in the help: $(cat "$work/log/out")"
+make_audio noise matrix.wav wav-float 4 44100 500 0.1
+for algorithm in $algorithms; do
+    reports -q -b cpu --algorithm "$algorithm" in.wav matrix.wav out.wav --report json
+    grep -q "\"algorithm\": \"$algorithm\"" report.json || fail "--algorithm $algorithm: $(cat report.json)"
+done
 reports -q -b cpu in.wav ir.wav out.wav --report json --compare
 reports ir info ir.wav --report json
 for change in 's/"channel": 1.0/"channel": "left"/' 's/"EDT s"/"EDT"/' 's/"band": 63.0/"band": 1/'; do

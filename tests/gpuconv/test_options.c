@@ -4,6 +4,7 @@
 #include "check.h"
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -217,6 +218,16 @@ static void a_renamed_option_is_refused_with_its_new_name(void **state) {
     CHECK(renamed >= 70 && reused == 2, "renamed options are missing");
 }
 
+static void the_words_of_a_choice_are_the_names_of_the_library(void **state) {
+    (void)state;
+    for (int b = 0; b <= GC_BACKENDS; b++)
+        assert_int_equal(gc_find_word(gpuconv_backend_name((gpuconv_backend)b), GC_WORDS_BACKEND),
+                         b < GC_BACKENDS ? b : -1);
+    for (int a = 0; a <= GC_ALGORITHMS; a++)
+        assert_int_equal(gc_find_word(gpuconv_algorithm_name((gpuconv_algorithm)a), GC_WORDS_ALGORITHM),
+                         a < GC_ALGORITHMS ? a : -1);
+}
+
 static char *text;
 static char **list;
 static int twice_runs;
@@ -252,6 +263,7 @@ int main(void) {
         cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
         cmocka_unit_test(a_letter_means_the_same_in_every_subcommand),
         cmocka_unit_test(a_renamed_option_is_refused_with_its_new_name),
+        cmocka_unit_test(the_words_of_a_choice_are_the_names_of_the_library),
         cmocka_unit_test(the_last_of_two_texts_counts_and_lists_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

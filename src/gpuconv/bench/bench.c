@@ -103,7 +103,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
         slowest = GC_BENCH_SLOWEST * plan->predicted;
         gpuconv_plan_free(plan);
     }
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX && !status; a++) {
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS && !status; a++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         config.algorithm = (gpuconv_algorithm)a;
@@ -174,7 +174,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend_tables *ba
 }
 
 gpuconv_status gc_bench_convolve(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
-    const gc_backend_tables *list[2];
+    const gc_backend_tables *list[GC_BACKENDS];
     gc_material m;
     int count = gc_bench_backends(b, list);
     gpuconv_status status = count ? gc_material_new(what, &m, error) : gc_bench_fail_no_backend(error);

@@ -3,7 +3,7 @@
 #ifndef GPUCONV_BENCH_BENCH_H
 #define GPUCONV_BENCH_BENCH_H
 
-#include "gpuconv.h"
+#include "libgpuconv/engine/backend.h"
 
 typedef struct gc_bench_case {
     const char *name;
@@ -40,9 +40,9 @@ typedef struct gc_bench {
     void (*note)(void *context, const char *text); /* receives progress and skipped measurements; may be NULL */
     void *context;
     /* Peak rates by backend, written by gc_bench_peak_rates; 0: not measured, or no such backend. */
-    double arithmetic[3]; /* operations per second */
-    double bus[3];        /* bytes per second in each direction, both directions at once */
-    double copy[3];       /* bytes per second, read and written */
+    double arithmetic[GC_BACKENDS]; /* operations per second */
+    double bus[GC_BACKENDS];        /* bytes per second in each direction, both directions at once */
+    double copy[GC_BACKENDS];       /* bytes per second, read and written */
 } gc_bench;
 
 /* Returns the cases that the documentation quotes, and their number. */

@@ -9,25 +9,25 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LENGTHS = 40, ALGORITHMS = 4 };
+enum { LENGTHS = 40 };
 
 /* Milliseconds by backend, algorithm and length; NaN: not measured. Algorithm 0 is the planner's choice. */
 typedef struct sweep {
-    const gc_backend_tables *backend[2];
+    const gc_backend_tables *backend[GC_BACKENDS];
     int backends, lengths;
-    double length[LENGTHS], time[2][ALGORITHMS][LENGTHS];
+    double length[LENGTHS], time[GC_BACKENDS][GC_ALGORITHMS][LENGTHS];
 } sweep;
 
 /* Times every algorithm of one backend at one length, and the planner's choice. @param time receives milliseconds */
 static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *backend, gc_material *m,
-                                  double time[ALGORITHMS], gpuconv_error *error) {
+                                  double time[GC_ALGORITHMS], gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     gpuconv_config config = b->config;
     gpuconv_plan *plan;
     double slowest = HUGE_VAL;
     config.backend = backend->convolver->id;
     config.frames = m->what.frames;
-    for (int a = GPUCONV_ALGORITHM_AUTO; a <= GPUCONV_ALGORITHM_MATRIX && !status; a++) {
+    for (int a = GPUCONV_ALGORITHM_AUTO; a < GC_ALGORITHMS && !status; a++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         time[a] = (double)NAN;
@@ -45,23 +45,36 @@ static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *ba
     return status;
 }
 
+/* Reports the times of one backend at one length: the planner's choice, every algorithm, and the ratio of the choice to
+ * the best time. */
+static void report_times(const gc_bench *b, const char *backend, double length, const double time[GC_ALGORITHMS]) {
+    enum { VALUES = GC_ALGORITHMS + 2 };
+    char text[GC_ALGORITHMS][32];
+    const char *names[VALUES] = {[0] = "length", [VALUES - 1] = "chosen / best"};
+    double values[VALUES] = {length}, best = HUGE_VAL;
+    for (int a = 0; a < GC_ALGORITHMS; a++) {
+        snprintf(text[a], sizeof text[a], "%s ms", a ? gpuconv_algorithm_name((gpuconv_algorithm)a) : "chosen");
+        names[a + 1] = text[a];
+        values[a + 1] = time[a];
+        best = time[a] < best ? time[a] : best;
+    }
+    values[VALUES - 1] = time[GPUCONV_ALGORITHM_AUTO] / best;
+    gc_report_named_row(b->report, "sweep", backend, VALUES, names, values);
+}
+
 /* Times all backends at the next length and reports a row for each. */
 static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, int64_t length, gpuconv_error *error) {
-    static const char *const names[] = {"length",          "chosen ms",      "direct ms",
-                                        "overlap-save ms", "partitioned ms", "chosen / best"};
     gpuconv_status status = GPUCONV_OK;
     s->length[s->lengths] = (double)length;
     for (int i = 0; i < s->backends && !status; i++) {
-        double t[ALGORITHMS] = {(double)NAN, (double)NAN, (double)NAN, (double)NAN}, best = HUGE_VAL;
-        status = time_length(b, s->backend[i], m, t, error);
-        for (int a = 0; a < ALGORITHMS; a++) {
-            s->time[i][a][s->lengths] = t[a];
-            best = t[a] < best ? t[a] : best;
-        }
-        double values[] = {(double)length, t[0], t[1], t[2], t[3], t[0] / best};
+        double time[GC_ALGORITHMS];
+        for (int a = 0; a < GC_ALGORITHMS; a++)
+            time[a] = (double)NAN;
+        status = time_length(b, s->backend[i], m, time, error);
+        for (int a = 0; a < GC_ALGORITHMS; a++)
+            s->time[i][a][s->lengths] = time[a];
         if (!status)
-            gc_report_named_row(b->report, "sweep", gpuconv_backend_name(s->backend[i]->convolver->id), 6, names,
-                                values);
+            report_times(b, gpuconv_backend_name(s->backend[i]->convolver->id), (double)length, time);
     }
     s->lengths++;
     return status;
@@ -70,13 +83,14 @@ static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, in
 /* Draws the times of all backends and algorithms against the length. */
 static gpuconv_status draw(const sweep *s, const char *title, const char *x_label, const char *path,
                            gpuconv_error *error) {
-    static const char *const lines[] = {"the plan's choice", "direct", "overlap-save", "partitioned"};
     gc_plot p = {.title = title, .x_label = x_label, .y_label = "milliseconds", .steps = s->lengths, .x = s->length};
-    char labels[2 * ALGORITHMS][48];
+    char labels[(GC_BACKENDS - 1) * GC_ALGORITHMS][48];
+    _Static_assert((GC_BACKENDS - 1) * GC_ALGORITHMS <= GC_PLOT_SERIES,
+                   "a drawing has room for every algorithm of every backend");
     for (int i = 0; i < s->backends; i++)
-        for (int a = 0; a < ALGORITHMS; a++) {
+        for (int a = 0; a < GC_ALGORITHMS; a++) {
             snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(s->backend[i]->convolver->id),
-                     lines[a]);
+                     a ? gpuconv_algorithm_name((gpuconv_algorithm)a) : "the plan's choice");
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = s->time[i][a];
         }

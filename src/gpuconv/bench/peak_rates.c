@@ -29,7 +29,7 @@ static void report_rates(const gc_bench *b, const char *backend, const char *dev
 }
 
 gpuconv_status gc_bench_peak_rates(gc_bench *b, gpuconv_error *error) {
-    const gc_backend_tables *list[2];
+    const gc_backend_tables *list[GC_BACKENDS];
     int count = gc_bench_backends(b, list);
     if (!count)
         return gc_bench_fail_no_backend(error);

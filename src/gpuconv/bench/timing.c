@@ -14,7 +14,7 @@ void gc_bench_note(const gc_bench *b, const char *text) {
         b->note(b->context, text);
 }
 
-int gc_bench_backends(const gc_bench *b, const gc_backend_tables *list[2]) {
+int gc_bench_backends(const gc_bench *b, const gc_backend_tables *list[GC_BACKENDS]) {
     int count = 0;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gc_device device;

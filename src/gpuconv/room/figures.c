@@ -219,7 +219,7 @@ const char *gc_doubt_text(unsigned doubt, char *text, size_t room) {
     text[0] = '\0';
     if (doubt & GC_DOUBT_NOISE20) /* T30 is doubtful whenever T20 is */
         doubt &= ~(unsigned)GC_DOUBT_NOISE30;
-    for (int k = 0; k < 5 && used < room; k++)
+    for (size_t k = 0; k < sizeof words / sizeof *words && used < room; k++)
         if (doubt & 1U << k)
             used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "; " : "", words[k]);
     return text;

@@ -78,7 +78,7 @@ static bool prepare_plan(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t fram
     gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
     gpuconv_error ignored;
     double least = HUGE_VAL;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
         if (gc_cpu_plan_by(&slot->costs, &plan, (gpuconv_algorithm)a, frames, &ignored) == GPUCONV_OK &&
             plan.cost < least) {
             least = plan.cost;

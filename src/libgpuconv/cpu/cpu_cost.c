@@ -64,7 +64,7 @@ static double route_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_sc
 /* Returns the time of `count` rows or columns of a product of matrices, in full ones: rows
  * of a tile that is not full cost a little more. */
 static double full_rows(int64_t count) {
-    static const double rest[] = {0, 1.7, 2.4};
+    static const double rest[GC_MATRIX_ROWS] = {0, 1.7, 2.4};
     const int64_t left = count % GC_MATRIX_ROWS;
     return (double)(count - left) + rest[left];
 }

@@ -18,6 +18,10 @@
 #include "libgpuconv/ir/object.h"
 #include "schedule.h"
 
+/* Lengths of arrays with an element for each backend or algorithm, AUTO included. gpuconv_backend_name and
+ * gpuconv_algorithm_name have the names. */
+enum { GC_BACKENDS = GPUCONV_BACKEND_CUDA + 1, GC_ALGORITHMS = GPUCONV_ALGORITHM_MATRIX + 1 };
+
 /* The properties of a processor that planning needs. */
 typedef struct gc_device {
     char name[128];

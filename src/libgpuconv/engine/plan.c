@@ -58,9 +58,9 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
 }
 
 static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
-    if (config->backend < GPUCONV_BACKEND_AUTO || config->backend > GPUCONV_BACKEND_CUDA)
+    if ((int)config->backend < 0 || (int)config->backend >= GC_BACKENDS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
-    if (config->algorithm < GPUCONV_ALGORITHM_AUTO || config->algorithm > GPUCONV_ALGORITHM_MATRIX)
+    if ((int)config->algorithm < 0 || (int)config->algorithm >= GC_ALGORITHMS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
     if (config->device < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
@@ -125,8 +125,8 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     }
     gpuconv_plan best = {.cost = HUGE_VAL};
     char alternatives[128] = "";
-    double seconds[GPUCONV_ALGORITHM_MATRIX + 1];
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
+    double seconds[GC_ALGORITHMS];
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
         seconds[a] = HUGE_VAL;
         status = plan_algorithm(plan, (gpuconv_algorithm)a, config, error);
         if (status == GPUCONV_ERROR_MEMORY)
@@ -151,7 +151,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     plan->predicted = best.predicted;
     plan->cost = best.cost;
     plan->bytes = best.bytes;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_MATRIX; a++) {
+    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
         size_t used = strlen(alternatives);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
             snprintf(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",

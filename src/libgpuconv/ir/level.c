@@ -222,7 +222,7 @@ gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how,
     *normalized = NULL;
     if (decibels)
         *decibels = 0;
-    if ((unsigned)how > GPUCONV_NORMALIZE_LOUDNESS)
+    if ((size_t)how >= sizeof names / sizeof *names)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such way to normalise: %d", (int)how);
     gpuconv_ir_peak(ir, &most);
     if (how != GPUCONV_NORMALIZE_NONE && !(most > 0))

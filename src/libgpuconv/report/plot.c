@@ -27,9 +27,9 @@ enum { PATH_ROOM = 4352, POLL_INTERVAL = 5000000 /* nanoseconds between two chec
 
 /* Sets *format by the extension. Returns false for another extension. */
 static bool find_format(const char *path, gc_plot_format *format) {
-    static const char *const extension[] = {".svg", ".png", ".pdf"};
+    static const char *const extension[GC_PLOT_FORMATS] = {".svg", ".png", ".pdf"};
     const char *dot = strrchr(path, '.');
-    for (int k = GC_PLOT_SVG; dot && k <= GC_PLOT_PDF; k++)
+    for (int k = 0; dot && k < GC_PLOT_FORMATS; k++)
         if (strcmp(dot, extension[k]) == 0) {
             *format = (gc_plot_format)k;
             return true;
@@ -177,7 +177,7 @@ static void read_last_error(int fd, char *line, size_t room) {
 
 /* Returns whether the drawing has its end mark. It is truncated if memory was full. */
 static bool is_whole(int fd, gc_plot_format format) {
-    static const char *const mark[] = {"</svg>", "IEND", "%%EOF"};
+    static const char *const mark[GC_PLOT_FORMATS] = {"</svg>", "IEND", "%%EOF"};
     char end[17] = "";
     off_t length = lseek(fd, 0, SEEK_END);
     return length > 16 && pread(fd, end, 16, length - 16) == 16 &&

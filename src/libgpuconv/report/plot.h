@@ -9,7 +9,7 @@
 
 enum { GC_PLOT_SERIES = 12 };
 
-typedef enum gc_plot_format { GC_PLOT_SVG, GC_PLOT_PNG, GC_PLOT_PDF } gc_plot_format;
+typedef enum gc_plot_format { GC_PLOT_SVG, GC_PLOT_PNG, GC_PLOT_PDF, GC_PLOT_FORMATS } gc_plot_format;
 
 /* A diagram of several series over one x axis. Both axes are logarithmic. NaN leaves a gap. */
 typedef struct gc_plot {
