@@ -56,7 +56,7 @@ allow src/gpuconv/bench "$L/*"
 allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h gpuconv/room/sine_sweep.h "$L/*"
 allow src/gpuconv/room "$L/*"
-allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/ir/sofa.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
 # The Python package does to files what the command does, with the same code; and it restores responses that were pickled.

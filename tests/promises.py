@@ -8,6 +8,7 @@ closed descriptors, signals at random moments, symbolic links, FIFOs, a limit on
 inputs, 1 to 32 threads, pipes, batches killed and resumed. The seed of a failed round is printed; the same seed draws the
 same round. The environment names the command (GPUCONV) and the sanitizers it was built with (SANITIZE).
 """
+import filecmp
 import json
 import os
 import random
@@ -394,12 +395,14 @@ def bad_input(job):
 
 
 def in_place(job):
-    """OUT may be IN or IR."""
+    """OUT may be IN, and IR with --force; without it IR stays."""
     shutil.copy("in.wav", "a.wav")
     done("a.wav", "ir.wav", "a.wav", "-q", "-t", str(job.rng.randint(1, 4)))
     job.out_is_whole("a.wav")
     shutil.copy("ir.wav", "a.wav")
-    done("in.wav", "a.wav", "a.wav", "-q")
+    fails(1, "IR is read from this file", "in.wav", "a.wav", "a.wav", "-q")
+    check(filecmp.cmp("ir.wav", "a.wav", False), "IR was changed")
+    done("in.wav", "a.wav", "a.wav", "-q", "--force")
     job.out_is_whole("a.wav")
 
 

@@ -55,6 +55,22 @@ batch 1 swap.csv --out swap
 cmp a.wav swap/a.wav || fail "an input was replaced"
 cmp b.wav swap/b.wav || fail "an input was replaced"
 
+# An output that is a file its own response is read from: the response, another name of it, a file of a matrix, one in series.
+mkdir own && cp a.wav ir.wav own && cp ir.wav own/part.wav && cp ir.wav own/next.wav && ln own/ir.wav own/hard.wav
+echo "1 1 part.wav" >own/one.matrix
+printf 'input,response,output,series\na.wav,own/ir.wav,ir.wav,\na.wav,own/ir.wav,hard.wav,\na.wav,own/one.matrix,part.wav,\nb.wav,own/one.matrix,b.wav,\na.wav,ir.wav,next.wav,own/next.wav\nown/a.wav,ir.wav,a.wav,\n' >own.csv
+batch 1 own.csv --out own
+refused own 2 "same file as the response of line 2"
+refused own 3 "same file as the output of line 2"
+refused own 4 "same file as the response of line 4"
+refused own 6 "same file as the response of line 6"
+[ "$(grep -c '"status":"done"' own/results.jsonl)" -eq 2 ] || fail "not two done: $(cat own/results.jsonl)"
+for file in ir part next; do cmp ir.wav own/$file.wav || fail "own/$file.wav was replaced"; done
+rm -r own/results.jsonl own/b.wav && cp a.wav own
+printf 'input,response,output\na.wav,own/ir.wav,hard.wav\n' >own.csv
+batch 1 own.csv --out own
+refused own 2 "same file as the response of line 2"
+
 # Names that are not UTF-8, have control characters or are long: every line of results.jsonl has the name and the reason.
 bad=$(printf 'x\377\001\n.wav')
 cp a.wav "$bad"

@@ -39,8 +39,8 @@ chmod a-w shut
 chmod u+w shut
 rmdir sub.svg shut
 cp ir.wav ir.svg
-refuses 1 "ir.svg: the drawing would overwrite" in.wav ir.svg out.wav --plot ./ir.svg
-refuses 1 "o.svg: the drawing would overwrite" in.wav ir.wav o.svg -f wav --plot o.svg
+refuses 1 "ir.svg: would replace a file of the same job" in.wav ir.svg out.wav --plot ./ir.svg
+refuses 1 "o.svg: would replace a file of the same job" in.wav ir.wav o.svg -f wav --plot o.svg
 rm ir.svg
 before=$(state)
 "$GPUCONV" in.wav ir.wav out.wav --report text >&- 2>"$work/log/err" && fail "a report into a closed descriptor"

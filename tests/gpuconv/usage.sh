@@ -124,23 +124,24 @@ while read -r line; do
 done <"$work/log/examples"
 rm -rf samples impulses wet wet.wav wet.flac sweep.wav recording.wav room.wav plate.flac
 
-# An existing file that may be an impulse response is not replaced: it is shorter than IN and IR, or IR has the length of IN
-# convolved with it.
+# A response is not replaced by a result where IR and OUT have changed places: IR has the length of IN convolved with OUT. Any
+# other output of an earlier job is replaced.
 make_audio noise song.wav wav-16 1 44100 30000 0.1
 make_audio noise hall.wav wav-16 1 44100 20000 0.1
 make_audio noise clip.wav wav-16 1 44100 500 0.1
 runs song.wav hall.wav wet.wav
-refuses 1 "hall.wav: exists and may be an impulse response" song.wav wet.wav hall.wav
+refuses 1 "hall.wav: is the response of which wet.wav is a result" song.wav wet.wav hall.wav
 refuses 1 "--force replaces it" song.wav wet.wav hall.wav
-refuses 1 "hall.wav: exists" wet.wav song.wav hall.wav
 runs clip.wav hall.wav short.wav
-refuses 1 "hall.wav: exists" clip.wav short.wav hall.wav
-cat song.wav >pipe.wav
-before=$(state)
+refuses 1 "hall.wav: is the response" clip.wav short.wav hall.wav
+make_audio noise o.wav wav-16 1 44100 12000 0.1 # an output of a shorter input
+runs song.wav hall.wav o.wav
+make_audio noise o.wav wav-16 1 44100 12000 0.1
 # shellcheck disable=SC2002 # the input is to be a pipe
-cat song.wav | "$GPUCONV" - wet.wav hall.wav 2>"$work/log/err" && fail "a response was replaced from a pipe"
-one_line "hall.wav: exists"
-[ "$(state)" = "$before" ] || fail "the folder changed"
+cat song.wav | "$GPUCONV" - hall.wav o.wav 2>"$work/log/err" || fail "an output was not replaced from a pipe: $(cat "$work/log/err")"
+runs clip.wav clip.wav twice.wav
+runs clip.wav twice.wav same.wav --mode same # OUT is as long as IN, and IR as both together
+runs clip.wav twice.wav same.wav --mode same
 runs song.wav hall.wav wet.wav
 runs clip.wav hall.wav short.wav
 runs song.wav clip.wav wet.wav
@@ -150,6 +151,7 @@ cmp -s hall.wav kept.wav && fail "--force replaced nothing"
 cp kept.wav hall.wav
 refuses 1 "wet.wav: exists, and --no-clobber is given" song.wav hall.wav wet.wav --no-clobber
 refuses 1 "hall.wav: exists, and --no-clobber is given" song.wav hall.wav hall.wav --no-clobber
+refuses 1 "hall.wav: IR is read from this file" song.wav hall.wav hall.wav
 refuses 2 "exclude each other" song.wav hall.wav wet.wav --no-clobber --force
 rm wet.wav
 runs song.wav hall.wav wet.wav --no-clobber

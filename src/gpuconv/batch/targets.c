@@ -10,6 +10,8 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
+#include "libgpuconv/ir/prepare.h"
+#include "libgpuconv/ir/read_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -142,10 +144,16 @@ static bool find_target(const char *given, target *t, target *by_inode) {
 
 enum { FREE, BY_OUTPUT, BY_INPUT, BY_RESPONSE, BY_NOISE };
 
+/* The targets of a file that an entry reads. */
+typedef struct source_target {
+    target path, by_inode;
+    unsigned char kind; /* BY_INPUT, BY_RESPONSE or BY_NOISE */
+} source_target;
+
 /* The targets of one entry. */
 typedef struct entry_targets {
-    target output, output_by_inode, early, early_by_inode, noise;
-    target *source; /* input and response of each source */
+    target output, output_by_inode, early, early_by_inode;
+    source_target *source;
     int sources;
     bool err;
 } entry_targets;
@@ -155,7 +163,7 @@ typedef struct slot {
     int64_t entry;
 } slot;
 
-/* Hash table of the first entry with each output; at least twice as many slots as outputs, a power of two. */
+/* Hash table of the first entry with each output or matrix; at least twice as many slots, a power of two. */
 typedef struct table {
     slot *slot; /* NULL: empty */
     uint64_t mask;
@@ -165,6 +173,7 @@ typedef struct search {
     gc_manifest *manifest;
     const char *folder;
     table by_path, by_inode;
+    table matrices;          /* the matrices whose files have been checked */
     unsigned char *conflict; /* kind of each entry's conflict, one of the constants above */
     int64_t *with;           /* the entry that it conflicts with */
     entry_targets *targets;  /* of STEP entries, */
@@ -184,18 +193,32 @@ static bool find_output(const search *s, const char *output, target *t, target *
     return good;
 }
 
+/* Returns the number of an entry's responses, those in series included, and the name of one. */
+static int count_responses(const gc_entry *e) {
+    return gc_entry_sources(e) + gc_entry_recipe(e)->preparation.series_count;
+}
+
+static const char *find_response(const gc_entry *e, int i) {
+    const int sources = gc_entry_sources(e);
+    return i < sources ? gc_entry_source(e, i).response : gc_entry_recipe(e)->preparation.series[i - sources];
+}
+
+/* Adds a file that an entry reads. @return false: out of memory */
+static bool add_source(entry_targets *l, const char *path, unsigned char kind) {
+    source_target *to = &l->source[l->sources++];
+    to->kind = kind;
+    return find_target(path, &to->path, &to->by_inode);
+}
+
 /* Finds the targets of all files that an entry reads. @return false: out of memory */
 static bool find_sources(const gc_entry *e, entry_targets *l) {
     const char *noise = gc_entry_noise(e);
-    target unused;
-    l->sources = gc_entry_sources(e);
-    l->source = gc_calloc(2 * (int64_t)l->sources, sizeof *l->source);
-    bool good = l->source && (!noise || find_target(noise, &l->noise, &unused));
-    for (int i = 0; i < l->sources && good; i++) {
-        const gc_source source = gc_entry_source(e, i);
-        good = find_target(source.input, &l->source[(ptrdiff_t)2 * i], &unused) &&
-               find_target(source.response, &l->source[(ptrdiff_t)2 * i + 1], &unused);
-    }
+    l->source = gc_calloc((int64_t)gc_entry_sources(e) + count_responses(e) + 1, sizeof *l->source);
+    bool good = l->source && (!noise || add_source(l, noise, BY_NOISE));
+    for (int i = 0; i < gc_entry_sources(e) && good; i++)
+        good = add_source(l, gc_entry_source(e, i).input, BY_INPUT);
+    for (int i = 0; i < count_responses(e) && good; i++)
+        good = add_source(l, find_response(e, i), BY_RESPONSE);
     return good;
 }
 
@@ -225,11 +248,12 @@ static slot *slot_of(const table *in, target t) {
     return &in->slot[at & in->mask];
 }
 
-static bool make_table(table *t, const gc_manifest *m) {
-    int64_t outputs = m->entries;
+/* Makes a table for the outputs of all entries, or for their responses. */
+static bool make_table(table *t, const gc_manifest *m, bool responses) {
+    int64_t most = 0;
     for (int64_t i = 0; i < m->entries; i++)
-        outputs += gc_entry_early(&m->entry[i]) != NULL;
-    int64_t slots = gc_power_of_two(gc_max(64, 2 * outputs));
+        most += responses ? count_responses(&m->entry[i]) : 1 + (gc_entry_early(&m->entry[i]) != NULL);
+    int64_t slots = gc_power_of_two(gc_max(64, 2 * most));
     t->mask = (uint64_t)slots - 1;
     t->slot = gc_calloc(slots, sizeof *t->slot);
     return t->slot != NULL;
@@ -247,7 +271,7 @@ static void add_conflict(search *s, int64_t entry, unsigned char kind, int64_t w
 static bool add_output(search *s, int64_t entry, table *in, target t) {
     if (is_none(t))
         return true;
-    if (!in->slot && !make_table(in, s->manifest))
+    if (!in->slot && !make_table(in, s->manifest, false))
         return false;
     slot *at = slot_of(in, t);
     if (is_none(at->t))
@@ -258,13 +282,50 @@ static bool add_output(search *s, int64_t entry, table *in, target t) {
 }
 
 /* Records a conflict of the entry, if any, whose output is a file that this entry reads. An entry's output may be its
- * own input or response, unless the entry reads or writes more than that. */
-static void check_source(search *s, int64_t entry, target t, unsigned char kind) {
-    const slot *at = is_none(t) || !s->by_path.slot ? NULL : slot_of(&s->by_path, t);
+ * own input, unless the entry reads or writes more than that. */
+static void check_source(search *s, int64_t entry, const table *in, target t, unsigned char kind) {
+    const slot *at = is_none(t) || !in->slot ? NULL : slot_of(in, t);
     const gc_entry *e = &s->manifest->entry[entry];
     const bool more = gc_entry_noise(e) || gc_entry_early(e) || gc_entry_sources(e) > 1;
-    if (at && !is_none(at->t) && (at->entry != entry || more))
+    if (at && !is_none(at->t) && (at->entry != entry || kind != BY_INPUT || more))
         add_conflict(s, at->entry, kind, entry);
+}
+
+/* The files of a matrix that an entry reads. */
+typedef struct matrix_files {
+    search *search;
+    int64_t entry;
+    bool good; /* false: out of memory */
+} matrix_files;
+
+static void check_matrix_file(void *context, const char *path) {
+    matrix_files *m = context;
+    target t, by_inode;
+    m->good = m->good && find_target(path, &t, &by_inode);
+    if (!m->good)
+        return;
+    check_source(m->search, m->entry, &m->search->by_path, t, BY_RESPONSE);
+    check_source(m->search, m->entry, &m->search->by_inode, by_inode, BY_RESPONSE);
+}
+
+/* Checks the files that the matrices of an entry name, of each matrix once. @return false: out of memory */
+static bool check_matrices(search *s, int64_t entry) {
+    const gc_entry *e = &s->manifest->entry[entry];
+    matrix_files m = {s, entry, true};
+    for (int i = 0; i < count_responses(e) && m.good; i++) {
+        const char *path = find_response(e, i);
+        target t, by_inode;
+        if (e->refusal || !gc_is_matrix(path))
+            continue;
+        if ((!s->matrices.slot && !make_table(&s->matrices, s->manifest, true)) || !find_target(path, &t, &by_inode))
+            return false;
+        slot *at = slot_of(&s->matrices, t);
+        if (!is_none(at->t))
+            continue;
+        *at = (slot){t, entry};
+        gc_ir_visit_files(path, check_matrix_file, &m);
+    }
+    return m.good;
 }
 
 /* Enters the outputs of an entry into the tables. @return false: out of memory */
@@ -273,12 +334,14 @@ static bool add_outputs(search *s, int64_t entry, const entry_targets *l) {
            add_output(s, entry, &s->by_path, l->early) && add_output(s, entry, &s->by_inode, l->early_by_inode);
 }
 
-static void check_sources(search *s, int64_t entry, const entry_targets *l) {
+/* Checks the files that an entry reads. @return false: out of memory */
+static bool check_sources(search *s, int64_t entry, const entry_targets *l) {
     for (int i = 0; i < l->sources; i++) {
-        check_source(s, entry, l->source[(ptrdiff_t)2 * i], BY_INPUT);
-        check_source(s, entry, l->source[(ptrdiff_t)2 * i + 1], BY_RESPONSE);
+        const source_target *source = &l->source[i];
+        check_source(s, entry, &s->by_path, source->path, source->kind);
+        check_source(s, entry, &s->by_inode, source->by_inode, source->kind);
     }
-    check_source(s, entry, l->noise, BY_NOISE);
+    return check_matrices(s, entry);
 }
 
 /* Checks all entries, STEP at a time: a pool of threads finds the targets, then the tables are updated in the order of
@@ -296,7 +359,7 @@ static bool check_entries(search *s, gc_pool *pool, bool outputs) {
             if (good && outputs)
                 good = add_outputs(s, s->first + i, l);
             else if (good)
-                check_sources(s, s->first + i, l);
+                good = check_sources(s, s->first + i, l);
         }
         for (int64_t i = 0; i < count; i++) {
             free(s->targets[i].source);
@@ -336,6 +399,7 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     gc_pool_free(pool);
     free(s.by_path.slot);
     free(s.by_inode.slot);
+    free(s.matrices.slot);
     free(s.conflict);
     free(s.with);
     free(s.targets);

@@ -8,10 +8,10 @@
 void gc_path_normalise(char *path);
 
 /* Refuses entries whose samples would depend on the order of processing: an output that is the same file as an earlier
- * entry's output, and an output that is another entry's input or response. An output may be its own entry's input or
- * response. Files are compared as they are on disk: symbolic links are followed, folders are compared by device and
- * inode, and so are existing files with several names. Names that differ only in case count as different, also on file
- * systems that ignore case. The files that a matrix file names are not checked.
+ * entry's output, and an output that is a response, a file that a matrix names, or another entry's input. An output may
+ * be its own entry's input. Files are compared as they are on disk: symbolic links are followed, folders are compared
+ * by device and inode, and so are existing files with several names. Names that differ only in case count as different,
+ * also on file systems that ignore case.
  *
  * @param folder   of the outputs; must exist
  * @param threads  for access to the file system

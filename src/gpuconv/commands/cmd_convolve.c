@@ -4,6 +4,8 @@
 #include "gpuconv/room/page.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/output_file.h"
+#include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
 #include "overwrite.h"
 #include "progress.h"
@@ -12,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
@@ -131,16 +132,20 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
 }
 
 /* Checks, before the job, that a page can be made of it. */
-static int check_page(const options *o, const char *in, const char *out) {
+static int check_page(const options *o, const gpuconv_preparation *p, const char *in, const char *response,
+                      const char *out) {
     gpuconv_error error = {0};
-    struct stat before, after;
     if (strcmp(in, "-") == 0 || strcmp(out, "-") == 0 || o->raw)
         return gc_print_error(GC_EXIT_USAGE, "--html needs IN and OUT as files with headers; try --help");
-    if (stat(in, &before) == 0 && stat(out, &after) == 0 && before.st_dev == after.st_dev &&
-        before.st_ino == after.st_ino)
+    if (gc_is_same_file(in, out))
         return gc_print_error(GC_EXIT_USAGE,
                               "--html plays IN and OUT, which are the same file; name another OUT; try --help");
-    gpuconv_status status = gc_page_check(o->html, &error);
+    const char *const files[] = {in, response, out, p->speakers};
+    gpuconv_status status = gc_ir_keep_files(o->html, files, 4, &error);
+    if (!status)
+        status = gc_ir_keep_files(o->html, p->series, p->series_count, &error);
+    if (!status)
+        status = gc_page_check(o->html, &error);
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
@@ -195,12 +200,13 @@ static int run(options *o, const char *in, const char *response, const char *out
     if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
-    if (o->html && (status = check_page(o, in, out)) != GC_EXIT_DONE) {
+    if (o->html && (status = check_page(o, &preparation, in, response, out)) != GC_EXIT_DONE) {
         gpuconv_report_free(report);
         return status;
     }
-    status = piped || o->force ? GC_EXIT_DONE
-                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->raw, o->no_clobber});
+    status = piped || o->force
+                 ? GC_EXIT_DONE
+                 : gc_check_overwrite(&(gc_overwrite){in, response, out, &preparation, o->raw != NULL, o->no_clobber});
     if (status) {
         gpuconv_report_free(report);
         return status;
@@ -260,7 +266,8 @@ static struct poptOption table[] = {
     {"input-raw", '\0', POPT_ARG_STRING, &given.raw, 0, "read IN as samples without a header, such as 48000,2,s16",
      "RATE,CHANNELS,ENCODING"},
     {"no-clobber", '\0', POPT_ARG_NONE, &given.no_clobber, 0, "fail if OUT exists", NULL},
-    {"force", '\0', POPT_ARG_NONE, &given.force, 0, "replace OUT even if it may be an impulse response", NULL},
+    {"force", '\0', POPT_ARG_NONE, &given.force, 0,
+     "replace OUT even if it is IR, or if IR and OUT have changed places", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
     {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: auto)",
      GC_WORDS_ALGORITHM},
@@ -297,9 +304,9 @@ const gc_command gc_command_convolve = {
         "IN and OUT may be -, for a pipe. IR has 1 channel, as many as IN, or 4 for a stereo IN (true stereo), or it is a "
         "matrix: a text file .txt or .matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or "
         "a .conf file of jconvolver.\n\n"
-        "An existing OUT is replaced, unless it may be an impulse response: OUT is shorter than IR, and it is also shorter "
-        "than IN (a pipe counts as longer) or IR is as long as the convolution of IN with OUT. gpuconv then fails and changes nothing, because IR "
-        "and OUT have probably changed places; --force replaces OUT. OUT may also be the same file as IN or IR.",
+        "An existing OUT is replaced, and it may be the same file as IN. gpuconv fails and changes nothing if OUT is a "
+        "file that IR is read from, or if IR and OUT have changed places: IR has exactly the frames of IN convolved with "
+        "OUT, and OUT has at most 60 s. --force replaces OUT then.",
     .options = table,
     .run = command,
     .groups = groups,

@@ -7,6 +7,7 @@
 #include "gpuconv/room/page.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
 
@@ -130,10 +131,16 @@ static int read_files(const char **paths, int count, const gc_figures_options *o
     return result;
 }
 
-/* Checks, before the work begins, that drawings can be made. */
-static int check_drawings(void) {
+/* Checks, before the work begins, that drawings can be made and replace no file that is read. */
+static int check_drawings(const char *const *paths, int count) {
     gpuconv_error error = {0};
-    gpuconv_status status = info.plot ? gc_plot_check(info.plot, &error) : GPUCONV_OK;
+    const char *const more[] = {info.reference, info.sound}, *const drawn[] = {info.plot, info.html};
+    gpuconv_status status = GPUCONV_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        if (drawn[i] && (status = gc_ir_keep_files(drawn[i], paths, count, &error)) == GPUCONV_OK)
+            status = gc_ir_keep_files(drawn[i], more, 2, &error);
+    if (!status && info.plot)
+        status = gc_plot_check(info.plot, &error);
     if (!status && info.html)
         status = gc_page_check(info.html, &error);
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
@@ -158,7 +165,7 @@ static int run_info(const char **arguments, int count) {
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     }
     (void)gc_catch_signals();
-    status = check_drawings();
+    status = check_drawings(arguments, count);
     if (!status)
         status = read_files(arguments, count, &options, report, figures, &done);
     if ((gc_report_has(report, "acoustics") || gc_report_has(report, "responses")) && status != GC_EXIT_INTERRUPTED) {

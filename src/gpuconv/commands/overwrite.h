@@ -2,18 +2,19 @@
 #ifndef GPUCONV_COMMANDS_OVERWRITE_H
 #define GPUCONV_COMMANDS_OVERWRITE_H
 
-#include <stdbool.h>
+#include "gpuconv.h"
 
 typedef struct gc_overwrite {
     const char *input, *response, *output; /* the paths IN, IR and OUT */
-    const char *input_raw;                 /* not NULL: IN has no header */
-    bool no_clobber;                       /* refuse every existing OUT */
+    const gpuconv_preparation *preparation;
+    bool input_raw;  /* IN has no header */
+    bool no_clobber; /* refuse every existing OUT */
 } gc_overwrite;
 
-/* Refuses to replace an existing OUT that may be an impulse response, because IR and OUT have probably changed places:
- * OUT is shorter than IR, and it is also shorter than IN or IR is as long as the convolution of IN with OUT. The
- * complete result of an earlier run with the same IN is never shorter than IN, and with the same IR never shorter than
- * IR. An OUT that is the same file as IN or IR is accepted. With no_clobber, refuses every OUT that exists.
+/* Refuses to replace an existing OUT that the response is read from, or that is the response of an earlier job whose
+ * result is IR: IR and OUT have changed places. This is certain if IR has exactly the frames of IN convolved with OUT.
+ * An OUT of more than a minute is no response; one as long as IN is a result of --mode same or --tail 0. With
+ * no_clobber, refuses every OUT that exists.
  * @return GC_EXIT_DONE, or GC_EXIT_FAILED after a message */
 int gc_check_overwrite(const gc_overwrite *o);
 

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/file/job.h"
+#include "libgpuconv/ir/read_files.h"
 #include "player_state.h"
 
 #include <math.h>
@@ -104,8 +105,14 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
     gc_audio_info info = gc_audio_info_float(p->outputs, (int)p->rate, -1);
     if (!gc_frame_ring_init(&p->recorded, p->outputs, RECORD_FRAMES))
         return gc_fail_memory(error, "the recording");
-    const gc_output_options wish = {.cancel = p->config.cancel};
-    gpuconv_status status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
+    const gc_player_config *c = &p->config;
+    const gc_output_options wish = {.cancel = c->cancel};
+    const char *const more[] = {c->input, c->speakers, c->follow};
+    gpuconv_status status = gc_ir_keep_files(c->record, c->responses, c->response_count, error);
+    if (!status)
+        status = gc_ir_keep_files(c->record, more, 3, error);
+    if (!status)
+        status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT,
                          "%s: this format cannot hold 32-bit floats; record to a format that can, such as WAV",

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/read_files.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -315,7 +316,9 @@ gpuconv_status gc_sweep_read(const char *recorded, const char *played, double se
     float **planes = NULL;
     int64_t frames = 0;
     *found = (gc_sweep_found){0};
-    gpuconv_status status = read_files(recorded, played, &recording, &sweep, error);
+    gpuconv_status status = gc_ir_keep_files(response, path, 2, error);
+    if (!status)
+        status = read_files(recorded, played, &recording, &sweep, error);
     if (!status && !(seconds >= 0 && seconds <= 600))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is 0 to 600 s long");
     if (!status) {

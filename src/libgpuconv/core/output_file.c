@@ -99,6 +99,12 @@ static gpuconv_status check_program_path(const char *path, gpuconv_error *error)
                    S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file");
 }
 
+bool gc_is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 /* ---- New files --------------------------------------------------------------------------------------------------- */
 
 /* Writes a new random suffix into f->temporary. */

@@ -46,6 +46,9 @@ void gc_output_file_free(gc_output_file *file);
 gpuconv_status gc_output_file_write(const char *path, gc_output_path_kind kind, const void *bytes, size_t count,
                                     gpuconv_error *error);
 
+/* Returns whether two paths lead to the same existing file, by device and inode. */
+bool gc_is_same_file(const char *a, const char *b);
+
 /* Opens the regular file at a path that the program chose for appending, and creates it if it does not exist.
  * @return the descriptor, or -1 with FILE in *error */
 int gc_output_file_append(const char *path, gpuconv_error *error);

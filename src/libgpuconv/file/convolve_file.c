@@ -12,6 +12,7 @@
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/engine/plan.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 #include "transfer.h"
@@ -258,21 +259,14 @@ static gpuconv_status convolve(task *t, const gpuconv_config *config, gpuconv_re
     return status;
 }
 
-/* Returns whether two paths name the same file. */
-static bool is_same_file(const char *a, const char *b) {
-    struct stat first, second;
-    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-                                 first.st_ino == second.st_ino);
-}
-
 /* Checks before the job that its drawing can be written and would not overwrite a file of the job. */
 static gpuconv_status check_plot(const gpuconv_job *job, gpuconv_error *error) {
-    const char *const files[] = {job->input, job->response, job->output};
-    for (int i = 0; i < 3; i++)
-        if (is_same_file(job->plot, files[i]))
-            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                           "%s: the drawing would overwrite a file of the job; give it another name", job->plot);
-    return gc_plot_check(job->plot, error);
+    const gpuconv_preparation *p = job->preparation;
+    const char *const files[] = {job->input, job->response, job->output, p->speakers};
+    gpuconv_status status = gc_ir_keep_files(job->plot, files, 4, error);
+    if (!status)
+        status = gc_ir_keep_files(job->plot, p->series, p->series_count, error);
+    return status ? status : gc_plot_check(job->plot, error);
 }
 
 /* Runs the job once. */

@@ -237,11 +237,11 @@ static bool is_brutefir(FILE *f) {
     return found && (isalpha(c) || c == '"');
 }
 
-gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    *ir = NULL;
-    if (!gc_is_rate(rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+/* Reads the text of a matrix. `rate` is that of a response without files. The caller frees *matrix, also after a
+ * failure. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_matrix(const char *path, double rate, gc_matrix **matrix, gpuconv_error *error) {
     struct stat st;
+    *matrix = NULL;
     FILE *f = fopen(path, "re");
     if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
         gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, f ? "is a directory" : strerror(errno));
@@ -249,7 +249,7 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
             (void)fclose(f);
         return GPUCONV_ERROR_FILE;
     }
-    gc_matrix *m = gc_calloc(1, sizeof *m);
+    gc_matrix *m = *matrix = gc_calloc(1, sizeof *m);
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
     if (m)
@@ -263,17 +263,39 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
                                                                : gc_matrix_read_text(m, f, conf, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */
+    return status;
+}
+
+static void free_matrix(gc_matrix *m) {
+    if (!m)
+        return;
+    gc_matrix_free_files(m);
+    free(m->folder);
+    free(m->entry);
+    free(m);
+}
+
+void gc_matrix_visit_files(const char *path, gc_file_visit *visit, void *context) {
+    gc_matrix *m;
+    gpuconv_error ignored;
+    (void)read_matrix(path, 1, &m, &ignored);
+    for (int i = 0; m && i < m->files; i++)
+        visit(context, m->file[i].path);
+    free_matrix(m);
+}
+
+gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    gc_matrix *m;
+    *ir = NULL;
+    if (!gc_is_rate(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+    gpuconv_status status = read_matrix(path, rate, &m, error);
     if (!status)
         status = gc_matrix_load_files(m, error);
     if (!status) {
         m->rate = m->rate > 0 ? m->rate : rate;
         status = build(m, ir, error);
     }
-    if (m) {
-        gc_matrix_free_files(m);
-        free(m->folder);
-        free(m->entry);
-    }
-    free(m);
+    free_matrix(m);
     return status;
 }

@@ -3,6 +3,7 @@
 #define GC_IR_MATRIX_H
 
 #include "object.h"
+#include "read_files.h"
 
 #include <stdio.h>
 
@@ -72,6 +73,9 @@ gpuconv_status gc_matrix_add_response(gc_matrix *matrix, const char *path, gpuco
 gpuconv_status gc_matrix_load_files(gc_matrix *matrix, gpuconv_error *error);
 
 void gc_matrix_free_files(gc_matrix *matrix);
+
+/* Calls `visit` with the path of each file that a text file of routes names, up to its first error. */
+void gc_matrix_visit_files(const char *path, gc_file_visit *visit, void *context);
 
 /* Reads the entries of a text file; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_matrix_read_text(gc_matrix *matrix, FILE *file, bool jconvolver, gpuconv_error *error);
