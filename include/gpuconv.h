@@ -10,9 +10,9 @@
  * - The result is y[n] = sum over k of h[k] x[n - k], with zeros before and after x: N + M - 1 frames for an input of
  *   N frames and a response of M frames.
  * - Reproducibility: the same input gives the same bytes on the same machine and backend, for any number of threads and
- *   any split into calls, until gpuconv_calibrate changes the costs that plans use. gpuconv_config.frames is a part of
- *   the input here: an unknown length and lengths of 2^23 frames or more give the same bytes; shorter ones may differ
- *   from those in the last bits.
+ *   any split into calls, until gpuconv_calibrate changes the costs that plans use. gpuconv_config.frames and
+ *   latency_frames are a part of the input here: with latency_frames -1 an unknown length and lengths of 2^23 frames or
+ *   more give the same bytes; others may differ from those in the last bits.
  * - Ownership: every _new, _load, _route and every function that derives a response gives an object that the caller
  *   frees with its _free function. Freeing NULL is legal. A function that fails gives no object and sets its output
  *   pointer to NULL.
@@ -480,6 +480,9 @@ typedef struct gpuconv_config {
     int device;                  /**< CUDA device number, 0.. ; -1 (default): the one with the most multiprocessors */
     int threads;                 /**< CPU threads, 1..1024; 0 (default): one per core. Samples do not depend on it */
     int64_t frames; /**< expected length of the input, for the choice of the sizes; -1 (default): unknown */
+    /** most frames of gpuconv_plan_latency, 1024.. ; -1: any number, for the least work; 0 (default): 8192 if `frames`
+     * is -1, else any number. gpuconv_convolve_file ignores it */
+    int64_t latency_frames;
 } gpuconv_config;
 
 /** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */

@@ -39,6 +39,7 @@ gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, in
 
 gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads) {
     gpuconv_config config = gpuconv_config_default();
+    config.latency_frames = -1;
     config.backend = GPUCONV_BACKEND_CPU;
     config.algorithm = algorithm;
     config.frames = frames;

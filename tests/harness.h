@@ -23,7 +23,7 @@ gpuconv_ir *harness_random_ir(int channels, int64_t frames, guarded *taps);
 /* Fails the test if the history of the response does not contain `words`. */
 void harness_check_history(const gpuconv_ir *ir, const char *words);
 
-/* Returns a plan for the CPU; fails the test if the plan has another algorithm than requested. */
+/* Returns a plan for the CPU with any latency; fails the test if the plan has another algorithm than requested. */
 gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads);
 
 /* Block lengths: `fixed` if it is positive, else random lengths from 0 to -fixed. */

@@ -94,6 +94,7 @@ void new_convolver(convolver *self, const response &from, int backend, int algor
     config.device = device;
     config.threads = threads;
     config.frames = frames;
+    config.latency_frames = -1; // whole arrays
     try {
         run_unlocked(
             [&](gpuconv_error *error) { return gpuconv_plan_new(from.ir.get(), &config, &self->plan, error); });

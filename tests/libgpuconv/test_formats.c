@@ -272,8 +272,37 @@ static void clipped_samples_are_counted_exactly(void **state) {
     }
 }
 
+/* A file has no latency: its chunks are long whatever the configuration says. */
+static void a_short_latency_does_not_change_a_file(void **state) {
+    (void)state;
+    int64_t chunk[2];
+    oracle_random random = {.state = 3};
+    guarded x = guarded_random(&random, 1, 100000), h = guarded_random(&random, 1, 100);
+    files_write(files_path("in.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &x);
+    files_write(files_path("response.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &h);
+    for (int i = 0; i < 2; i++) {
+        gpuconv_job job = gpuconv_job_default();
+        gpuconv_config config = gpuconv_config_default();
+        gpuconv_report *report;
+        job.input = files_path("in.wav");
+        job.response = files_path("response.wav");
+        job.output = files_path("out.wav");
+        config.backend = GPUCONV_BACKEND_CPU;
+        config.latency_frames = i ? 1024 : 0;
+        assert_int_equal(gpuconv_report_new(&report), GPUCONV_OK);
+        assert_int_equal(gpuconv_convolve_file(&job, &config, report, NULL), GPUCONV_OK);
+        chunk[i] = gpuconv_report_count(report, "convolution", 0, "chunk frames");
+        gpuconv_report_free(report);
+    }
+    assert_true(chunk[0] > 50000);
+    assert_int_equal(chunk[0], chunk[1]);
+    guarded_free(&x);
+    guarded_free(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_latency_does_not_change_a_file),
         cmocka_unit_test(the_output_has_the_encoding_of_the_input),
         cmocka_unit_test(other_containers_get_the_nearest_lossless_encoding),
         cmocka_unit_test(topologies_hold_from_file_to_file),

@@ -15,7 +15,7 @@ static gpuconv_ir *response(int channels, int inputs, int64_t frames) {
 static void values_out_of_range_are_refused(void **state) {
     (void)state;
     gpuconv_ir *ir = response(1, 1, 100);
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 14; i++) {
         gpuconv_config c = gpuconv_config_default();
         switch (i) {
         case 0:
@@ -47,6 +47,15 @@ static void values_out_of_range_are_refused(void **state) {
             break;
         case 9:
             c.frames = INT64_MIN;
+            break;
+        case 10:
+            c.latency_frames = -2;
+            break;
+        case 11:
+            c.latency_frames = 1023;
+            break;
+        case 12:
+            c.latency_frames = INT64_MAX;
             break;
         default:
             c.threads = INT32_MIN;
@@ -122,6 +131,99 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
             gpuconv_plan_free(best);
         }
         gpuconv_ir_free(ir);
+    }
+}
+
+/* The latency of a plan is at most the one asked for, and an engine keeps it: checked at every block. */
+static void the_latency_asked_for_is_kept(void **state) {
+    (void)state;
+    enum { BLOCK = 100, FRAMES = 20000 };
+    static const int64_t taps[] = {1, 3, 1000, 48000, 300000}, bounds[] = {1024, 6144, 8192, 100000, 0};
+    for (int t = 0; t < COUNT(taps); t++)
+        for (int b = 0; b < COUNT(bounds); b++) {
+            oracle_random random = {.state = 7};
+            guarded h, x = guarded_random(&random, 2, FRAMES), y = guarded_new(2, BLOCK);
+            gpuconv_ir *ir = harness_response(&random, 4, 2, taps[t], &h);
+            gpuconv_config config = gpuconv_config_default();
+            gpuconv_plan *plan;
+            gpuconv_engine *engine;
+            gpuconv_error error = {0};
+            config.backend = GPUCONV_BACKEND_CPU;
+            config.latency_frames = bounds[b];
+            CHECK(gpuconv_plan_new(ir, &config, &plan, &error) == GPUCONV_OK, "%s", error.message);
+            const int64_t latency = gpuconv_plan_latency(plan), most = bounds[b] ? bounds[b] : 8192;
+            CHECK(latency > 0 && latency <= most, "%lld taps: latency %lld instead of %lld", (long long)taps[t],
+                  (long long)latency, (long long)most);
+            assert_int_equal(gpuconv_engine_new(plan, &engine, NULL), GPUCONV_OK);
+            for (int64_t fed = 0, have = 0, produced; fed + BLOCK <= FRAMES; have += produced) {
+                const float *in[] = {x.channel[0] + fed, x.channel[1] + fed};
+                assert_int_equal(gpuconv_engine_process(engine, in, BLOCK, y.channel, &produced), GPUCONV_OK);
+                fed += BLOCK;
+                CHECK(have + produced + latency >= fed, "%lld taps: late", (long long)taps[t]);
+            }
+            gpuconv_engine_free(engine);
+            engine = NULL;
+            guarded z = harness_convolve(plan, ir, &x), want = harness_offline(ir, &x);
+            const double db = harness_distance(&z, &want, z.frames);
+            CHECK(z.frames == want.frames && db <= -115, "%lld taps: %.1f dB", (long long)taps[t], db);
+            gpuconv_plan_free(plan);
+            gpuconv_ir_free(ir);
+            guarded_free(&h);
+            guarded_free(&x);
+            guarded_free(&y);
+            guarded_free(&z);
+            guarded_free(&want);
+        }
+}
+
+/* Returns the chunk of a plan for an input of `frames` frames and a latency. */
+static int64_t chunk_for(int64_t frames, int64_t latency) {
+    gpuconv_ir *ir = response(1, 1, 3);
+    gpuconv_plan *plan;
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.frames = frames;
+    config.latency_frames = latency;
+    assert_int_equal(gpuconv_plan_new(ir, &config, &plan, NULL), GPUCONV_OK);
+    const int64_t chunk = gpuconv_plan_chunk(plan);
+    gpuconv_plan_free(plan);
+    gpuconv_ir_free(ir);
+    return chunk;
+}
+
+static void only_a_stream_of_unknown_length_has_a_short_latency_by_default(void **state) {
+    (void)state;
+    assert_true(chunk_for(-1, 0) <= 4096);
+    assert_true(chunk_for(-1, -1) > 200000);
+    assert_int_equal(chunk_for(1 << 23, 0), chunk_for(1 << 23, -1));
+    assert_true(chunk_for(1 << 23, 8192) <= 4096);
+}
+
+/* A GPU's plan is shortened after its own choice: to whole blocks, and to shorter transforms where a block is too long.
+ */
+static void a_plan_of_a_gpu_is_shortened_to_whole_blocks(void **state) {
+    (void)state;
+    static const struct {
+        gpuconv_algorithm algorithm;
+        int64_t taps, points, most, hop, chunk; /* hop 0: refused */
+    } cases[] = {{GPUCONV_ALGORITHM_DIRECT, 3, 0, 4096, 1, 4096},
+                 {GPUCONV_ALGORITHM_DIRECT, 3, 0, 700, 1, 512},
+                 {GPUCONV_ALGORITHM_DIRECT, 3, 0, 500, 0, 0},
+                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 1000, 16384, 4096, 3072, 3072},
+                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 100000, 1 << 19, 4096, 0, 0},
+                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 1 << 18, 4096, 2048, 4096},
+                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 1 << 18, 40000, 32768, 32768},
+                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 8192, 511, 0, 0},
+                 {GPUCONV_ALGORITHM_MATRIX, 1000, 4096, 10000, 3072, 9216}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        gpuconv_plan plan = {.chunk = 1 << 20, .slots = 6, .chunk_most = cases[i].most};
+        assert_true(harness_schedule(&plan, cases[i].algorithm, cases[i].taps, cases[i].points));
+        const gpuconv_status status = gc_plan_shorten(&plan, NULL);
+        assert_int_equal(status, cases[i].hop ? GPUCONV_OK : GPUCONV_ERROR_UNSUPPORTED);
+        if (status)
+            continue;
+        CHECK(plan.schedule.hop == cases[i].hop && plan.chunk == cases[i].chunk && plan.slots == 3,
+              "case %d: hop %lld, chunk %lld", i, (long long)plan.schedule.hop, (long long)plan.chunk);
     }
 }
 
@@ -231,6 +333,7 @@ static void defaults_are_as_documented(void **state) {
     assert_int_equal(config.device, -1);
     assert_int_equal(config.threads, 0);
     assert_int_equal(config.frames, -1);
+    assert_int_equal(config.latency_frames, 0);
     gpuconv_ir *ir = response(1, 1, 100);
     gpuconv_plan *plan = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, -1, 0);
     assert_true(gpuconv_plan_threads(plan) >= 1);
@@ -278,6 +381,9 @@ int main(void) {
         cmocka_unit_test(overlap_save_refuses_a_response_longer_than_a_transform),
         cmocka_unit_test(names_match_the_command_line),
         cmocka_unit_test(defaults_are_as_documented),
+        cmocka_unit_test(the_latency_asked_for_is_kept),
+        cmocka_unit_test(only_a_stream_of_unknown_length_has_a_short_latency_by_default),
+        cmocka_unit_test(a_plan_of_a_gpu_is_shortened_to_whole_blocks),
 #ifndef GPUCONV_WITH_CUDA
         cmocka_unit_test(without_cuda_the_backend_is_refused_and_auto_has_no_note),
 #endif

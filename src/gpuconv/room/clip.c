@@ -118,6 +118,7 @@ gpuconv_status gc_clip_convolve(const gc_clip *dry, const gpuconv_ir *ir, gc_cli
     float *memory = NULL;
     *wet = (gc_clip){0};
     config.backend = GPUCONV_BACKEND_CPU;
+    config.frames = dry->frames;
     gpuconv_status status = gpuconv_ir_resample(ir, dry->rate, &resampled, error);
     if (!status)
         status = gpuconv_ir_route_as(resampled, dry->channels, GPUCONV_LAYOUT_STEREO, &routed, error);

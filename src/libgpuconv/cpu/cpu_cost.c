@@ -38,6 +38,11 @@ static const int64_t spectra_memory = INT64_C(256) << 20;
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
+/* The length of a job, and the most frames of a chunk. */
+typedef struct extent {
+    int64_t frames, most;
+} extent;
+
 double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
                     : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM
@@ -45,7 +50,7 @@ double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     return (double)points * log2((double)points) * c->seconds[level];
 }
 
-static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads);
+static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, const extent *job, int threads);
 
 /* Returns the seconds of the products of one block with all routes, one bin at a time. Spectra of responses that exceed
  * the caches are read from memory: for each block by overlap-save, the more of them the more they exceed the share of
@@ -89,8 +94,8 @@ static double matrix_seconds(const gc_costs *c, const gc_components *parts, cons
 
 /* Returns the seconds on one thread, the transforms of the response included. */
 static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s,
-                          int64_t frames) {
-    double total = (double)frames + (double)s->taps;
+                          const extent *job) {
+    double total = (double)job->frames + (double)s->taps;
     double copies = total * (ir->inputs + ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
     if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
         return total * (double)s->taps * ir->routes * c->seconds[GC_COST_CPU_TAP] + copies;
@@ -98,7 +103,7 @@ static double job_seconds(const gc_costs *c, const gpuconv_ir *ir, const gc_comp
     if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
         const double moves = (double)s->transform * 8 * c->seconds[GC_COST_CPU_BYTE];
         return blocks * (ir->inputs + ir->outputs) * fft + copies +
-               matrix_seconds(c, parts, s, blocks, chunk_frames(ir, s, frames, NOMINAL_THREADS) / s->hop) +
+               matrix_seconds(c, parts, s, blocks, chunk_frames(ir, s, job, NOMINAL_THREADS) / s->hop) +
                (double)(ir->routes * s->partitions) * (fft + moves);
     }
     double block = (ir->inputs + ir->outputs) * fft + route_seconds(c, ir, s);
@@ -116,10 +121,11 @@ static int64_t matrix_blocks(const gpuconv_ir *ir, const gc_schedule *s) {
 }
 
 /* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,
- * because most memory is used for chunks. */
-static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames, int threads) {
+ * because most memory is used for chunks. At most job->most if one step is not longer. */
+static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, const extent *job, int threads) {
     int64_t most = gc_max(ir->inputs, ir->outputs), least = gc_min(ir->inputs, ir->outputs);
-    int64_t total = frames + s->taps - 1, step = GC_DIRECT_SPAN, target = gc_max(step, gc_min(262144, 524288 / most));
+    int64_t total = job->frames + s->taps - 1, step = GC_DIRECT_SPAN,
+            target = gc_max(step, gc_min(262144, 524288 / most));
     if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
         step = s->hop;
         target = gc_max(target, step * ((threads + least - 1) / least));
@@ -132,7 +138,7 @@ static int64_t chunk_frames(const gpuconv_ir *ir, const gc_schedule *s, int64_t 
     } else {
         target = gc_max(target, gc_min(s->taps, INT64_C(1) << 20));
     }
-    return gc_max(step, gc_round_up(gc_min(target, total), step));
+    return gc_max(step, gc_min(gc_round_up(gc_min(target, total), step), job->most - job->most % step));
 }
 
 /* Returns the most spectra that a job of overlap-save holds: of a component's inputs, and of a sum for several outputs.
@@ -179,9 +185,9 @@ static int64_t next_size(gpuconv_algorithm algorithm, int64_t taps, int64_t n, g
 
 /* Returns chunk_frames for the real number of threads, shortened to what chunk_memory allows. */
 static int64_t limited_chunk_frames(const gpuconv_ir *ir, const gc_components *parts, const gc_schedule *s,
-                                    int64_t frames, int threads) {
-    int64_t least = gc_min(chunk_frames(ir, s, frames, NOMINAL_THREADS), chunk_frames(ir, s, frames, threads));
-    int64_t chunk = chunk_frames(ir, s, frames, threads);
+                                    const extent *job, int threads) {
+    int64_t least = gc_min(chunk_frames(ir, s, job, NOMINAL_THREADS), chunk_frames(ir, s, job, threads));
+    int64_t chunk = chunk_frames(ir, s, job, threads);
     while (chunk - s->hop >= least && memory_bytes(ir, parts, s, chunk, threads) > chunk_memory)
         chunk -= s->hop;
     return chunk;
@@ -190,12 +196,11 @@ static int64_t limited_chunk_frames(const gpuconv_ir *ir, const gc_components *p
 /* Returns the bytes that a transform size may use: transform_memory, or 1.5 times the least of all sizes if that is
  * more. */
 static double memory_limit(gpuconv_algorithm algorithm, const gpuconv_ir *ir, const gc_components *parts,
-                           int64_t frames) {
+                           const extent *job) {
     gc_schedule s;
     double least = HUGE_VAL;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;)
-        least =
-            fmin(least, memory_bytes(ir, parts, &s, chunk_frames(ir, &s, frames, NOMINAL_THREADS), NOMINAL_THREADS));
+        least = fmin(least, memory_bytes(ir, parts, &s, chunk_frames(ir, &s, job, NOMINAL_THREADS), NOMINAL_THREADS));
     return algorithm == GPUCONV_ALGORITHM_MATRIX ? fmax(matrix_memory, 2.5 * least)
                                                  : fmax(transform_memory, 1.5 * least);
 }
@@ -210,28 +215,30 @@ static double touch_seconds(const gc_costs *c, double bytes) {
 static gpuconv_status plan_sizes(const gc_costs *costs, const gc_components *parts, gpuconv_plan *plan,
                                  gpuconv_algorithm algorithm, int64_t frames, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
-    const int64_t planned = frames < 0 ? long_input : gc_min(frames, long_input);
-    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, parts, planned);
+    const int64_t most = plan->chunk_most ? plan->chunk_most : INT64_MAX;
+    const extent planned = {frames < 0 ? long_input : gc_min(frames, long_input), most};
+    const extent true_job = {frames < 0 ? INT64_MAX / 4096 : frames, most},
+                 expected = {frames < 0 ? long_input : frames, most};
+    double best = HUGE_VAL, limit = memory_limit(algorithm, ir, parts, &planned);
     gc_schedule s;
     for (int64_t n = 0; (n = next_size(algorithm, ir->frames, n, &s)) > 0;) {
-        const double bytes =
-            memory_bytes(ir, parts, &s, chunk_frames(ir, &s, planned, NOMINAL_THREADS), NOMINAL_THREADS);
-        const double seconds = job_seconds(costs, ir, parts, &s, planned) + touch_seconds(costs, bytes);
-        if (seconds < best && bytes <= limit) {
+        const int64_t chunk = chunk_frames(ir, &s, &planned, NOMINAL_THREADS);
+        const double bytes = memory_bytes(ir, parts, &s, chunk, NOMINAL_THREADS);
+        const double seconds = job_seconds(costs, ir, parts, &s, &planned) + touch_seconds(costs, bytes);
+        if (seconds < best && bytes <= limit && chunk <= most) {
             best = seconds;
             plan->schedule = s;
         }
     }
     if (!(best < HUGE_VAL))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU",
-                       (long long)ir->frames, gpuconv_algorithm_name(algorithm));
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU%s",
+                       (long long)ir->frames, gpuconv_algorithm_name(algorithm),
+                       plan->chunk_most ? " within the latency asked for" : "");
     plan->cost = best;
-    plan->chunk =
-        limited_chunk_frames(ir, parts, &plan->schedule, frames < 0 ? INT64_MAX / 4096 : frames, plan->device.threads);
+    plan->chunk = limited_chunk_frames(ir, parts, &plan->schedule, &true_job, plan->device.threads);
     plan->bytes = memory_bytes(ir, parts, &plan->schedule, plan->chunk, plan->device.threads);
-    plan->predicted =
-        job_seconds(costs, ir, parts, &plan->schedule, frames < 0 ? long_input : frames) / plan->device.threads +
-        touch_seconds(costs, plan->bytes);
+    plan->predicted = job_seconds(costs, ir, parts, &plan->schedule, &expected) / plan->device.threads +
+                      touch_seconds(costs, plan->bytes);
     plan->products = gc_components_products(parts);
     return GPUCONV_OK;
 }

@@ -7,6 +7,7 @@
 #include "plan.h"
 
 #include "backends.h"
+#include "matrix_schedule.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -57,6 +58,9 @@ const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
     return "unknown";
 }
 
+/* Shorter chunks than half of this have no whole block of the shortest transforms. */
+enum { LEAST_LATENCY = 1024 };
+
 static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
     if ((int)config->backend < 0 || (int)config->backend >= GC_BACKENDS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
@@ -66,17 +70,30 @@ static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
     if (config->threads < 0 || config->threads > 1024)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%d threads: use 1 to 1024, or 0 for all cores", config->threads);
+    if (config->latency_frames < -1 || config->latency_frames > INT64_MAX / 4096 ||
+        (config->latency_frames > 0 && config->latency_frames < LEAST_LATENCY))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a latency of %lld frames is out of range; use 1024 or more, 0 for the default, -1 for any; "
+                       "gpuconv_realtime has none",
+                       (long long)config->latency_frames);
     if (config->frames < -1 || config->frames > INT64_MAX / 4096)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input of %lld frames is out of range",
                        (long long)config->frames);
     return GPUCONV_OK;
 }
 
-static gpuconv_plan *new_plan(const gpuconv_ir *ir) {
+/* The latency of a stream whose length is unknown, if its configuration does not say more. */
+static const int64_t stream_latency = 8192;
+
+static gpuconv_plan *new_plan(const gpuconv_ir *ir, const gpuconv_config *config) {
     gpuconv_plan *plan = gc_calloc(1, sizeof *plan);
     if (plan) {
+        const int64_t latency = config->latency_frames ? config->latency_frames
+                                : config->frames < 0   ? stream_latency
+                                                       : -1;
         atomic_init(&plan->references, 1);
         plan->ir = gc_ir_hold(ir);
+        plan->chunk_most = latency > 0 ? latency / (GC_BOUNDED_SLOTS - 1) : 0;
     }
     return plan;
 }
@@ -86,13 +103,50 @@ static gpuconv_plan *new_plan(const gpuconv_ir *ir) {
  * length. */
 static const int64_t cuda_long_input = INT64_C(600) * 48000;
 
+/* Copies and kernels of a chunk on a GPU, which nothing overlaps where chunks are short. */
+enum { CHUNK_LAUNCHES = 8 };
+
+/* Makes the schedule of an algorithm that has transforms. */
+static bool make_schedule(gpuconv_algorithm algorithm, int64_t taps, int64_t points, gc_schedule *s) {
+    return algorithm == GPUCONV_ALGORITHM_MATRIX ? gc_matrix_schedule_make(taps, points, s)
+                                                 : gc_schedule_make(algorithm, taps, points, s);
+}
+
+gpuconv_status gc_plan_shorten(gpuconv_plan *plan, gpuconv_error *error) {
+    /* The shortest transforms of the kernels; direct convolution takes chunks of any multiple of this. Partitions of
+     * short transforms are computed in pairs. */
+    enum { POINTS_MIN = 512, PAIRED_POINTS_MAX = 8192, DIRECT_STEP = 512 };
+    gc_schedule *s = &plan->schedule;
+    for (int64_t points = s->transform;; points /= 2) {
+        const bool made =
+            s->transform == 0 || (points >= POINTS_MIN && make_schedule(s->algorithm, s->taps, points, s));
+        const bool paired = s->algorithm == GPUCONV_ALGORITHM_PARTITIONED && points <= PAIRED_POINTS_MAX;
+        const int64_t step = s->transform == 0 ? DIRECT_STEP : paired ? 2 * s->hop : s->hop;
+        if (made && step <= plan->chunk_most) {
+            plan->chunk = gc_max(step, gc_min(plan->chunk, plan->chunk_most) / step * step);
+            plan->slots = (int)gc_min(plan->slots, GC_BOUNDED_SLOTS);
+            return GPUCONV_OK;
+        }
+        if (!made || s->transform == 0)
+            return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                           "a response of %lld frames is too long for %s on a GPU within the latency asked for",
+                           (long long)s->taps, gpuconv_algorithm_name(s->algorithm));
+    }
+}
+
 /* Fills the plan for one algorithm. */
 static gpuconv_status plan_algorithm(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                                      gpuconv_error *error) {
     gpuconv_config considered = *config;
-    if (plan->backend->id == GPUCONV_BACKEND_CUDA)
+    const bool cuda = plan->backend->id == GPUCONV_BACKEND_CUDA;
+    if (cuda)
         considered.frames = gc_min(config->frames, cuda_long_input);
     gpuconv_status status = plan->backend->plan(plan, algorithm, &considered, error);
+    if (!status && cuda && plan->chunk_most && !(status = gc_plan_shorten(plan, error))) {
+        const gc_costs costs = gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
+        const double frames = (double)(config->frames < 0 ? cuda_long_input : considered.frames);
+        plan->predicted += frames / (double)plan->chunk * CHUNK_LAUNCHES * costs.seconds[GC_COST_CUDA_LAUNCH];
+    }
     if (!status && considered.frames < config->frames)
         plan->predicted *= (double)config->frames / (double)considered.frames;
     return status;
@@ -170,7 +224,7 @@ static gpuconv_status plan_backend(const gc_backend *backend, const gpuconv_ir *
                                    gpuconv_plan **plan, gpuconv_error *error) {
     if (!backend)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
-    gpuconv_plan *made = new_plan(ir);
+    gpuconv_plan *made = new_plan(ir, config);
     if (!made)
         return gc_fail_memory(error, "the plan");
     gpuconv_status status = choose_algorithm(made, backend, config, error);

@@ -180,6 +180,7 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     gpuconv_config sized = *config;
     gc_early_start gpu;
     sized.frames = in->frames;
+    sized.latency_frames = -1;
     gc_early_start_begin(&gpu, config, in->frames * in->channels);
     gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
     if (!status && t->announce)

@@ -6,8 +6,8 @@
 
 typedef void gc_file_visit(void *context, const char *path);
 
-/* Calls `visit` with the path of a response, and with those of the files that it names if it is a matrix. Reads the text
- * of a matrix, up to its first error, and no samples. */
+/* Calls `visit` with the path of a response, and with those of the files that it names if it is a matrix. Reads the
+ * text of a matrix, up to its first error, and no samples. */
 void gc_ir_visit_files(const char *path, gc_file_visit *visit, void *context);
 
 /* Returns whether `output` is a regular file that a response is read from, by device and inode. */
