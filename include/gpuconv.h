@@ -826,8 +826,9 @@ static inline gpuconv_job gpuconv_job_default(void) {
  * Convolves a file with a response into an output file, in constant memory.
  *
  * Container and sample format are those of the output's extension and of the input, unless the job names others. The
- * output keeps the input's strings, cue points and broadcast chunk. It is renamed to its path when it is complete:
- * after a failure an older file is unchanged and no partial one exists.
+ * output keeps the input's strings, cue points, loops and broadcast, cart and iXML chunks where its format has a place
+ * for them; a note names the others. It is renamed to its path when it is complete: after a failure an older file is
+ * unchanged and no partial one exists.
  *
  * Comparison and drawing come after the output. The tools that drawing needs are checked before the job begins. If
  * comparing or drawing fails or is cancelled, the output stays, the report holds the measurements so far, and the

@@ -8,7 +8,7 @@
  *                                            loudest part in the file; the residual over all common frames must be at
  *                                            most BOUND dB, and there must be at least LEAST common frames
  *   look_audio peak PATH FROM TO             prints the largest magnitude of frames FROM to TO - 1
- *   look_audio tags PATH                     prints title, artist, cue points and broadcast chunk
+ *   look_audio tags PATH                     prints title, artist, date, cue points, loops, broadcast chunk and iXML
  *   look_audio sparse PATH FRAMES CHANNELS RATE TAP=VALUE... -- POSITION...
  *                                            checks the convolution of a sparse file: exactly these taps after each
  *                                            position, and zeros elsewhere
@@ -79,11 +79,19 @@ static int tags(const char *path) {
         return 1;
     SF_CUES cues = {0};
     SF_BROADCAST_INFO broadcast = {0};
-    const char *title = sf_get_string(file, SF_STR_TITLE), *artist = sf_get_string(file, SF_STR_ARTIST);
-    printf("title %s\nartist %s\n", title ? title : "none", artist ? artist : "none");
+    SF_INSTRUMENT loops;
+    const SF_CHUNK_INFO ixml = {.id = "iXML", .id_size = 4};
+    const char *title = sf_get_string(file, SF_STR_TITLE), *artist = sf_get_string(file, SF_STR_ARTIST),
+               *date = sf_get_string(file, SF_STR_DATE);
+    printf("title %s\nartist %s\ndate %s\n", title ? title : "none", artist ? artist : "none", date ? date : "none");
     if (sf_command(file, SFC_GET_CUE, &cues, sizeof cues) == SF_TRUE)
         for (unsigned i = 0; i < cues.cue_count && i < 100; i++)
-            printf("cue %d at %u\n", cues.cue_points[i].indx, cues.cue_points[i].sample_offset);
+            printf("cue %d at %u: %s\n", cues.cue_points[i].indx, cues.cue_points[i].sample_offset,
+                   cues.cue_points[i].name);
+    if (sf_command(file, SFC_GET_INSTRUMENT, &loops, sizeof loops) == SF_TRUE)
+        printf("%d loops to %u\n", loops.loop_count, loops.loops[0].end);
+    if (sf_get_chunk_iterator(file, &ixml))
+        printf("iXML\n");
     if (sf_command(file, SFC_GET_BROADCAST_INFO, &broadcast, sizeof broadcast) == SF_TRUE)
         printf("broadcast %.256s by %.32s at %u\n", broadcast.description, broadcast.originator,
                broadcast.time_reference_low);

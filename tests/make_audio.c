@@ -5,8 +5,8 @@
  *   make_audio taps PATH CHANNELS RATE VALUE...                a float WAV of these samples (nan and inf are values)
  *   make_audio sparse PATH FRAMES CHANNELS RATE POSITION...    RF64, 16 bit, silent but for frames at these positions
  *   make_audio broken KIND PATH                                a damaged file: truncated, zero-frames, zero-channels
- *   make_audio tagged PATH                                     a WAV with title, artist, cues and broadcast chunk
- *   make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x^2 + noise of RMS NOISE, as floats
+ *   make_audio tagged PATH                                     a WAV with title, artist, date, cues, loops, broadcast
+ * and iXML make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x^2 + noise of RMS NOISE, as floats
  *
  * A sparse file needs almost no space on the disk. Channel c of its i-th non-zero frame is sparse_value(i, c), with
  * which look_audio computes the expected convolution.
@@ -152,7 +152,13 @@ static int tagged(const char *path) {
     SNDFILE *file = sf_open(path, SFM_WRITE, &info);
     SF_CUES cues = {.cue_count = 2};
     SF_BROADCAST_INFO broadcast = {.time_reference_low = 12345, .version = 1};
+    SF_INSTRUMENT loops = {.basenote = 60, .velocity_hi = 127, .key_hi = 127, .loop_count = 1};
+    char label[] = "adtllabl\014\0\0\0\2\0\0\0chorus\0", ixml[] = "<BWFXML></BWFXML>\n\n";
+    const SF_CHUNK_INFO labels = {.id = "LIST", .id_size = 4, .datalen = 24, .data = label},
+                        scene = {.id = "iXML", .id_size = 4, .datalen = 20, .data = ixml};
     short samples[1000] = {1000};
+    loops.loops[0].mode = SF_LOOP_FORWARD;
+    loops.loops[0].end = 900;
     for (int i = 0; i < 2; i++)
         cues.cue_points[i] =
             (SF_CUE_POINT){.indx = i + 1, .position = 100 * (unsigned)i, .sample_offset = 100 * (unsigned)i};
@@ -161,7 +167,9 @@ static int tagged(const char *path) {
     if (!file)
         return fail(path, "cannot be made");
     if (sf_set_string(file, SF_STR_TITLE, "A title") || sf_set_string(file, SF_STR_ARTIST, "Somebody") ||
-        sf_command(file, SFC_SET_CUE, &cues, sizeof cues) != SF_TRUE ||
+        sf_set_string(file, SF_STR_DATE, "2024") ||
+        sf_command(file, SFC_SET_INSTRUMENT, &loops, sizeof loops) != SF_TRUE || sf_set_chunk(file, &labels) ||
+        sf_set_chunk(file, &scene) || sf_command(file, SFC_SET_CUE, &cues, sizeof cues) != SF_TRUE ||
         sf_command(file, SFC_SET_BROADCAST_INFO, &broadcast, sizeof broadcast) != SF_TRUE ||
         sf_writef_short(file, samples, 1000) != 1000)
         return fail(path, sf_strerror(file));

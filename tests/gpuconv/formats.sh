@@ -162,12 +162,34 @@ runs -b cpu step.wav count.wav plain.wav
 runs -b cpu step.wav count.wav dithered.wav --dither tpdf
 cmp plain.wav dithered.wav || fail "floats are dithered"
 
-# Title, artist, cue points and the broadcast chunk are copied.
+# Title, artist, date, cue points with their names, loops, the broadcast chunk and iXML are copied. One line names what the
+# format of OUT has no place for, in a file and in a pipe.
 make_audio tagged tagged.wav
 "$TOOLS/look_audio" tags tagged.wav >want.tags || fail "no tags to begin with"
 runs -b cpu --force tagged.wav ir.wav out.wav
 "$TOOLS/look_audio" tags out.wav >got.tags
 diff want.tags got.tags || fail "a WAV loses what stood in it"
+[ -s "$work/log/err" ] && fail "nothing is lost, yet: $(cat "$work/log/err")"
+runs -b cpu tagged.wav ir.wav out.rf64
+[ -s "$work/log/err" ] && fail "nothing is lost, yet: $(cat "$work/log/err")"
+for chunk in 'cue ' smpl labl iXML; do grep -q "$chunk" out.rf64 || fail "an RF64 loses $chunk"; done
+runs -b cpu out.rf64 ir.wav back.wav
+one_line "back.wav: WAV has no place for names of cue points"
+"$TOOLS/look_audio" tags back.wav | sed 's/: chorus/: /' >got.tags
+sed 's/: chorus/: /' want.tags | diff - got.tags || fail "lost on the way through RF64"
+lost() { # lost EXTENSION TEXT: this, and nothing else, has no place in this format
+    runs -b cpu tagged.wav ir.wav "out.$1"
+    one_line " has no place for $2"
+    grep -q "no place for $2\$" "$work/log/err" || fail "more than $2: $(cat "$work/log/err")"
+}
+lost flac "cue points, loops, broadcast chunk, iXML chunk"
+lost ogg "cue points, loops, broadcast chunk, iXML chunk"
+lost caf "cue points, loops, broadcast chunk, iXML chunk"
+lost aiff "cue points, loops, broadcast chunk, iXML chunk, date"
+lost au "cue points, loops, broadcast chunk, iXML chunk, title, artist, date"
+lost w64 "cue points, loops, broadcast chunk, iXML chunk, title, artist, date"
+"$GPUCONV" -b cpu tagged.wav ir.wav - --format au 2>"$work/log/err" | cat >piped.au
+one_line "AU has no place for cue points"
 runs -b cpu --force tagged.wav ir.wav out.flac
 "$TOOLS/look_audio" tags out.flac >got.tags
 grep -q '^title A title$' got.tags || fail "a FLAC loses the title: $(cat got.tags)"

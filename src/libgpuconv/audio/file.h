@@ -87,8 +87,9 @@ typedef struct gc_output_options {
 gpuconv_status gc_writer_new(const char *path, const gc_output_options *options, const gc_audio_info *like,
                              int channels, int64_t frames, gc_writer **writer, gpuconv_error *error);
 
-/* Copies the metadata that the output format supports: strings (title, artist, comment, ...), cue points, loops, and
- * the broadcast and cart chunks. Call before the first sample is written. @return MEMORY */
+/* Copies the metadata that the output format supports: strings (title, artist, comment, ...), cue points with their
+ * names, loops, and the broadcast, cart and iXML chunks; gc_writer_note then names what is left out. Call before the
+ * first sample is written. @return MEMORY */
 gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, gpuconv_error *error);
 
 /* Writes the sample type that gc_writer_new would choose for these arguments to *pcm, without opening a file.
@@ -106,8 +107,8 @@ int gc_writer_channels(const gc_writer *writer);
 /* Returns the names of the container and the encoding. */
 const char *gc_writer_name(const gc_writer *writer);
 
-/* Returns a note for the user if a compressed encoding of the input was replaced, such as "WAV cannot hold MPEG Layer
- * III; written as 32 bit float"; "" otherwise. */
+/* Returns a note for the user if a compressed encoding of the input was replaced or metadata are left out, such as "WAV
+ * cannot hold MPEG Layer III; written as 32 bit float"; "" otherwise. */
 const char *gc_writer_note(const gc_writer *writer);
 
 /* Writes `frames` interleaved frames. @return FILE, CANCELLED (while a pipe blocked) */
@@ -132,6 +133,9 @@ gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir
 /* Writes an impulse response to a new file, one channel per plane, as 32-bit floats or 24-bit integers.
  * @return FILE, FORMAT (for example a container without floats), MEMORY */
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);
+
+/* Adds to the writer's note that the container has no place for the metadata that `what` names. */
+void gc_writer_note_dropped(gc_writer *writer, const char *what);
 
 /* Return libsndfile's object (SNDFILE *), for use inside the audio folder. */
 void *gc_reader_sndfile(const gc_reader *reader);

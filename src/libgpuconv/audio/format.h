@@ -29,6 +29,11 @@ bool gc_format_parse_raw(const char *text, SF_INFO *info);
 /* Returns true if libsndfile can write and read files of this complete format, tested in memory (probe.c). */
 bool gc_format_works(int format, int channels, int rate);
 
+/* Writes a short file of a format in memory and reads it back. `fill` is called before its first sample is written,
+ * `look` when it has been opened for reading. Returns false if the format cannot be written. */
+bool gc_format_try(const SF_INFO *format, void (*fill)(void *context, SNDFILE *file),
+                   void (*look)(void *context, SNDFILE *file), void *context);
+
 /* Returns the format of `container` with `encoding`, or 0 if libsndfile cannot write it. */
 int gc_format_exact(int container, int encoding, int channels, int rate);
 

@@ -1,42 +1,205 @@
-/* Copying metadata from one file to another. */
+/* Copying metadata from one file to another. What the output's format has no place for is found by writing the metadata
+ * into a file of this format in memory and reading it back. */
 #include "file.h"
+#include "format.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
-#include <sndfile.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Copies one metadata structure of `bytes` bytes with the sf_command pair `get` and `set`. A structure that the input
- * does not have or the output format does not support is skipped. */
-static gpuconv_status copy_structure(SNDFILE *from, SNDFILE *to, int get, int set, int64_t bytes,
-                                     gpuconv_error *error) {
+enum { CUES_MAX = 65536, CHUNK_MAX = 65536, EXTRA_BYTES = 15872 /* texts at the end of a broadcast or cart chunk */ };
+
+/* Kinds of metadata. SF_STR_SOFTWARE is left out: libsndfile appends its own name on every copy. */
+enum { CUES, LOOPS, BROADCAST, CART, STRUCTURES, CUE_NAMES = STRUCTURES, IXML, STRINGS, KINDS = STRINGS + 9 };
+
+static const char *const names[KINDS] = {
+    "cue points", "loops", "broadcast chunk", "cart chunk",   "names of cue points",
+    "iXML chunk", "title", "copyright",       "artist",       "comment",
+    "date",       "album", "license",         "track number", "genre"};
+
+static const int strings[KINDS - STRINGS] = {SF_STR_TITLE,   SF_STR_COPYRIGHT,   SF_STR_ARTIST,
+                                             SF_STR_COMMENT, SF_STR_DATE,        SF_STR_ALBUM,
+                                             SF_STR_LICENSE, SF_STR_TRACKNUMBER, SF_STR_GENRE};
+
+static const struct {
+    int get, set, bytes;
+} structures[STRUCTURES] = {
+    [CUES] = {SFC_GET_CUE, SFC_SET_CUE, sizeof(uint32_t)},
+    [LOOPS] = {SFC_GET_INSTRUMENT, SFC_SET_INSTRUMENT, sizeof(SF_INSTRUMENT)},
+    [BROADCAST] = {SFC_GET_BROADCAST_INFO, SFC_SET_BROADCAST_INFO, sizeof(SF_BROADCAST_INFO) + EXTRA_BYTES},
+    [CART] = {SFC_GET_CART_INFO, SFC_SET_CART_INFO, sizeof(SF_CART_INFO) + EXTRA_BYTES}};
+
+/* Chunks of WAV and RF64 that are copied as they are where libsndfile does not read and write what they hold: cue
+ * points and loops of RF64, iXML of both. */
+enum { CHUNKS = 3 };
+static const struct {
+    const char *id;
+    int kind;
+} chunks[CHUNKS] = {{"cue ", CUES}, {"smpl", LOOPS}, {"iXML", IXML}};
+
+typedef struct metadata {
+    SNDFILE *from;
+    bool had[KINDS], kept[KINDS];
+    bool no_memory;
+} metadata;
+
+/* Returns memory that the caller frees; NULL without memory. */
+static void *allocate(metadata *m, int64_t bytes) {
     void *data = gc_calloc(1, bytes);
-    if (!data)
-        return gc_fail_memory(error, "the metadata of the file");
-    if (sf_command(from, get, data, (int)bytes) == SF_TRUE)
-        (void)sf_command(to, set, data, (int)bytes);
+    m->no_memory = m->no_memory || !data;
+    return data;
+}
+
+/* Returns a structure of a file, which the caller frees; NULL: it has none. */
+static void *read_structure(metadata *m, SNDFILE *file, int kind, int *bytes) {
+    uint32_t cues = 0;
+    *bytes = structures[kind].bytes;
+    if (kind == CUES &&
+        (sf_command(file, SFC_GET_CUE_COUNT, &cues, sizeof cues) != SF_TRUE || cues == 0 || cues > CUES_MAX))
+        return NULL;
+    *bytes += (int)(cues * sizeof(SF_CUE_POINT));
+    void *data = allocate(m, *bytes);
+    if (data && sf_command(file, structures[kind].get, data, *bytes) == SF_TRUE)
+        return data;
     free(data);
-    return GPUCONV_OK;
+    return NULL;
+}
+
+/* Reads the chunk of a file with this number among those of its name; the caller frees info->data. NULL there: the file
+ * has none. Its size becomes a multiple of 4 with blanks at its end, because libsndfile writes and reads no other size
+ * correctly. */
+static void read_chunk(metadata *m, SNDFILE *file, const char *id, int index, SF_CHUNK_INFO *info) {
+    *info = (SF_CHUNK_INFO){.id_size = 4};
+    memcpy(info->id, id, 4);
+    SF_CHUNK_ITERATOR *at = sf_get_chunk_iterator(file, info);
+    for (int i = 0; at && i < index; i++)
+        at = sf_next_chunk_iterator(at);
+    if (!at || sf_get_chunk_size(at, info) != SF_ERR_NO_ERROR || info->datalen == 0 || info->datalen > CHUNK_MAX)
+        return;
+    const unsigned size = (unsigned)gc_round_up(info->datalen, 4);
+    char *data = allocate(m, size);
+    if (!data)
+        return;
+    memset(data, ' ', size);
+    info->data = data;
+    if (sf_get_chunk_data(at, info) == SF_ERR_NO_ERROR) {
+        info->datalen = size;
+    } else {
+        free(data);
+        info->data = NULL;
+    }
+}
+
+/* Writes the names of cue points into a WAV or RF64: a list of labels, each with the number of its point. */
+static void write_labels(metadata *m, SNDFILE *to, const SF_CUES *cues) {
+    SF_CHUNK_INFO list = {.id = "LIST", .id_size = 4, .datalen = 4};
+    for (uint32_t i = 0; i < cues->cue_count; i++)
+        list.datalen += 12 + (unsigned)gc_round_up((int64_t)strlen(cues->cue_points[i].name) + 1, 4);
+    unsigned char *at = list.datalen <= CHUNK_MAX ? allocate(m, list.datalen) : NULL;
+    list.data = at;
+    if (!at)
+        return;
+    memcpy(at, "adtl", 4);
+    at += 4;
+    for (uint32_t i = 0; i < cues->cue_count; i++) {
+        const SF_CUE_POINT *cue = &cues->cue_points[i];
+        const size_t length = strlen(cue->name), size = 4 + (size_t)gc_round_up((int64_t)length + 1, 4);
+        memcpy(at, "labl", 4);
+        for (int b = 0; b < 4; b++) {
+            at[4 + b] = (unsigned char)(size >> 8 * b);
+            at[8 + b] = (unsigned char)((uint32_t)cue->indx >> 8 * b);
+        }
+        memcpy(at + 12, cue->name, length);
+        at += 8 + size;
+    }
+    (void)sf_set_chunk(to, &list);
+    free(list.data);
+}
+
+/* Finds what a file has. */
+static void find(metadata *m, SNDFILE *file, bool has[KINDS]) {
+    SF_CHUNK_INFO chunk;
+    for (int k = 0; k < STRUCTURES; k++) {
+        int bytes;
+        void *data = read_structure(m, file, k, &bytes);
+        const SF_CUES *cues = k == CUES ? data : NULL;
+        has[k] = data != NULL;
+        for (uint32_t i = 0; cues && i < cues->cue_count; i++)
+            has[CUE_NAMES] = has[CUE_NAMES] || cues->cue_points[i].name[0];
+        free(data);
+    }
+    for (int k = 0; k < CHUNKS; k++) {
+        read_chunk(m, file, chunks[k].id, 0, &chunk);
+        has[chunks[k].kind] = has[chunks[k].kind] || chunk.data;
+        free(chunk.data);
+    }
+    for (int i = 0; i < 2; i++) { /* a list of texts, and one of labels */
+        read_chunk(m, file, "LIST", i, &chunk);
+        has[CUE_NAMES] = has[CUE_NAMES] || (chunk.data && memcmp(chunk.data, "adtl", 4) == 0);
+        free(chunk.data);
+    }
+    for (int k = STRINGS; k < KINDS; k++)
+        has[k] = sf_get_string(file, strings[k - STRINGS]) != NULL;
+}
+
+/* Copies what the format of `to` has a place for. */
+static void copy(void *context, SNDFILE *to) {
+    metadata *m = context;
+    SF_INFO info = {0};
+    (void)sf_command(to, SFC_GET_CURRENT_SF_INFO, &info, sizeof info);
+    const int container = info.format & SF_FORMAT_TYPEMASK;
+    const bool rf64 = container == SF_FORMAT_RF64;
+    const bool riff = rf64 || container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX;
+    bool written[KINDS] = {false};
+    for (int k = STRINGS; k < KINDS; k++)
+        if (m->had[k])
+            (void)sf_set_string(to, strings[k - STRINGS], sf_get_string(m->from, strings[k - STRINGS]));
+    for (int k = 0; k < STRUCTURES; k++) {
+        int bytes;
+        void *data = m->had[k] ? read_structure(m, m->from, k, &bytes) : NULL;
+        written[k] = data && sf_command(to, structures[k].set, data, bytes) == SF_TRUE && !rf64;
+        if (data && k == CUES && m->had[CUE_NAMES] && riff)
+            write_labels(m, to, data);
+        free(data);
+    }
+    for (int k = 0; riff && k < CHUNKS; k++) {
+        SF_CHUNK_INFO chunk = {.data = NULL};
+        if (!written[chunks[k].kind])
+            read_chunk(m, m->from, chunks[k].id, 0, &chunk);
+        if (chunk.data)
+            (void)sf_set_chunk(to, &chunk);
+        free(chunk.data);
+    }
+}
+
+static void look(void *context, SNDFILE *file) {
+    metadata *m = context;
+    find(m, file, m->kept);
 }
 
 gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, gpuconv_error *error) {
-    SNDFILE *from = gc_reader_sndfile(reader), *to = gc_writer_sndfile(writer);
-    for (int kind = SF_STR_FIRST; kind <= SF_STR_LAST; kind++) {
-        const char *text = sf_get_string(from, kind);
-        if (text && kind != SF_STR_SOFTWARE) /* libsndfile appends its own name on every copy */
-            (void)sf_set_string(to, kind, text);
+    metadata m = {.from = gc_reader_sndfile(reader)};
+    SNDFILE *to = gc_writer_sndfile(writer);
+    SF_INFO info = {0};
+    char dropped[160] = "";
+    bool any = false;
+    find(&m, m.from, m.had);
+    for (int k = 0; k < KINDS; k++)
+        any = any || m.had[k];
+    if (any && !m.no_memory) {
+        copy(&m, to);
+        (void)sf_command(to, SFC_GET_CURRENT_SF_INFO, &info, sizeof info);
+        (void)gc_format_try(&info, copy, look, &m);
+        m.kept[CUE_NAMES] = m.kept[CUE_NAMES] || !m.kept[CUES]; /* the cue points are named then */
     }
-    uint32_t cues = 0;
-    gpuconv_status status = GPUCONV_OK;
-    if (sf_command(from, SFC_GET_CUE_COUNT, &cues, sizeof cues) == SF_TRUE && cues > 0 && cues <= 65536)
-        status = copy_structure(from, to, SFC_GET_CUE, SFC_SET_CUE,
-                                (int64_t)sizeof(uint32_t) + (int64_t)cues * (int64_t)sizeof(SF_CUE_POINT), error);
-    if (!status)
-        status = copy_structure(from, to, SFC_GET_INSTRUMENT, SFC_SET_INSTRUMENT, sizeof(SF_INSTRUMENT), error);
-    if (!status)
-        status = copy_structure(from, to, SFC_GET_BROADCAST_INFO, SFC_SET_BROADCAST_INFO,
-                                sizeof(SF_BROADCAST_INFO) + 15872, error);
-    if (!status)
-        status = copy_structure(from, to, SFC_GET_CART_INFO, SFC_SET_CART_INFO, sizeof(SF_CART_INFO) + 15872, error);
-    return status;
+    for (int k = 0; k < KINDS; k++) {
+        const size_t used = strlen(dropped);
+        if (m.had[k] && !m.kept[k])
+            (void)snprintf(dropped + used, sizeof dropped - used, "%s%s", used ? ", " : "", names[k]);
+    }
+    if (*dropped)
+        gc_writer_note_dropped(writer, dropped);
+    return m.no_memory ? gc_fail_memory(error, "the metadata of the file") : GPUCONV_OK;
 }

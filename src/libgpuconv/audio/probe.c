@@ -69,11 +69,19 @@ static SF_VIRTUAL_IO memory_io = {memory_length, memory_seek, memory_read, memor
 
 /* ---- The test ---------------------------------------------------------------------------------------------------- */
 
+/* What a caller of gc_format_try does with the file. */
+typedef struct visitor {
+    void (*fill)(void *context, SNDFILE *file), (*look)(void *context, SNDFILE *file);
+    void *context;
+} visitor;
+
 /* Writes silence into the file in memory. Returns false if the format cannot be written. */
-static bool write_test_file(memory *m, SF_INFO info) {
+static bool write_test_file(memory *m, SF_INFO info, const visitor *v) {
     const int64_t frames = gc_min(FRAMES, gc_max(16, MAX_SAMPLES / info.channels));
     static const float silence[MAX_SAMPLES];
     SNDFILE *file = frames * info.channels <= MAX_SAMPLES ? gc_sndfile_open(&memory_io, SFM_WRITE, &info, m) : NULL;
+    if (file && v)
+        v->fill(v->context, file);
     bool ok = file && sf_writef_float(file, silence, frames) == frames && !sf_error(file);
     if (file && sf_close(file) != 0)
         ok = false;
@@ -81,7 +89,7 @@ static bool write_test_file(memory *m, SF_INFO info) {
 }
 
 /* Reads the file in memory. Returns true if its header states the expected format and one frame can be read. */
-static bool read_test_file(memory *m, const SF_INFO *expected) {
+static bool read_test_file(memory *m, const SF_INFO *expected, const visitor *v) {
     const bool raw = (expected->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RAW;
     SF_INFO info = raw ? *expected : (SF_INFO){0};
     m->at = 0;
@@ -93,6 +101,8 @@ static bool read_test_file(memory *m, const SF_INFO *expected) {
     bool ok = info.channels <= GC_MAX_CHANNELS && (info.format & same) == (expected->format & same) &&
               info.channels == expected->channels && fabs((double)info.samplerate / expected->samplerate - 1) < 0.01 &&
               sf_readf_float(file, frame, 1) == 1;
+    if (ok && v)
+        v->look(v->context, file);
     sf_close(file);
     return ok;
 }
@@ -121,10 +131,24 @@ static bool look_up(const SF_INFO *info, bool *works) {
     return false;
 }
 
+static bool try_format(const SF_INFO *info, const visitor *v) {
+    cache.file.at = cache.file.size = 0;
+    return write_test_file(&cache.file, *info, v) && read_test_file(&cache.file, info, v);
+}
+
+bool gc_format_try(const SF_INFO *format, void (*fill)(void *context, SNDFILE *file),
+                   void (*look)(void *context, SNDFILE *file), void *context) {
+    const visitor v = {fill, look, context};
+    const SF_INFO info = {.format = format->format, .channels = format->channels, .samplerate = format->samplerate};
+    pthread_mutex_lock(&cache.lock);
+    const bool works = try_format(&info, &v);
+    pthread_mutex_unlock(&cache.lock);
+    return works;
+}
+
 /* Tests a format and caches the result. */
 static bool test_format(const SF_INFO *info) {
-    cache.file.at = cache.file.size = 0;
-    const bool works = write_test_file(&cache.file, *info) && read_test_file(&cache.file, info);
+    const bool works = try_format(info, NULL);
     const int i = cache.next;
     cache.result[i].format = info->format;
     cache.result[i].channels = info->channels;

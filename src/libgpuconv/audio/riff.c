@@ -196,12 +196,13 @@ static void copy_list(parser *p, const chunk *list) {
         p->count = begin;
 }
 
-/* Copies a chunk that libsndfile 1.2 reads, if it has a size that libsndfile accepts. */
+/* Copies a chunk that gc_metadata_copy copies, if it has a size that libsndfile accepts. */
 static void copy_metadata(parser *p, const chunk *c) {
     static const struct {
         char name[5];
         uint32_t least, most;
-    } known[] = {{"cue ", 4, 65536}, {"smpl", 36, 65536}, {"bext", 602, 10240}, {"cart", 2048, 0xffff}};
+    } known[] = {
+        {"cue ", 4, 65536}, {"smpl", 36, 65536}, {"bext", 602, 10240}, {"cart", 2048, 0xffff}, {"iXML", 1, 32768}};
     if (is_named(c->name, "LIST") && c->size > 12)
         copy_list(p, c);
     else if (is_named(c->name, "fact") && c->size >= 4 && !p->is_64)

@@ -284,6 +284,16 @@ int gc_writer_channels(const gc_writer *w) {
     return w->channels;
 }
 
+void gc_writer_note_dropped(gc_writer *w, const char *what) {
+    char container[48];
+    const size_t used = strlen(w->note);
+    SF_INFO info = {0};
+    (void)sf_command(w->file, SFC_GET_CURRENT_SF_INFO, &info, sizeof info);
+    gc_format_container_name(info.format, container, sizeof container);
+    (void)snprintf(w->note + used, sizeof w->note - used, "%s%s has no place for %s", used ? "; " : "", container,
+                   what);
+}
+
 const char *gc_writer_note(const gc_writer *w) {
     return w->note;
 }
