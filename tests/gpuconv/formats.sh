@@ -30,6 +30,17 @@ about j.flac "20499 2 44100 flac 16"
 refuses 2 "--format 'mp9': no such format" in.wav ir.wav out.wav --format mp9
 refuses 2 "--encoding 's17': no such encoding" in.wav ir.wav out.wav --encoding s17
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
+# .opus holds one encoding, in a file that is named so and in --format; .ogg holds any that Ogg has.
+make_audio noise in48.wav wav-16 1 48000 9000 0.1
+for encoding in vorbis s16 float; do
+    refuses 1 "files of this name hold opus, not $encoding" in48.wav ir.wav out.opus --encoding $encoding
+    refuses 1 "files of this name hold opus, not $encoding" in48.wav ir.wav out.dat --format opus --encoding $encoding
+done
+for name in 'out.opus --encoding opus' 'out.ogg --encoding opus' 'out.ogg --encoding vorbis' 'out.opus --format ogg --encoding vorbis'; do
+    # shellcheck disable=SC2086 # several words
+    runs -q in48.wav ir.wav $name
+done
+rm out.opus out.ogg
 refuses 1 "names no known format" in.wav ir.wav out.xyz
 
 # An encoding that the container does not support: the nearest one is used, and a line reports it.

@@ -113,6 +113,13 @@ int gc_encoding_from_name(const char *name) {
     return find_code(encodings, sizeof encodings / sizeof *encodings, name);
 }
 
+const char *gc_encoding_name_of(int encoding) {
+    for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
+        if (encodings[i].code == encoding)
+            return encodings[i].name;
+    return "another encoding";
+}
+
 int gc_container_of_path(const char *path) {
     const char *name = strrchr(path, '/');
     const char *dot = strrchr(name ? name : path, '.');

@@ -23,6 +23,9 @@ int gc_container_of_path(const char *path);
 int gc_container_from_name(const char *name);
 int gc_encoding_from_name(const char *name);
 
+/* Returns the name of an encoding; static. */
+const char *gc_encoding_name_of(int encoding);
+
 /* Parses the description of little-endian raw samples such as "48000,2,s16". Returns false if it is invalid. */
 bool gc_format_parse_raw(const char *text, SF_INFO *info);
 

@@ -184,6 +184,11 @@ static gpuconv_status choose_format(const char *path, const gc_output_options *o
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "unknown encoding '%s'; use for example u8, s16, s24, s32, float, double, ulaw, alaw or vorbis",
                        options->encoding);
+    const int only = container & SF_FORMAT_SUBMASK; /* some names of formats stand for one encoding, such as opus */
+    if (encoding && only && encoding != only)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: files of this name hold %s, not %s; choose another name, or --format", path,
+                       gc_encoding_name_of(only), options->encoding);
     *format = encoding ? gc_format_exact(container, encoding, channels, like->rate)
                        : gc_format_nearest(container, like->file_format, channels, like->rate);
     if (!*format && encoding)
