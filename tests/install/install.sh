@@ -41,6 +41,15 @@ export PKG_CONFIG_PATH
 ${CC:-cc} -o by-pkg-config "$SOURCE/examples/02_streaming.c" $(pkg-config --cflags --libs gpuconv) || fail "pkg-config"
 LD_LIBRARY_PATH=$(dirname "$library") quietly ./by-pkg-config || fail "by pkg-config: $(cat "$work/log/err")"
 
+# Without the shared library, with the options of --static and the packages that Debian's build needs.
+cp -r "$prefix" static
+find static -name 'libgpuconv.so*' -exec rm {} +
+moved=$(find "$PWD/static" -path '*/pkgconfig/gpuconv.pc')
+# shellcheck disable=SC2046
+quietly ${CC:-cc} -o statically "$SOURCE/examples/02_streaming.c" \
+    $(PKG_CONFIG_PATH=$(dirname "$moved") pkg-config --static --cflags --libs gpuconv) || fail "pkg-config --static: $(cat "$work/log/err")"
+quietly ./statically || fail "by pkg-config --static: $(cat "$work/log/err")"
+
 # The command, moved, with what came beside it.
 make_audio noise in.wav wav-16 1 48000 1000 0.1
 quietly "$prefix/bin/gpuconv" -b cpu in.wav "$prefix/share/gpuconv/impulses/cabinet.flac" out.wav || fail "moved: $(cat "$work/log/err")"
