@@ -12,11 +12,9 @@
 #include "libgpuconv/report/report.h"
 #include "page_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TRACKS = 9 }; /* sounds of the player: keys 1 to 9 */
 
@@ -195,7 +193,7 @@ static gpuconv_status put_figures(const gc_page_config *c, FILE *to, gpuconv_err
         gc_describe(&c->figures[k], c->options, c->count > 1, report);
     gpuconv_status status = gc_report_write_html(report, to);
     gpuconv_report_free(report);
-    return status ? gc_fail(error, status, "%s: cannot be written", c->path) : GPUCONV_OK;
+    return status ? gc_fail_memory(error, c->path) : GPUCONV_OK; /* the page is in memory */
 }
 
 static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *to, gpuconv_error *error) {
@@ -224,29 +222,21 @@ static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *t
     return status;
 }
 
+/* The page is made in memory and written at once, so that the reason of a failed write is known. */
 gpuconv_status gc_page_write(const gc_page_config *c, gpuconv_error *error) {
     tracks t = {.gain = 1};
-    gc_output_file *file = NULL;
-    FILE *to = NULL;
+    char *page = NULL;
+    size_t size = 0;
     gpuconv_status status = make_tracks(c, &t, error);
-    if (!status)
-        status = gc_output_file_new(c->path, GC_OUTPUT_USER_PATH, NULL, &file, error);
-    if (!status) {
-        int own = dup(gc_output_file_descriptor(file));
-        to = own < 0 ? NULL : fdopen(own, "w");
-        if (!to && own >= 0)
-            close(own);
-        if (!to)
-            status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", c->path, strerror(errno));
-    }
-    if (!status)
+    FILE *to = status ? NULL : open_memstream(&page, &size);
+    if (to)
         status = put_page(c, &t, to, error);
-    bool failed = to && ferror(to) != 0;
-    if (to && (fclose(to) != 0 || failed) && !status)
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", c->path, strerror(errno));
+    const bool failed = !to || ferror(to) != 0;
+    if (((to && fclose(to) != 0) || failed) && !status)
+        status = gc_fail_memory(error, c->path);
     if (!status)
-        status = gc_output_file_commit(file, error);
-    gc_output_file_free(file);
+        status = gc_output_file_write(c->path, GC_OUTPUT_USER_PATH, page, size, error);
+    free(page);
     free_tracks(&t);
     return status;
 }
