@@ -44,7 +44,7 @@ static void require_equal(const gc_entry *a, const gc_entry *b) {
             a->length == b->length && a->random_offset == b->random_offset && a->seed == b->seed &&
             (a->random_offset || a->offset == b->offset) && gc_entry_sources(a) == gc_entry_sources(b));
     for (int c = GC_COLUMNS_ALWAYS; c < GC_COLUMNS; c++) {
-        char rooms[2][GC_ROW_TEXT], *lists[2];
+        char rooms[2][GC_NUMBER_TEXT], *lists[2];
         const char *x = gc_entry_text(a, c, rooms[0], &lists[0]), *y = gc_entry_text(b, c, rooms[1], &lists[1]);
         require(!x == !y && (!x || strcmp(x, y) == 0));
         free(lists[0]);

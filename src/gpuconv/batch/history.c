@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
 #include "results.h"
 #include "targets.h"
@@ -128,7 +129,8 @@ static bool parse_state(const json_t *object, const char *name, gc_state *state)
 /* Returns a number of the line's columns; 0 if it has none. */
 static double column_number(const json_t *object, const char *name) {
     const char *text = json_string_value(json_object_get(json_object_get(object, "columns"), name));
-    return text ? strtod(text, NULL) : 0;
+    double value = 0;
+    return text && gc_number_parse(text, &value) ? value : 0;
 }
 
 /* Fills *p from a "done" or "replacing" line. */

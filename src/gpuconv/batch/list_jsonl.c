@@ -2,6 +2,7 @@
 #include "lhotse.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "list.h"
 #include "text.h"
 #include "text_file.h"
@@ -15,21 +16,21 @@ static bool is_path(int column) {
 }
 
 /* Returns a scalar as text, in `room` if it is a number. NULL: it is neither a string nor a number. */
-static const char *scalar_text(const json_t *value, char room[GC_ROW_TEXT]) {
+static const char *scalar_text(const json_t *value, char room[GC_NUMBER_TEXT]) {
     if (json_is_string(value))
         return json_string_value(value);
     if (json_is_boolean(value))
         return json_is_true(value) ? "1" : "0";
     if (json_is_integer(value))
-        (void)snprintf(room, GC_ROW_TEXT, "%lld", (long long)json_integer_value(value));
+        (void)snprintf(room, GC_NUMBER_TEXT, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        (void)snprintf(room, GC_ROW_TEXT, "%.17g", json_real_value(value));
+        (void)gc_format(room, GC_NUMBER_TEXT, "%.17g", json_real_value(value));
     return json_is_number(value) ? room : NULL;
 }
 
 /* Sets a column. @return false: out of memory */
 static bool set_field(gc_row *row, const char *name, const json_t *value) {
-    char number[GC_ROW_TEXT];
+    char number[GC_NUMBER_TEXT];
     size_t index;
     const json_t *element;
     int c = gc_column_find(name);

@@ -78,14 +78,14 @@ static bool fill(gc_row *row, const char *id, const char *path) {
 /* Sets the part of the recording from the texts of its begin and end in seconds. @return false: out of memory */
 static bool fill_part(gc_row *row, const char *begin, const char *end) {
     double from, to;
-    char length[GC_ROW_TEXT];
+    char length[GC_NUMBER_TEXT];
     if (!begin || !end || !gc_number_parse(begin, &from) || !gc_number_parse(end, &to) || from < 0)
         return gc_row_refuse(row, "a segment needs ID RECORDING BEGIN END, in seconds, not", begin ? begin : "");
     if (to == -1)
         return gc_row_set(row, GC_COLUMN_OFFSET, begin);
     if (!(to > from))
         return gc_row_refuse(row, "a segment must end after it begins, not at", end);
-    (void)snprintf(length, sizeof length, "%.9g", to - from);
+    (void)gc_format(length, sizeof length, "%.9g", to - from);
     return gc_row_set(row, GC_COLUMN_OFFSET, begin) && gc_row_set(row, GC_COLUMN_LENGTH, length);
 }
 

@@ -146,7 +146,7 @@ gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *c, gpuconv_er
     if (encoding) {
         char raw[64];
         gpuconv_error inner = {0};
-        (void)snprintf(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
+        (void)gc_format(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
         status = gc_ir_load_raw(path, raw, &ir, &inner);
         if (status)
             status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)

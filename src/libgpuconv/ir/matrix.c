@@ -6,6 +6,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/finite.h"
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 enum {
@@ -257,7 +257,7 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
-        const bool conf = dot && strcasecmp(dot, ".conf") == 0;
+        const bool conf = dot && gc_same_word(dot, ".conf");
         m->rate_without_files = rate;
         status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)
                                                                : gc_matrix_read_text(m, f, conf, error);
