@@ -65,7 +65,7 @@ static guarded run(const char *format, ...) {
     size_t used = 0;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(row, sizeof row, format, args);
+    (void)gc_vformat(row, sizeof row, format, args);
     va_end(args);
     for (const char *at = row; *at; at++)
         used += *at == '@' ? (size_t)snprintf(text + used, sizeof text - used, "%s", files_path("."))
