@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bounds what a list of any bytes can take. */
+enum { MOST_ROWS = 1 << 25, MOST_REFUSED = 1000000 };
+
 gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *options, gc_manifest *m,
                                 gpuconv_error *error) {
     *m = (gc_manifest){0};
@@ -100,7 +103,9 @@ static bool add_to_stem(gc_row *row, const char *own, const char *response) {
 
 static bool add_entry(gc_builder *b, gc_row *row, int64_t line) {
     gc_entry *e = pick_rest(b, row) ? append(b, line) : NULL;
-    return e && gc_entry_fill(e, row, b->options.defaults, &b->manifest->recipes);
+    const bool good = e && gc_entry_fill(e, row, b->options.defaults, &b->manifest->recipes);
+    b->refused += good && e->refusal;
+    return good;
 }
 
 /* Adds one entry for each response. An output name of the row gives its stem. @return false: out of memory */
@@ -126,7 +131,7 @@ static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
     return good;
 }
 
-bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
+gpuconv_status gc_builder_add(gc_builder *b, gc_row *row, int64_t line, gpuconv_error *error) {
     bool good = true;
     bool open =
         b->responses.count > 0 && !is_given(b, row, GC_COLUMN_RESPONSE) && !is_given(b, row, GC_COLUMN_RESPONSES);
@@ -140,7 +145,15 @@ bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
     }
     b->rows++;
     gc_row_clear(row);
-    return good;
+    if (!good)
+        return gc_fail_memory(error, "the manifest");
+    if (b->rows > MOST_ROWS)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the list has more than %d rows; split it", MOST_ROWS);
+    if (b->refused > MOST_REFUSED)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "more than %d rows of the list are invalid; the last: line %lld: %s", MOST_REFUSED,
+                       (long long)line, b->manifest->entry[b->manifest->entries - 1].refusal);
+    return GPUCONV_OK;
 }
 
 gpuconv_status gc_builder_end(gc_builder *b, const char *name, gpuconv_status status, gpuconv_error *error) {

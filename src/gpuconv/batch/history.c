@@ -10,6 +10,7 @@
 #include "results.h"
 #include "targets.h"
 #include "text.h"
+#include "text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* More than any line that a batch writes: three names of 4096 bytes, each byte as six characters (escaped) and as two
- * hexadecimal digits. */
-enum { LINE_MAX_BYTES = 128 * 1024 };
 
 /* The state of a response that several entries share. */
 typedef struct shared {
@@ -188,7 +185,7 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
 
 /* Appends bytes to the line that is being read, unless it becomes too long. @return false: out of memory */
 static bool append(gc_history *h, const char *bytes, size_t count) {
-    h->too_long |= h->used + count >= LINE_MAX_BYTES;
+    h->too_long |= h->used + count > GC_TEXT_LINE;
     if (h->too_long)
         return true;
     if (h->used + count >= h->capacity) {

@@ -5,7 +5,6 @@
 #include "libgpuconv/core/number.h"
 #include "list.h"
 #include "text.h"
-#include "text_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,19 +155,23 @@ static bool keep_last(gc_manifest *m) {
     return true;
 }
 
-gpuconv_status gc_list_parse_jsonl(const char *name, char *text, gc_builder *b, gpuconv_error *error) {
-    int64_t number = 0;
-    char *at = text, *line;
-    bool results = false, skipped, good = true;
-    while (good && (line = gc_text_file_line(&at))) {
+gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
+    char *line;
+    bool results = false, skipped;
+    gpuconv_status status;
+    while (!(status = gc_lines_next(lines, &line, error)) && line) {
         gc_row row = {.stem = NULL};
-        number++;
         if (!line[strspn(line, " \t\r")])
             continue;
-        good = fill(&row, name, line, &b->manifest->kind, &results, &skipped) &&
-               (skipped || gc_builder_add(b, &row, number));
+        if (!fill(&row, lines->name, line, &b->manifest->kind, &results, &skipped))
+            status = gc_fail_memory(error, lines->name);
+        else if (!skipped)
+            status = gc_builder_add(b, &row, lines->number, error);
         gc_row_clear(&row);
+        if (status)
+            return status;
     }
-    good = good && (!results || keep_last(b->manifest));
-    return good ? GPUCONV_OK : gc_fail_memory(error, name);
+    if (!status && results && !keep_last(b->manifest))
+        status = gc_fail_memory(error, lines->name);
+    return status;
 }

@@ -2,6 +2,7 @@
  * belongs to must be known. */
 #include "patterns.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
@@ -89,6 +90,8 @@ static gpuconv_status find_by_glob(search *s, const char *pattern, int kept) {
     glob_t found = {0};
     int err = glob(pattern, GLOB_TILDE, NULL, &found);
     gpuconv_status status = err == GLOB_NOSPACE ? gc_fail_memory(s->error, "file names") : GPUCONV_OK;
+    if (!status && gc_cancelled())
+        status = gc_fail_cancelled(s->error, s->pattern);
     for (size_t i = 0; i < found.gl_pathc && !status && !err; i++)
         status = add(s, found.gl_pathv[i], kept);
     globfree(&found);

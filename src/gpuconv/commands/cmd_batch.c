@@ -229,11 +229,13 @@ static int run(options *o, const char *path) {
     const gc_ranks *ranks;
     gpuconv_status status = gc_ranks_open(&ranks, &error);
     bool first = !ranks || ranks->rank == 0;
-    if (!status)
+    if (!status) {
+        (void)gc_catch_signals(); /* a list may be a pipe that nothing writes to */
         status = read_manifest(o, path, &defaults, &m, first, &error);
+    }
     gc_row_clear(&defaults);
     if (status)
-        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(gc_exit_of(status), "%s", error.message);
     bool begun = false;
     result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
     const bool checked = !result && !o->dry_run;

@@ -2,6 +2,7 @@
 #ifndef GC_IR_MATRIX_H
 #define GC_IR_MATRIX_H
 
+#include "libgpuconv/core/lines.h"
 #include "object.h"
 
 #include <stdio.h>
@@ -73,7 +74,7 @@ gpuconv_status gc_matrix_load_files(gc_matrix *matrix, gpuconv_error *error);
 
 void gc_matrix_free_files(gc_matrix *matrix);
 
-/* Reads the entries of a text file; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
-gpuconv_status gc_matrix_read_text(gc_matrix *matrix, FILE *file, bool jconvolver, gpuconv_error *error);
+/* Reads the entries of a text; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+gpuconv_status gc_matrix_read_text(gc_matrix *matrix, gc_lines *lines, bool jconvolver, gpuconv_error *error);
 
 #endif
