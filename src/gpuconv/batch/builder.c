@@ -85,20 +85,27 @@ static bool pick_rest(gc_builder *b, gc_row *row) {
     return true;
 }
 
-/* Appends "-NAME" of a response to the stem of the row's output. @return false: out of memory */
-static bool add_to_stem(gc_row *row, const char *own, const char *response) {
+/* Returns "OWN-NAME" with the name of a response, to be freed. NULL: out of memory. */
+static char *add_name(const char *own, int own_length, const char *response) {
     const char *name;
-    int length, own_length = own ? (int)strlen(own) : 0;
-    if (!own)
-        gc_path_stem(row->text[GC_COLUMN_INPUT] ? row->text[GC_COLUMN_INPUT] : "", &own, &own_length);
+    int length;
     gc_path_stem(response, &name, &length);
     size_t room = (size_t)own_length + (size_t)length + 2;
-    char *stem = gc_calloc((int64_t)room, 1);
-    if (!stem)
-        return false;
-    (void)snprintf(stem, room, "%.*s-%.*s", own_length, own, length, name);
-    row->stem = stem;
-    return true;
+    char *made = gc_calloc((int64_t)room, 1);
+    if (made)
+        (void)snprintf(made, room, "%.*s-%.*s", own_length, own, length, name);
+    return made;
+}
+
+/* Appends the name of a response to the stem of the row's output. @return false: out of memory */
+static bool add_to_stem(gc_row *row, const char *own, const char *response) {
+    int length = own ? (int)strlen(own) : 0;
+    if (!own)
+        gc_path_stem(row->text[GC_COLUMN_INPUT] ? row->text[GC_COLUMN_INPUT] : "", &own, &length);
+    char *stem = add_name(own, length, response);
+    if (stem)
+        row->stem = stem;
+    return stem != NULL;
 }
 
 static bool add_entry(gc_builder *b, gc_row *row, int64_t line) {
@@ -108,10 +115,12 @@ static bool add_entry(gc_builder *b, gc_row *row, int64_t line) {
     return good;
 }
 
-/* Adds one entry for each response. An output name of the row gives its stem. @return false: out of memory */
+/* Adds one entry for each response, with its name in the identifier and the output. An output name of the row gives its
+ * stem. @return false: out of memory */
 static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
-    char *stem = row->stem;
+    char *stem = row->stem, *id = row->text[GC_COLUMN_ID];
     bool good = true;
+    b->manifest->every_response = true;
     if (!stem && row->text[GC_COLUMN_OUTPUT] && *row->text[GC_COLUMN_OUTPUT]) {
         char *dot = strrchr(row->text[GC_COLUMN_OUTPUT], '.');
         if (dot && !strchr(dot, '/'))
@@ -121,13 +130,17 @@ static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
     }
     for (int64_t i = 0; i < b->responses.count && good; i++) {
         const char *path = b->responses.path[i];
-        good = add_to_stem(row, stem, path) && gc_row_set(row, GC_COLUMN_RESPONSE, path) && add_entry(b, row, line);
+        row->text[GC_COLUMN_ID] = id ? add_name(id, (int)strlen(id), path) : NULL;
+        good = (!id || row->text[GC_COLUMN_ID]) && add_to_stem(row, stem, path) &&
+               gc_row_set(row, GC_COLUMN_RESPONSE, path) && add_entry(b, row, line);
         if (row->stem != stem)
             free(row->stem);
         row->stem = stem;
+        free(row->text[GC_COLUMN_ID]);
     }
+    free(id);
     free(stem);
-    row->stem = NULL;
+    row->text[GC_COLUMN_ID] = row->stem = NULL;
     return good;
 }
 

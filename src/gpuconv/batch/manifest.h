@@ -57,7 +57,8 @@ typedef struct gc_manifest {
     int64_t entries;
     gc_recipes recipes;
     gc_list_kind kind;
-    char *header; /* of metadata.csv: names of the other columns, as CSV; NULL: none */
+    bool every_response; /* GC_PICK_ALL: identifiers end in "-NAME" of the response */
+    char *header;        /* of metadata.csv: names of the other columns, as CSV; NULL: none */
 } gc_manifest;
 
 typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;

@@ -28,6 +28,13 @@ size_t gc_text_character(const char *text) {
     return (c[3] & 0xc0) == 0x80 ? 4 : 0;
 }
 
+bool gc_text_is_utf8(const char *text) {
+    for (size_t length; *text; text += length)
+        if (!(length = gc_text_character(text)))
+            return false;
+    return true;
+}
+
 char *gc_text_utf8(const char *text, bool *changed) {
     static const char unknown[] = "\xef\xbf\xbd";
     char *made = gc_calloc(3 * (int64_t)strlen(text) + 1, 1);

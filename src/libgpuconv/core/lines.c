@@ -30,8 +30,9 @@ gpuconv_status gc_lines_open(gc_lines *l, const char *path, int64_t longest, int
 
 static gpuconv_status read_descriptor(gc_lines *l, char *to, int64_t bytes, int64_t *got, gpuconv_error *error) {
     const int err = gc_read_some(l->fd, to, bytes, got, gc_cancel_flag());
-    return !err ? GPUCONV_OK : err == ECANCELED ? gc_fail_cancelled(error, l->name)
-                                                : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", l->name, strerror(err));
+    return !err               ? GPUCONV_OK
+           : err == ECANCELED ? gc_fail_cancelled(error, l->name)
+                              : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", l->name, strerror(err));
 }
 
 /* Reads more bytes behind those in the buffer. */
