@@ -143,6 +143,7 @@ def batch(
     seed: int = 0,
     segments: Optional[Path] = None,
     shard_size: int = 0,
+    id_suffix: str = "_rvb",
     resume: bool = False,
     fail_fast: bool = False,
     backend: str = "auto",
@@ -162,6 +163,7 @@ def batch(
         noises need the option `snr`.
     out: folder of the results; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
     segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
+    id_suffix: follows the identifiers of recordings, cuts and supervisions in a list of outputs for lhotse; "": nothing does.
     resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core. devices: numbers
     of CUDA devices; (): as many as pay off.
     options: see BatchOptions: batch(inputs="speech/*.wav", irs="rooms/*.flac", out="wet", preset="speech", wet=(-6, 0)).
@@ -188,6 +190,7 @@ def batch(
         "pick": choose("pick", pick, ("random", "all", "cycle")),
         **numbers,
         "segments": None if segments is None else path_of("segments", segments),
+        "id_suffix": str(id_suffix),
         "resume": int(resume),
         "fail_fast": int(fail_fast),
     }

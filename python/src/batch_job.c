@@ -112,8 +112,8 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
     status = gc_batch_run(&b, &last, error);
     *counts = counts_of(&last);
     if (last.total > 0 && status != GPUCONV_ERROR_CANCELLED && gc_list_output_name(manifest.kind)) {
-        const gpuconv_status after =
-            gc_list_write(&manifest, batch->folder, batch->shard_size, &listed, status ? NULL : error);
+        const gpuconv_status after = gc_list_write(&manifest, batch->folder, batch->id_suffix, batch->shard_size,
+                                                   &listed, status ? NULL : error);
         status = status ? status : after;
     }
     gc_manifest_free(&manifest);

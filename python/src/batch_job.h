@@ -22,7 +22,7 @@ typedef struct gcpy_text {
 /* What to do: a manifest with or without responses, or patterns of inputs and responses. Lists of patterns end with
  * NULL; NULL: not given. */
 typedef struct gcpy_batch {
-    const char *manifest, *segments;
+    const char *manifest, *segments, *id_suffix;
     const char *const *inputs, *const *responses, *const *noises;
     const char *folder;
     const gcpy_text *text;

@@ -248,6 +248,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     auto integer = [&](const char *name) { return nb::cast<int64_t>(options[name]); };
     const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
     const text segments = nb::cast<text>(options["segments"]);
+    const auto id_suffix = nb::cast<std::string>(options["id_suffix"]);
     std::vector<gcpy_text> values;
     for (const auto &[column, value] : columns)
         values.push_back({column.c_str(), value.c_str()});
@@ -255,6 +256,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     gcpy_batch b = {};
     b.manifest = c_str(manifest);
     b.segments = c_str(segments);
+    b.id_suffix = id_suffix.c_str();
     b.inputs = inputs.get();
     b.responses = responses.get();
     b.noises = noises.get();

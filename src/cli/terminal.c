@@ -118,7 +118,7 @@ void gc_status_part(gc_status_line *line, int rank, const char *format, ...) {
         return;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(line->part[line->count].text, GC_PART_BYTES, format, args);
+    (void)gc_vformat(line->part[line->count].text, GC_PART_BYTES, format, args);
     va_end(args);
     line->part[line->count++].rank = rank;
 }

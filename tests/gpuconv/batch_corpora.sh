@@ -80,12 +80,32 @@ says "$work/log/err" "would be replaced"
 } | gzip >r.jsonl.gz
 batch 1 r.jsonl.gz --irs ir/h0.wav --preset speech --format flac --out ro
 gzip -dc ro/recordings.jsonl.gz >recordings
-says recordings '"id":"r0"' '"source":"ro/r0.flac"' '"num_samples":4000'
+says recordings '"id":"r0_rvb"' '"source":"ro/r0.flac"' '"num_samples":4000'
 says ro/results.jsonl "only files are read"
 echo '{"id":"c0","start":0.1,"duration":0.1,"channel":0,"supervisions":[{"id":"s","text":"hello"}],"recording":{"id":"r0","sources":[{"type":"file","channels":[0],"source":"c/a/x0.flac"}],"sampling_rate":16000,"num_samples":4000,"duration":0.25},"type":"MonoCut"}' >cuts.jsonl
 batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out co
 gzip -dc co/cuts.jsonl.gz >cuts
 says cuts '"text":"hello"' '"duration":0.1' '"num_samples":1600'
+
+# As lhotse's qa.validate demands: the supervisions belong to the recording and channel of the output, and identifiers are
+# those of no other list, also with several responses for each input.
+sed -i 's/"id":"s"/"id":"s","recording_id":"r0","channel":1/' cuts.jsonl
+# listed IDS...: fails unless the list of the last batch has each of them as recording, cut and supervision
+listed() {
+    gzip -dc vo/cuts.jsonl.gz >cuts
+    [ "$(wc -l <cuts)" -eq $# ] || fail "cuts: $(cat cuts)"
+    for id; do
+        says cuts "\"supervisions\":[{\"id\":\"s${id#c0}\",\"recording_id\":\"$id\",\"channel\":0,\"text\":\"hello\"}]" \
+            "\"id\":\"$id\",\"start\":0" "\"recording\":{\"id\":\"$id\""
+    done
+}
+batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out vo
+listed c0_rvb
+batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out vo --id-suffix none
+listed c0
+refuses 2 "is not UTF-8" batch cuts.jsonl --irs ir/h0.wav --out none --id-suffix "$(printf '\377')"
+batch 0 cuts.jsonl --irs ir/h0.wav ir/h1.wav --pick all --preset speech --out vo
+listed c0-h0_rvb c0-h1_rvb
 
 # A folder with metadata.csv; other columns are kept.
 mkdir -p hf/train

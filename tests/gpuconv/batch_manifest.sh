@@ -17,9 +17,9 @@ printf 'input,response\na.wav,ir.wav\n' >one.csv
 
 # A NUL byte in a manifest; an empty folder name; a folder name that is too long.
 printf 'input,response,output\na.wav,ir.wav,x.wav\nb.wav,ir.wav,\000y.wav\nb.wav,ir.wav,z.wav\n' >nul.csv
-refuses 1 "nul.csv: line 3 contains a NUL" batch nul.csv --out nul
+refuses 1 "nul.csv, line 3: a zero byte" batch nul.csv --out nul
 printf '{"input":"a.wav","response":"ir.wav"}\n\000\n' >nul.jsonl
-refuses 1 "nul.jsonl: line 2 contains a NUL" batch nul.jsonl --out nul
+refuses 1 "nul.jsonl, line 2: a zero byte" batch nul.jsonl --out nul
 refuses 2 "--out" batch one.csv --out ""
 refuses 1 "too long" batch --inputs a.wav --irs ir.wav --out "./$(printf '/%.0s' $(seq 4300))o"
 

@@ -9,12 +9,6 @@ make_audio noise in.wav wav-16 2 44100 2646000 0.1
 make_audio noise hall.wav wav-16 1 44100 441000 0.01
 make_audio noise long.wav wav-16 1 44100 13230000 0.01
 
-# catches PID: returns whether the process catches SIGINT
-catches() {
-    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>"$work/log/status")
-    [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
-}
-
 # stops SIGNAL TEXT ARGUMENT...: the command ends with 130 after the signal and reports it. The signal is sent when the file
 # $awaited exists, if that is set.
 awaited=

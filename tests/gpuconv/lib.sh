@@ -70,6 +70,12 @@ kill_once_there() {
     wait $pid 2>"$work/log/wait"
 }
 
+# catches PID: returns whether the process catches SIGINT
+catches() {
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>"$work/log/status")
+    [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
+}
+
 # Runs the command that follows with its output in log/.
 quietly() {
     "$@" >"$work/log/out" 2>"$work/log/err"

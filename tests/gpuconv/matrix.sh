@@ -194,7 +194,7 @@ wrong w.conf "filters behind filters are not read" 'input "x" { };' 'filter 1 { 
 wrong w.conf "'nothing' is no coefficient" 'input 0 { }; output 0 { };' 'filter 1 { inputs: 0; outputs: 0; coeff: "nothing"; };'
 wrong w.conf "w.conf, line 1: coefficient 'a': a filename and a format text" 'coeff "a" { filename: "one.coeff"; format: "processed"; };'
 wrong w.conf "w.conf, line 1: nothere: No such file" 'coeff "a" { filename: "nothere"; };'
-wrong w.conf "a.wav, line 1: 'RIFF" 'coeff "a" { filename: "a.wav"; };'
+wrong w.conf "a.wav, line 1: a zero byte" 'coeff "a" { filename: "a.wav"; };'
 wrong w.conf "a delay of 3 is not read" 'input "x" { delay: 3; };'
 wrong w.conf "';' is missing" 'coeff "a" { filename: "one.coeff" }'
 wrong w.conf "a word with a zero byte or a line break" 'coeff "a'

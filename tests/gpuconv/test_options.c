@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
 #include "libgpuconv/engine/backend.h"
+#include "libgpuconv/core/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -91,17 +92,17 @@ static void check_number(const gc_command *c, const struct poptOption *o) {
         check_refused(c, o, "9223372036854775807", "number");
     check_refused(c, o, "9999999999999999999999999999", "number");
     char text[64];
-    (void)snprintf(text, sizeof text, "%.17g", r->least - (integer ? 1 : fabs(r->least) * 0.01 + 1e-9));
+    (void)gc_format(text, sizeof text, "%.17g", r->least - (integer ? 1 : fabs(r->least) * 0.01 + 1e-9));
     check_refused(c, o, text, "number");
-    (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g",
-                   r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
+    (void)gc_format(text, sizeof text, integer ? "%.0f" : "%.17g",
+                    r->most + (integer ? 1 : fabs(r->most) * 0.01 + 1e-9));
     check_refused(c, o, text, "number");
-    (void)snprintf(text, sizeof text, "%.17g", r->least);
+    (void)gc_format(text, sizeof text, "%.17g", r->least);
     check_accepted(c, o, text);
     if (o->val == GC_RANGE_ANY_COUNT)
         (void)snprintf(text, sizeof text, "%" PRId64, INT64_MAX);
     else
-        (void)snprintf(text, sizeof text, integer ? "%.0f" : "%.17g", r->most);
+        (void)gc_format(text, sizeof text, integer ? "%.0f" : "%.17g", r->most);
     check_accepted(c, o, text);
     if (r->least <= 0 && r->most >= 0) {
         check_accepted(c, o, "-0");

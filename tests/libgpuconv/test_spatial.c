@@ -2,6 +2,7 @@
  * ambisonics, delays, and a turned head. The expected sums are in double precision. */
 #include "harness.h"
 
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
@@ -46,7 +47,7 @@ static void every_direction_gives_its_response(void **state) {
         char direction[64];
         const float *at = h->SourcePosition.values + 3 * m;
         gpuconv_preparation p = gpuconv_preparation_default();
-        snprintf(direction, sizeof direction, "%.3f,%.3f,%.3f", (double)at[0], (double)at[1], (double)at[2]);
+        gc_format(direction, sizeof direction, "%.3f,%.3f,%.3f", (double)at[0], (double)at[1], (double)at[2]);
         p.direction = direction;
         gpuconv_ir *ir = prepare(head_file, p, 1, 48000);
         guarded y = impulse_out(ir, 1, 0);

@@ -136,3 +136,40 @@ def test_bad_options_say_what_fits(corpus, tmp_path, keywords, kind, text):
     given = {"inputs": str(corpus / "s0.wav"), "irs": str(corpus / "room0.wav"), "out": tmp_path / "out", **keywords}
     with pytest.raises(kind, match=text):
         gpuconv.batch(**given)
+
+
+@pytest.fixture(params=[("random", "_rvb"), ("all", "_rvb"), ("cycle", "")], ids=str)
+def of_lhotse(request, corpus, tmp_path):
+    """Batches of a CutSet and a RecordingSet, with responses of one and two channels: pick and suffix."""
+    pick, suffix = request.param
+    lines = [{"id": f"cut{number}", "start": 0.05, "duration": 0.3, "channel": 1, "type": "MonoCut",
+              "supervisions": [{"id": f"sup{number}", "recording_id": f"rec{number}", "start": 0, "duration": 0.3, "channel": 1, "text": "a"}],
+              "recording": {"id": f"rec{number}", "sources": [{"type": "file", "channels": [1], "source": f"{corpus}/s{number}.wav"}],
+                            "sampling_rate": 16000, "num_samples": 6000 + 500 * number, "duration": (6000 + 500 * number) / 16000,
+                            "channel_ids": [1]}} for number in range(3)]
+    (tmp_path / "cuts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "recordings.jsonl").write_text("".join(json.dumps(line["recording"]) + "\n" for line in lines))
+    gpuconv.write(tmp_path / "pair.wav", np.ones((2, 3), np.float32), 16000)
+    irs = [corpus / "room0.wav", tmp_path / "pair.wav"]
+    for kind in ("cuts", "recordings"):
+        gpuconv.batch(tmp_path / f"{kind}.jsonl", irs=irs, pick=pick, out=tmp_path / kind, preset="speech", id_suffix=suffix)
+    return pick, suffix
+
+
+def test_lists_for_lhotse_have_identifiers_of_their_own(of_lhotse, tmp_path):
+    pick, suffix = of_lhotse
+    with gzip.open(tmp_path / "cuts" / "cuts.jsonl.gz", "rt") as file:
+        made = [json.loads(line) for line in file]
+    ids = [cut["id"] for cut in made]
+    assert len(set(ids)) == (6 if pick == "all" else 3) and all(name.startswith("cut") and name.endswith(suffix) for name in ids)
+    supervisions = [(cut, supervision) for cut in made for supervision in cut["supervisions"]]
+    assert len({supervision["id"] for _, supervision in supervisions}) == len(made)
+    for cut, supervision in supervisions:
+        assert supervision["recording_id"] == cut["recording"]["id"] == cut["id"] and supervision["channel"] == cut["channel"]
+        assert supervision["id"].startswith("sup") and supervision["id"].endswith(suffix)
+
+
+def test_lists_for_lhotse_are_valid(of_lhotse, tmp_path):
+    lhotse = pytest.importorskip("lhotse")
+    lhotse.qa.validate(lhotse.load_manifest(tmp_path / "cuts" / "cuts.jsonl.gz"), read_data=True)
+    lhotse.qa.validate(lhotse.load_manifest(tmp_path / "recordings" / "recordings.jsonl.gz"), read_data=True)

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bounds what a list of any bytes can take. */
+enum { MOST_ROWS = 1 << 25, MOST_REFUSED = 1000000 };
+
 gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *options, gc_manifest *m,
                                 gpuconv_error *error) {
     *m = (gc_manifest){0};
@@ -82,31 +85,42 @@ static bool pick_rest(gc_builder *b, gc_row *row) {
     return true;
 }
 
-/* Appends "-NAME" of a response to the stem of the row's output. @return false: out of memory */
-static bool add_to_stem(gc_row *row, const char *own, const char *response) {
+/* Returns "OWN-NAME" with the name of a response, to be freed. NULL: out of memory. */
+static char *add_name(const char *own, int own_length, const char *response) {
     const char *name;
-    int length, own_length = own ? (int)strlen(own) : 0;
-    if (!own)
-        gc_path_stem(row->text[GC_COLUMN_INPUT] ? row->text[GC_COLUMN_INPUT] : "", &own, &own_length);
+    int length;
     gc_path_stem(response, &name, &length);
     size_t room = (size_t)own_length + (size_t)length + 2;
-    char *stem = gc_calloc((int64_t)room, 1);
-    if (!stem)
-        return false;
-    (void)snprintf(stem, room, "%.*s-%.*s", own_length, own, length, name);
-    row->stem = stem;
-    return true;
+    char *made = gc_calloc((int64_t)room, 1);
+    if (made)
+        (void)snprintf(made, room, "%.*s-%.*s", own_length, own, length, name);
+    return made;
+}
+
+/* Appends the name of a response to the stem of the row's output. @return false: out of memory */
+static bool add_to_stem(gc_row *row, const char *own, const char *response) {
+    int length = own ? (int)strlen(own) : 0;
+    if (!own)
+        gc_path_stem(row->text[GC_COLUMN_INPUT] ? row->text[GC_COLUMN_INPUT] : "", &own, &length);
+    char *stem = add_name(own, length, response);
+    if (stem)
+        row->stem = stem;
+    return stem != NULL;
 }
 
 static bool add_entry(gc_builder *b, gc_row *row, int64_t line) {
     gc_entry *e = pick_rest(b, row) ? append(b, line) : NULL;
-    return e && gc_entry_fill(e, row, b->options.defaults, &b->manifest->recipes);
+    const bool good = e && gc_entry_fill(e, row, b->options.defaults, &b->manifest->recipes);
+    b->refused += good && e->refusal;
+    return good;
 }
 
-/* Adds one entry for each response. An output name of the row gives its stem. @return false: out of memory */
+/* Adds one entry for each response, with its name in the identifier and the output. An output name of the row gives its
+ * stem. @return false: out of memory */
 static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
-    char *stem = row->stem;
+    char *stem = row->stem, *id = row->text[GC_COLUMN_ID];
     bool good = true;
+    b->manifest->every_response = true;
     if (!stem && row->text[GC_COLUMN_OUTPUT] && *row->text[GC_COLUMN_OUTPUT]) {
         char *dot = strrchr(row->text[GC_COLUMN_OUTPUT], '.');
         if (dot && !strchr(dot, '/'))
@@ -116,17 +130,21 @@ static bool add_all(gc_builder *b, gc_row *row, int64_t line) {
     }
     for (int64_t i = 0; i < b->responses.count && good; i++) {
         const char *path = b->responses.path[i];
-        good = add_to_stem(row, stem, path) && gc_row_set(row, GC_COLUMN_RESPONSE, path) && add_entry(b, row, line);
+        row->text[GC_COLUMN_ID] = id ? add_name(id, (int)strlen(id), path) : NULL;
+        good = (!id || row->text[GC_COLUMN_ID]) && add_to_stem(row, stem, path) &&
+               gc_row_set(row, GC_COLUMN_RESPONSE, path) && add_entry(b, row, line);
         if (row->stem != stem)
             free(row->stem);
         row->stem = stem;
+        free(row->text[GC_COLUMN_ID]);
     }
+    free(id);
     free(stem);
-    row->stem = NULL;
+    row->text[GC_COLUMN_ID] = row->stem = NULL;
     return good;
 }
 
-bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
+gpuconv_status gc_builder_add(gc_builder *b, gc_row *row, int64_t line, gpuconv_error *error) {
     bool good = true;
     bool open =
         b->responses.count > 0 && !is_given(b, row, GC_COLUMN_RESPONSE) && !is_given(b, row, GC_COLUMN_RESPONSES);
@@ -140,7 +158,15 @@ bool gc_builder_add(gc_builder *b, gc_row *row, int64_t line) {
     }
     b->rows++;
     gc_row_clear(row);
-    return good;
+    if (!good)
+        return gc_fail_memory(error, "the manifest");
+    if (b->rows > MOST_ROWS)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the list has more than %d rows; split it", MOST_ROWS);
+    if (b->refused > MOST_REFUSED)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "more than %d rows of the list are invalid; the last: line %lld: %s", MOST_REFUSED,
+                       (long long)line, b->manifest->entry[b->manifest->entries - 1].refusal);
+    return GPUCONV_OK;
 }
 
 gpuconv_status gc_builder_end(gc_builder *b, const char *name, gpuconv_status status, gpuconv_error *error) {

@@ -12,7 +12,7 @@ typedef struct gc_builder {
     gc_manifest_options options;
     gc_choices responses, noises;
     uint64_t state, noise_state, seed_state; /* of the three sequences of draws */
-    int64_t rows;
+    int64_t rows, refused;                   /* refused: entries */
 } gc_builder;
 
 /* Begins an empty manifest and lists the choices. Fails as gc_choices_find. */
@@ -20,8 +20,9 @@ gpuconv_status gc_builder_begin(gc_builder *builder, const gc_manifest_options *
                                 gpuconv_error *error);
 
 /* Adds one entry, or with GC_PICK_ALL one for each response, and clears the row. line 0: the entry's line in the
- * manifest that gc_manifest_print will write. @return false: out of memory */
-bool gc_builder_add(gc_builder *builder, gc_row *row, int64_t line);
+ * manifest that gc_manifest_print will write. Fails with FORMAT (too many rows, or too many that are refused) or
+ * MEMORY. */
+gpuconv_status gc_builder_add(gc_builder *builder, gc_row *row, int64_t line, gpuconv_error *error);
 
 /* Frees the choices. On success, refuses doubled outputs; after a failure `status`, frees the manifest. `name`: of the
  * list, in messages. @return `status`, FORMAT (no entries) or MEMORY */

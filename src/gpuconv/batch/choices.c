@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct listing {
     gc_choices *choices;
@@ -47,7 +48,10 @@ static bool is_list(const char *path) {
     char head[2] = "";
     if (ends_in(path, ".scp") || ends_in(path, ".jsonl") || ends_in(path, ".jsonl.gz"))
         return true;
-    FILE *f = fopen(path, "r");
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) /* a pipe can be read only once */
+        return false;
+    FILE *f = fopen(path, "re");
     bool is = f && fread(head, 1, 2, f) == 2 && head[0] == '-' && head[1] == '-';
     if (f)
         (void)fclose(f); /* opened for reading */
@@ -72,14 +76,13 @@ static gpuconv_status add_line(listing *l, const char *list, int64_t number, cha
 }
 
 static gpuconv_status add_list(listing *l, const char *path, gpuconv_error *error) {
-    size_t length;
-    char *text = gc_text_file_read(path, &length, error), *at = text, *line;
-    int64_t number = 0;
-    gpuconv_status status = text ? GPUCONV_OK : error->status;
-    while (!status && (line = gc_text_file_line(&at)))
-        if (number++, line[strspn(line, " \t\r")])
-            status = add_line(l, path, number, line, error);
-    free(text);
+    gc_text_file *file;
+    char *line;
+    gpuconv_status status = gc_text_file_open(path, &file, error);
+    while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line)
+        if (line[strspn(line, " \t\r")])
+            status = add_line(l, path, gc_text_file_lines(file)->number, line, error);
+    gc_text_file_close(file);
     return status;
 }
 

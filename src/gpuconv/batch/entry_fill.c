@@ -22,10 +22,9 @@ static const char *text_of(const filling *f, int column) {
     return own && *own ? own : other && *other ? other : NULL;
 }
 
+/* Parses a number, which blanks may precede. */
 static bool parse_number(const char *text, double *value) {
-    char *end;
-    *value = strtod(text, &end);
-    return end != text && !*end && isfinite(*value);
+    return gc_number_parse(text + strspn(text, " \t"), value);
 }
 
 /* Draws a number of the range "LOW:HIGH" from the entry's seed; each column has a sequence of its own.

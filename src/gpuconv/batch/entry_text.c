@@ -1,5 +1,6 @@
 /* Converts an entry back into the texts of a row, for manifests and results. */
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "row.h"
 
 #include <math.h>
@@ -7,16 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gc_number_print(double value, char room[GC_ROW_TEXT]) {
-    for (int digits = 15; digits <= 17; digits++) {
-        (void)snprintf(room, GC_ROW_TEXT, "%.*g", digits, value);
-        if (strtod(room, NULL) == value)
-            break;
-    }
-}
-
 /* Writes a number, or returns NULL if it is the default. */
-static const char *number(double value, double fallback, char room[GC_ROW_TEXT]) {
+static const char *number(double value, double fallback, char room[GC_NUMBER_TEXT]) {
     if (value == fallback)
         return NULL;
     gc_number_print(value, room);
@@ -26,7 +19,7 @@ static const char *number(double value, double fallback, char room[GC_ROW_TEXT])
 /* Returns one value of each source, separated by |, to be freed; NULL: all are the default, or out of memory. */
 static char *list_of(const gc_entry *e, int column) {
     gc_row row = {.stem = NULL};
-    char room[GC_ROW_TEXT];
+    char room[GC_NUMBER_TEXT];
     bool good = true, other = column == GC_COLUMN_INPUTS || column == GC_COLUMN_RESPONSES;
     for (int i = 0; i < gc_entry_sources(e) && good; i++) {
         gc_source s = gc_entry_source(e, i);
@@ -52,7 +45,7 @@ static const char *text_of_sources(const gc_entry *e, int column, char **list) {
     return *list = list_of(e, column);
 }
 
-static const char *text_of_extra(const gc_entry *e, int column, char room[GC_ROW_TEXT], char **list) {
+static const char *text_of_extra(const gc_entry *e, int column, char room[GC_NUMBER_TEXT], char **list) {
     const gc_extra *x = e->extra;
     if (!x)
         return NULL;
@@ -73,7 +66,7 @@ static const char *text_of_extra(const gc_entry *e, int column, char room[GC_ROW
     }
 }
 
-const char *gc_entry_text(const gc_entry *e, int column, char room[GC_ROW_TEXT], char **list) {
+const char *gc_entry_text(const gc_entry *e, int column, char room[GC_NUMBER_TEXT], char **list) {
     *list = NULL;
     switch (column) {
     case GC_COLUMN_INPUT:
@@ -93,7 +86,7 @@ const char *gc_entry_text(const gc_entry *e, int column, char room[GC_ROW_TEXT],
     case GC_COLUMN_LENGTH:
         return number(e->length, -1, room);
     case GC_COLUMN_SEED:
-        (void)snprintf(room, GC_ROW_TEXT, "%llu", (unsigned long long)e->seed);
+        (void)snprintf(room, GC_NUMBER_TEXT, "%llu", (unsigned long long)e->seed);
         return e->seed ? room : NULL;
     default:
         return column >= GC_COLUMN_RECIPE ? gc_entry_recipe(e)->text[column - GC_COLUMN_RECIPE]

@@ -5,10 +5,12 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
 #include "results.h"
 #include "targets.h"
 #include "text.h"
+#include "text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* More than any line that a batch writes: three names of 4096 bytes, each byte as six characters (escaped) and as two
- * hexadecimal digits. */
-enum { LINE_MAX_BYTES = 128 * 1024 };
 
 /* The state of a response that several entries share. */
 typedef struct shared {
@@ -128,7 +126,8 @@ static bool parse_state(const json_t *object, const char *name, gc_state *state)
 /* Returns a number of the line's columns; 0 if it has none. */
 static double column_number(const json_t *object, const char *name) {
     const char *text = json_string_value(json_object_get(json_object_get(object, "columns"), name));
-    return text ? strtod(text, NULL) : 0;
+    double value = 0;
+    return text && gc_number_parse(text, &value) ? value : 0;
 }
 
 /* Fills *p from a "done" or "replacing" line. */
@@ -186,7 +185,7 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
 
 /* Appends bytes to the line that is being read, unless it becomes too long. @return false: out of memory */
 static bool append(gc_history *h, const char *bytes, size_t count) {
-    h->too_long |= h->used + count >= LINE_MAX_BYTES;
+    h->too_long |= h->used + count > GC_TEXT_LINE;
     if (h->too_long)
         return true;
     if (h->used + count >= h->capacity) {

@@ -1,5 +1,6 @@
 /* Reads lhotse's recordings and cuts, as lhotse 1.x writes them. */
 #include "lhotse.h"
+#include "libgpuconv/core/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ bool gc_lhotse_is(const json_t *object) {
 
 /* Sets the part of its recording that a cut is. @return false: out of memory */
 static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
-    char text[GC_ROW_TEXT];
+    char text[GC_NUMBER_TEXT];
     double start = json_number_value(json_object_get(cut, "start"));
     double duration = json_number_value(json_object_get(cut, "duration"));
     const json_t *channel = json_object_get(cut, "channel");
@@ -52,14 +53,14 @@ static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
     if (start < 0 || !(duration > 0))
         return gc_row_refuse(row, "a cut needs a start from 0 up and a duration", NULL);
     if (start > 0) {
-        (void)snprintf(text, sizeof text, "%.17g", start);
+        (void)gc_format(text, sizeof text, "%.17g", start);
         if (!gc_row_set(row, GC_COLUMN_OFFSET, text))
             return false;
     }
     double whole = json_number_value(json_object_get(recording, "duration"));
     if (start == 0 && duration == whole)
         return true;
-    (void)snprintf(text, sizeof text, "%.17g", duration);
+    (void)gc_format(text, sizeof text, "%.17g", duration);
     return gc_row_set(row, GC_COLUMN_LENGTH, text);
 }
 

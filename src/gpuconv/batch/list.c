@@ -67,10 +67,11 @@ static bool has_extension(const char *name, const char *extension) {
     return n >= e && strncmp(name + n - e, extension, e) == 0;
 }
 
-gpuconv_status gc_list_parse(const char *name, char *text, gc_builder *b, gpuconv_error *error) {
+gpuconv_status gc_list_parse(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
+    const char *name = lines->name;
     if (has_extension(name, ".jsonl") || has_extension(name, ".ndjson") || has_extension(name, ".json"))
-        return gc_list_parse_jsonl(name, text, b, error);
+        return gc_list_parse_jsonl(lines, b, error);
     if (has_extension(name, ".scp"))
-        return gc_list_parse_kaldi(name, text, b, error);
-    return gc_list_parse_table(name, text, b, error);
+        return gc_list_parse_kaldi(lines, b, error);
+    return gc_list_parse_table(lines, b, error);
 }

@@ -12,18 +12,20 @@
 #define GPUCONV_BATCH_LIST_H
 
 #include "builder.h"
+#include "libgpuconv/core/lines.h"
 
 /* Finds the list that a path names, and the segments beside it; both are to be freed, *segments may be NULL. Fails with
  * FILE (a folder without a list) or MEMORY. */
 gpuconv_status gc_list_find(const char *path, char **list, char **segments, gpuconv_error *error);
 
-/* Parses a text, which it changes, into entries. Fails with FILE (segments), FORMAT (columns) or MEMORY. */
-gpuconv_status gc_list_parse(const char *name, char *text, gc_builder *builder, gpuconv_error *error);
+/* Parses lines, whose name tells the kind, into entries. Fails as gc_lines_next and gc_builder_add do, with FILE
+ * (segments) or FORMAT (columns). */
+gpuconv_status gc_list_parse(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 
 /* The parsers of each kind. */
-gpuconv_status gc_list_parse_table(const char *name, char *text, gc_builder *builder, gpuconv_error *error);
-gpuconv_status gc_list_parse_jsonl(const char *name, char *text, gc_builder *builder, gpuconv_error *error);
-gpuconv_status gc_list_parse_kaldi(const char *name, char *text, gc_builder *builder, gpuconv_error *error);
+gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
+gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
+gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 
 /* Returns the folder of a list and a name in it, to be freed; a name that is absolute stays as it is. */
 char *gc_list_beside(const char *list, const char *name);

@@ -2,9 +2,9 @@
 #include "lhotse.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "list.h"
 #include "text.h"
-#include "text_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,21 +15,21 @@ static bool is_path(int column) {
 }
 
 /* Returns a scalar as text, in `room` if it is a number. NULL: it is neither a string nor a number. */
-static const char *scalar_text(const json_t *value, char room[GC_ROW_TEXT]) {
+static const char *scalar_text(const json_t *value, char room[GC_NUMBER_TEXT]) {
     if (json_is_string(value))
         return json_string_value(value);
     if (json_is_boolean(value))
         return json_is_true(value) ? "1" : "0";
     if (json_is_integer(value))
-        (void)snprintf(room, GC_ROW_TEXT, "%lld", (long long)json_integer_value(value));
+        (void)snprintf(room, GC_NUMBER_TEXT, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        (void)snprintf(room, GC_ROW_TEXT, "%.17g", json_real_value(value));
+        (void)gc_format(room, GC_NUMBER_TEXT, "%.17g", json_real_value(value));
     return json_is_number(value) ? room : NULL;
 }
 
 /* Sets a column. @return false: out of memory */
 static bool set_field(gc_row *row, const char *name, const json_t *value) {
-    char number[GC_ROW_TEXT];
+    char number[GC_NUMBER_TEXT];
     size_t index;
     const json_t *element;
     int c = gc_column_find(name);
@@ -155,19 +155,23 @@ static bool keep_last(gc_manifest *m) {
     return true;
 }
 
-gpuconv_status gc_list_parse_jsonl(const char *name, char *text, gc_builder *b, gpuconv_error *error) {
-    int64_t number = 0;
-    char *at = text, *line;
-    bool results = false, skipped, good = true;
-    while (good && (line = gc_text_file_line(&at))) {
+gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
+    char *line;
+    bool results = false, skipped;
+    gpuconv_status status;
+    while (!(status = gc_lines_next(lines, &line, error)) && line) {
         gc_row row = {.stem = NULL};
-        number++;
         if (!line[strspn(line, " \t\r")])
             continue;
-        good = fill(&row, name, line, &b->manifest->kind, &results, &skipped) &&
-               (skipped || gc_builder_add(b, &row, number));
+        if (!fill(&row, lines->name, line, &b->manifest->kind, &results, &skipped))
+            status = gc_fail_memory(error, lines->name);
+        else if (!skipped)
+            status = gc_builder_add(b, &row, lines->number, error);
         gc_row_clear(&row);
+        if (status)
+            return status;
     }
-    good = good && (!results || keep_last(b->manifest));
-    return good ? GPUCONV_OK : gc_fail_memory(error, name);
+    if (!status && results && !keep_last(b->manifest))
+        status = gc_fail_memory(error, lines->name);
+    return status;
 }

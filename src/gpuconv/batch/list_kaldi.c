@@ -57,10 +57,34 @@ char *gc_kaldi_path(char *line, double *weight, const char **why) {
     return *why ? NULL : strdup(path);
 }
 
-/* A recording of a wav.scp. */
+/* A recording of a wav.scp; `id` is owned, and `path` stands in the same memory. */
 typedef struct recording {
-    const char *id, *path;
+    char *id;
+    const char *path;
 } recording;
+
+/* The recordings of a wav.scp that has segments. */
+typedef struct recordings {
+    recording *list;
+    int64_t count, capacity;
+} recordings;
+
+static bool add_recording(recordings *r, const char *id, const char *path) {
+    const size_t length = strlen(id) + 1, room = length + strlen(path) + 1;
+    if (r->count == r->capacity) {
+        recording *larger = realloc(r->list, (size_t)(r->capacity = gc_max(64, 2 * r->capacity)) * sizeof *larger);
+        if (!larger)
+            return false;
+        r->list = larger;
+    }
+    char *copy = malloc(room);
+    if (copy) {
+        memcpy(copy, id, length);
+        memcpy(copy + length, path, room - length);
+        r->list[r->count++] = (recording){copy, copy + length};
+    }
+    return copy != NULL;
+}
 
 static int compare(const void *a, const void *b) {
     return strcmp(((const recording *)a)->id, ((const recording *)b)->id);
@@ -78,74 +102,78 @@ static bool fill(gc_row *row, const char *id, const char *path) {
 /* Sets the part of the recording from the texts of its begin and end in seconds. @return false: out of memory */
 static bool fill_part(gc_row *row, const char *begin, const char *end) {
     double from, to;
-    char length[GC_ROW_TEXT];
+    char length[GC_NUMBER_TEXT];
     if (!begin || !end || !gc_number_parse(begin, &from) || !gc_number_parse(end, &to) || from < 0)
         return gc_row_refuse(row, "a segment needs ID RECORDING BEGIN END, in seconds, not", begin ? begin : "");
     if (to == -1)
         return gc_row_set(row, GC_COLUMN_OFFSET, begin);
     if (!(to > from))
         return gc_row_refuse(row, "a segment must end after it begins, not at", end);
-    (void)snprintf(length, sizeof length, "%.9g", to - from);
+    (void)gc_format(length, sizeof length, "%.9g", to - from);
     return gc_row_set(row, GC_COLUMN_OFFSET, begin) && gc_row_set(row, GC_COLUMN_LENGTH, length);
 }
 
+/* Fills in a row from a line of segments. @return false: out of memory */
+static bool fill_segment(gc_row *row, char *id, char *rest, const recordings *r) {
+    char *key = strtok_r(rest, blanks, &rest), *begin = strtok_r(rest, blanks, &rest),
+         *end = strtok_r(rest, blanks, &rest);
+    static char none[] = "";
+    const recording wanted = {key ? key : none, NULL};
+    const recording *found = r->count ? bsearch(&wanted, r->list, (size_t)r->count, sizeof wanted, compare) : NULL;
+    return found ? fill(row, id, found->path) && fill_part(row, begin, end)
+                 : gc_row_refuse(row, "the segment names a recording that wav.scp does not have:", wanted.id);
+}
+
 /* Adds a row for each segment. */
-static gpuconv_status add_segments(gc_builder *b, const recording *list, int64_t count, gpuconv_error *error) {
-    size_t length;
-    const char *name = b->options.segments;
-    char *text = gc_text_file_read(name, &length, error), *at = text, *line;
-    gpuconv_status status = text ? GPUCONV_OK : error->status;
-    for (int64_t number = 1; !status && (line = gc_text_file_line(&at)); number++) {
+static gpuconv_status add_segments(gc_builder *b, recordings *r, gpuconv_error *error) {
+    gc_text_file *file;
+    char *line;
+    gpuconv_status status = gc_text_file_open(b->options.segments, &file, error);
+    if (r->count > 0)
+        qsort(r->list, (size_t)r->count, sizeof *r->list, compare);
+    while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line) {
         gc_row row = {.stem = NULL};
-        char *rest = line, *id = strtok_r(rest, blanks, &rest), *key = strtok_r(rest, blanks, &rest);
-        char *begin = strtok_r(rest, blanks, &rest), *end = strtok_r(rest, blanks, &rest);
+        char *rest = line, *id = strtok_r(rest, blanks, &rest);
         if (!id)
             continue;
-        const recording wanted = {key ? key : "", NULL};
-        const recording *found = count ? bsearch(&wanted, list, (size_t)count, sizeof *list, compare) : NULL;
-        bool good = found ? fill(&row, id, found->path) && fill_part(&row, begin, end)
-                          : gc_row_refuse(&row, "the segment names a recording that wav.scp does not have:", wanted.id);
-        if (!good || !gc_builder_add(b, &row, number))
-            status = gc_fail_memory(error, name);
+        status = fill_segment(&row, id, rest, r) ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
+                                                 : gc_fail_memory(error, b->options.segments);
         gc_row_clear(&row);
     }
-    free(text);
+    gc_text_file_close(file);
     return status;
 }
 
-gpuconv_status gc_list_parse_kaldi(const char *name, char *text, gc_builder *b, gpuconv_error *error) {
-    recording *list = NULL;
-    int64_t count = 0, capacity = 0, number = 0;
-    char *at = text, *line, *id, *path;
+/* Adds the file of a line, as a recording if there are segments. */
+static gpuconv_status add_line(gc_builder *b, recordings *r, gc_lines *lines, char *line, gpuconv_error *error) {
+    gc_row row = {.stem = NULL};
+    char *id, *path;
+    const bool split = gc_kaldi_split(line, &id, &path);
+    bool good;
+    gpuconv_status status = GPUCONV_OK;
+    if (split && b->options.segments) {
+        good = add_recording(r, id, path);
+    } else {
+        good = split ? fill(&row, id, path) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
+        if (good)
+            status = gc_builder_add(b, &row, lines->number, error);
+    }
+    gc_row_clear(&row);
+    return good ? status : gc_fail_memory(error, lines->name);
+}
+
+gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
+    recordings r = {NULL, 0, 0};
+    char *line;
     gpuconv_status status = GPUCONV_OK;
     b->manifest->kind = GC_LIST_KALDI;
-    while (!status && (line = gc_text_file_line(&at))) {
-        gc_row row = {.stem = NULL};
-        number++;
-        if (!line[strspn(line, blanks)])
-            continue;
-        bool split = gc_kaldi_split(line, &id, &path), good = true;
-        if (split && b->options.segments) {
-            if (count == capacity) {
-                recording *larger = realloc(list, (size_t)(capacity = gc_max(64, 2 * capacity)) * sizeof *list);
-                list = (good = larger != NULL) ? larger : list;
-            }
-            if (good)
-                list[count++] = (recording){id, path};
-        } else {
-            good =
-                split ? fill(&row, id, path) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
-            good = good && gc_builder_add(b, &row, number);
-        }
-        if (!good)
-            status = gc_fail_memory(error, name);
-        gc_row_clear(&row);
-    }
-    if (!status && b->options.segments) {
-        if (count > 0)
-            qsort(list, (size_t)count, sizeof *list, compare);
-        status = add_segments(b, list, count, error);
-    }
-    free(list);
+    while (!status && !(status = gc_lines_next(lines, &line, error)) && line)
+        if (line[strspn(line, blanks)])
+            status = add_line(b, &r, lines, line, error);
+    if (!status && b->options.segments)
+        status = add_segments(b, &r, error);
+    for (int64_t i = 0; i < r.count; i++)
+        free(r.list[i].id);
+    free(r.list);
     return status;
 }

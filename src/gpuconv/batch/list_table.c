@@ -132,43 +132,60 @@ static void end_row(int terminator, void *context) {
     if (t->columns == 0)
         find_columns(t);
     else
-        t->memory |= !gc_builder_add(t->b, &t->row, t->line);
+        t->status = gc_builder_add(t->b, &t->row, t->line, t->error);
     t->fields = 0;
 }
 
-/* Feeds the text line by line. */
-static void feed(table *t, struct csv_parser *parser, const char *text) {
-    int64_t number = 0;
-    t->row_ended = true;
-    while (*text && !t->status && !t->memory) {
-        size_t length = strcspn(text, "\n");
-        length += text[length] == '\n';
-        number++;
-        if (t->row_ended)
-            t->line = number;
-        t->row_ended = *text == '\n' || *text == '\r';
-        if (csv_parse(parser, text, length, end_field, end_row, t) != length)
-            t->memory = true;
-        text += length;
-    }
-    if (!t->status && !t->memory && csv_fini(parser, end_field, end_row, t) != 0) {
-        if (t->columns == 0)
-            t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: a quote in the first line is not closed", t->name);
-        else
-            t->memory |=
-                !gc_row_refuse(&t->row, "a quote is not closed", NULL) || !gc_builder_add(t->b, &t->row, t->line);
-    }
-}
-
 /* Chooses the character between fields: tab for .tsv, or if the first line has tabs and no commas. */
-static unsigned char delimiter_of(const char *name, const char *text) {
-    size_t line = strcspn(text, "\n"), n = strlen(name);
+static unsigned char delimiter_of(const char *name, const char *first) {
+    size_t n = strlen(name);
     bool tsv = (n > 4 && strcmp(name + n - 4, ".tsv") == 0) || (n > 7 && strcmp(name + n - 7, ".tsv.gz") == 0);
-    return tsv || (memchr(text, '\t', line) && !memchr(text, ',', line)) ? CSV_TAB : CSV_COMMA;
+    return tsv || (strchr(first, '\t') && !strchr(first, ',')) ? CSV_TAB : CSV_COMMA;
 }
 
-gpuconv_status gc_list_parse_table(const char *name, char *text, gc_builder *b, gpuconv_error *error) {
+/* Feeds the lines to libcsv. A field in quotes may have several. */
+static gpuconv_status feed(table *t, struct csv_parser *parser, gc_lines *lines) {
+    char *line;
+    int64_t row_bytes = 0;
+    gpuconv_status status;
+    t->row_ended = true;
+    while (!(status = gc_lines_next(lines, &line, t->error)) && line) {
+        const size_t length = strlen(line);
+        if (lines->number == 1)
+            csv_set_delim(parser, delimiter_of(t->name, line));
+        if (t->row_ended) {
+            t->line = lines->number;
+            row_bytes = 0;
+        }
+        row_bytes += (int64_t)length + 1;
+        if (row_bytes > lines->longest)
+            return gc_fail(t->error, GPUCONV_ERROR_FORMAT,
+                           "%s, line %lld: a row longer than %lld bytes; is a quote open?", t->name, (long long)t->line,
+                           (long long)lines->longest);
+        t->row_ended = *line == '\0' || *line == '\r';
+        if (csv_parse(parser, line, length, end_field, end_row, t) != length ||
+            (lines->ended_by_newline && csv_parse(parser, "\n", 1, end_field, end_row, t) != 1) || t->memory)
+            return gc_fail_memory(t->error, t->name);
+        if (t->status)
+            return t->status;
+    }
+    return status;
+}
+
+/* Ends the last row. */
+static gpuconv_status finish(table *t, struct csv_parser *parser) {
+    if (csv_fini(parser, end_field, end_row, t) == 0)
+        return t->memory ? gc_fail_memory(t->error, t->name) : t->status;
+    if (t->columns == 0)
+        return gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: a quote in the first line is not closed", t->name);
+    if (!gc_row_refuse(&t->row, "a quote is not closed", NULL))
+        return gc_fail_memory(t->error, t->name);
+    return gc_builder_add(t->b, &t->row, t->line, t->error);
+}
+
+gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
     struct csv_parser parser;
+    const char *name = lines->name;
     table *t = gc_calloc(1, sizeof *t);
     if (!t || csv_init(&parser, CSV_APPEND_NULL | CSV_STRICT_FINI) != 0) {
         free(t);
@@ -177,14 +194,14 @@ gpuconv_status gc_list_parse_table(const char *name, char *text, gc_builder *b, 
     t->b = b;
     t->name = name;
     t->error = error;
-    csv_set_delim(&parser, delimiter_of(name, text));
     csv_set_space_func(&parser, is_never_space);
-    feed(t, &parser, text);
+    gpuconv_status status = feed(t, &parser, lines);
+    if (!status)
+        status = finish(t, &parser);
     csv_free(&parser);
     gc_row_clear(&t->row);
     for (int i = 0; i < FIELDS_MAX; i++)
         free(t->header[i]);
-    gpuconv_status status = t->memory ? gc_fail_memory(error, name) : t->status;
     if (!status && t->columns == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
     free(t);

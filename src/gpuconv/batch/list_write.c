@@ -6,6 +6,8 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
 #include "list.h"
+#include "row.h"
+#include "text.h"
 
 #include <csv.h>
 #include <errno.h>
@@ -43,7 +45,8 @@ bool gc_list_replaces(const char *path, gc_list_kind kind, const char *folder) {
 /* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */
 typedef struct list {
     gzFile file;
-    const char *folder;
+    const char *folder, *id_suffix;
+    bool every_response;
     int64_t shard_size;
     bool bad;
 } list;
@@ -94,12 +97,36 @@ static json_t *make_recording(const char *id, const char *path, const gc_past_li
     return recording;
 }
 
+/* Lets the supervisions belong to the recording of the output. Their identifiers get what the recording's got. */
+static bool move_supervisions(const list *l, const gc_entry *e, json_t *supervisions, const char *recording,
+                              json_t *channel) {
+    size_t i;
+    json_t *supervision;
+    const char *name = "";
+    int length = 0;
+    bool good = true;
+    if (l->every_response)
+        gc_path_stem(e->response, &name, &length);
+    json_array_foreach(supervisions, i, supervision) {
+        const char *id = json_string_value(json_object_get(supervision, "id"));
+        char *made = NULL;
+        good = good &&
+               gc_text_append(&made, "%s%s%.*s%s", id ? id : "", length ? "-" : "", length, name, l->id_suffix) &&
+               (!id || json_object_set_new(supervision, "id", json_string(made)) == 0) &&
+               json_object_set_new(supervision, "recording_id", json_string(recording)) == 0 &&
+               json_object_set(supervision, "channel", channel) == 0;
+        free(made);
+    }
+    return good;
+}
+
 /* Makes lhotse's cut of a whole output, with the fields that the input's cut had. */
-static json_t *make_cut(const gc_entry *e, json_t *recording, const gc_past_line *p) {
+static json_t *make_cut(const list *l, const gc_entry *e, const char *id, json_t *recording, const gc_past_line *p) {
     json_error_t why;
     json_t *cut = e->extra && e->extra->origin ? json_loads(e->extra->origin, 0, &why) : json_object();
     json_t *channel = p->channels == 1 ? json_integer(0) : json_incref(json_object_get(recording, "channel_ids"));
-    bool good = json_object_set_new(cut, "id", json_string(id_of(e))) == 0 &&
+    bool good = json_object_set_new(cut, "id", json_string(id)) == 0 &&
+                move_supervisions(l, e, json_object_get(cut, "supervisions"), id, channel) &&
                 json_object_set_new(cut, "start", json_real(0)) == 0 &&
                 json_object_set_new(cut, "duration", json_real((double)p->frames / p->rate)) == 0 &&
                 json_object_set_new(cut, "channel", channel) == 0 &&
@@ -116,14 +143,17 @@ static json_t *make_cut(const gc_entry *e, json_t *recording, const gc_past_line
 
 /* Writes a line of lhotse's recordings or cuts. */
 static void put_lhotse(list *l, const gc_entry *e, const char *path, const gc_past_line *p, bool cuts) {
-    json_t *recording = p->rate > 0 ? make_recording(id_of(e), path, p) : NULL;
-    json_t *object = recording && cuts ? make_cut(e, recording, p) : json_incref(recording);
+    char *id = NULL;
+    const bool good = p->rate > 0 && gc_text_append(&id, "%s%s", id_of(e), l->id_suffix);
+    json_t *recording = good ? make_recording(id, path, p) : NULL;
+    json_t *object = recording && cuts ? make_cut(l, e, id, recording, p) : json_incref(recording);
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     l->bad |= !text;
     if (text) {
         put(l, text);
         put(l, "\n");
     }
+    free(id);
     free(text);
     json_decref(object);
     json_decref(recording);
@@ -199,8 +229,8 @@ static bool write_list(list *l, const gc_manifest *m, const gc_history *history,
     return gzclose(l->file) == Z_OK && !l->bad;
 }
 
-gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, int64_t shard_size, int64_t *count,
-                             gpuconv_error *error) {
+gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, const char *id_suffix, int64_t shard_size,
+                             int64_t *count, gpuconv_error *error) {
     char path[8192], results[8192];
     const char *name = gc_list_output_name(m->kind);
     gc_output_file *file = NULL;
@@ -218,7 +248,8 @@ gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, int64_t s
     if (!status)
         status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status) {
-        list l = {.folder = folder, .shard_size = shard_size};
+        list l = {
+            .folder = folder, .id_suffix = id_suffix, .every_response = m->every_response, .shard_size = shard_size};
         errno = 0;
         status = write_list(&l, m, history, gc_output_file_descriptor(file), count)
                      ? gc_output_file_commit(file, error)

@@ -14,41 +14,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, const gc_manifest_options *options,
-                                 gc_manifest *m, gpuconv_error *error) {
-    gc_builder b;
-    text[length] = '\0';
-    gpuconv_status status = gc_text_file_check(name, text, length, error);
-    *m = (gc_manifest){0};
-    if (status)
-        return status;
-    status = gc_builder_begin(&b, options, m, error);
-    if (!status)
-        status = gc_list_parse(name, text, &b, error);
-    return gc_builder_end(&b, name, status, error);
-}
-
 gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *options, gc_manifest *m,
                                 gpuconv_error *error) {
     gc_manifest_options found = options ? *options : (gc_manifest_options){.pick = GC_PICK_RANDOM};
     char *list = NULL, *segments = NULL;
-    size_t length;
+    gc_text_file *file = NULL;
+    gc_builder b;
     *m = (gc_manifest){0};
     gpuconv_status status = gc_list_find(path, &list, &segments, error);
-    if (status)
-        return status;
-    if (!found.segments)
-        found.segments = segments;
-    char *text = gc_text_file_read(list, &length, error);
-    status = text ? gc_manifest_parse(list, text, length, &found, m, error) : error->status;
-    free(text);
+    if (!status)
+        status = gc_text_file_open(list, &file, error);
+    if (!status) {
+        if (!found.segments)
+            found.segments = segments;
+        status = gc_builder_begin(&b, &found, m, error);
+        if (!status)
+            status = gc_list_parse(gc_text_file_lines(file), &b, error);
+        status = gc_builder_end(&b, list, status, error);
+    }
+    gc_text_file_close(file);
     free(list);
     free(segments);
     return status;
 }
 
-/* Adds the entries of an input. The output keeps the folders that the pattern matched. @return false: out of memory */
-static bool add_input(gc_builder *b, const gc_match *input) {
+/* Adds the entries of an input. The output keeps the folders that the pattern matched. */
+static gpuconv_status add_input(gc_builder *b, const gc_match *input, gpuconv_error *error) {
     gc_row row = {.stem = NULL};
     const char *name;
     int length;
@@ -56,12 +47,15 @@ static bool add_input(gc_builder *b, const gc_match *input) {
     int folders = input->kept < name ? (int)(name - input->kept) : 0;
     size_t room = (size_t)folders + (size_t)length + 1;
     row.stem = malloc(room);
-    bool good = row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path);
-    if (good)
+    gpuconv_status status;
+    if (row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path)) {
         (void)snprintf(row.stem, room, "%.*s%.*s", folders, input->kept, length, name);
-    good = good && gc_builder_add(b, &row, 0);
+        status = gc_builder_add(b, &row, 0, error);
+    } else {
+        status = gc_fail_memory(error, "the manifest");
+    }
     gc_row_clear(&row);
-    return good;
+    return status;
 }
 
 /* Returns the bytes of the folders that all paths have in common. 0: a path is a pattern, or there is only one. */
@@ -84,20 +78,21 @@ static size_t common_folders(const char *const *paths) {
 typedef struct shard {
     gc_builder *b;
     const char *path;
+    gpuconv_error error;
 } shard;
 
-/* Adds the entries of an audio file in a shard; the output has the member's name. @return false: out of memory */
+/* Adds the entries of an audio file in a shard; the output has the member's name. @return false: s->error */
 static bool add_member(void *context, const char *member) {
-    const shard *s = context;
+    shard *s = context;
     if (!gc_shard_is_audio(member))
         return true;
     size_t room = strlen(s->path) + strlen(member) + 2;
     gc_match input = {.path = malloc(room)};
     if (!input.path)
-        return false;
+        return gc_fail_memory(&s->error, s->path) == GPUCONV_OK;
     (void)snprintf(input.path, room, "%s/%s", s->path, member);
     input.kept = input.path + strlen(s->path) + 1;
-    bool good = add_input(s->b, &input);
+    const bool good = add_input(s->b, &input, &s->error) == GPUCONV_OK;
     free(input.path);
     return good;
 }
@@ -106,11 +101,15 @@ static bool add_member(void *context, const char *member) {
 static gpuconv_status add_match(gc_builder *b, const gc_match *match, gpuconv_error *error) {
     const size_t length = strlen(match->path);
     struct stat st;
-    shard s = {b, match->path};
+    shard s = {b, match->path, {GPUCONV_OK, ""}};
     if (length > 4 && strcmp(match->path + length - 4, ".tar") == 0 && stat(match->path, &st) == 0 &&
-        S_ISREG(st.st_mode))
-        return gc_shard_list(match->path, add_member, &s, error);
-    return add_input(b, match) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+        S_ISREG(st.st_mode)) {
+        const gpuconv_status status = gc_shard_list(match->path, add_member, &s, error);
+        if (s.error.status)
+            *error = s.error;
+        return s.error.status ? s.error.status : status;
+    }
+    return add_input(b, match, error);
 }
 
 gpuconv_status gc_manifest_pick(const char *const *inputs, const gc_manifest_options *options, gc_manifest *m,

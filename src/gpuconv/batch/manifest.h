@@ -57,7 +57,8 @@ typedef struct gc_manifest {
     int64_t entries;
     gc_recipes recipes;
     gc_list_kind kind;
-    char *header; /* of metadata.csv: names of the other columns, as CSV; NULL: none */
+    bool every_response; /* GC_PICK_ALL: identifiers end in "-NAME" of the response */
+    char *header;        /* of metadata.csv: names of the other columns, as CSV; NULL: none */
 } gc_manifest;
 
 typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
@@ -77,14 +78,10 @@ typedef struct gc_manifest_options {
 /* Reads a manifest or list, which may be compressed by gzip; list.h has the kinds. An invalid line becomes an entry
  * with a refusal, and so does an output outside the batch's folder or one that an earlier entry names. A missing output
  * is the input's name without folders, as WAV or in the format of the row. `options` may be NULL. Fails with FILE,
- * FORMAT (no columns, no entries, a NUL byte), ARGUMENT (patterns) or MEMORY. */
+ * FORMAT (no columns, no entries, a NUL byte, too long: text_file.h, builder.h), ARGUMENT (patterns), MEMORY or
+ * CANCELLED. */
 gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *options, gc_manifest *manifest,
                                 gpuconv_error *error);
-
-/* Parses a text of `length` bytes like gc_manifest_read. The text is changed and must have room for one more byte.
- * `name` is the file's name: it is used in messages, and its extension helps to find the kind of list. */
-gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, const gc_manifest_options *options,
-                                 gc_manifest *manifest, gpuconv_error *error);
 
 /* Creates a manifest of all files that the patterns `inputs` (NULL-terminated) match. Each is combined with a response
  * of options->responses: a random one, drawn from the seed; all of them; or the next one in turn. Names are sorted, so
@@ -93,7 +90,7 @@ gpuconv_status gc_manifest_parse(const char *name, char *text, size_t length, co
 gpuconv_status gc_manifest_pick(const char *const *inputs, const gc_manifest_options *options, gc_manifest *manifest,
                                 gpuconv_error *error);
 
-/* Writes the manifest as CSV with all columns that are used; gc_manifest_parse reads equal entries from it. @return
+/* Writes the manifest as CSV with all columns that are used; gc_manifest_read reads equal entries from it. @return
  * false: writing failed, errno has the reason */
 bool gc_manifest_print(const gc_manifest *manifest, FILE *file);
 

@@ -12,7 +12,7 @@
 
 /* Marks the columns that an entry has. */
 static void mark_columns(const gc_entry *e, bool used[GC_COLUMNS]) {
-    char room[GC_ROW_TEXT], *list;
+    char room[GC_NUMBER_TEXT], *list;
     for (int c = e->extra ? GC_COLUMNS_ALWAYS : GC_COLUMN_RECIPE; c < GC_COLUMNS; c++) {
         if (used[c])
             continue;
@@ -31,7 +31,7 @@ static bool write_field(const char *text, bool quoted, FILE *f) {
 }
 
 static bool write_entry(const gc_entry *e, const bool used[GC_COLUMNS], FILE *f) {
-    char room[GC_ROW_TEXT], *list;
+    char room[GC_NUMBER_TEXT], *list;
     bool good = true;
     for (int c = 0; c < GC_COLUMNS && good; c++) {
         if (!used[c])

@@ -2,8 +2,10 @@
  * belongs to must be known. */
 #include "patterns.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <dirent.h>
 #include <glob.h>
@@ -86,8 +88,10 @@ static gpuconv_status add(search *s, const char *path, int kept) {
 /* Adds the files that match a pattern without braces; `kept` components of each path are kept. */
 static gpuconv_status find_by_glob(search *s, const char *pattern, int kept) {
     glob_t found = {0};
-    int err = glob(pattern, GLOB_TILDE, NULL, &found); /* the "C" locale sorts by bytes */
+    int err = glob(pattern, GLOB_TILDE, NULL, &found);
     gpuconv_status status = err == GLOB_NOSPACE ? gc_fail_memory(s->error, "file names") : GPUCONV_OK;
+    if (!status && gc_cancelled())
+        status = gc_fail_cancelled(s->error, s->pattern);
     for (size_t i = 0; i < found.gl_pathc && !status && !err; i++)
         status = add(s, found.gl_pathv[i], kept);
     globfree(&found);
@@ -204,7 +208,9 @@ gpuconv_status gc_match_files(const char *pattern, gc_matches *matches, gpuconv_
     for (size_t i = 0; i < wild; i++)
         if (pattern[i] == '/')
             s.fixed = i + 1;
+    const locale_t before = gc_locale_enter(); /* glob and alphasort sort by bytes, so that seeds pick the same files */
     gpuconv_status status = expand(&s, pattern);
+    gc_locale_leave(before);
     if (!status && matches->count == 0)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: no file matches", pattern);
     if (status)

@@ -83,7 +83,7 @@ static int find_word(const char *word, const char *words) {
 
 /* Writes a number behind a beginning. */
 static void print_canonical(char *canonical, size_t room, const char *beginning, double value) {
-    char number[GC_ROW_TEXT];
+    char number[GC_NUMBER_TEXT];
     gc_number_print(value, number);
     (void)snprintf(canonical, room, "%s%s", beginning, number);
 }

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
 
@@ -178,8 +179,8 @@ static gpuconv_status prepare_unshared(const gc_response_request *q, gc_response
 /* Returns the key of a request, to be freed. NULL: out of memory. */
 static char *key_of(const gc_response_request *q) {
     char numbers[200]; /* recipes of a manifest are all different, so the address stands for the settings */
-    int n = snprintf(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d %d %p ", q->rate, q->gain, q->wet, q->dry,
-                     q->channels, (int)q->kind, (const void *)q->recipe);
+    int n = gc_format(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d %d %p ", q->rate, q->gain, q->wet, q->dry,
+                      q->channels, (int)q->kind, (const void *)q->recipe);
     size_t size = (size_t)n + strlen(q->path) + 1;
     char *key = gc_calloc((int64_t)size, 1);
     if (key)

@@ -63,7 +63,7 @@ static bool put_columns(json_t *object, const gc_entry *e, const gc_outcome *o) 
     json_t *columns = json_object();
     bool good = columns != NULL;
     for (int c = GC_COLUMN_GAIN; c < GC_COLUMNS && good; c++) {
-        char room[GC_ROW_TEXT], exact[40], *list;
+        char room[GC_NUMBER_TEXT], exact[40], *list;
         bool changed = false;
         const char *text = gc_entry_text(e, c, room, &list);
         const bool drawn = (c == GC_COLUMN_OFFSET && e->random_offset) ||
@@ -117,7 +117,7 @@ static char *as_line(json_t *object, bool good) {
 static bool append_columns(const gc_entry *e, char **text) {
     bool good = true;
     for (int c = e->extra ? GC_COLUMNS_ALWAYS : GC_COLUMN_RECIPE; c < GC_COLUMNS && good; c++) {
-        char room[GC_ROW_TEXT], *list;
+        char room[GC_NUMBER_TEXT], *list;
         const char *value = gc_entry_text(e, c, room, &list);
         good = !value || c == GC_COLUMN_ID || gc_text_append(text, " %s=%s", gc_columns[c], value);
         free(list);
@@ -127,7 +127,7 @@ static bool append_columns(const gc_entry *e, char **text) {
 
 /* Appends "NAME=NUMBER". @return false: out of memory */
 static bool append_number(char **text, const char *name, double value) {
-    char room[GC_ROW_TEXT];
+    char room[GC_NUMBER_TEXT];
     gc_number_print(value, room);
     return gc_text_append(text, "%s=%s", name, room);
 }

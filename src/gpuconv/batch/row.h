@@ -2,9 +2,8 @@
 #ifndef GPUCONV_BATCH_ROW_H
 #define GPUCONV_BATCH_ROW_H
 
+#include "libgpuconv/core/number.h"
 #include "manifest.h"
-
-enum { GC_ROW_TEXT = 48 }; /* room for a number as text */
 
 /* The texts of one row, all owned; NULL or empty: not given. */
 typedef struct gc_row {
@@ -34,12 +33,9 @@ bool gc_entry_fill(gc_entry *entry, const gc_row *row, const gc_row *defaults, g
 bool gc_row_check(const gc_row *defaults, int *column, char **reason);
 
 /* Returns the text of a column of an entry, from which gc_entry_fill makes the same value; NULL: the default, or the
- * column cannot be expressed (a name with | in a list). `room`: of GC_ROW_TEXT bytes for a number; `list`: receives a
- * text to be freed, or NULL. */
-const char *gc_entry_text(const gc_entry *entry, int column, char room[GC_ROW_TEXT], char **list);
-
-/* Writes a number with the fewest digits that give the same number again. */
-void gc_number_print(double value, char room[GC_ROW_TEXT]);
+ * column cannot be expressed (a name with | in a list). `room`: of GC_NUMBER_TEXT bytes for a number; `list`: receives
+ * a text to be freed, or NULL. */
+const char *gc_entry_text(const gc_entry *entry, int column, char room[GC_NUMBER_TEXT], char **list);
 
 /* Formats a reason: "WHAT 'VALUE'", to be freed. */
 char *gc_refusal_text(const char *what, const char *value);

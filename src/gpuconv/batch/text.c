@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -25,6 +26,13 @@ size_t gc_text_character(const char *text) {
     if (c[0] < 0xf0)
         return 3;
     return (c[3] & 0xc0) == 0x80 ? 4 : 0;
+}
+
+bool gc_text_is_utf8(const char *text) {
+    for (size_t length; *text; text += length)
+        if (!(length = gc_text_character(text)))
+            return false;
+    return true;
 }
 
 char *gc_text_utf8(const char *text, bool *changed) {
@@ -64,10 +72,10 @@ bool gc_text_append(char **text, const char *format, ...) {
     size_t before = *text ? strlen(*text) : 0;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = gc_vformat(NULL, 0, format, args);
     char *longer = n < 0 ? NULL : realloc(*text, before + (size_t)n + 1);
     if (longer)
-        (void)vsnprintf(longer + before, (size_t)n + 1, format, again);
+        (void)gc_vformat(longer + before, (size_t)n + 1, format, again);
     else
         free(*text);
     va_end(again);

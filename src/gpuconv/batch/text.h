@@ -8,6 +8,9 @@
 /* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is not one. */
 size_t gc_text_character(const char *text);
 
+/* Decides whether a text is valid UTF-8. */
+bool gc_text_is_utf8(const char *text);
+
 /* Returns a copy, to be freed, in which U+FFFD replaces every byte that is not part of a UTF-8 character; *changed:
  * there were such bytes. NULL: out of memory. */
 char *gc_text_utf8(const char *text, bool *changed);

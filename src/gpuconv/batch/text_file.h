@@ -1,17 +1,17 @@
-/* Reading lists into memory. */
+/* Reading of lists, which gzip may have compressed, line by line. */
 #ifndef GPUCONV_BATCH_TEXT_FILE_H
 #define GPUCONV_BATCH_TEXT_FILE_H
 
-#include "gpuconv.h"
+#include "libgpuconv/core/lines.h"
 
-/* Reads a text file, which gzip may have compressed. @return the text with room for one more byte, which is zero; to be
- * freed. NULL with FILE, FORMAT (a NUL byte, damaged compression) or MEMORY in *error */
-char *gc_text_file_read(const char *path, size_t *length, gpuconv_error *error);
+enum { GC_TEXT_LINE = 1 << 24 }; /* bytes: the longest line of a list, and of results.jsonl */
 
-/* Refuses a NUL byte in a text of `length` bytes. @return FORMAT, with the line */
-gpuconv_status gc_text_file_check(const char *path, const char *text, size_t length, gpuconv_error *error);
+typedef struct gc_text_file gc_text_file;
 
-/* Returns the next line, without its newline, and moves *at behind it. NULL: the text has ended. */
-char *gc_text_file_line(char **at);
+/* Opens a list. Fails with FILE, FORMAT or MEMORY. Its lines fail as gc_lines_next does, and with FORMAT if compression
+ * is damaged, or so good that the text cannot be a list. */
+gpuconv_status gc_text_file_open(const char *path, gc_text_file **file, gpuconv_error *error);
+gc_lines *gc_text_file_lines(gc_text_file *file);
+void gc_text_file_close(gc_text_file *file);
 
 #endif

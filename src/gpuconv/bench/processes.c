@@ -6,6 +6,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
@@ -85,7 +86,7 @@ static gpuconv_status write_tool_inputs(const gc_material *m, const char *folder
     for (int c = 0; c < channels && !status; c++) {
         size_t used = 0;
         for (int64_t i = 0; i < m->what.taps; i++)
-            used += (size_t)snprintf(text + used, NUMBER, "%.9g\n", (double)m->taps[c][i]);
+            used += (size_t)gc_format(text + used, NUMBER, "%.9g\n", (double)m->taps[c][i]);
         snprintf(name, sizeof name, "taps%d.txt", c);
         status = write_text(folder, name, text, used, error);
     }
@@ -133,14 +134,14 @@ static void list_tools(const gc_material *m, const char *program, tool *t) {
     int64_t before = pad / 2, after = pad - before;
     double gain = headroom(m);
     if (m->what.channels == 1) {
-        snprintf(t[2].command, TEXT, "sox -V1 -v %g in.wav -e float -b 32 out.wav pad %llds %llds fir taps0.txt", gain,
-                 (long long)before, (long long)after);
+        gc_format(t[2].command, TEXT, "sox -V1 -v %g in.wav -e float -b 32 out.wav pad %llds %llds fir taps0.txt", gain,
+                  (long long)before, (long long)after);
     } else {
         size_t used = (size_t)snprintf(t[2].command, TEXT, "sox -V1 -M");
         for (int c = 0; c < m->what.channels && used < TEXT; c++)
-            used += (size_t)snprintf(t[2].command + used, TEXT - used,
-                                     " '|sox -V1 -v %g in.wav -p remix %d pad %llds %llds fir taps%d.txt'", gain, c + 1,
-                                     (long long)before, (long long)after, c);
+            used += (size_t)gc_format(t[2].command + used, TEXT - used,
+                                      " '|sox -V1 -v %g in.wav -p remix %d pad %llds %llds fir taps%d.txt'", gain,
+                                      c + 1, (long long)before, (long long)after, c);
         if (used < TEXT)
             snprintf(t[2].command + used, TEXT - used, " -e float -b 32 out.wav");
     }

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/engine/backends.h"
@@ -287,8 +288,8 @@ static void report_run(const gc_bench *b, const session *s, bool in_time) {
     char matrix[32] = "";
     if (w->outputs)
         (void)snprintf(matrix, sizeof matrix, " %d x %d,", s->channels, w->outputs);
-    (void)snprintf(label, sizeof label, "%s,%s %lld frames of response, blocks of %d at %.0f Hz",
-                   on_gpu(s) ? "cuda" : "cpu", matrix, (long long)w->taps, w->block, w->rate);
+    (void)gc_format(label, sizeof label, "%s,%s %lld frames of response, blocks of %d at %.0f Hz",
+                    on_gpu(s) ? "cuda" : "cpu", matrix, (long long)w->taps, w->block, w->rate);
     gc_report_named_row(b->report, "real time", label, 11, names, values);
 }
 

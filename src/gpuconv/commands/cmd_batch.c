@@ -5,6 +5,7 @@
 #include "dry_run.h"
 #include "gpuconv/batch/batch.h"
 #include "gpuconv/batch/list_write.h"
+#include "gpuconv/batch/text.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "progress.h"
@@ -20,7 +21,7 @@ enum { DEVICES_MOST = 64 };
 static const char words_pick[] = "random|all|cycle";
 
 typedef struct options {
-    char *out, *pick, *backend, *devices, *segments;
+    char *out, *pick, *backend, *devices, *segments, *id_suffix;
     char **inputs, **irs;
     long long seed, shard_size;
     int workers, resume, fail_fast, quiet, dry_run;
@@ -155,7 +156,8 @@ static int write_list(options *o, const gc_manifest *m, int result) {
     const char *name = gc_list_output_name(m->kind);
     if (!name)
         return result;
-    if (gc_list_write(m, o->out, o->shard_size, &count, &error) != GPUCONV_OK)
+    const char *suffix = !o->id_suffix ? "_rvb" : strcmp(o->id_suffix, "none") == 0 ? "" : o->id_suffix;
+    if (gc_list_write(m, o->out, suffix, o->shard_size, &count, &error) != GPUCONV_OK)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     if (!o->quiet)
         fprintf(stderr, "gpuconv: %s/%s lists %lld outputs\n", gc_visible(folder, sizeof folder, o->out), name,
@@ -205,6 +207,8 @@ static int check(const options *o, const char *path, int *device, int *devices) 
                               "takes, or --inputs and --irs; try --help");
     if (!path == !o->inputs || (!path && !o->irs))
         return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
+    if (o->id_suffix && !gc_text_is_utf8(o->id_suffix))
+        return gc_print_error(GC_EXIT_USAGE, "--id-suffix '%.60s': is not UTF-8; try --help", o->id_suffix);
     if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
         return GC_EXIT_USAGE;
     if (o->devices && !parse_devices(o->devices, device, devices))
@@ -229,11 +233,13 @@ static int run(options *o, const char *path) {
     const gc_ranks *ranks;
     gpuconv_status status = gc_ranks_open(&ranks, &error);
     bool first = !ranks || ranks->rank == 0;
-    if (!status)
+    if (!status) {
+        (void)gc_catch_signals(); /* a list may be a pipe that nothing writes to */
         status = read_manifest(o, path, &defaults, &m, first, &error);
+    }
     gc_row_clear(&defaults);
     if (status)
-        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+        return gc_print_error(gc_exit_of(status), "%s", error.message);
     bool begun = false;
     result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
     const bool checked = !result && !o->dry_run;
@@ -261,6 +267,8 @@ static struct poptOption table[] = {
     {"shard-size", '\0', POPT_ARG_LONGLONG, &given.shard_size, GC_RANGE_ANY_COUNT,
      "pack the outputs into tar files of COUNT entries each, FOLDER/000000.tar and so on (default: 0, loose files)",
      "COUNT"},
+    {"id-suffix", '\0', POPT_ARG_STRING, &given.id_suffix, 0,
+     "what follows the identifiers in a list of outputs for lhotse (default: _rvb)", "TEXT|none"},
     {"dry-run", '\0', POPT_ARG_NONE, &given.dry_run, 0, "print the first rows as they would be done, and do nothing",
      NULL},
     {"inputs", '\0', POPT_ARG_ARGV, &given.inputs, 0, "input files or tar shards, such as 'corpus/**/*.flac'",

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "gpuconv/bench/bench.h"
 #include "gpuconv/bench/processes.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
@@ -119,12 +120,12 @@ static int run(const options *o) {
     if (!status && o->sweep) {
         char title[96];
         gc_bench_axis axis = strcmp(o->sweep, "taps") == 0 ? GC_BENCH_TAPS : GC_BENCH_FRAMES;
-        snprintf(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
+        gc_format(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
         gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels, 0};
         status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
     } else if (!status && o->signals > 0) {
         char title[96];
-        snprintf(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
+        gc_format(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
         gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1, 0};
         status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
     } else if (!status) {

@@ -4,6 +4,7 @@
 #include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "play_files.h"
 #include "play_screen.h"
@@ -75,7 +76,7 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
     }
     gc_play_screen_end(screen);
     if (!o->quiet)
-        fprintf(
+        gc_print(
             stderr,
             "gpuconv: load %.2f %% of real time, worst block %.1f %%; %lld late parts of the tail, %lld blocks that the "
             "device reports as late, %lld times the file was read too late\n",
@@ -153,8 +154,8 @@ static int play(const options *o, const char *input, const char *const *response
     gc_player_view v;
     gc_player_get_view(player, &v);
     if (!o->quiet)
-        fprintf(stderr, "gpuconv: %s, %.0f Hz, %s; %lld frames of latency added\n", v.system, v.rate, v.plan,
-                (long long)v.latency);
+        gc_print(stderr, "gpuconv: %s, %.0f Hz, %s; %lld frames of latency added\n", v.system, v.rate, v.plan,
+                 (long long)v.latency);
     char shown[256];
     if (!o->quiet && *v.applied)
         fprintf(stderr, "gpuconv: %s: %s\n", gc_visible(shown, sizeof shown, responses[0]), v.applied);

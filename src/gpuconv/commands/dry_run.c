@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "gpuconv/batch/failures.h"
 #include "gpuconv/batch/results.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void print_row(const gc_manifest *m, int64_t index, const char *folder, i
         printf(" * %s", gc_visible(name, sizeof name, s.response));
     }
     if (gc_entry_noise(e))
-        printf(" + %s at %g dB", gc_visible(name, sizeof name, gc_entry_noise(e)), e->extra->snr);
+        gc_print(stdout, " + %s at %g dB", gc_visible(name, sizeof name, gc_entry_noise(e)), e->extra->snr);
     printf(" -> %s/", gc_visible(name, sizeof name, folder));
     if (shard_size > 0)
         printf("%06lld.tar/", (long long)(index / shard_size));

@@ -2,6 +2,7 @@
 #include "play_files.h"
 
 #include "cli/cli.h"
+#include "libgpuconv/core/number.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 static int add(gc_play_files *files, char *path) {
@@ -30,7 +30,7 @@ static int is_response(const struct dirent *entry) {
     const char *ending = strrchr(entry->d_name, '.');
     for (size_t i = 0;
          ending && ending != entry->d_name && *entry->d_name != '.' && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(ending, endings[i]) == 0)
+        if (gc_same_word(ending, endings[i]))
             return 1;
     return 0;
 }

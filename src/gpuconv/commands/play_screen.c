@@ -1,6 +1,7 @@
 /* Draws the status line of playing, and handles keys and remote control. */
 #include "play_screen.h"
 
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "progress.h"
 
@@ -89,7 +90,7 @@ static void note_level(gc_play_screen *s, const char *name, double level) {
     if (level <= -200) /* a factor of zero, or less than any sample holds */
         (void)snprintf(s->note, sizeof s->note, "%s off", name);
     else
-        (void)snprintf(s->note, sizeof s->note, "%s %+.1f dB", name, level);
+        (void)gc_format(s->note, sizeof s->note, "%s %+.1f dB", name, level);
     s->note_left = NOTE_DRAWS;
 }
 

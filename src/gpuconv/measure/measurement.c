@@ -5,6 +5,7 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>
@@ -108,7 +109,7 @@ static gpuconv_status find_sweeps(const stream *s, gc_sweep_channel *found, gpuc
 
 /* Writes a level; "-" for silence. */
 static const char *level_text(double level, char *text, size_t room) {
-    (void)snprintf(text, room, isfinite(level) ? "%.1f dBFS" : "-", level);
+    (void)gc_format(text, room, isfinite(level) ? "%.1f dBFS" : "-", level);
     return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
 #include <dlfcn.h>
@@ -74,11 +75,11 @@ static char *sound_list(gpuconv_error *error) {
         char name[200], system[60];
         gc_visible(name, sizeof name, d->name);
         gc_visible(system, sizeof system, host ? host->name : "");
-        used += (size_t)snprintf(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
-                                 i == Pa_GetDefaultOutputDevice() ? "*" : " ", name, system, d->maxInputChannels,
-                                 d->maxOutputChannels, d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
-                                 i == Pa_GetDefaultOutputDevice() ? ", default" : "",
-                                 i == Pa_GetDefaultInputDevice() ? ", default input" : "");
+        used += (size_t)gc_format(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
+                                  i == Pa_GetDefaultOutputDevice() ? "*" : " ", name, system, d->maxInputChannels,
+                                  d->maxOutputChannels, d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
+                                  i == Pa_GetDefaultOutputDevice() ? ", default" : "",
+                                  i == Pa_GetDefaultInputDevice() ? ", default input" : "");
     }
     if (text && used == 0)
         (void)snprintf(text, size, "no sound device found\n");

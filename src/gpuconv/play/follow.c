@@ -2,17 +2,16 @@
 #include "follow.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "osc.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINES = 1 << 20, PORT = 9000, MAX_PORT = 65535 };
+enum { MAX_LINE = 256, MAX_TEXT = 1 << 26 /* bytes */, PORT = 9000, MAX_PORT = 65535 };
 
 typedef struct moment {
     double seconds, angle[3];
@@ -65,26 +64,23 @@ static bool append(gc_follow *f, const moment *m) {
 }
 
 static gpuconv_status read_file(gc_follow *f, const char *path, gpuconv_error *error) {
-    char line[256];
-    gpuconv_status status = GPUCONV_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    for (int number = 1; !status && fgets(line, sizeof line, file); number++) {
+    gc_lines lines;
+    char *line;
+    gpuconv_status status = gc_lines_open(&lines, path, MAX_LINE, MAX_TEXT, error);
+    while (!status && !(status = gc_lines_next(&lines, &line, error)) && line) {
+        const long long number = lines.number;
         moment m;
         bool blank = false;
-        if (strlen(line) == sizeof line - 1 || !parse_line(line, &m, &blank) || number > MAX_LINES)
+        if (!parse_line(line, &m, &blank))
             status = gc_fail(error, GPUCONV_ERROR_FORMAT,
-                             "%s, line %d: is not SECONDS YAW [PITCH [ROLL]] in seconds and degrees", path, number);
+                             "%s, line %lld: is not SECONDS YAW [PITCH [ROLL]] in seconds and degrees", path, number);
         else if (!blank && f->count && m.seconds < f->moments[f->count - 1].seconds)
-            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: %g s is before the line above", path, number,
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: %g s is before the line above", path, number,
                              m.seconds);
         else if (!blank && !append(f, &m))
             status = gc_fail_memory(error, path);
     }
-    if (!status && ferror(file))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    (void)fclose(file); /* read only: nothing can be lost */
+    gc_lines_close(&lines);
     if (!status && f->count == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no orientation", path);
     return status;

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/bands.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
@@ -160,7 +161,7 @@ static void set_axes(gc_charts *c, const gc_figures *f) {
     for (int b = 1; b < f->bands && c->octaves < OCTAVES; b++) {
         double step = log(f->figure[b].band.nominal / 1000) / log(2);
         if (fabs(step - rint(step)) < 0.05) /* also among third-octaves, only the octaves' mid-bands */
-            (void)snprintf(c->octave[c->octaves++], sizeof c->octave[0], "%g Hz", f->figure[b].band.nominal);
+            (void)gc_format(c->octave[c->octaves++], sizeof c->octave[0], "%g Hz", f->figure[b].band.nominal);
     }
 }
 

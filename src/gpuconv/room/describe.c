@@ -1,6 +1,7 @@
 /* The lists of a report on responses. The list "acoustics" has every parameter as a field, so that one table (CSV) is
  * complete; its text form shows the usual ones. */
 #include "describe.h"
+#include "libgpuconv/core/number.h"
 
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/report/report.h"
@@ -45,7 +46,7 @@ static const char *label_of(const gc_figures *f, bool many, int channel, const g
     if (channel >= 0)
         used += snprintf(label + used, LABEL - (size_t)used, "channel %d", channel + 1);
     if (band && band->nominal > 0)
-        (void)snprintf(label + used, LABEL - (size_t)used, "%s%g Hz", channel >= 0 ? ", " : "", band->nominal);
+        (void)gc_format(label + used, LABEL - (size_t)used, "%s%g Hz", channel >= 0 ? ", " : "", band->nominal);
     else if (channel < 0)
         (void)snprintf(label + used, LABEL - (size_t)used, "whole spectrum");
     return label;

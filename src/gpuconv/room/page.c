@@ -6,6 +6,7 @@
 #include "describe.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/file/draw.h"
 #include "libgpuconv/ir/object.h"
@@ -101,10 +102,10 @@ static void put_tracks(const tracks *t, FILE *to) {
           to);
     for (int k = 0; k < t->count; k++) {
         const gc_clip *clip = &t->item[k].clip;
-        fprintf(to, "<button class=\"track\" data-equal=\"%.6f\"><kbd>%d</kbd> ", equal_gain(t, k), k + 1);
+        gc_print(to, "<button class=\"track\" data-equal=\"%.6f\"><kbd>%d</kbd> ", equal_gain(t, k), k + 1);
         gc_html_text(t->item[k].name, to);
         if (isfinite(clip->loudness))
-            fprintf(to, " <small>%.1f LUFS</small>", clip->loudness + 20 * log10(t->gain));
+            gc_print(to, " <small>%.1f LUFS</small>", clip->loudness + 20 * log10(t->gain));
         fprintf(to, "%s</button>\n", clip->cut ? " <small>(first 60 s)</small>" : "");
     }
     fputs("</div>\n<input id=\"seek\" type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"position\">\n"
@@ -113,7 +114,7 @@ static void put_tracks(const tracks *t, FILE *to) {
           "<p class=\"note\">Space plays and pauses, the number keys switch, e makes the loudness equal.",
           to);
     if (t->gain < 1)
-        fprintf(to, " All sounds are %.1f dB quieter than the files, so that none clips.", -20 * log10(t->gain));
+        gc_print(to, " All sounds are %.1f dB quieter than the files, so that none clips.", -20 * log10(t->gain));
     fputs("</p>\n</div>\n", to);
 }
 

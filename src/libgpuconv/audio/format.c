@@ -5,12 +5,12 @@
 #include "file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/number.h"
 
 #include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 gc_pcm gc_format_pcm(int format) {
     int container = format & SF_FORMAT_TYPEMASK;
@@ -100,7 +100,7 @@ static const name_code encodings[] = {
 /* Returns the code of `name`, compared without regard to case, or 0. */
 static int find_code(const name_code *list, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
-        if (strcasecmp(name, list[i].name) == 0)
+        if (gc_same_word(name, list[i].name))
             return list[i].code;
     return 0;
 }

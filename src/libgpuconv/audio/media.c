@@ -3,13 +3,13 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/module.h"
+#include "libgpuconv/core/number.h"
 #include "pipe_source.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static gc_media_decode_function *module;
@@ -25,7 +25,7 @@ static bool is_likely(const char *path) {
                                              "mka", "amr", "ac3", "ape", "mov"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
-        if (strcasecmp(dot + 1, extensions[i]) == 0)
+        if (gc_same_word(dot + 1, extensions[i]))
             return true;
     return false;
 }

@@ -4,6 +4,7 @@
 #include "format.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
@@ -230,16 +231,10 @@ static gpuconv_status open_descriptor(gc_reader *r, int fd, bool regular, int64_
     return status ? status : set_info(r, &info, error);
 }
 
-/* Opens a path without waiting for a writer of a named pipe: the first read waits, and can be interrupted. */
-static int open_path(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
-}
-
 /* Opens a path or standard input. Returns -1 with the error in *error. */
 static int open_input(const char *path, struct stat *st, gpuconv_error *error) {
     bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
+    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : gc_open_to_read(path);
     if (fd < 0 || fstat(fd, st) != 0) {
         int err = errno;
         if (fd >= 0)

@@ -1,22 +1,44 @@
-/* Parsing of numbers with strtod and strtoll. */
+/* Parses and prints numbers in the "C" locale, which is set for the calling thread meanwhile. */
 #include "number.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+static locale_t c_locale;
+
+static void make_c_locale(void) {
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* a constant of glibc and musl: cannot fail, is not freed */
+}
+
+locale_t gc_locale_enter(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_c_locale);
+    return uselocale(c_locale);
+}
+
+void gc_locale_leave(locale_t before) {
+    (void)uselocale(before);
+}
+
+bool gc_same_word(const char *a, const char *b) {
+    const locale_t before = gc_locale_enter();
+    const bool same = strcasecmp(a, b) == 0;
+    gc_locale_leave(before);
+    return same;
+}
 
 bool gc_number_parse(const char *text, double *value) {
     /* strtod also accepts white space, nan, inf and hexadecimal; all of these need other characters. */
     if (!*text || text[strspn(text, "0123456789.eE+-")])
         return false;
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!c_locale)
-        return false;
     char *end;
-    double parsed = strtod_l(text, &end, c_locale);
-    freelocale(c_locale);
+    const locale_t before = gc_locale_enter();
+    double parsed = strtod(text, &end);
+    gc_locale_leave(before);
     if (end == text || *end || !isfinite(parsed))
         return false;
     *value = parsed + 0.0; /* -0 + 0 is 0 */
@@ -33,4 +55,39 @@ bool gc_integer_parse(const char *text, int64_t *value) {
         return false;
     *value = parsed;
     return true;
+}
+
+void gc_number_print(double value, char text[GC_NUMBER_TEXT]) {
+    const locale_t before = gc_locale_enter();
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, GC_NUMBER_TEXT, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    gc_locale_leave(before);
+}
+
+int gc_vformat(char *to, size_t room, const char *format, va_list args) {
+    const locale_t before = gc_locale_enter();
+    const int length = vsnprintf(to, room, format, args);
+    gc_locale_leave(before);
+    return length;
+}
+
+int gc_format(char *to, size_t room, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int length = gc_vformat(to, room, format, args);
+    va_end(args);
+    return length;
+}
+
+int gc_print(FILE *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const locale_t before = gc_locale_enter();
+    const int length = vfprintf(to, format, args);
+    gc_locale_leave(before);
+    va_end(args);
+    return length;
 }

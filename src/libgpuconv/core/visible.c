@@ -1,5 +1,6 @@
 /* Decodes UTF-8 one character at a time and copies each character or writes its escape. */
 #include "visible.h"
+#include "number.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -96,11 +97,11 @@ void gc_visible_print(char *to, size_t room, const char *format, va_list args) {
     char small[STACK], *text = small;
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(small, sizeof small, format, args);
+    int length = gc_vformat(small, sizeof small, format, args);
     if (length >= STACK) {
         /* Paths have no length limit and the reason follows them. If this allocation fails, the end is lost. */
         char *large = malloc((size_t)length + 1);
-        if (large && vsnprintf(large, (size_t)length + 1, format, again) >= 0)
+        if (large && gc_vformat(large, (size_t)length + 1, format, again) >= 0)
             text = large;
         else
             free(large);

@@ -4,6 +4,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 
 #include <errno.h>
@@ -64,9 +65,7 @@ static void parse_figure(const char *line, gc_costs *c, bool seen[GC_COSTS]) {
     for (int i = 0; i < GC_COSTS; i++) {
         size_t length = strlen(built_in[i].name);
         if (strncmp(line, built_in[i].name, length) == 0 && line[length] == ' ') {
-            char *end;
-            c->seconds[i] = strtod(line + length + 1, &end);
-            seen[i] = end != line + length + 1 && !*end && c->seconds[i] > 0 && c->seconds[i] < 1e3;
+            seen[i] = gc_number_parse(line + length + 1, &c->seconds[i]) && c->seconds[i] > 0 && c->seconds[i] < 1e3;
         }
     }
 }
@@ -155,7 +154,7 @@ static bool format_costs(const gc_costs *c, char *text, size_t size) {
     if (*c->cuda)
         used += snprintf(text + used, size - (size_t)used, "cuda: %s\n", c->cuda);
     for (int i = 0; i < (*c->cuda ? GC_COSTS : GC_COST_CUDA_TAP) && (size_t)used < size; i++)
-        used += snprintf(text + used, size - (size_t)used, "%s %.6g\n", built_in[i].name, c->seconds[i]);
+        used += gc_format(text + used, size - (size_t)used, "%s %.6g\n", built_in[i].name, c->seconds[i]);
     return (size_t)used < size;
 }
 

@@ -11,6 +11,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 
 #include <math.h>
@@ -162,8 +163,8 @@ static void add_density(gpuconv_plan *plan) {
     const size_t used = strlen(plan->reason);
     if (plan->products < 2 * (int64_t)(plan->ir->inputs + plan->ir->outputs))
         return;
-    snprintf(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%", plan->ir->routes,
-             (long long)plan->products, 100.0 * plan->ir->routes / (double)plan->products);
+    gc_format(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%", plan->ir->routes,
+              (long long)plan->products, 100.0 * plan->ir->routes / (double)plan->products);
 }
 
 /* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. */
@@ -208,14 +209,14 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
         size_t used = strlen(alternatives);
         if (a != (int)best.schedule.algorithm && seconds[a] < HUGE_VAL)
-            snprintf(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",
-                     *alternatives ? " and" : ", against", seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
+            gc_format(alternatives + used, sizeof alternatives - used, "%s %.3g s for %s",
+                      *alternatives ? " and" : ", against", seconds[a], gpuconv_algorithm_name((gpuconv_algorithm)a));
     }
     gc_costs costs = backend->id == GPUCONV_BACKEND_CPU
                          ? gc_costs_of_cpu(plan->device.name)
                          : gc_costs_of_cuda(plan->device.name, plan->device.multiprocessors);
-    snprintf(plan->reason, sizeof plan->reason, "%.3g s predicted%s%s", best.predicted,
-             *costs.cpu || *costs.cuda ? " by the calibration" : "", alternatives);
+    gc_format(plan->reason, sizeof plan->reason, "%.3g s predicted%s%s", best.predicted,
+              *costs.cpu || *costs.cuda ? " by the calibration" : "", alternatives);
     add_density(plan);
     return GPUCONV_OK;
 }
@@ -254,8 +255,8 @@ static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpucon
         *plan = cuda;
         gpuconv_plan_free(cpu);
     } else {
-        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the GPU would take %.3g s with its start-up",
-                 cuda->predicted + start);
+        gc_format(cpu->reason + used, sizeof cpu->reason - used, "; the GPU would take %.3g s with its start-up",
+                  cuda->predicted + start);
         gpuconv_plan_free(cuda);
     }
 }

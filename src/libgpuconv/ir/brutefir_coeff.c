@@ -3,6 +3,7 @@
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 
@@ -76,14 +77,17 @@ gpuconv_status gc_brutefir_number(gc_brutefir *b, double *value, gpuconv_error *
 
 /* Reads the numbers of a text file. Returns FILE, FORMAT, MEMORY. */
 static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    char line[MAX_NUMBER];
+    gc_lines lines;
+    char *line;
     int64_t count = 0, capacity = 4096;
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return gc_matrix_fail(b->matrix, error, "%s: %s", path, strerror(errno));
     float *taps = gc_calloc(capacity, sizeof *taps);
-    gpuconv_status status = taps ? GPUCONV_OK : gc_fail_memory(error, path);
-    while (!status && fgets(line, sizeof line, f)) {
+    gpuconv_error why = {0};
+    gpuconv_status status = gc_lines_open(&lines, path, MAX_NUMBER, (int64_t)MAX_NUMBER * MAX_TAPS, &why);
+    if (status)
+        gc_matrix_fail(b->matrix, error, "%s", why.message);
+    else if (!taps)
+        status = gc_fail_memory(error, path);
+    while (!status && !(status = gc_lines_next(&lines, &line, error)) && line) {
         double value;
         line[strcspn(line, " \t\r\n")] = '\0';
         if (!gc_number_parse(line, &value) || !(fabs(value) <= 1e30) || count == MAX_TAPS)
@@ -104,9 +108,7 @@ static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_
         if (!status)
             taps[count++] = (float)value;
     }
-    if (!status && ferror(f))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    (void)fclose(f); /* read only: nothing can be lost */
+    gc_lines_close(&lines);
     if (!status && count == 0)
         status = gc_matrix_fail(b->matrix, error, "%s: contains no coefficient", path);
     const float *planes[] = {taps};
@@ -146,7 +148,7 @@ gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *c, gpuconv_er
     if (encoding) {
         char raw[64];
         gpuconv_error inner = {0};
-        (void)snprintf(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
+        (void)gc_format(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
         status = gc_ir_load_raw(path, raw, &ir, &inner);
         if (status)
             status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)

@@ -2,12 +2,15 @@
 #include "directions.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/number.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { MAX_LINE = 512, MAX_TEXT = 1 << 20 }; /* bytes */
 
 typedef struct layout {
     const char *name, *directions;
@@ -60,32 +63,25 @@ static bool parse_line(char *line, gc_directions *d, const char **wrong) {
     return true;
 }
 
-/* Reads a text file. Returns FILE, FORMAT. */
+/* Reads a text file. Returns ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_error *error) {
-    char line[512];
+    gc_lines lines;
+    char *line;
     const char *wrong = "";
-    gpuconv_status status = GPUCONV_OK;
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return gc_fail(error, errno == ENOENT ? GPUCONV_ERROR_ARGUMENT : GPUCONV_ERROR_FILE,
-                       errno == ENOENT ? "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, "
-                                         "5.1.4, 7.1.4 and ambisonic"
-                                       : "%s: cannot be opened",
-                       path);
-    for (int number = 1; !status && fgets(line, sizeof line, f); number++) {
-        if (strlen(line) == sizeof line - 1)
-            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: is longer than %d bytes", path, number,
-                             (int)sizeof line - 2);
-        else if (!parse_line(line, d, &wrong))
+    gpuconv_status status = gc_lines_open(&lines, path, MAX_LINE, MAX_TEXT, error);
+    if (status && access(path, F_OK) != 0)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "
+                         "ambisonic",
+                         path);
+    while (!status && !(status = gc_lines_next(&lines, &line, error)) && line)
+        if (!parse_line(line, d, &wrong))
             status =
                 gc_fail(error, GPUCONV_ERROR_FORMAT,
-                        "%s, line %d: '%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres, or one of "
+                        "%s, line %lld: '%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres, or one of "
                         "more than %d",
-                        path, number, wrong, GC_MAX_CHANNELS);
-    }
-    if (!status && ferror(f))
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    (void)fclose(f); /* read only: nothing can be lost */
+                        path, (long long)lines.number, wrong, GC_MAX_CHANNELS);
+    gc_lines_close(&lines);
     if (!status && d->count == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no direction", path);
     return status;

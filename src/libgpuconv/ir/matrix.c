@@ -6,23 +6,27 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     MAX_ENTRIES = 1 << 16,
+    MAX_LINE = 1 << 16, /* bytes */
+    MAX_TEXT = 1 << 26,
     MAX_DELAY = 1 << 28 /* frames, 1.5 hours at 48 kHz: a delay takes memory, of which a short text must not ask for any
                            amount */
 };
@@ -221,48 +225,64 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
 }
 
 /* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with
- * a slash. Reads from the beginning of the file and returns there. */
+ * a slash. */
 static bool is_brutefir(FILE *f) {
-    bool comment = false, found = false;
+    bool comment = false;
     int c;
-    for (int count = 0; count < 1 << 16 && !found && (c = getc(f)) != EOF; count++) {
+    for (int count = 0; count < 1 << 16 && (c = getc(f)) != EOF; count++) {
         comment = c == '#' || (comment && c != '\n');
-        if (comment || strchr(" \t\r\n\xEF\xBB\xBF", c))
-            continue;
-        rewind(f);
-        found = true;
+        if (!comment && !strchr(" \t\r\n\xEF\xBB\xBF", c))
+            return isalpha(c) || c == '"';
     }
-    if (!found)
+    return false;
+}
+
+/* Opens a configuration of BruteFIR. Returns NULL if the file is none, or not a regular file; reading of the descriptor
+ * continues at its beginning. */
+static FILE *open_brutefir(int fd) {
+    struct stat st;
+    const int copy = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    FILE *f = copy < 0 ? NULL : fdopen(copy, "r");
+    if (f && is_brutefir(f)) {
         rewind(f);
-    return found && (isalpha(c) || c == '"');
+        return f;
+    }
+    if (f)
+        (void)fclose(f); /* read only: nothing can be lost */
+    else if (copy >= 0)
+        close(copy);
+    (void)lseek(fd, 0, SEEK_SET);
+    return NULL;
+}
+
+/* Reads the entries of the file in any of its three formats. */
+static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
+    gc_lines lines;
+    const char *dot = strrchr(m->path, '.');
+    const bool conf = dot && gc_same_word(dot, ".conf");
+    gpuconv_status status = gc_lines_open(&lines, m->path, MAX_LINE, MAX_TEXT, error);
+    FILE *brutefir = !status && conf ? open_brutefir(lines.fd) : NULL;
+    if (!status)
+        status = brutefir ? gc_matrix_read_brutefir(m, brutefir, error) : gc_matrix_read_text(m, &lines, conf, error);
+    if (brutefir)
+        (void)fclose(brutefir);
+    gc_lines_close(&lines);
+    return status;
 }
 
 /* Reads the text of a matrix. `rate` is that of a response without files. The caller frees *matrix, also after a
  * failure. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_matrix(const char *path, double rate, gc_matrix **matrix, gpuconv_error *error) {
-    struct stat st;
-    *matrix = NULL;
-    FILE *f = fopen(path, "re");
-    if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, f ? "is a directory" : strerror(errno));
-        if (f)
-            (void)fclose(f);
-        return GPUCONV_ERROR_FILE;
-    }
     gc_matrix *m = *matrix = gc_calloc(1, sizeof *m);
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    const char *slash = strrchr(path, '/');
     if (m)
-        m->folder = strndup(path, folder);
+        m->folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
-        const bool conf = dot && strcasecmp(dot, ".conf") == 0;
         m->rate_without_files = rate;
-        status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)
-                                                               : gc_matrix_read_text(m, f, conf, error);
+        status = read_entries(m, error);
     }
-    (void)fclose(f); /* read only: nothing can be lost */
     return status;
 }
 

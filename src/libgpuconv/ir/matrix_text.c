@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINE = 4096, MAX_WORDS = 12 };
+enum { MAX_WORDS = 12 };
 
 /* Splits a line into words in place; "..." is one word, # begins a comment. Returns their number; -1: too many words,
  * or a quotation mark without its pair. */
@@ -259,49 +259,27 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words,
         word[0]);
 }
 
-/* Reads a line without its line break. *more becomes false at the end of the file. */
-static gpuconv_status next_line(gc_matrix *m, FILE *f, char line[MAX_LINE], bool *more, gpuconv_error *error) {
-    size_t length = 0;
-    int c;
-    *more = false;
-    while ((c = getc_unlocked(f)) != EOF && c != '\n') {
-        if (!*more)
-            m->line++;
-        *more = true;
-        if (c == '\0')
-            return gc_matrix_fail(m, error, "a zero byte: not plain text; save it as UTF-8");
-        if (length == MAX_LINE - 1)
-            return gc_matrix_fail(m, error, "longer than %d bytes", MAX_LINE - 1);
-        line[length++] = (char)c;
-    }
-    if (c == '\n' && !*more)
-        m->line++;
-    *more |= c == '\n';
-    line[length] = '\0';
-    return ferror(f) ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", m->path, strerror(errno)) : GPUCONV_OK;
-}
-
-gpuconv_status gc_matrix_read_text(gc_matrix *m, FILE *f, bool jconvolver, gpuconv_error *error) {
-    static const char byte_order_mark[] =
-        "\xEF\xBB\xBF"; /* byte order byte_order_mark, which some editors write first */
-    char line[MAX_LINE], *word[MAX_WORDS];
-    bool more;
-    gpuconv_status status = next_line(m, f, line, &more, error);
-    while (!status && more) {
-        bool marked = m->line == 1 && strncmp(line, byte_order_mark, sizeof byte_order_mark - 1) == 0;
+gpuconv_status gc_matrix_read_text(gc_matrix *m, gc_lines *lines, bool jconvolver, gpuconv_error *error) {
+    static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* which some editors write first */
+    char *line, *word[MAX_WORDS];
+    gpuconv_status status;
+    while (!(status = gc_lines_next(lines, &line, error)) && line) {
+        m->line = (int)lines->number;
+        if (m->line == 1 && strncmp(line, byte_order_mark, sizeof byte_order_mark - 1) == 0)
+            line += sizeof byte_order_mark - 1;
         if (!jconvolver && is_row(line)) {
             status = read_row(m, line, error);
-            if (!status)
-                status = next_line(m, f, line, &more, error);
-            continue;
+        } else {
+            int words = split_words(line, word);
+            if (words < 0)
+                status =
+                    gc_matrix_fail(m, error, "more than %d words, or a quotation mark without its pair", MAX_WORDS);
+            else if (words > 0)
+                status =
+                    jconvolver ? read_jconvolver_line(m, word, words, error) : read_own_line(m, word, words, error);
         }
-        int words = split_words(marked ? line + sizeof byte_order_mark - 1 : line, word);
-        if (words < 0)
-            return gc_matrix_fail(m, error, "more than %d words, or a quotation mark without its pair", MAX_WORDS);
-        if (words > 0)
-            status = jconvolver ? read_jconvolver_line(m, word, words, error) : read_own_line(m, word, words, error);
-        if (!status)
-            status = next_line(m, f, line, &more, error);
+        if (status)
+            break;
     }
     return status;
 }

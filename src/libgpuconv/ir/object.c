@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
 
 #include <math.h>
@@ -115,7 +116,7 @@ static bool append_history(gpuconv_ir *ir, const char *format, va_list args) __a
 static bool append_history(gpuconv_ir *ir, const char *format, va_list args) {
     char text[256];
     size_t before = ir->history ? strlen(ir->history) : 0;
-    int n = vsnprintf(text, sizeof text, format, args);
+    int n = gc_vformat(text, sizeof text, format, args);
     if (n < 0 || !*text)
         return true;
     char *longer = gc_calloc((int64_t)before + (int64_t)sizeof text + 2, 1);

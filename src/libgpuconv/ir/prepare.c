@@ -3,13 +3,13 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "object.h"
 #include "spatial.h"
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 void gpuconv_preparation_init(gpuconv_preparation *preparation, size_t size) {
     const gpuconv_preparation defaults = {.dry = -HUGE_VAL};
@@ -26,7 +26,7 @@ gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_prep
 
 bool gc_is_matrix(const char *path) {
     const char *dot = strrchr(path, '.');
-    return dot && (strcasecmp(dot, ".conf") == 0 || strcasecmp(dot, ".txt") == 0 || strcasecmp(dot, ".matrix") == 0);
+    return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".txt") || gc_same_word(dot, ".matrix"));
 }
 
 /* Reads the responses of a SOFA file for an input. */

@@ -2,11 +2,11 @@
 #include "sofa.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 gc_sofa *gc_sofa_blank(int measurements, int receivers, int64_t frames) {
     int64_t responses = (int64_t)measurements * receivers, taps;
@@ -34,7 +34,7 @@ void gc_sofa_free(gc_sofa *s) {
 
 bool gc_is_sofa(const char *path) {
     const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".sofa") == 0;
+    return dot && gc_same_word(dot, ".sofa");
 }
 
 static double length_of(const double v[3]) {

@@ -4,6 +4,7 @@
 #include "gpu_tail.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/engine/backends.h"
 #include "libgpuconv/ir/object.h"
@@ -28,8 +29,8 @@ static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
         used +=
             (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
     if (used < sizeof r->plan)
-        (void)snprintf(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
-                       100 * s->load * r->config.rate);
+        (void)gc_format(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
+                        100 * s->load * r->config.rate);
 }
 
 void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {

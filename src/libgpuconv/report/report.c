@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
 #include <math.h>
@@ -138,11 +139,11 @@ static const char *printable(const char *text, char *to, size_t room) {
 const char *gc_report_number(double value, char *to, size_t room) {
     double size = fabs(value);
     if (size >= 1e4 && size < 1e9)
-        (void)snprintf(to, room, "%.0f", value);
+        (void)gc_format(to, room, "%.0f", value);
     else if (size >= 1e-7 && size < 1e-4)
-        (void)snprintf(to, room, "%.*f", 3 - (int)floor(log10(size)), value);
+        (void)gc_format(to, room, "%.*f", 3 - (int)floor(log10(size)), value);
     else
-        (void)snprintf(to, room, "%.4g", value);
+        (void)gc_format(to, room, "%.4g", value);
     return to;
 }
 
@@ -169,8 +170,8 @@ static void print_section(FILE *to, const char *title, json_t *section) {
             if (json_is_number(json_object_get(value, "value")))
                 fprintf(to, " %s", json_string_value(json_object_get(value, "unit")));
             if (json_integer_value(json_object_get(value, "n")) > 1)
-                fprintf(to, " (+- %.2g, n = %lld)", json_real_value(json_object_get(value, "spread")),
-                        (long long)json_integer_value(json_object_get(value, "n")));
+                gc_print(to, " (+- %.2g, n = %lld)", json_real_value(json_object_get(value, "spread")),
+                         (long long)json_integer_value(json_object_get(value, "n")));
         } else {
             print_value(to, value);
         }
@@ -284,7 +285,7 @@ gpuconv_status gc_report_write_csv(const gpuconv_report *r, const char *list, FI
                 if (names || json_is_string(value))
                     put_field(to, names ? name : json_string_value(value));
                 else if (json_is_number(value))
-                    fprintf(to, "%.9g", json_number_value(value));
+                    gc_print(to, "%.9g", json_number_value(value));
             }
             fputc('\n', to);
             if (names)

@@ -1,6 +1,7 @@
 /* Writes the gnuplot scripts of a gc_plot and of several gc_panels. */
 #include "script.h"
 
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static void begin_script(FILE *to, gc_plot_format format, int width, int height)
     else if (format == GC_PLOT_PNG)
         fprintf(to, "set terminal pngcairo size %d,%d font 'sans,14'\n", width * 4 / 3, height * 4 / 3);
     else
-        fprintf(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
+        gc_print(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
 }
 
 /* Writes the colour of one of many series, such as bands: from violet over green to red, all different. Few series have
@@ -72,7 +73,7 @@ void gc_script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
         for (int i = 0; i < p->steps; i++) {
             if (!isfinite(p->y[s][i]))
                 continue;
-            fprintf(to, "%.17g %.17g\n", p->x[i], p->y[s][i]);
+            gc_print(to, "%.17g %.17g\n", p->x[i], p->y[s][i]);
             drawn++;
         }
         if (!drawn)
@@ -85,19 +86,19 @@ static void panel_axes(FILE *to, const gc_panel *p) {
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
     set_text(to, "ylabel", p->y_label);
-    fprintf(to, "%s logscale x\nset xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\n", p->logarithmic ? "set" : "unset",
-            p->x_range[0], p->x_range[1], p->y_range[0], p->y_range[1]);
+    gc_print(to, "%s logscale x\nset xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\n", p->logarithmic ? "set" : "unset",
+             p->x_range[0], p->x_range[1], p->y_range[0], p->y_range[1]);
     fprintf(to, "set format x '%%g'\nset lmargin 9\n%s grid\n", p->image ? "unset" : "set");
 }
 
 static void panel_image(FILE *to, const gc_panel *p) {
-    fprintf(to, "set cbrange [%.9g:%.9g]\nplot '-' using 1:2:3 with image notitle\n", p->level_range[0],
-            p->level_range[1]);
+    gc_print(to, "set cbrange [%.9g:%.9g]\nplot '-' using 1:2:3 with image notitle\n", p->level_range[0],
+             p->level_range[1]);
     for (int c = 0; c < p->columns; c++)
         for (int r = 0; r < p->rows; r++) {
             double x = p->x_range[0] + p->seconds * (c + 0.5) / p->columns;
             double y = p->y_range[0] + (p->y_range[1] - p->y_range[0]) * (r + 0.5) / p->rows;
-            fprintf(to, "%.7g %.7g %.2f\n", x, y, fmax((double)p->image[c * p->rows + r], p->level_range[0]));
+            gc_print(to, "%.7g %.7g %.2f\n", x, y, fmax((double)p->image[c * p->rows + r], p->level_range[0]));
         }
     fputs("e\n", to);
 }
@@ -108,14 +109,14 @@ static void panel_waterfall(FILE *to, const gc_panel *p) {
         "set zlabel 'dB' rotate\nset view 52,14,1.08,1.15\nset hidden3d\nset xyplane 0\nset lmargin 2\nset rmargin 9\nset xtics offset 0,-0.4\n",
         to);
     set_text(to, "ylabel", p->y_label);
-    fprintf(
+    gc_print(
         to,
         "set yrange [%.9g:0]\nset zrange [%.9g:%.9g]\nsplot '-' using 1:2:3 with lines lw 0.6 lc rgb '#1764ab' notitle\n",
         p->seconds, p->level_range[0], p->level_range[1]);
     for (int c = 0; c < p->columns; c++, fputc('\n', to))
         for (int r = 0; r < p->rows; r++)
-            fprintf(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
-                    fmax((double)p->image[c * p->rows + r], p->level_range[0]));
+            gc_print(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
+                     fmax((double)p->image[c * p->rows + r], p->level_range[0]));
     fputs("e\nunset hidden3d\nunset zlabel\nset rmargin -1\nset xtics offset 0,0\n", to);
 }
 
@@ -129,7 +130,7 @@ static void panel_lines(FILE *to, const gc_panel *p) {
     if (p->filled) {
         fputs("plot '-' using 1:2:3 with filledcurves lc rgb '#1764ab' notitle\n", to);
         for (int i = 0; i < p->steps; i++)
-            fprintf(to, "%.9g %.7g %.7g\n", p->x[i], p->y[0][i], p->y[1][i]);
+            gc_print(to, "%.9g %.7g %.7g\n", p->x[i], p->y[0][i], p->y[1][i]);
         fputs("e\n", to);
         return;
     }
@@ -137,13 +138,13 @@ static void panel_lines(FILE *to, const gc_panel *p) {
                         : "set key bmargin center horizontal Left reverse samplen 2 width 1\n",
           to);
     if (p->series > 8 && !p->logarithmic) /* the key leaves less room for numbers */
-        fprintf(to, "set xtics %.9g\n", coarse_step(p->x_range[1] - p->x_range[0]));
+        gc_print(to, "set xtics %.9g\n", coarse_step(p->x_range[1] - p->x_range[0]));
     plot_series(to, p->label, p->series, NULL, "lines lw 2");
     for (int s = 0; s < p->series; s++) {
         for (int i = 0; i < p->steps; i++)
             if (isfinite(p->y[s][i]))
-                fprintf(to, "%.9g %.7g\n", p->x[i], p->y[s][i]);
-        fprintf(to, "%.9g nan\ne\n", p->x_range[0]); /* keeps a series without points in the key */
+                gc_print(to, "%.9g %.7g\n", p->x[i], p->y[s][i]);
+        gc_print(to, "%.9g nan\ne\n", p->x_range[0]); /* keeps a series without points in the key */
     }
     fputs("set xtics autofreq\n", to);
 }

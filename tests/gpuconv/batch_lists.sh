@@ -1,0 +1,103 @@
+#!/bin/sh
+# Lists of any length: a list that is no list, or that a small file unpacks to, is refused with a line and takes little memory;
+# a signal ends the wait for a pipe; a pipe, and members of gzip behind each other, are read whole.
+. "$(dirname "$0")/lib.sh"
+
+make_audio noise a.wav wav-16 1 16000 900 0.1
+make_audio noise ir.wav wav-float 1 16000 61 0.2
+cp "$SOURCE/tests/sofa/head.sofa" . && echo 'a a.wav' >list.scp
+{ echo input,response,output && seq -f 'a.wav,ir.wav,%g.wav' 40; } >good.csv
+MOST=200000 # KiB
+[ -z "$SANITIZE" ] || MOST=4000000
+
+# bounded TEXT ARGUMENT...: the command is refused with the text and takes at most MOST KiB
+bounded() {
+    says=$1
+    shift
+    "$TOOLS/measure" "$work/log/memory" timeout -k 5 300 "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq 1 ] || fail "gpuconv $*: exit $status: $(cat "$work/log/err")"
+    one_line "$says"
+    [ "$(cat "$work/log/memory")" -le "$MOST" ] || fail "gpuconv $*: takes $(cat "$work/log/memory") KiB"
+    echo "$(cat "$work/log/memory") KiB: $(cat "$work/log/err")"
+}
+
+# Endless: zero bytes, one line, blank lines in a compressed file, a quote that is never closed, lines that are no rows, lines
+# of rows with much that is kept.
+for kind in jsonl csv tsv scp; do
+    ln -s /dev/zero zero.$kind
+    bounded "zero.$kind, line 1: a zero byte" batch zero.$kind --irs ir.wav --out o
+    head -c 40000000 /dev/zero | tr '\0' ' ' | gzip -1 >line.$kind.gz
+    bounded "line.$kind.gz, line 1: longer than 16777216 bytes" batch line.$kind.gz --irs ir.wav --out o
+    head -c 100000000 /dev/zero | tr '\0' '\n' | gzip -9 >blank.$kind.gz
+    bounded "blank.$kind.gz: its text is more than 100 times as long as the file" batch blank.$kind.gz --irs ir.wav --out o
+done
+{ echo input && echo '"' && yes 'a quote' | head -c 20000000; } >quote.csv
+bounded "quote.csv, line 2: a row longer than 16777216 bytes; is a quote open?" batch quote.csv --irs ir.wav --out o
+yes '{}' | head -n 1100000 >rows.jsonl
+MOST=$((2 * MOST)) bounded "more than 1000000 rows of the list are invalid; the last: line 1000001: the input is missing" \
+    batch rows.jsonl --irs ir.wav --out o
+cut='{"id":"c","start":0,"duration":1,"recording":{"id":"r","sources":[{"type":"file","channels":[0],"source":"a.wav"}],"duration":1},"custom":"'
+{ printf '%s' "$cut" && head -c 900000 /dev/zero | tr '\0' ' ' && echo '"}'; } >one
+for i in $(seq 150); do cat one; done | gzip >kept.jsonl.gz
+MOST=$((2 * MOST)) bounded "kept.jsonl.gz: its text is more than 100 times" batch kept.jsonl.gz --irs ir.wav --out o
+rm -f one rows.jsonl quote.csv ./*.gz
+for kind in txt conf matrix; do
+    ln -s /dev/zero zero.$kind
+    bounded "a zero byte" -b cpu a.wav zero.$kind out.wav
+done
+bounded "zero.csv, line 1: a zero byte" -b cpu a.wav head.sofa out.wav --layout zero.csv
+bounded "zero.scp, line 1: a zero byte" batch good.csv --out o --noises zero.scp --snr 3
+bounded "zero.csv, line 1: a zero byte" batch list.scp --irs ir.wav --segments zero.csv --out o
+
+# A signal during the wait for the writer of a pipe.
+# stops PIPE ARGUMENT...
+stops() {
+    pipe=$1
+    shift
+    mkfifo "$pipe"
+    "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    (sleep 60 && kill -9 $job) >"$work/log/guard" 2>&1 &
+    guard=$!
+    until catches $job; do
+        kill -0 $job 2>"$work/log/kill" || fail "gpuconv $*: does not catch the signal: $(cat "$work/log/err")"
+        sleep 0.02
+    done
+    sleep 0.2
+    kill -s INT $job
+    wait $job
+    status=$?
+    kill $guard
+    rm "$pipe"
+    [ "$status" -eq 130 ] || fail "gpuconv $*: exit $status after SIGINT: $(cat "$work/log/err")"
+    one_line interrupted
+}
+for kind in csv jsonl scp tsv csv.gz; do
+    stops pipe.$kind batch pipe.$kind --irs ir.wav --out o
+done
+stops pipe batch list.scp --irs ir.wav --segments pipe --out o
+stops pipe.scp batch good.csv --irs pipe.scp --out o
+stops pipe.jsonl batch list.scp --irs pipe.jsonl --out o
+stops pipe.scp batch list.scp --irs ir.wav --noises pipe.scp --snr 3 --out o
+for kind in txt conf matrix wav; do
+    stops pipe.$kind -b cpu a.wav pipe.$kind out.wav
+done
+stops pipe -b cpu a.wav head.sofa out.wav --layout pipe
+[ ! -e o ] || fail "a batch without a list made its folder: $(ls o)"
+
+# The same entries from a pipe, from members of gzip behind each other, and with zeros behind the last.
+"$GPUCONV" batch good.csv --out o --dry-run >"$work/log/want" || fail "--dry-run"
+head -n 20 good.csv | gzip >two.csv.gz
+tail -n +21 good.csv | gzip >>two.csv.gz
+head -c 1000 /dev/zero >>two.csv.gz
+mkfifo pipe.csv pipe.csv.gz
+cat good.csv >pipe.csv &
+cat two.csv.gz >pipe.csv.gz &
+for list in two.csv.gz pipe.csv pipe.csv.gz; do
+    timeout 60 "$GPUCONV" batch $list --out o --dry-run >"$work/log/got" 2>"$work/log/err" || fail "$list: $(cat "$work/log/err")"
+    cmp -s "$work/log/want" "$work/log/got" || fail "$list has other entries"
+done
+size=$(($(wc -c <two.csv.gz) - 1100))
+head -c $size two.csv.gz >cut.csv.gz
+bounded "cut.csv.gz: its compression is damaged or cut off" batch cut.csv.gz --out o
