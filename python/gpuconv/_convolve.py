@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
@@ -17,6 +18,7 @@ Numbers = Union[np.ndarray, Sequence[Any]]  # gives an array of NumPy
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_core.forget_threads)
+atexit.register(_core.end_calls)
 
 
 def thread_count(threads: Optional[int]) -> int:

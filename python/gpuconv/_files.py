@@ -92,7 +92,7 @@ def meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int], 
 
 
 def warn(text: str) -> None:
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(text, stacklevel=3)
 
 
 def convolve_file(

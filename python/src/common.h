@@ -13,7 +13,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -30,28 +29,6 @@ std::string without_dashes(const char *message);
 inline void check(gpuconv_status status, const gpuconv_error &error) {
     if (status != GPUCONV_OK)
         raise(status, error.message);
-}
-
-// Calls a function without the GIL and raises if it fails. `call` gets the error to fill.
-template <typename Call> void run_unlocked(Call call) {
-    gpuconv_error error = {};
-    gpuconv_status status;
-    {
-        nb::gil_scoped_release unlocked;
-        status = call(&error);
-    }
-    check(status, error);
-}
-
-// Calls a function of the library without the GIL. On the main thread it runs on a thread of its own meanwhile, so that
-// Ctrl-C is noticed: then `*cancel` is raised, and the exception of Python's signal handler follows. `*cancel` is the
-// cancel flag of the call, and of what the call makes; once raised it stays so.
-void run_interruptible(volatile int *cancel, const std::function<gpuconv_status(gpuconv_error *)> &call);
-
-// The same for a call that makes nothing that lives longer.
-inline void run_interruptible(const std::function<gpuconv_status(gpuconv_error *)> &call) {
-    volatile int cancel = 0;
-    run_interruptible(&cancel, call);
 }
 
 // Deletes an object of the library with its _free function.
