@@ -150,4 +150,5 @@ def convolve_file(
     finally:
         end()
     made: dict[str, Any] = json.loads(report)
+    made["files"].update(zip(("input", "response", "output"), paths))  # JSON has no bytes that are not UTF-8
     return made

@@ -53,7 +53,11 @@ def path_of(name: str, path: Any) -> str:
         found = os.fsdecode(path)
     except TypeError:
         raise TypeError(f"{name}={path!r}: use the name of a file, not {type(path).__name__}") from None
-    if not found or "\0" in found:
+    try:
+        encoded = os.fsencode(found)
+    except UnicodeEncodeError:
+        encoded = b""
+    if not encoded or b"\0" in encoded:
         raise ValueError(f"{name}={found!r}: no name of a file")
     return found
 

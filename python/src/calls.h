@@ -12,8 +12,8 @@
 using work = std::function<gpuconv_status(gpuconv_error *)>;
 
 // Releases the GIL while it exists. A thread that finds that Python is ending stays here until the process has ended:
-// before Python 3.14 a thread that asks for the GIL then is ended by unwinding its stack, which aborts the process in the
-// functions of C++ that are noexcept.
+// before Python 3.14 a thread that asks for the GIL then is ended by unwinding its stack, which aborts the process in
+// the functions of C++ that are noexcept.
 class unlocked {
   public:
     // `cancel`: the flag that ends the call, or NULL.
@@ -32,13 +32,13 @@ class caller {
     // `*cancel` is the cancel flag of the call, and of what the call makes; once raised it stays so.
     explicit caller(volatile int *cancel) : cancel(cancel) {}
 
-    // Calls a function of the library without the GIL and raises if it or a callback fails. On the main thread it runs on
-    // a thread of its own meanwhile, so that Ctrl-C is noticed: then `*cancel` is raised, and the exception of Python's
-    // signal handler follows.
+    // Calls a function of the library without the GIL and raises if it or a callback fails. On the main thread it runs
+    // on a thread of its own meanwhile, so that Ctrl-C is noticed: then `*cancel` is raised, and the exception of
+    // Python's signal handler follows.
     void run(const work &call);
 
-    // Calls a function of Python from the call that runs, with the GIL, on the thread that is in run(). An exception ends
-    // the call. Does nothing if the call is cancelled.
+    // Calls a function of Python from the call that runs, with the GIL, on the thread that is in run(). An exception
+    // ends the call. Does nothing if the call is cancelled.
     void call_back(const std::function<void()> &function);
 
   private:
@@ -66,8 +66,8 @@ inline void run_interruptible(const work &call) {
     run_interruptible(&cancel, call);
 }
 
-// Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads do
-// not return. For Python's atexit.
+// Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads
+// do not return. For Python's atexit.
 void end_calls();
 
 // Forgets the calls of the parent process, whose threads do not exist in a forked child.

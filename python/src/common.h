@@ -8,7 +8,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,6 +17,27 @@
 #include <string>
 
 namespace nb = nanobind;
+
+// Texts cross the boundary as os.fsencode() and os.fsdecode() do it, because most are names of files, or contain one,
+// and these may be any bytes. nanobind/stl/string.h, which knows only UTF-8, is not included.
+template <> struct nb::detail::type_caster<std::string> {
+    NB_TYPE_CASTER(std::string, const_name("str"))
+
+    bool from_python(handle from, uint32_t, cleanup_list *) noexcept {
+        PyObject *bytes = PyUnicode_Check(from.ptr()) ? PyUnicode_EncodeFSDefault(from.ptr()) : nullptr;
+        if (!bytes) {
+            PyErr_Clear();
+            return false;
+        }
+        value.assign(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
+        Py_DECREF(bytes);
+        return true;
+    }
+
+    static handle from_cpp(const std::string &text, rv_policy, cleanup_list *) noexcept {
+        return PyUnicode_DecodeFSDefaultAndSize(text.c_str(), (Py_ssize_t)text.size());
+    }
+};
 
 // Returns a message with the options of the command as names of Python: --ir-gain becomes ir_gain.
 std::string without_dashes(const char *message);

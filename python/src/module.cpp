@@ -57,7 +57,7 @@ void raise(gpuconv_status status, const char *given) {
         break;
     }
     if (!PyErr_Occurred()) // a callback's own exception says more
-        PyErr_SetString(type, message.c_str());
+        PyErr_SetObject(type, nb::cast(message).ptr());
     throw nb::python_error();
 }
 

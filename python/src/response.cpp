@@ -192,7 +192,7 @@ void bind_response(nb::module_ &m) {
                  .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
                  .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
                  .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
-                 .def_prop_ro("history", [](const response &s) { return gpuconv_ir_history(s.ir.get()); });
+                 .def_prop_ro("history", [](const response &s) { return std::string(gpuconv_ir_history(s.ir.get())); });
     bind_edits(c);
     nb::class_<convolver>(m, "Engine", "A plan for a routed response, and the engine that executes it.")
         .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"),
