@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union
 import numpy as np
 
 from . import _core
-from ._libraries import axis_hint, check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host, warn_of_axis
+from ._libraries import axis_hint, check_frames, from_host, host_view, library, same_library, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
 
@@ -104,8 +104,9 @@ def convolve(
 ) -> Any:
     """Convolves signals with responses: y[n] = sum over k of h[k] x[n - k], exactly, in 32-bit floats.
 
-    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX, or any array in host
-        memory that speaks DLPack; float32, float16, or bfloat16 where the library has it.
+    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX (outside of jax.jit,
+        jax.grad and jax.vmap), or any array in host memory that speaks DLPack; float32, float16, or bfloat16 where the
+        library has it.
     h: array of the same library with taps along `axis`; one dimension for one response, or a batch that broadcasts
         with that of x (one response for each signal, for each channel, ...). It must be finite; on a GPU this is not
         checked, because that would wait for the GPU.
@@ -124,9 +125,6 @@ def convolve(
     kind = same_library(x, h)
     if kind == "torch":
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
-    if kind == "jax":
-        refuse_tracer("x", x)
-        refuse_tracer("h", h)
     if kind == "cupy" or (kind == "jax" and _is_on_gpu(x)):
         from ._cuda import convolve_arrays
 
@@ -284,8 +282,6 @@ class Convolver:
             return self._convolve_response(x, mode, axis, delay)
         if library(x, "x") != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
-        if self._kind == "jax":
-            refuse_tracer("x", x)
         if not isinstance(self._prepared, _core.Prepared):
             return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
         finish = from_host(x)
