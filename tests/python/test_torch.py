@@ -189,13 +189,15 @@ def test_random_reverb():
         (lambda: gt.RandomReverb([torch.ones(5) * float("inf")]), "response 0 has NaN"),
         (lambda: gt.RandomReverb(torch.ones(5)), r"irs is one response; use a sequence of them: \[irs\]"),
         (lambda: gt.RandomReverb("hall.flac"), "irs is one response"),
-        (lambda: gt.RandomReverb([gpuconv.ImpulseResponse([1.0], rate) for rate in (8000, 16000)]), r"rates \[8000.0, 16000.0\] Hz: resample"),
         (lambda: gt.RandomReverb([torch.ones(5)], wet=(0.1, 0.2, 0.3)), r"wet=\(0.1, 0.2, 0.3\): use a share"),
         (lambda: gt.RandomReverb([torch.ones(5)], p=2), "p=2"),
         (lambda: gt.RandomReverb([torch.ones(5)], wet=(0.5, 0.2)), "wet="),
         (lambda: gt.RandomReverb([torch.ones(5)], normalize="loud"), "normalize='loud'"),
         (lambda: gt.RandomReverb([torch.ones(5), torch.ones(2, 5)]), "as many channels"),
-        (lambda: gt.RandomReverb([torch.ones(2, 5)])(torch.ones(3, 4, 9)), r"use \(batch, 2, frames\)"),
+        (lambda: gt.RandomReverb([torch.ones(2, 5)])(torch.ones(3, 4, 9)), r"use signals \(batch, 2, frames\), or .*channels='mix'.*channels=0"),
+        (lambda: gt.RandomReverb([torch.ones(2, 5)])(torch.ones(3, 9)), r"use signals \(batch, 2, frames\), or .*channels='mix'.*channels=0"),
+        (lambda: gt.RandomReverb([torch.ones(5)])(torch.ones(3, 4, 2, 9)), r"use \(batch, \[channels,\] frames\)"),
+        (lambda: gt.RandomReverb([torch.ones(2, 5)], channels=2), "channels=2: a response has the channels 0 to 1"),
     ],
 )
 def test_random_reverb_says_what_fits(make, text):
@@ -205,9 +207,9 @@ def test_random_reverb_says_what_fits(make, text):
 
 def test_modules_take_files_and_refuse_other_types(impulses):
     paths = [impulses / "studio.flac", str(impulses / "hall.flac")]
-    reverb = gt.RandomReverb(paths, p=1.0, wet=[0.5, 1.0])
+    reverb = gt.RandomReverb(paths, p=1.0, wet=[0.5, 1.0], rate=48000)
     assert reverb.bank.shape[:2] == (2, 2) and reverb(torch.randn(1, 2, 4000)).shape == (1, 2, 4000)
-    assert gt.Convolution(paths[0], "causal")(torch.randn(2, 500)).shape == (2, 500)
+    assert gt.Convolution(paths[0], "causal", rate=48000)(torch.randn(2, 500)).shape == (2, 500)
     for call in (gt.RandomReverb([torch.ones(5)], p=1.0), gt.Convolution(torch.ones(5))):
         with pytest.raises(TypeError, match=r"x is ndarray; use a tensor: torch.from_numpy\(x\)"):
             call(np.ones((2, 50), np.float32))
@@ -217,17 +219,90 @@ def test_modules_take_files_and_refuse_other_types(impulses):
         gt.RandomReverb([np.ones(3, np.float32), np.ones(3)])
     with pytest.raises(TypeError, match="p='often': use a number"):
         gt.RandomReverb([torch.ones(5)], p="often")
+    with pytest.raises(TypeError, match="channels='left': use a whole number"):
+        gt.RandomReverb([torch.ones(2, 5)], channels="left")
+
+
+def test_a_response_that_has_a_rate_needs_that_of_the_signals(impulses):
+    path = impulses / "hall.flac"
+    for make in (lambda ir, **rate: gt.RandomReverb([ir], **rate), lambda ir, **rate: gt.Convolution(ir, **rate)):
+        for ir in (path, str(path), os.fsencode(path), gpuconv.load_ir(path)):
+            with pytest.raises(TypeError, match="has a rate, 48000 Hz, .*; use rate=48000 for signals of this rate"):
+                make(ir)
+        with pytest.raises(ValueError, match="not to -1 Hz"):
+            make(path, rate=-1)
+
+
+def test_files_are_resampled_to_the_rate_of_the_signals(impulses):
+    """As the command does it: with the level, and the frames before time zero."""
+    path, x = impulses / "hall.flac", torch.randn(1, 2, 6000)
+    hall = gpuconv.load_ir(path).resample(16000)
+    assert hall.lead > 0
+    full = gpuconv.Convolver(hall)(x[0].numpy())
+    for ir in (path, gpuconv.load_ir(path)):
+        reverb = gt.RandomReverb([ir], p=1.0, rate=16000, normalize="none", align=False)
+        assert_close(reverb(x)[0], full[:, :6000].astype(float), bound=-100)
+        assert_close(gt.Convolution(ir, rate=16000)(x)[0], full.astype(float), bound=-100)
+        assert_close(gt.Convolution(ir, "causal", rate=16000, delay=100)(x)[0], full[:, 100:6100].astype(float), bound=-100)
+    assert gt.RandomReverb([path], rate=16000).bank.shape[-1] < 35000
+
+
+def test_channels_of_responses_are_mixed_or_picked():
+    stereo, mono, x = torch.randn(2, 50), torch.randn(40), torch.randn(3, 1, 200)
+    options = {"p": 1.0, "normalize": "none", "align": False}
+    for channels, taps in (("mix", stereo.mean(0)), (0, stereo[0]), (1, stereo[1])):
+        want = oracle(x, taps, "causal")
+        assert_close(gt.RandomReverb([stereo], channels=channels, **options)(x), want, bound=-100)
+        assert_close(gt.RandomReverb(stereo[None], channels=channels, **options)(x[:, 0]), want[:, 0], bound=-100)
+    assert gt.RandomReverb([stereo, mono], channels="mix", align=False).bank.shape == (2, 50)
+
+
+def test_checkpoints_are_without_the_responses_and_may_have_others():
+    x = torch.randn(2, 500)
+    model = torch.nn.Sequential(gt.RandomReverb([torch.randn(50)] * 3, p=1.0), torch.nn.Linear(500, 4))
+    assert list(model.state_dict()) == ["1.weight", "1.bias"]
+    want = model(x)
+    old = {**model.state_dict(), "0.bank": torch.randn(1000, 77)}  # of a version that kept them
+    model.load_state_dict(old)
+    assert "0.bank" in old and torch.equal(model(x).detach(), model(x).detach()) and model(x).shape == want.shape
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(twin[0].bank, model[0].bank)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("options", [{"p": 1.0}, {"p": 0.5, "wet": (0.2, 0.9)}, {"p": 0.5, "channels": 0}])
+def test_torch_compile_of_modules_keeps_one_graph(backend, options):
+    irs = [torch.randn(2, 50), torch.randn(2, 30)]
+    reverb = gt.RandomReverb(irs, **options)
+    channels = 1 if "channels" in options else 2
+    module = torch.nn.Sequential(reverb, gt.Convolution(torch.randn(channels, 20), "causal"))
+    x = torch.randn(16, channels, 300).requires_grad_()
+    compiled = compiled_or_skip(module, backend, x)
+    y = compiled(x)
+    y.square().sum().backward()
+    assert y.shape == x.shape and torch.isfinite(x.grad).all()
+    # The rows that are not chosen stay as they are; the others are one of the responses.
+    h = module[1].h
+    untouched = (compiled(x) - gt.convolve(x, h, "causal")).flatten(1).abs().amax(1) < 1e-3
+    assert (untouched.sum() == 0) if options["p"] == 1.0 else (0 < untouched.sum() < 16)
+    assert torch.equal(torch.compile(reverb.eval(), backend=backend, fullgraph=True)(x), x)
+
+
+def compiled_or_skip(model, backend, *arguments):
+    """Compiles and calls a model; skips the test where the default backend does not run."""
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    try:
+        compiled(*arguments)
+    except Exception as error:  # no C++ compiler that fits, for example
+        if backend != "inductor" or "nductor" not in type(error).__module__ + str(error):
+            raise
+        pytest.skip(f"the default backend of torch.compile does not run here: {str(error)[:200]}")
+    return compiled
 
 
 def test_torch_compile_with_the_default_backend():
     x, h = needing(2, 300), needing(40)
-    model = torch.compile(lambda a, b: gt.convolve(a * 2, b, "causal").relu().sum())
-    try:
-        got = model(x, h)
-    except Exception as error:  # no C++ compiler that fits, for example
-        if "nductor" not in type(error).__module__ + str(error):
-            raise
-        pytest.skip(f"the default backend of torch.compile does not run here: {str(error)[:200]}")
+    got = compiled_or_skip(lambda a, b: gt.convolve(a * 2, b, "causal").relu().sum(), "inductor", x, h)(x, h)
     got.backward()
     assert torch.allclose(got, gt.convolve(x * 2, h, "causal").relu().sum()) and torch.isfinite(h.grad).all()
 
