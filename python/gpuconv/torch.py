@@ -6,7 +6,6 @@ any number of times. Results are computed in 32-bit floats.
 
 from __future__ import annotations
 
-import os
 from typing import Any, Optional, Sequence, Tuple, Union
 
 try:
@@ -17,13 +16,10 @@ except ModuleNotFoundError as error:
 
 from ._libraries import check_frames, on_host
 from ._modes import Mode, real, whole, window
-from ._response import ImpulseResponse, load_ir, path_of
+from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._torch import check, convolve, is_plain, prepare
 
 __all__ = ["Convolution", "RandomReverb", "convolve"]
-
-
-PATHS = (str, bytes, os.PathLike)
 
 
 def _taps(name: str, h: Any, rate: Optional[float]) -> Tuple[Tensor, int]:
@@ -198,22 +194,19 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
 
 def _is_whole(x: Tensor) -> bool:
     """Returns whether all rows are convolved, so that nothing waits for the GPU, and a compiler finds no branch."""
-    return x.is_cuda or torch.compiler.is_compiling()
+    return bool(x.is_cuda or torch.compiler.is_compiling())
 
 
 def _pick(ir: Tensor, channels: Union[int, str, None]) -> Tensor:
     """Returns one channel of a response, the mean of its channels, or all of them."""
-    if channels is not None and channels != "mix":
-        channels = whole("channels", channels, 0, 1023, "; the number of a channel, or 'mix'")
+    number = None if channels in (None, "mix") else whole("channels", channels, 0, 1023, "; the number of a channel, or 'mix'")
     if ir.dim() != 2 or len(ir) == 0:
         return ir
+    if number is not None and number >= len(ir):
+        raise ValueError(f"channels={number}: a response has the channels 0 to {len(ir) - 1}")
     if channels == "mix":
         return ir.float().mean(0)
-    if channels is None:
-        return ir[0] if len(ir) == 1 else ir
-    if channels >= len(ir):
-        raise ValueError(f"channels={channels}: a response has the channels 0 to {len(ir) - 1}")
-    return ir[channels]
+    return ir[number or 0] if number is not None or len(ir) == 1 else ir
 
 
 def _bank(irs: Sequence[Tuple[Tensor, int]], normalize: str, align: bool) -> Tuple[Tensor, int]:

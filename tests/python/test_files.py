@@ -322,7 +322,8 @@ def test_names_of_files_may_be_any_bytes(tmp_path, monkeypatch, rng):
     for path in (name, os.fsencode(name), pathlib.Path(name)):
         assert np.array_equal(gpuconv.read(path).samples[0], x)
     assert np.array_equal(gpuconv.load_ir(name).taps(), x)
-    assert gpuconv.prepare_ir(name, inputs=1, rate=48000, series=[name]).frames == 5999
+    for series in ([name], name, os.fsencode(name)):
+        assert gpuconv.prepare_ir(name, inputs=1, rate=48000, series=series).frames == 5999
     assert len(gpuconv.acoustics(name, reference=name)) == 1
     notes = []
     report = gpuconv.convolve_file(name, name, out, encoding="s16", note=notes.append)
