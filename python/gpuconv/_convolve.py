@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union
 import numpy as np
 
 from . import _core
-from ._libraries import axis_hint, check_frames, from_host, host_view, library, same_library, to_host, warn_of_axis
+from ._libraries import axis_hint, check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
 
@@ -282,6 +282,12 @@ class Convolver:
             return self._convolve_response(x, mode, axis, delay)
         if library(x, "x") != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
+        if self._kind == "torch":
+            from ._torch import convolve as differentiable
+            from ._torch import is_plain
+
+            if not is_plain(x, self._array):  # the kept transforms give no gradients
+                return differentiable(x, self._array, mode, axis, delay=delay, threads=self._threads)
         if not isinstance(self._prepared, _core.Prepared):
             return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
         finish = from_host(x)
@@ -314,18 +320,14 @@ class Convolver:
 
     def _convolve_response(self, x: Any, mode: Mode, axis: int, delay: int) -> Any:
         kind = library(x, "x")
-        finish: Callable[[np.ndarray], Any]
         if kind == "torch":
             import torch
 
             if x.requires_grad and torch.is_grad_enabled():
                 raise TypeError("a Convolver of an ImpulseResponse gives no gradients; use gpuconv.torch.Convolution")
-            device, host = x.device, x.detach().cpu().numpy()
-            finish = lambda result: torch.from_numpy(result).to(device)  # noqa: E731
-        else:
-            finish, host = from_host(x), to_host("x", x)
-        dtype, one = host.dtype, host.ndim == 1
-        host = _last("x", host_view("x", host), axis)
+        host, finish = through_host("x", x)
+        one = host.ndim == 1
+        host = _last("x", host, axis)
         if one:
             host = host[np.newaxis]
         host = np.ascontiguousarray(host)
@@ -351,7 +353,7 @@ class Convolver:
             y = y[0]
         elif axis not in (-1, host.ndim - 1) and not one:
             y = np.ascontiguousarray(np.moveaxis(y, -1, axis))
-        return finish(y if dtype == np.float32 else y.astype(dtype))
+        return finish(y)
 
 
 def _article(kind: str) -> str:

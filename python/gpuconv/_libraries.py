@@ -69,7 +69,7 @@ def check_floats(name: str, array: np.ndarray) -> None:
     """Refuses samples that the library does not compute with."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; fill it first: {name}.filled(0)")
-    if array.dtype not in (np.float32, np.float16):
+    if array.dtype not in (np.float32, np.float16) and array.dtype.name != "bfloat16":  # of JAX
         hint = f"{name}.astype(numpy.float32)"
         if array.dtype.kind in "iu":
             hint += f" / {float(-np.iinfo(array.dtype).min or np.iinfo(array.dtype).max):.0f} for audio"
@@ -167,3 +167,26 @@ def from_host(like: Any) -> Callable[[np.ndarray], Any]:
     if namespace is None or not hasattr(namespace, "from_dlpack"):
         return lambda result: result
     return lambda result: namespace.from_dlpack(result)
+
+
+def through_host(name: str, array: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    """Returns the samples of an array of any library, on any device, as floats of NumPy, and the function that turns a result
+    into an array of its library, type and device."""
+    kind = library(array, name)
+    if kind == "torch":
+        import torch
+
+        from ._torch import check, host
+
+        check(name, array)
+        return host(array.cpu()), lambda result: torch.from_numpy(result).to(array.device, array.dtype)
+    if kind == "cupy":
+        import cupy
+
+        def to_cupy(result: np.ndarray) -> Any:
+            with array.device:
+                return cupy.asarray(result, array.dtype)
+
+        return host_view(name, array.get()), to_cupy
+    samples, finish = to_host(name, array), from_host(array)
+    return host_view(name, samples), lambda result: finish(result.astype(samples.dtype, copy=False))

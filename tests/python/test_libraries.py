@@ -35,6 +35,11 @@ def test_jax(rng):
     assert_close(y, oracle(x, h, "same"))
     assert_close(gpuconv.Convolver(jh)(jx), oracle(x, h))
     assert gpuconv.convolve(jx.astype("float16"), jh.astype("float16")).dtype == "float16"
+    low = jx.astype("bfloat16"), jh.astype("bfloat16")
+    for y in (gpuconv.convolve(*low), gpuconv.Convolver(low[1])(low[0]),
+              gpuconv.Convolver(gpuconv.ImpulseResponse(jh, 48000))(low[0])):
+        assert y.dtype == "bfloat16"
+        assert_close(np.asarray(y, np.float32), oracle(x, h), bound=-40)
     with pytest.raises(ValueError, match="no frames"):
         gpuconv.convolve(jx[:, :0], jh)
 

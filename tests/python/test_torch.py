@@ -41,6 +41,24 @@ def test_second_order_gradients():
     )
 
 
+def test_forward_mode():
+    """Jacobian times vector, dual numbers, and Hessians of forward over reverse mode, of each operator."""
+    x, h, dx, dh = torch.randn(2, 30), torch.randn(2, 7), torch.randn(2, 30), torch.randn(2, 7)
+    want = oracle(dx, h, "same") + oracle(x, dh, "same")
+    call = lambda a, b: gpuconv.convolve(a, b, "same")  # noqa: E731
+    assert_close(torch.func.jvp(call, (x, h), (dx, dh))[1], want, bound=-110)
+    with torch.autograd.forward_ad.dual_level():
+        dual = [torch.autograd.forward_ad.make_dual(*pair) for pair in ((x, dx), (h, dh))]
+        assert_close(torch.autograd.forward_ad.unpack_dual(call(*dual)).tangent, want, bound=-110)
+        assert torch.autograd.forward_ad.unpack_dual(call(x, h)).tangent is None
+    loss = lambda a, b: call(a, b).pow(3).sum()  # noqa: E731
+    for argument in (0, 1):
+        forward = torch.func.jacfwd(torch.func.grad(loss, argument), (0, 1))(x, h)
+        reverse = torch.func.jacrev(torch.func.grad(loss, argument), (0, 1))(x, h)
+        for a, b in zip(forward, reverse):
+            assert_close(a, b.numpy(), bound=-90)
+
+
 def test_gradients_of_long_signals_match_autograd_of_an_fft():
     x, h = needing(3, 20000), needing(3, 1500)
     weight = torch.randn(3, 21499)
@@ -150,6 +168,23 @@ def test_a_convolver_of_a_tensor():
     assert_close(convolver(x, "same"), oracle(x, h, "same"))
     assert_close(convolver(x.movedim(-1, 0), axis=0).movedim(0, -1), oracle(x, h))
     assert torch.equal(pickle.loads(pickle.dumps(convolver))(x), convolver(x))
+
+
+def test_a_convolver_of_a_tensor_gives_gradients():
+    h, x = torch.randn(2, 100), needing(4, 2, 700)
+    gpuconv.Convolver(h)(x, "same").square().sum().backward()
+    twin = x.detach().clone().requires_grad_()
+    gpuconv.convolve(twin, h, "same").square().sum().backward()
+    assert torch.equal(x.grad, twin.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_an_impulse_response_keeps_the_type_of_the_signal(dtype):
+    taps = torch.randn(50)
+    ir, x = gpuconv.ImpulseResponse(taps, 48000), torch.randn(2, 300).to(dtype)
+    for y in (gpuconv.Convolver(ir)(x, "causal"), gpuconv.StreamingConvolver(ir, channels=2)(x)):
+        assert y.dtype == dtype
+        assert_close(y.float(), oracle(x.float(), taps, "causal"), bound={4: -110, 2: -40}[dtype.itemsize])
 
 
 def test_random_reverb():
