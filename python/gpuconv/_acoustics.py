@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
 
 from . import _core
 from ._modes import choose
-from ._response import ImpulseResponse, Path, load_ir, path_of
+from ._response import PATHS, ImpulseResponse, Path, load_ir, path_of
 
 BANDS = ("none", "octave", "third-octave")
 
@@ -62,7 +61,7 @@ def acoustics(
     speech_level, noise_levels: for STI with masking: dBA of the speech at the listener (60 where only noise is given);
         dB of the noise in the seven octaves from 125 Hz to 8 kHz, or one for all.
     """
-    if isinstance(ir, (str, bytes, os.PathLike)):
+    if isinstance(ir, PATHS):
         ir = load_ir(path_of("ir", ir))
     elif not isinstance(ir, ImpulseResponse):
         if rate is None:
@@ -77,7 +76,7 @@ def acoustics(
         raise ValueError(f"noise_levels={noise_levels!r}: use the levels of the seven octaves from 125 Hz to 8 kHz in dB, or one")
     if not 0 < reference_distance < math.inf:
         raise ValueError(f"reference_distance={reference_distance}: use metres, more than 0")
-    is_file = isinstance(reference, (str, bytes, os.PathLike))
+    is_file = isinstance(reference, PATHS)
     options = {
         "per_octave": 1 if band else (0, 1, 3)[choose("bands", bands, BANDS)],
         "lateral": 0 if lateral is None else lateral + 1,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypedDict, 
 from . import _core
 from ._files import Progress, meter, warn
 from ._modes import BACKENDS, choose, whole
-from ._response import ALIGNMENTS, LAYOUTS, NORMALIZATIONS, Path, path_of, series_of
+from ._response import ALIGNMENTS, LAYOUTS, NORMALIZATIONS, PATHS, Path, path_of, series_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -127,7 +127,7 @@ def _columns(given: dict[str, Any]) -> list[tuple[str, str]]:
 def _list(name: str, patterns: Optional[Patterns]) -> list[str]:
     if patterns is None:
         return []
-    if isinstance(patterns, (str, bytes, os.PathLike)):
+    if isinstance(patterns, PATHS):
         patterns = [patterns]
     return [path_of(name, pattern) for pattern in patterns]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 import numpy as np
 
 from . import _core
-from ._libraries import axis_hint, check_frames, from_host, host_view, library, refuse_tracer, same_library, to_host, warn_of_axis
+from ._libraries import axis_hint, check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
 
@@ -17,6 +18,7 @@ Numbers = Union[np.ndarray, Sequence[Any]]  # gives an array of NumPy
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_core.forget_threads)
+atexit.register(_core.end_calls)
 
 
 def thread_count(threads: Optional[int]) -> int:
@@ -102,8 +104,9 @@ def convolve(
 ) -> Any:
     """Convolves signals with responses: y[n] = sum over k of h[k] x[n - k], exactly, in 32-bit floats.
 
-    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX, or any array in host
-        memory that speaks DLPack; float32, float16, or bfloat16 where the library has it.
+    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX (outside of jax.jit,
+        jax.grad and jax.vmap), or any array in host memory that speaks DLPack; float32, float16, or bfloat16 where the
+        library has it.
     h: array of the same library with taps along `axis`; one dimension for one response, or a batch that broadcasts
         with that of x (one response for each signal, for each channel, ...). It must be finite; on a GPU this is not
         checked, because that would wait for the GPU.
@@ -122,9 +125,6 @@ def convolve(
     kind = same_library(x, h)
     if kind == "torch":
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
-    if kind == "jax":
-        refuse_tracer("x", x)
-        refuse_tracer("h", h)
     if kind == "cupy" or (kind == "jax" and _is_on_gpu(x)):
         from ._cuda import convolve_arrays
 
@@ -282,8 +282,12 @@ class Convolver:
             return self._convolve_response(x, mode, axis, delay)
         if library(x, "x") != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
-        if self._kind == "jax":
-            refuse_tracer("x", x)
+        if self._kind == "torch":
+            from ._torch import convolve as differentiable
+            from ._torch import is_plain
+
+            if not is_plain(x, self._array):  # the kept transforms give no gradients
+                return differentiable(x, self._array, mode, axis, delay=delay, threads=self._threads)
         if not isinstance(self._prepared, _core.Prepared):
             return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
         finish = from_host(x)
@@ -316,18 +320,14 @@ class Convolver:
 
     def _convolve_response(self, x: Any, mode: Mode, axis: int, delay: int) -> Any:
         kind = library(x, "x")
-        finish: Callable[[np.ndarray], Any]
         if kind == "torch":
             import torch
 
             if x.requires_grad and torch.is_grad_enabled():
                 raise TypeError("a Convolver of an ImpulseResponse gives no gradients; use gpuconv.torch.Convolution")
-            device, host = x.device, x.detach().cpu().numpy()
-            finish = lambda result: torch.from_numpy(result).to(device)  # noqa: E731
-        else:
-            finish, host = from_host(x), to_host("x", x)
-        dtype, one = host.dtype, host.ndim == 1
-        host = _last("x", host_view("x", host), axis)
+        host, finish = through_host("x", x)
+        one = host.ndim == 1
+        host = _last("x", host, axis)
         if one:
             host = host[np.newaxis]
         host = np.ascontiguousarray(host)
@@ -353,7 +353,7 @@ class Convolver:
             y = y[0]
         elif axis not in (-1, host.ndim - 1) and not one:
             y = np.ascontiguousarray(np.moveaxis(y, -1, axis))
-        return finish(y if dtype == np.float32 else y.astype(dtype))
+        return finish(y)
 
 
 def _article(kind: str) -> str:

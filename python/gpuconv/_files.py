@@ -92,7 +92,7 @@ def meter(progress: Progress, unit: str) -> tuple[Optional[Callable[[int, int], 
 
 
 def warn(text: str) -> None:
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(text, stacklevel=3)
 
 
 def convolve_file(
@@ -150,4 +150,5 @@ def convolve_file(
     finally:
         end()
     made: dict[str, Any] = json.loads(report)
+    made["files"].update(zip(("input", "response", "output"), paths))  # JSON has no bytes that are not UTF-8
     return made

@@ -14,7 +14,7 @@ _known: dict[type, str] = {}  # libraries of the types seen so far
 
 
 def library(array: Any, name: str = "x") -> str:
-    """Returns "numpy", "torch", "cupy", "jax" or "dlpack" (any other library that has __dlpack__)."""
+    """Returns "numpy", "torch", "cupy", "jax" or "dlpack" (any other library that has __dlpack__). Refuses what JAX traces."""
     kind = type(array)
     found = _known.get(kind)
     if found is None:
@@ -29,6 +29,11 @@ def _library(array: Any, name: str) -> str:
     if module in ("torch", "cupy"):
         return module
     if module in ("jax", "jaxlib"):
+        if type(array).__name__.endswith("Tracer"):
+            raise TypeError(
+                f"{name} is traced by JAX and has no values: call gpuconv outside of jax.jit, jax.grad and jax.vmap. A batch needs "
+                "no vmap, because its dimensions broadcast; jax.jit can call gpuconv through jax.pure_callback; gradients need "
+                "jax.scipy.signal.fftconvolve, or gpuconv.torch")
         return "jax"
     # A subclass, such as torch.nn.Parameter of another module.
     for base in type(array).__mro__[1:]:
@@ -64,7 +69,7 @@ def check_floats(name: str, array: np.ndarray) -> None:
     """Refuses samples that the library does not compute with."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; fill it first: {name}.filled(0)")
-    if array.dtype not in (np.float32, np.float16):
+    if array.dtype not in (np.float32, np.float16) and array.dtype.name != "bfloat16":  # of JAX
         hint = f"{name}.astype(numpy.float32)"
         if array.dtype.kind in "iu":
             hint += f" / {float(-np.iinfo(array.dtype).min or np.iinfo(array.dtype).max):.0f} for audio"
@@ -117,12 +122,6 @@ def host_view(name: str, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def refuse_tracer(name: str, array: Any) -> None:
-    """Refuses an array of JAX that has no values yet."""
-    if type(array).__name__.endswith("Tracer"):
-        raise TypeError(f"{name} is traced by JAX: call gpuconv outside of jax.jit, or through jax.pure_callback")
-
-
 def to_host(name: str, array: Any) -> np.ndarray:
     """Returns an array of any library but PyTorch and CuPy as one of NumPy."""
     kind = library(array, name)
@@ -135,7 +134,6 @@ def to_host(name: str, array: Any) -> np.ndarray:
             raise ValueError(f"{name} is a list of lists of different lengths; use an array of numbers of equal length") from error
         return made.astype(np.float32) if made.dtype.kind in "fiu" else made
     if kind == "jax":
-        refuse_tracer(name, array)
         return np.asarray(array)
     if array.__dlpack_device__()[0] != HOST:
         raise TypeError(f"{name} is not in host memory, and {type(array).__name__} is not PyTorch, CuPy or JAX; convert it")
@@ -169,3 +167,26 @@ def from_host(like: Any) -> Callable[[np.ndarray], Any]:
     if namespace is None or not hasattr(namespace, "from_dlpack"):
         return lambda result: result
     return lambda result: namespace.from_dlpack(result)
+
+
+def through_host(name: str, array: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    """Returns the samples of an array of any library, on any device, as floats of NumPy, and the function that turns a result
+    into an array of its library, type and device."""
+    kind = library(array, name)
+    if kind == "torch":
+        import torch
+
+        from ._torch import check, host
+
+        check(name, array)
+        return host(array.cpu()), lambda result: torch.from_numpy(result).to(array.device, array.dtype)
+    if kind == "cupy":
+        import cupy
+
+        def to_cupy(result: np.ndarray) -> Any:
+            with array.device:
+                return cupy.asarray(result, array.dtype)
+
+        return host_view(name, array.get()), to_cupy
+    samples, finish = to_host(name, array), from_host(array)
+    return host_view(name, samples), lambda result: finish(result.astype(samples.dtype, copy=False))

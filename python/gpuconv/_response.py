@@ -14,7 +14,8 @@ from ._modes import choose, real, whole
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Path = Union[str, "os.PathLike[str]"]
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+PATHS = (str, bytes, os.PathLike)
 LAYOUTS = ("auto", "source", "output", "packed", "stereo")
 ALIGNMENTS = ("none", "onset", "peak")
 NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
@@ -53,14 +54,18 @@ def path_of(name: str, path: Any) -> str:
         found = os.fsdecode(path)
     except TypeError:
         raise TypeError(f"{name}={path!r}: use the name of a file, not {type(path).__name__}") from None
-    if not found or "\0" in found:
+    try:
+        encoded = os.fsencode(found)
+    except UnicodeEncodeError:
+        encoded = b""
+    if not encoded or b"\0" in encoded:
         raise ValueError(f"{name}={found!r}: no name of a file")
     return found
 
 
 def series_of(value: Union[Path, Sequence[Path]]) -> list[str]:
     """Returns the files of a step `series`: one, or several."""
-    return [path_of("series", path) for path in ([value] if isinstance(value, (str, os.PathLike)) else value)]
+    return [path_of("series", path) for path in ([value] if isinstance(value, PATHS) else value)]
 
 
 def steps_of(given: dict[str, Any]) -> dict[str, Any]:

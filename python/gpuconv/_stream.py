@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._convolve import Array, Numbers
-from ._libraries import from_host, host_view, library, to_host
+from ._libraries import library, through_host
 from ._modes import BACKENDS, choose, real, whole
 from ._response import ImpulseResponse
 
@@ -155,13 +155,8 @@ class StreamingConvolver:
             self._check_kind("x", kind)
             return self._device_stream.process(x)
         self._check_process()
-        if kind == "torch":
-            import torch
-
-            return torch.from_numpy(self.process(x.cpu().numpy())).to(x.device)
-        finish, host = from_host(x), to_host("x", x)
+        host, finish = through_host("x", x)
         one = host.ndim == 1
-        host = host_view("x", host)
         host = np.ascontiguousarray(host[np.newaxis] if one else host)
         if host.ndim != 2 or host.shape[0] != self.channels:
             raise ValueError(f"a block of shape {tuple(x.shape)}: use ({self.channels}, frames)")

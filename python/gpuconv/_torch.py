@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from . import _core
 from ._convolve import convolve_host, thread_count
@@ -45,7 +46,7 @@ def _threads() -> int:
     return thread_count(None) if os.environ.get("GPUCONV_THREADS") else torch.get_num_threads()
 
 
-def _host(tensor: Tensor) -> np.ndarray:
+def host(tensor: Tensor) -> np.ndarray:
     """Returns the samples as an array of NumPy, without a copy of floats."""
     if tensor.requires_grad:
         tensor = tensor.detach()
@@ -81,7 +82,7 @@ def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
     if x.is_cuda:
         made: Tensor = run("torch", CONVOLVE, x, h, offset, frames)
         return made
-    y = convolve_host(_host(x), _host(h), offset, frames, False, _threads())
+    y = convolve_host(host(x), host(h), offset, frames, False, _threads())
     return _as(y, x, h)
 
 
@@ -90,7 +91,7 @@ def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
     if g.is_cuda:
         made: Tensor = run("torch", GRADIENT_SIGNAL, g, h, offset, frames)
         return made
-    y = convolve_host(_host(g), _host(h), h.shape[-1] - 1 - offset, frames, True, _threads())
+    y = convolve_host(host(g), host(h), h.shape[-1] - 1 - offset, frames, True, _threads())
     return _as(y, g, h)
 
 
@@ -99,7 +100,7 @@ def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequ
     if g.is_cuda:
         made: Tensor = run("torch", GRADIENT_RESPONSE, g, x, offset, taps, tuple(batch))
         return _sum_to(made, batch)
-    y = convolve_host(_host(g), _host(x), x.shape[-1] - 1 - offset, taps, True, _threads())
+    y = convolve_host(host(g), host(x), x.shape[-1] - 1 - offset, taps, True, _threads())
     return _sum_to(torch.from_numpy(y), batch).to(torch.promote_types(g.dtype, x.dtype))
 
 
@@ -114,7 +115,8 @@ def _fake_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence
 
 def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(inputs[0], inputs[1])
-    ctx.offset = inputs[2]
+    ctx.save_for_forward(inputs[0], inputs[1])
+    ctx.offset, ctx.rest = inputs[2], inputs[2:]
 
 
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
@@ -148,12 +150,12 @@ def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], 
 
 
 def _transformed() -> bool:
-    """Returns whether torch.func (grad, vmap, ...) transforms the call."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+    """Returns whether torch.func (grad, vmap, ...) transforms the call, or forward-mode differentiation looks at it."""
+    return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
 def _call(name: str, *arguments: Any) -> Tensor:
-    """Calls an operator. Within torch.func, which knows no gradients of operators, it is an autograd function."""
+    """Calls an operator. Where gradients of operators are not known, it is an autograd function."""
     if not torch.compiler.is_compiling() and _transformed():
         made: Tensor = _functions[name].apply(*arguments)
         return made
@@ -211,12 +213,20 @@ _op = _register()
 
 
 def _function(name: str, gradients: Any) -> Any:
-    """Returns the autograd function of an operator."""
+    """Returns the autograd function of an operator, which is linear in each of its two tensors."""
     operator = getattr(_op, name)
+
+    def tangent(ctx: Any, da: Optional[Tensor], db: Optional[Tensor], *_: Any) -> Optional[Tensor]:
+        a, b = ctx.saved_tensors
+        first = None if da is None else _call(name, da, b, *ctx.rest)
+        second = None if db is None else _call(name, a, db, *ctx.rest)
+        return second if first is None else first if second is None else first + second
+
     members = {
         "forward": staticmethod(lambda *arguments: operator(*arguments)),
         "setup_context": staticmethod(_setup),
         "backward": staticmethod(gradients),
+        "jvp": staticmethod(tangent),
         "vmap": staticmethod(_batched(lambda *arguments: _call(name, *arguments))),
     }
     return type(f"gpuconv_{name}", (torch.autograd.Function,), members)
@@ -257,17 +267,16 @@ def convolve(
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if plain:
         warn_of_axis(tuple(x.shape), h.shape[-1])
-        host = _host(h)
-        if not _core.all_finite(host):
+        taps = host(h)
+        if not _core.all_finite(taps):
             raise ValueError("h has NaN or infinite taps; a response must be finite")
         count = _threads() if threads is None else thread_count(threads)
-        y = _as(convolve_host(_host(x), host, offset, frames, False, count), x, h)
+        y = _as(convolve_host(host(x), taps, offset, frames, False, count), x, h)
     else:
         y = _call("convolve", x, h, offset, frames)
     return y if last else y.movedim(-1, axis)
 
 
-_interpreters = torch._C._functorch.peek_interpreter_stack
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))
 
 
@@ -277,7 +286,7 @@ def is_plain(x: Tensor, h: Tensor) -> bool:
         return False
     if (x.requires_grad or h.requires_grad) and torch.is_grad_enabled():
         return False
-    return not x.is_meta and _interpreters() is None and not _modes()
+    return not x.is_meta and not _transformed() and not _modes()
 
 
 class _HostPrepared:
@@ -285,7 +294,7 @@ class _HostPrepared:
 
     def __init__(self, h: Tensor) -> None:
         self.h = h
-        self.prepared = _core.Prepared(_host(h))
+        self.prepared = _core.Prepared(host(h))
 
     def __call__(self, x: Tensor, mode: Mode, axis: int = -1, *, delay: int = 0, threads: Optional[int] = None) -> Tensor:
         check("x", x)
@@ -302,7 +311,7 @@ class _HostPrepared:
             own = tuple(self.h.shape[:-1])
             rows = np.arange(int(np.prod(own)), dtype=np.int64).reshape(own)
             index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
-            signal = np.broadcast_to(_host(moved), batch + tuple(moved.shape[-1:]))
+            signal = np.broadcast_to(host(moved), batch + tuple(moved.shape[-1:]))
             count = _threads() if threads is None else thread_count(threads)
             self.prepared.convolve(signal, index, made, offset, count)
         y = _as(made, x, self.h)

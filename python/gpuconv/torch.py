@@ -6,7 +6,6 @@ any number of times. Results are computed in 32-bit floats.
 
 from __future__ import annotations
 
-import os
 from typing import Any, Optional, Sequence, Tuple, Union
 
 try:
@@ -16,33 +15,27 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gpuconv.torch needs PyTorch: pip install torch", name=error.name) from error
 
 from ._libraries import check_frames, on_host
-from ._modes import Mode, real, window
-from ._response import ImpulseResponse, load_ir
+from ._modes import Mode, real, whole, window
+from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._torch import check, convolve, is_plain, prepare
 
 __all__ = ["Convolution", "RandomReverb", "convolve"]
 
 
-def _taps(name: str, h: Any) -> Tensor:
-    """Returns taps of any kind as a float tensor."""
-    if isinstance(h, (str, os.PathLike)):
-        h = load_ir(h)
+def _taps(name: str, h: Any, rate: Optional[float]) -> Tuple[Tensor, int]:
+    """Returns taps of any kind as a float tensor, at the rate of the signals, and their number before time zero."""
+    lead = 0
+    if isinstance(h, PATHS):
+        name, h = path_of(name, h), load_ir(h)
     if isinstance(h, ImpulseResponse):
-        h = h.numpy()
+        if rate is None:
+            raise TypeError(f"{name} has a rate, {h.rate:g} Hz, and that of the signals is not given; use rate={h.rate:g} for signals "
+                            "of this rate; for another one the response is resampled")
+        h = h if h.rate == real("rate", rate) else h.resample(rate)
+        h, lead = h.numpy(), h.lead
     tensor = h if isinstance(h, Tensor) else torch.from_numpy(on_host(name, h).copy())
     check(name, tensor)
-    return tensor.detach().clone()
-
-
-def _taps_of_all(irs: Any) -> list[Tensor]:
-    """Returns the taps of a sequence of responses."""
-    if isinstance(irs, (str, os.PathLike, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
-        raise ValueError("irs is one response; use a sequence of them: [irs]")
-    loaded = [load_ir(ir) if isinstance(ir, (str, os.PathLike)) else ir for ir in irs]
-    rates = sorted({ir.rate for ir in loaded if isinstance(ir, ImpulseResponse)})
-    if len(rates) > 1:
-        raise ValueError(f"responses of the rates {rates} Hz: resample them to one: ir.resample({rates[0]:g})")
-    return [_taps(f"response {number}", ir) for number, ir in enumerate(loaded)]
+    return tensor.detach().clone(), lead
 
 
 class Convolution(nn.Module):  # type: ignore[misc]
@@ -50,14 +43,17 @@ class Convolution(nn.Module):  # type: ignore[misc]
 
     h: tensor, array, ImpulseResponse or file, (frames,) or a batch that broadcasts with that of the signals.
     mode, delay: as in convolve(). learn: the taps are a parameter instead of a buffer.
+    rate: of the signals. A file or ImpulseResponse needs it, and is resampled to it with its level rescaled.
     Without gradients the transforms of the response are kept from one call to the next.
     """
 
     h: Tensor
 
-    def __init__(self, h: Any, mode: Mode = "full", *, delay: int = 0, learn: bool = False) -> None:
+    def __init__(
+        self, h: Any, mode: Mode = "full", *, delay: int = 0, learn: bool = False, rate: Optional[float] = None
+    ) -> None:
         super().__init__()
-        taps = _taps("h", h)
+        taps, self._lead = _taps("h", h, rate)
         check_frames("h", tuple(taps.shape), -1)
         if not torch.isfinite(taps).all():
             raise ValueError("h has NaN or infinite taps; a response must be finite")
@@ -78,8 +74,12 @@ class Convolution(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns x, (..., frames), convolved."""
+        y = self._convolve(x, self.delay + self._lead if self.mode == "causal" else self.delay)
+        return y[..., self._lead :] if self._lead and self.mode == "full" else y
+
+    def _convolve(self, x: Tensor, delay: int) -> Tensor:
         if not is_plain(x, self.h):
-            return convolve(x, self.h, self.mode, delay=self.delay)
+            return convolve(x, self.h, self.mode, delay=delay)
         key = (self.h.data_ptr(), self.h._version, self.h.device, self.h.dtype)
         if self._kept is None:
             self._kept = (key, prepare(self.h))
@@ -90,7 +90,7 @@ class Convolution(nn.Module):  # type: ignore[misc]
             else:
                 kept = prepare(self.h)
             self._kept = (key, kept)
-        made: Tensor = self._kept[1](x, self.mode, delay=self.delay)
+        made: Tensor = self._kept[1](x, self.mode, delay=delay)
         return made
 
 
@@ -100,13 +100,17 @@ Range = Union[float, Tuple[float, float]]
 class RandomReverb(nn.Module):  # type: ignore[misc]
     """Convolves each example of a batch with a random response: an augmentation that keeps length and time.
 
-    irs: responses: a sequence of tensors, arrays, ImpulseResponses or files of one rate, each (frames,) or (channels, frames),
-        of any lengths; or one tensor (responses, [channels,] frames). A response of one channel serves every channel.
+    irs: responses: a sequence of tensors, arrays, ImpulseResponses or files, each (frames,) or (channels, frames), of any
+        lengths; or one tensor (responses, [channels,] frames).
     p: probability that an example is convolved.
     wet: share of the convolved signal, 0..1, the rest is the signal itself; or a range of which each example draws one.
     normalize: "energy" (white noise keeps its level), "peak" (the largest tap becomes 1), or "none": of each response.
     align: the direct sound keeps its time: the delay of each response up to its peak is compensated.
-    In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the
+    rate: of the signals. Files and ImpulseResponses need it, and are resampled to it with their level rescaled; tensors and
+        arrays are taken as they are.
+    channels: what serves signals of another number of channels: "mix", the mean of a response's channels, or the number of
+        one, from 0; None: nothing. A response of one channel serves every channel of a signal.
+    The responses are no part of state_dict(). In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the
     signal's device, so that workers of a DataLoader draw their own. On a GPU nothing waits for the GPU.
     """
 
@@ -120,6 +124,8 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         normalize: str = "energy",
         *,
         align: bool = True,
+        rate: Optional[float] = None,
+        channels: Union[int, str, None] = None,
     ) -> None:
         super().__init__()
         ends = tuple(wet) if isinstance(wet, (tuple, list)) else (wet, wet)
@@ -134,8 +140,15 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
             raise ValueError(f"normalize={normalize!r}: use 'energy', 'peak', 'none'")
         self.p, self.wet = p, (low, high)
         self.normalize, self.align = normalize, align
-        bank, self.delay = _bank(_taps_of_all(irs), normalize, align)
-        self.register_buffer("bank", bank)
+        if isinstance(irs, (*PATHS, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
+            raise ValueError("irs is one response; use a sequence of them: [irs]")
+        taps = [_taps(f"response {number}", ir, rate) for number, ir in enumerate(irs)]
+        bank, self.delay = _bank([(_pick(ir, channels), lead) for ir, lead in taps], normalize, align)
+        self.register_buffer("bank", bank, persistent=False)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
+        state_dict.pop(prefix + "bank", None)  # of a checkpoint that has the responses
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def extra_repr(self) -> str:
         return f"{len(self.bank)} responses of {self.bank.shape[-1]} frames, p={self.p}, wet={self.wet}"
@@ -149,14 +162,17 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
             made: Tensor = self.forward(x[None])[0]
             return made
         if x.dim() not in (2, 3) or (self.bank.dim() == 3 and (x.dim() == 2 or x.shape[1] != self.bank.shape[1])):
-            fits = f"(batch, {self.bank.shape[1]}, frames)" if self.bank.dim() == 3 else "(batch, [channels,] frames)"
-            raise ValueError(f"x of shape {tuple(x.shape)}: use {fits}")
+            if self.bank.dim() == 2:
+                raise ValueError(f"x of shape {tuple(x.shape)}: use (batch, [channels,] frames)")
+            count = self.bank.shape[1]
+            raise ValueError(f"x of shape {tuple(x.shape)}: the responses have {count} channels; use signals (batch, {count}, frames), "
+                             "or RandomReverb(..., channels='mix') for the mean of a response's channels, channels=0 for its first")
         count = x.shape[0]
         pick = torch.randint(len(self.bank), (count,), device=x.device)
         low, high = self.wet
         wet = torch.rand(count, device=x.device) * (high - low) + low
         chosen = torch.rand(count, device=x.device) < self.p
-        if not x.is_cuda:  # convolve only the chosen rows
+        if not _is_whole(x):  # convolve only the chosen rows
             rows = chosen.nonzero()[:, 0]
             if len(rows) == 0:
                 return x
@@ -170,23 +186,39 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         if x.dim() == 3 and h.dim() == 2:
             h = h[:, None]
         y = convolve(x, h, "causal", delay=self.delay).to(x.dtype)
-        if self.wet == (1.0, 1.0) and not x.is_cuda:
+        if self.wet == (1.0, 1.0) and not _is_whole(x):
             return y
         share = wet.reshape((-1,) + (1,) * (x.dim() - 1)).to(x.dtype)
         return x + share * (y - x)
 
 
-def _bank(irs: Sequence[Tensor], normalize: str, align: bool) -> Tuple[Tensor, int]:
-    """Returns all responses in one tensor, with their peaks at the same frame, and that frame."""
+def _is_whole(x: Tensor) -> bool:
+    """Returns whether all rows are convolved, so that nothing waits for the GPU, and a compiler finds no branch."""
+    return bool(x.is_cuda or torch.compiler.is_compiling())
+
+
+def _pick(ir: Tensor, channels: Union[int, str, None]) -> Tensor:
+    """Returns one channel of a response, the mean of its channels, or all of them."""
+    number = None if channels in (None, "mix") else whole("channels", channels, 0, 1023, "; the number of a channel, or 'mix'")
+    if ir.dim() != 2 or len(ir) == 0:
+        return ir
+    if number is not None and number >= len(ir):
+        raise ValueError(f"channels={number}: a response has the channels 0 to {len(ir) - 1}")
+    if channels == "mix":
+        return ir.float().mean(0)
+    return ir[number or 0] if number is not None or len(ir) == 1 else ir
+
+
+def _bank(irs: Sequence[Tuple[Tensor, int]], normalize: str, align: bool) -> Tuple[Tensor, int]:
+    """Returns all responses in one tensor, with their peaks, or their time zero, at the same frame, and that frame."""
     if not irs:
         raise ValueError("no response: at least one is needed")
-    irs = [ir[0] if ir.dim() == 2 and len(ir) == 1 else ir for ir in irs]
-    shapes = {ir.shape[:-1] for ir in irs}
-    if len(shapes) != 1 or irs[0].dim() not in (1, 2):
-        raise ValueError(f"responses of shapes {sorted({tuple(ir.shape) for ir in irs})}: use (frames,) or (channels, frames), "
-                         "with as many channels in each; one channel of a response is ir.numpy()[0]")
+    shapes = sorted({tuple(ir.shape) for ir, _ in irs})
+    if len({shape[:-1] for shape in shapes}) != 1 or len(shapes[0]) not in (1, 2):
+        raise ValueError(f"responses of shapes {shapes}: use (frames,) or (channels, frames), with as many channels in each; "
+                         "channels='mix' takes the mean of a response's channels, channels=0 its first")
     ready, peaks = [], []
-    for number, ir in enumerate(irs):
+    for number, (ir, lead) in enumerate(irs):
         check_frames(f"response {number}", tuple(ir.shape), -1)
         ir = ir.float().cpu()
         if not torch.isfinite(ir).all():
@@ -195,7 +227,7 @@ def _bank(irs: Sequence[Tensor], normalize: str, align: bool) -> Tuple[Tensor, i
         if size == 0:
             raise ValueError(f"response {number} is silent")
         ready.append(ir / size)
-        peaks.append(int(ir.abs().reshape(-1, ir.shape[-1]).amax(0).argmax()) if align else 0)
+        peaks.append(int(ir.abs().reshape(-1, ir.shape[-1]).amax(0).argmax()) if align else lead)
     delay = max(peaks)
     length = max(delay - peak + ir.shape[-1] for ir, peak in zip(ready, peaks))
     bank = ready[0].new_zeros((len(ready),) + tuple(ready[0].shape[:-1]) + (length,))

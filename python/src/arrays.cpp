@@ -1,11 +1,12 @@
 // Convolution of arrays in host memory: gpuconv_memory.h.
-#include "common.h"
+#include "calls.h"
 
 #include <gpuconv_memory.h>
 
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace {
 
@@ -55,9 +56,10 @@ struct borrowed {
     }
 };
 
-// Forgets the convolvers of the parent process, whose threads do not exist in a forked child.
+// Forgets the convolvers and calls of the parent process, whose threads do not exist in a forked child.
 void forget_threads() {
     idle = new idle_convolvers;
+    forget_calls();
 }
 
 // Responses whose transforms are kept, one for each row of an array.
@@ -92,19 +94,32 @@ template <typename Array> gpuconv_memory_array row_of(const Array &array, size_t
     return {reversed ? data + (frames - 1) * step : data, frames, reversed ? -step : step};
 }
 
+// Calls a function without the GIL; one that reads or writes very many frames ends at Ctrl-C.
+void run_frames(int64_t frames, volatile int *cancel, const work &call) {
+    constexpr int64_t many = INT64_C(1) << 21; // some milliseconds
+    if (frames >= many)
+        run_interruptible(cancel, call);
+    else
+        run_unlocked(call);
+}
+
 prepared prepare(const floats_in &h) {
     prepared made;
-    const size_t rows = batch_size(h);
+    volatile int cancel = 0;
     for (size_t d = 0; d + 1 < h.ndim(); d++)
         made.batch.push_back(h.shape(d));
     made.frames = (int64_t)h.shape(h.ndim() - 1);
-    for (size_t i = 0; i < rows; i++) {
-        const gpuconv_memory_array row = row_of(h, i, false);
-        gpuconv_memory_response *response = nullptr;
-        gpuconv_error error = {};
-        check(gpuconv_memory_response_new(row.data, row.frames, row.step, &response, &error), error);
-        made.rows.emplace_back(response);
-    }
+    made.rows.resize(batch_size(h));
+    run_frames((int64_t)h.size(), &cancel, [&](gpuconv_error *error) {
+        gpuconv_status status = GPUCONV_OK;
+        for (size_t i = 0; i < made.rows.size() && !status; i++) {
+            const gpuconv_memory_array row = row_of(h, i, false);
+            gpuconv_memory_response *response = nullptr;
+            status = gpuconv_memory_response_new(row.data, row.frames, row.step, &response, error);
+            made.rows[i].reset(response);
+        }
+        return status;
+    });
     return made;
 }
 
@@ -129,18 +144,13 @@ gpuconv_memory_row new_row(const floats_in &x, const floats_out &y, size_t index
 
 // Convolves the rows; a call of some length ends at Ctrl-C.
 void convolve_rows(const std::vector<gpuconv_memory_row> &rows, int threads) {
-    constexpr int64_t long_call = INT64_C(1) << 21; // frames, some milliseconds
     borrowed convolver(threads);
     int64_t frames = 0;
     for (const gpuconv_memory_row &row : rows)
         frames += row.output_frames;
-    auto call = [&](gpuconv_error *error) {
+    run_frames(frames, convolver.own.cancel.get(), [&](gpuconv_error *error) {
         return gpuconv_memory_convolve(convolver.own.memory.get(), rows.data(), (int64_t)rows.size(), error);
-    };
-    if (frames >= long_call)
-        run_interruptible(convolver.own.cancel.get(), call);
-    else
-        run_unlocked(call);
+    });
 }
 
 void convolve(const floats_in &x, const floats_in &h, const floats_out &y, int64_t offset, bool reversed, int threads) {
@@ -169,20 +179,26 @@ void convolve_prepared(const floats_in &x, const prepared &h,
     convolve_rows(rows, threads);
 }
 
+bool is_finite(const gpuconv_memory_array &row) {
+    uint32_t carries = 0;
+    for (int64_t n = 0; n < row.frames; n++) {
+        uint32_t bits;
+        std::memcpy(&bits, row.data + n * row.step, sizeof bits);
+        carries |= (bits & 0x7fffffffu) + 0x00800000u;
+    }
+    return !(carries >> 31);
+}
+
 // Returns whether no element is NaN or infinite.
 bool all_finite(const floats_in &array) {
+    constexpr size_t many = 1 << 16; // below that to release the GIL takes longer
+    std::optional<unlocked> released;
+    if (array.size() >= many)
+        released.emplace();
     const size_t rows = batch_size(array);
-    for (size_t i = 0; i < rows; i++) {
-        const gpuconv_memory_array row = row_of(array, i, false);
-        uint32_t carries = 0;
-        for (int64_t n = 0; n < row.frames; n++) {
-            uint32_t bits;
-            std::memcpy(&bits, row.data + n * row.step, sizeof bits);
-            carries |= (bits & 0x7fffffffu) + 0x00800000u;
-        }
-        if (carries >> 31)
+    for (size_t i = 0; i < rows; i++)
+        if (!is_finite(row_of(array, i, false)))
             return false;
-    }
     return true;
 }
 

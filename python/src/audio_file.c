@@ -2,6 +2,7 @@
 #include "audio_file.h"
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/simd.h"
@@ -55,7 +56,7 @@ static void pack(gcpy_audio *audio, int64_t capacity) {
 gpuconv_status gcpy_read(const char *path, const char *raw, int64_t start, int64_t frames, gcpy_audio *audio,
                          gpuconv_error *error) {
     gc_reader *reader = NULL;
-    const gc_input_options options = {.raw = raw, .cancel = NULL};
+    const gc_input_options options = {.raw = raw, .cancel = gc_cancel_flag()};
     float *block = NULL;
     int64_t capacity = 0;
     *audio = (gcpy_audio){0};
@@ -112,7 +113,7 @@ static gpuconv_status write_blocks(gc_writer *writer, const float *const *channe
 
 gpuconv_status gcpy_write(const char *path, const char *format, const char *encoding, const float *const *channel,
                           int channels, int64_t frames, int rate, int64_t *clipped, gpuconv_error *error) {
-    const gc_output_options options = {.format = format, .encoding = encoding};
+    const gc_output_options options = {.format = format, .encoding = encoding, .cancel = gc_cancel_flag()};
     const gc_audio_info like = gc_audio_info_float(channels, rate, frames);
     gc_writer *writer = NULL;
     *clipped = 0;

@@ -8,17 +8,36 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 namespace nb = nanobind;
+
+// Texts cross the boundary as os.fsencode() and os.fsdecode() do it, because most are names of files, or contain one,
+// and these may be any bytes. nanobind/stl/string.h, which knows only UTF-8, is not included.
+template <> struct nb::detail::type_caster<std::string> {
+    NB_TYPE_CASTER(std::string, const_name("str"))
+
+    bool from_python(handle from, uint32_t, cleanup_list *) noexcept {
+        PyObject *bytes = PyUnicode_Check(from.ptr()) ? PyUnicode_EncodeFSDefault(from.ptr()) : nullptr;
+        if (!bytes) {
+            PyErr_Clear();
+            return false;
+        }
+        value.assign(PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes));
+        Py_DECREF(bytes);
+        return true;
+    }
+
+    static handle from_cpp(const std::string &text, rv_policy, cleanup_list *) noexcept {
+        return PyUnicode_DecodeFSDefaultAndSize(text.c_str(), (Py_ssize_t)text.size());
+    }
+};
 
 // Returns a message with the options of the command as names of Python: --ir-gain becomes ir_gain.
 std::string without_dashes(const char *message);
@@ -30,28 +49,6 @@ std::string without_dashes(const char *message);
 inline void check(gpuconv_status status, const gpuconv_error &error) {
     if (status != GPUCONV_OK)
         raise(status, error.message);
-}
-
-// Calls a function without the GIL and raises if it fails. `call` gets the error to fill.
-template <typename Call> void run_unlocked(Call call) {
-    gpuconv_error error = {};
-    gpuconv_status status;
-    {
-        nb::gil_scoped_release unlocked;
-        status = call(&error);
-    }
-    check(status, error);
-}
-
-// Calls a function of the library without the GIL. On the main thread it runs on a thread of its own meanwhile, so that
-// Ctrl-C is noticed: then `*cancel` is raised, and the exception of Python's signal handler follows. `*cancel` is the
-// cancel flag of the call, and of what the call makes; once raised it stays so.
-void run_interruptible(volatile int *cancel, const std::function<gpuconv_status(gpuconv_error *)> &call);
-
-// The same for a call that makes nothing that lives longer.
-inline void run_interruptible(const std::function<gpuconv_status(gpuconv_error *)> &call) {
-    volatile int cancel = 0;
-    run_interruptible(&cancel, call);
 }
 
 // Deletes an object of the library with its _free function.

@@ -1,6 +1,6 @@
 // Convolution on device memory: gpuconv_cuda.h. Pointers and streams come as integers from the caller's library. The
 // calls only queue work, so that they keep the GIL.
-#include "common.h"
+#include "calls.h"
 
 #if defined(GPUCONV_WITH_CUDA) && __has_include(<gpuconv_cuda.h>)
 #include <gpuconv_cuda.h>

@@ -1,5 +1,5 @@
 // Files: reading, writing, the job from file to file, the batch, and the acoustic figures of a response.
-#include "common.h"
+#include "calls.h"
 
 #include "audio_file.h"
 #include "batch_job.h"
@@ -100,34 +100,16 @@ response prepare(const std::string &path, const dictionary &steps, int inputs, d
     return response{ir_owner(made)};
 }
 
-// Python's callbacks of a job without the GIL. A callback that raises, or Ctrl-C, cancels the job.
+// Python's callbacks of a job.
 struct callbacks {
     nb::object progress, note;
     volatile int cancel = 0;
-    template <typename... Arguments> void call(const nb::object &function, Arguments... arguments) {
-        nb::gil_scoped_acquire held;
-        if (cancel)
-            return;
-        try {
-            if (PyErr_CheckSignals() != 0)
-                throw nb::python_error();
-            if (!function.is_none())
-                function(arguments...);
-        } catch (nb::python_error &error) {
-            error.restore();
-            PyErr_Fetch(&type, &value, &trace);
-            cancel = 1;
-        }
+    caller python{&cancel};
+    callbacks(const nb::object &progress, const nb::object &note) : progress(progress), note(note) {}
+    template <typename... Arguments> void call(const nb::object &function, const Arguments &...arguments) {
+        if (!function.is_none())
+            python.call_back([&] { function(arguments...); });
     }
-    // Raises what a callback raised.
-    void rethrow() {
-        if (!type)
-            return;
-        PyErr_Restore(type, value, trace);
-        type = value = trace = nullptr;
-        throw nb::python_error();
-    }
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
 };
 
 void on_note(void *context, const char *line) {
@@ -184,7 +166,7 @@ gpuconv_config config_of(const dictionary &o) {
 std::string convolve_file(const std::vector<std::string> &paths, const dictionary &steps, const dictionary &options,
                           const std::vector<text> &formats, const nb::object &progress, const nb::object &note) {
     const preparation p(steps);
-    callbacks c{progress, note};
+    callbacks c(progress, note);
     gpuconv_job job = job_of(options);
     const gpuconv_config config = config_of(options);
     job.input = paths.at(0).c_str();
@@ -203,14 +185,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     if (gpuconv_report_new(&report))
         raise(GPUCONV_ERROR_MEMORY, nullptr);
     std::unique_ptr<gpuconv_report, deleter<gpuconv_report_free>> owner(report);
-    gpuconv_error error = {};
-    gpuconv_status status;
-    {
-        nb::gil_scoped_release unlocked;
-        status = gpuconv_convolve_file(&job, &config, report, &error);
-    }
-    c.rethrow();
-    check(status, error);
+    c.python.run([&](gpuconv_error *error) { return gpuconv_convolve_file(&job, &config, report, error); });
     return json_of(report);
 }
 
@@ -252,7 +227,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     std::vector<gcpy_text> values;
     for (const auto &[column, value] : columns)
         values.push_back({column.c_str(), value.c_str()});
-    callbacks c{progress, note};
+    callbacks c(progress, note);
     gcpy_batch b = {};
     b.manifest = c_str(manifest);
     b.segments = c_str(segments);
@@ -277,14 +252,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     b.note = on_note;
     b.context = &c;
     gcpy_counts counts = {};
-    gpuconv_error error = {};
-    gpuconv_status status;
-    {
-        nb::gil_scoped_release unlocked;
-        status = gcpy_batch_run(&b, &counts, &error);
-    }
-    c.rethrow();
-    check(status, error);
+    c.python.run([&](gpuconv_error *error) { return gcpy_batch_run(&b, &counts, error); });
     return counts_of(counts);
 }
 
@@ -333,5 +301,6 @@ void bind_files(nb::module_ &m) {
     m.def("batch", &batch, nb::arg("manifest").none(), nb::arg("lists"), nb::arg("folder"), nb::arg("columns"),
           nb::arg("options"), nb::arg("devices"), nb::arg("progress").none(), nb::arg("note").none());
     m.def("acoustics", &acoustics, nb::arg("response"), nb::arg("options"));
-    m.def("calibrate", [] { run_unlocked([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });
+    m.def("calibrate",
+          [] { run_interruptible([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });
 }

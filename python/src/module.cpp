@@ -1,16 +1,11 @@
 // gpuconv._core: the binding of libgpuconv. It checks nothing that the library checks; shapes, libraries of arrays and
 // defaults are the business of the Python files around it.
-#include "common.h"
+#include "calls.h"
 
 #include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <future>
-#include <sys/syscall.h>
-#include <system_error>
-#include <unistd.h>
 
 std::string without_dashes(const char *message) {
     std::string text;
@@ -62,41 +57,8 @@ void raise(gpuconv_status status, const char *given) {
         break;
     }
     if (!PyErr_Occurred()) // a callback's own exception says more
-        PyErr_SetString(type, message.c_str());
+        PyErr_SetObject(type, nb::cast(message).ptr());
     throw nb::python_error();
-}
-
-void run_interruptible(volatile int *cancel, const std::function<gpuconv_status(gpuconv_error *)> &call) {
-    gpuconv_error error = {};
-    auto flagged = [&] {
-        const volatile int *before = gpuconv_cancel_set(cancel);
-        const gpuconv_status status = call(&error);
-        gpuconv_cancel_set(before);
-        return status;
-    };
-    gpuconv_status status;
-    if (syscall(SYS_gettid) != getpid()) { // Python handles signals on the main thread only
-        nb::gil_scoped_release unlocked;
-        status = flagged();
-    } else {
-        nb::gil_scoped_release unlocked;
-        std::future<gpuconv_status> done;
-        try {
-            done = std::async(std::launch::async, flagged);
-        } catch (const std::system_error &) { // no thread to be had
-            done = std::async(std::launch::deferred, flagged);
-            done.wait();
-        }
-        while (done.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout) {
-            nb::gil_scoped_acquire held;
-            if (!*cancel && PyErr_CheckSignals() != 0)
-                *cancel = 1;
-        }
-        status = done.get();
-    }
-    if (PyErr_Occurred())
-        throw nb::python_error();
-    check(status, error);
 }
 
 planar_out make_planar(float *samples, size_t channels, size_t frames) {
@@ -117,6 +79,7 @@ NB_MODULE(_core, m) {
     nb::set_leak_warnings(false); // objects that live until the interpreter ends, such as planned jobs, are no leaks
     m.doc() = "Binding of libgpuconv; use the package gpuconv.";
     m.def("version", &gpuconv_version, "Returns the version of the library.");
+    m.def("end_calls", &end_calls, "Ends the calls of all other threads; for the end of Python.");
     bind_arrays(m);
     bind_cuda(m);
     bind_files(m);

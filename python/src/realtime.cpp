@@ -1,5 +1,5 @@
 // Streaming without latency: gpuconv_realtime, whose calls wait for a late tail.
-#include "common.h"
+#include "calls.h"
 
 #include <algorithm>
 #include <mutex>

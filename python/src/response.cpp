@@ -1,5 +1,5 @@
 // Impulse responses and the engine of gpuconv.h.
-#include "common.h"
+#include "calls.h"
 
 #include "response_state.h"
 
@@ -167,29 +167,33 @@ nb::class_<response> bind_edits(nb::class_<response> c) {
 } // namespace
 
 void bind_response(nb::module_ &m) {
-    auto c =
-        nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
-            .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
-            .def_static("from_matrix", &from_matrix, nb::arg("taps"), nb::arg("places"), nb::arg("inputs"),
-                        nb::arg("outputs"), nb::arg("rate"))
-            .def_static("load", &load, nb::arg("path"))
-            .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
-            .def("restore", &restore, nb::arg("lead"), nb::arg("history"))
-            .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
-            .def("onset", [](const response &s, double decibels) { return gpuconv_ir_onset(s.ir.get(), decibels); })
-            .def("peak",
-                 [](const response &s) {
-                     double magnitude = 0;
-                     const int64_t at = gpuconv_ir_peak(s.ir.get(), &magnitude);
-                     return std::make_pair(at, magnitude);
-                 })
-            .def_prop_ro("inputs", [](const response &s) { return gpuconv_ir_inputs(s.ir.get()); })
-            .def_prop_ro("outputs", [](const response &s) { return gpuconv_ir_outputs(s.ir.get()); })
-            .def_prop_ro("routes", [](const response &s) { return gpuconv_ir_routes(s.ir.get()); })
-            .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
-            .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
-            .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
-            .def_prop_ro("history", [](const response &s) { return gpuconv_ir_history(s.ir.get()); });
+    auto c = nb::class_<response>(m, "Response", "An impulse response: routes from inputs to outputs. Immutable.")
+                 .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
+                 .def_static("from_matrix", &from_matrix, nb::arg("taps"), nb::arg("places"), nb::arg("inputs"),
+                             nb::arg("outputs"), nb::arg("rate"))
+                 .def_static("load", &load, nb::arg("path"))
+                 .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
+                 .def("restore", &restore, nb::arg("lead"), nb::arg("history"))
+                 .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
+                 .def("onset",
+                      [](const response &s, double decibels) {
+                          unlocked released;
+                          return gpuconv_ir_onset(s.ir.get(), decibels);
+                      })
+                 .def("peak",
+                      [](const response &s) {
+                          double magnitude = 0;
+                          unlocked released;
+                          const int64_t at = gpuconv_ir_peak(s.ir.get(), &magnitude);
+                          return std::make_pair(at, magnitude);
+                      })
+                 .def_prop_ro("inputs", [](const response &s) { return gpuconv_ir_inputs(s.ir.get()); })
+                 .def_prop_ro("outputs", [](const response &s) { return gpuconv_ir_outputs(s.ir.get()); })
+                 .def_prop_ro("routes", [](const response &s) { return gpuconv_ir_routes(s.ir.get()); })
+                 .def_prop_ro("frames", [](const response &s) { return gpuconv_ir_frames(s.ir.get()); })
+                 .def_prop_ro("rate", [](const response &s) { return gpuconv_ir_rate(s.ir.get()); })
+                 .def_prop_ro("lead", [](const response &s) { return gpuconv_ir_lead(s.ir.get()); })
+                 .def_prop_ro("history", [](const response &s) { return std::string(gpuconv_ir_history(s.ir.get())); });
     bind_edits(c);
     nb::class_<convolver>(m, "Engine", "A plan for a routed response, and the engine that executes it.")
         .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"),

@@ -112,11 +112,16 @@ def test_the_line_after_does_what_the_line_before_did(row, rng, tmp_path):
         if not hasattr(audio, "info"):
             pytest.skip(f"torch-audiomentations {module.__version__} needs an older torchaudio than {audio.__version__}")
         names["ApplyImpulseResponse"], names["paths"] = module.ApplyImpulseResponse, [str(tmp_path / "room.wav")]
-        gpuconv.write(names["paths"][0], h, 48000)
+        gpuconv.write(names["paths"][0], np.stack([h, np.roll(h, 40)]), 48000)  # a stereo room for mono signals
         batch = torch.from_numpy(x)[:, None]
         old = last_value(before.replace("p=0.5", 'p=1.0, output_type="dict"'), names)(batch, 48000).samples
-        new = last_value(after, names).eval()(batch)
-        assert old.shape == new.shape
+        new = last_value(after.replace("p=0.5", "p=1.0"), names)(batch)
+        assert_close(new, old.numpy(), bound=-100)
+        # Another rate of the signals: the same but for the level, which torch-audiomentations does not keep.
+        gpuconv.write(names["paths"][0], np.convolve(h, np.hanning(31))[None].astype(np.float32), 48000)  # without a top octave
+        old = last_value(before.replace("p=0.5", 'p=1.0, output_type="dict"').replace("48000", "16000"), names)(batch, 16000).samples
+        new = last_value(after.replace("p=0.5", "p=1.0").replace("48000", "16000"), names)(batch)
+        assert_close(new, 3 * old.numpy(), bound=-30)
         return
     else:
         (rooms,) = loaded("pyroomacoustics")

@@ -1,6 +1,8 @@
 """Files and responses: the same bytes and figures as the command, levels of errors, progress, and Ctrl-C."""
 
 import json
+import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -307,3 +309,27 @@ def test_the_progress_bar_of_a_notebook(tmp_path, samples, impulses, monkeypatch
         monkeypatch.setitem(sys.modules, name, module)
     gpuconv.batch(inputs=str(samples / "click.flac"), irs=str(impulses / "small-room.flac"), out=tmp_path)
     assert shown[0] == {"unit": " files", "unit_scale": False} and shown[-2:] == [(1, 1), "closed"]
+
+
+def test_names_of_files_may_be_any_bytes(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    name, out, folder = (os.fsdecode(text) for text in (b"\xffr\xe9.wav", b"\xfe.wav", b"wet\xfe"))
+    x = rng.uniform(-1, 1, 3000).astype(np.float32)
+    with pytest.raises(FileNotFoundError, match=r"\\xffr\\xe9.wav: No such file"):
+        gpuconv.read(name)
+    gpuconv.write(name, x, 48000)
+    assert os.listdir(b".") == [os.fsencode(name)]
+    for path in (name, os.fsencode(name), pathlib.Path(name)):
+        assert np.array_equal(gpuconv.read(path).samples[0], x)
+    assert np.array_equal(gpuconv.load_ir(name).taps(), x)
+    for series in ([name], name, os.fsencode(name)):
+        assert gpuconv.prepare_ir(name, inputs=1, rate=48000, series=series).frames == 5999
+    assert len(gpuconv.acoustics(name, reference=name)) == 1
+    notes = []
+    report = gpuconv.convolve_file(name, name, out, encoding="s16", note=notes.append)
+    assert [report["files"][key] for key in ("input", "response", "output")] == [name, name, out]
+    assert any(note.startswith("\\xfe.wav: ") for note in notes)
+    result = gpuconv.batch(inputs=os.fsdecode(b"\xff*"), irs=[name], series=[name], out=folder)
+    assert result.done == 1 and os.path.exists(result.results) and os.path.exists(os.path.join(folder, name))
+    with pytest.raises(ValueError, match="no name of a file"):
+        gpuconv.read("\ud800.wav")

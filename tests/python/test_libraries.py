@@ -35,8 +35,11 @@ def test_jax(rng):
     assert_close(y, oracle(x, h, "same"))
     assert_close(gpuconv.Convolver(jh)(jx), oracle(x, h))
     assert gpuconv.convolve(jx.astype("float16"), jh.astype("float16")).dtype == "float16"
-    with pytest.raises(TypeError, match="traced by JAX: call gpuconv outside of jax.jit, or through jax.pure_callback"):
-        jax.jit(gpuconv.convolve)(jx, jh)
+    low = jx.astype("bfloat16"), jh.astype("bfloat16")
+    for y in (gpuconv.convolve(*low), gpuconv.Convolver(low[1])(low[0]),
+              gpuconv.Convolver(gpuconv.ImpulseResponse(jh, 48000))(low[0])):
+        assert y.dtype == "bfloat16"
+        assert_close(np.asarray(y, np.float32), oracle(x, h), bound=-40)
     with pytest.raises(ValueError, match="no frames"):
         gpuconv.convolve(jx[:, :0], jh)
 
@@ -44,3 +47,22 @@ def test_jax(rng):
         return jax.pure_callback(lambda p, q: np.asarray(gpuconv.convolve(p, q)), jax.ShapeDtypeStruct((2, 3399), "float32"), a, b)
 
     assert_close(jax.jit(inside)(jx, jh), oracle(x, h))
+
+
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap"])
+def test_transformations_of_jax_are_refused_with_what_to_do(transform):
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    x, h = jax.numpy.ones((2, 300)), jax.numpy.ones((2, 40))
+    calls = [
+        lambda a, b: gpuconv.convolve(a, b),
+        lambda a, b: gpuconv.convolve(a, np.ones(40, np.float32)),
+        lambda a, b: gpuconv.convolve(x, b),
+        lambda a, b: gpuconv.Convolver(h)(a),
+        lambda a, b: gpuconv.Convolver(b),
+        lambda a, b: gpuconv.Convolver(gpuconv.ImpulseResponse(h, 48000))(a),
+        lambda a, b: gpuconv.StreamingConvolver(h)(a),
+        lambda a, b: gpuconv.ImpulseResponse(b, 48000),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="traced by JAX.*outside of jax.jit, jax.grad and jax.vmap.*no vmap.*jax.pure_callback.*fftconvolve"):
+            (jax.grad(call, (0, 1)) if transform == "grad" else getattr(jax, transform)(call))(x, h)
