@@ -147,10 +147,11 @@ typedef enum gpuconv_layout {
  * Routes a response for an input of `inputs` channels with a given layout.
  * @param ir           as in gpuconv_ir_route
  * @param inputs       1..1024
- * @param layout       SOURCE and OUTPUT need a multiple of `inputs` channels, PACKED a multiple of `inputs` frames
+ * @param layout       SOURCE and OUTPUT need a multiple of `inputs` channels, PACKED a multiple of `inputs` frames and
+ * a response that was not edited
  * @param[out] routed  the routed response; it shares the taps of `ir`
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), TOPOLOGY (the channels do not fit), MEMORY
+ * @return ARGUMENT (a value out of its range), TOPOLOGY (the channels do not fit), STATE (PACKED after an edit), MEMORY
  */
 GPUCONV_API gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout,
                                                gpuconv_ir **routed, gpuconv_error *error);
@@ -181,9 +182,9 @@ GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int i
  * are summed.
  *
  * A file name that ends in .conf is read as a jconvolver configuration: /cd, /convolver/new, /impulse/read,
- * /impulse/dirac and /impulse/copy; there gains are factors and times are frames, and names of inputs and outputs are
- * ignored. Files of different rates are resampled to the rate of the first one. Each file is read once, and many files
- * at the same time on all cores.
+ * /impulse/dirac and /impulse/copy; there gains are factors, times are frames (offset and length those of the file),
+ * and names of inputs and outputs are ignored. The rate of the response is that of the first file; parts of files of
+ * another rate are resampled to it. Each file is read once, and many files at the same time on all cores.
  * @param path        the text file
  * @param rate        1..10000000 Hz: the rate of the response if no line names a file
  * @param[out] ir     the routed response
@@ -413,7 +414,8 @@ typedef struct gpuconv_preparation {
     double stretch;              /**< 0.01..100; 0 counts as 1 */
     bool minimum_phase;          /**< converted to minimum phase */
     double fade;                 /**< seconds of fade-out at the end, 0..1000000 */
-    const char *const *series;   /**< paths of responses that are put in series; may be NULL if there are none */
+    const char *const *series;   /**< paths of responses that are put in series, each of one channel, which applies to
+                                    all, or of the same layout; may be NULL if there are none */
     int series_count;            /**< number of these paths, 0 or more */
     double predelay;             /**< seconds of silence before it, 0..1000000 */
     gpuconv_normalize normalize; /**< one gain for all routes */
@@ -440,8 +442,8 @@ static inline gpuconv_preparation gpuconv_preparation_default(void) {
 }
 
 /**
- * Reads a response, a matrix (.conf, .txt, .matrix) or responses of a SOFA file (.sofa), resamples it to `rate`,
- * applies the steps and routes it.
+ * Reads a response, a matrix (.conf, .txt, .matrix) or responses of a SOFA file (.sofa), divides it if it is packed,
+ * takes the part from `start` on, resamples it to `rate`, applies the other steps and routes it.
  * @param path         the file; every message begins with it
  * @param preparation  the steps; NULL: none
  * @param inputs       channels of the input, 1..1024

@@ -228,7 +228,10 @@ class ImpulseResponse:
         return int(at), float(magnitude)
 
     def route(self, inputs: int, layout: str = "auto") -> "ImpulseResponse":
-        """Routes the channels for signals of `inputs` channels: one for all, one each, or true stereo (LL LR RL RR)."""
+        """Routes the channels for signals of `inputs` channels: one for all, one each, or true stereo (LL LR RL RR).
+
+        layout: "packed" is for a response that was not edited.
+        """
         return self._of(self._ir.route(whole("inputs", inputs, 1, 1024), choose("layout", layout, LAYOUTS)), True)
 
     def resample(self, rate: float) -> "ImpulseResponse":

@@ -116,6 +116,25 @@ make_audio taps right.wav 2 48000 0 1
 runs -q -b cpu right.wav packed.wav out.wav --ir-layout packed
 make_audio taps want.wav 2 48000 0.3 0.4 0 0
 "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "packed in time"
+# A packed response is divided before it is resampled or edited: it gives the bytes of the same responses in the layout
+# output, also in series with a packed one. Silence would hide a shift, so all frames sound.
+make_audio taps first.wav 1 48000 0.8 -0.4 0.2 0.1 -0.3 0.2
+make_audio taps packed.wav 1 48000 0.8 -0.4 0.2 0.1 -0.3 0.2
+make_audio taps output.wav 2 48000 0.8 0.1 -0.4 -0.3 0.2 0.2
+make_audio noise slow2.wav wav-float 2 44100 400 0.2
+for steps in "" "--predelay .01" "--ir-start .00003 --ir-length .00004" "--reverse" "--minimum-phase --fade .00002" \
+    "--stretch 2 --trim -20" "--series first.wav --normalize l1"; do
+    rm -f out.wav want.wav
+    # shellcheck disable=SC2086
+    runs -q -b cpu slow2.wav packed.wav out.wav --ir-layout packed $steps
+    # shellcheck disable=SC2086
+    runs -q -b cpu slow2.wav output.wav want.wav --ir-layout output $steps
+    cmp -s out.wav want.wav || fail "packed is not output with '$steps'"
+    # shellcheck disable=SC2086
+    runs batch -q --inputs slow2.wav --irs packed.wav --ir-layout packed --out bulk $steps
+    cmp -s bulk/*.wav want.wav || fail "packed is not output in a batch with '$steps'"
+    rm -r bulk
+done
 make_audio taps three.wav 3 48000 0.1 0.2 0.3
 refuses 1 "1 or 2 or 4 (true stereo) would" stereo.wav three.wav out.wav
 refuses 1 "a multiple of 2 would be" --ir-layout source stereo.wav three.wav out.wav

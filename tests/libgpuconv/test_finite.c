@@ -1,5 +1,5 @@
-/* Tests that exactly the non-finite samples are replaced by 0 and counted, at every position of short and long blocks.
- */
+/* Tests that exactly the non-finite samples are replaced by 0 and counted, and that the largest magnitude is found, at
+ * every position of short and long blocks. */
 #include "harness.h"
 
 #include "libgpuconv/dsp/finite.h"
@@ -43,7 +43,23 @@ static void exactly_the_nonfinite_samples_become_zero(void **state) {
         }
 }
 
+static void the_magnitude_is_the_largest_of_either_sign(void **state) {
+    (void)state;
+    const float values[] = {0, -0.0f, FLT_MIN, float_of_bits(0x80000001), -1, 1.5F, -FLT_MAX};
+    enum { MAX_SAMPLES = 300 };
+    float samples[MAX_SAMPLES] = {0};
+    assert_true(gc_magnitude(samples, 0) == 0);
+    for (int at = 0; at < MAX_SAMPLES; at++)
+        for (int v = 0; v < COUNT(values); v++) {
+            memset(samples, 0, sizeof samples);
+            samples[MAX_SAMPLES - 1 - at] = -values[v] / 2;
+            samples[at] = values[v];
+            assert_true(gc_magnitude(samples, MAX_SAMPLES) == fabsf(values[v]));
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(exactly_the_nonfinite_samples_become_zero)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(exactly_the_nonfinite_samples_become_zero),
+                                       cmocka_unit_test(the_magnitude_is_the_largest_of_either_sign)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

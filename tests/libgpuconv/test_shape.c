@@ -284,6 +284,11 @@ static void layouts_assign_channels_to_routes(void **state) {
             assert_memory_equal(gpuconv_ir_taps(routed, i, o), taps.channel[o] + 20 * i, 20 * sizeof(float));
     gpuconv_ir_free(routed);
     assert_int_equal(gpuconv_ir_route_as(ir, 7, GPUCONV_LAYOUT_PACKED, &routed, NULL), GPUCONV_ERROR_TOPOLOGY);
+    gpuconv_ir *longer;
+    assert_int_equal(gpuconv_ir_delay(ir, 3, &longer, NULL), GPUCONV_OK); /* its pieces would begin elsewhere */
+    assert_int_equal(gpuconv_ir_route_as(longer, 3, GPUCONV_LAYOUT_PACKED, &routed, NULL), GPUCONV_ERROR_STATE);
+    assert_null(routed);
+    gpuconv_ir_free(longer);
     assert_int_equal(gpuconv_ir_route_as(ir, 3, GPUCONV_LAYOUT_SOURCE, &routed, NULL), GPUCONV_ERROR_TOPOLOGY);
     assert_int_equal(gpuconv_ir_route_as(ir, 2, (gpuconv_layout)8, &routed, NULL), GPUCONV_ERROR_ARGUMENT);
     gpuconv_ir_free(ir);

@@ -14,6 +14,7 @@
 #include "decay.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/dsp/fourier.h"
 
 #include <math.h>
@@ -47,15 +48,12 @@ struct gc_channel {
     band_energies last;
 };
 
-/* Returns the first frame within 20 dB of the peak. */
-static int64_t find_onset(const float *taps, int64_t frames) {
-    double most = 0;
-    for (int64_t i = 0; i < frames; i++)
-        most = fmax(most, fabs((double)taps[i]));
+int64_t gc_channel_find_onset(const float *taps, int64_t frames) {
+    const double least = 0.1 * (double)gc_magnitude(taps, frames);
     int64_t i = 0;
-    while (i < frames && fabs((double)taps[i]) < 0.1 * most)
+    while (i < frames && fabs((double)taps[i]) < least)
         i++;
-    return i < frames ? i : 0;
+    return i;
 }
 
 /* Returns the weight of a frame in the window from a limit on: half a Hann window of 5 ms, which contains as much
@@ -90,7 +88,7 @@ gc_channel *gc_channel_new(const float *taps, int64_t frames, double rate, int64
         return NULL;
     *c = (gc_channel){.taps = taps, .frames = frames, .rate = rate};
     c->points = gc_power_of_two(gc_max(4, 2 * frames));
-    c->onset = onset >= 0 ? gc_min(onset, frames - 1) : find_onset(taps, frames);
+    c->onset = onset >= 0 ? gc_min(onset, frames - 1) : gc_channel_find_onset(taps, frames);
     c->xr = gc_calloc(c->points / 2, 11 * (int64_t)sizeof *c->xr);
     c->curve = gc_calloc(frames + 1, (int64_t)sizeof *c->curve);
     bool good = c->xr && c->curve;

@@ -52,6 +52,9 @@ typedef struct gc_channel gc_channel;
 gc_channel *gc_channel_new(const float *taps, int64_t frames, double rate, int64_t onset);
 void gc_channel_free(gc_channel *channel);
 
+/* Returns the first frame within 20 dB of the peak of finite taps; 0 if they are silent. */
+int64_t gc_channel_find_onset(const float *taps, int64_t frames);
+
 /* Returns the frame of the direct sound. */
 int64_t gc_channel_onset(const gc_channel *channel);
 

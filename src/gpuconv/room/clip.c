@@ -4,6 +4,7 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/dsp/loudness.h"
 #include "libgpuconv/ir/object.h"
 
@@ -22,9 +23,7 @@ static gpuconv_status make(gc_clip *clip, int channels, int64_t frames, double r
 
 /* Measures level and loudness. */
 static void measure(gc_clip *clip) {
-    clip->peak = 0;
-    for (int64_t i = 0; i < clip->frames * clip->channels; i++)
-        clip->peak = fmax(clip->peak, fabs((double)clip->samples[i]));
+    clip->peak = (double)gc_magnitude(clip->samples, clip->frames * clip->channels);
     const float *channel[GC_CLIP_CHANNELS];
     for (int c = 0; c < clip->channels; c++)
         channel[c] = clip->samples + c;

@@ -3,6 +3,7 @@
  * fraction: ISO 3382-1:2009, A.2.4. */
 #include "spatial.h"
 
+#include "acoustics.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fourier.h"
@@ -19,17 +20,6 @@ struct gc_ears {
     double *re, *im;
     double *memory;
 };
-
-/* Returns the first frame at which a channel comes within 20 dB of its peak. */
-static int64_t onset_of(const float *taps, int64_t frames) {
-    double most = 0;
-    int64_t at = 0;
-    for (int64_t i = 0; i < frames; i++)
-        most = fmax(most, fabs((double)taps[i]));
-    while (at < frames - 1 && fabs((double)taps[at]) < 0.1 * most)
-        at++;
-    return at;
-}
 
 /* Transforms both ears in one window: left + i right, then separated by symmetry. */
 static bool transform_window(gc_ears *e, const float *left, const float *right, int64_t from, int64_t to, int window) {
@@ -57,7 +47,7 @@ gc_ears *gc_ears_new(const float *left, const float *right, int64_t frames, doub
         return NULL;
     /* Also a response of one frame has all lags up to 1 ms. */
     int64_t points = gc_power_of_two(gc_max(2 * frames, 2 * (int64_t)(0.001 * rate) + 2)), bins = points / 2 + 1;
-    int64_t onset = gc_min(onset_of(left, frames), onset_of(right, frames));
+    int64_t onset = gc_min(gc_channel_find_onset(left, frames), gc_channel_find_onset(right, frames));
     int64_t limit = gc_min(frames, onset + (int64_t)ceil(0.08 * rate - 1e-9));
     e->points = points;
     e->rate = rate;

@@ -1,5 +1,6 @@
 /* A float is not finite if all bits of its exponent are set. Adding 1 to the exponent then carries into the sign bit,
- * which was cleared before. The test of a whole block has no branch, so that the compiler vectorises it. */
+ * which was cleared before. Finite floats without their signs are ordered as their bits. The loops over a whole block
+ * have no branch, so that the compiler vectorises them. */
 #include "finite.h"
 
 #include <string.h>
@@ -37,4 +38,15 @@ int64_t gc_find_not_finite(const float *samples, int64_t count) {
     while (i < count && !(((bits_of(samples + i) & magnitude) + exponent_step) & carry_bit))
         i++;
     return i;
+}
+
+float gc_magnitude(const float *samples, int64_t count) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = bits_of(samples + i) & magnitude;
+        most = bits > most ? bits : most;
+    }
+    float largest;
+    memcpy(&largest, &most, sizeof largest);
+    return largest;
 }

@@ -1,4 +1,4 @@
-/* Replacing non-finite samples: NaN and the infinities. */
+/* Passes over samples by their bits: replacing NaN and the infinities, and the largest magnitude. */
 #ifndef GC_DSP_FINITE_H
 #define GC_DSP_FINITE_H
 
@@ -14,5 +14,8 @@ int64_t gc_find_not_finite(const float *samples, int64_t count);
 
 /* Returns whether no sample is NaN or infinite. */
 bool gc_all_finite(const float *samples, int64_t count);
+
+/* Returns the largest magnitude of finite samples; 0 if there are none. */
+float gc_magnitude(const float *samples, int64_t count);
 
 #endif

@@ -61,47 +61,62 @@ gpuconv_status gc_matrix_add(gc_matrix *m, const gc_matrix_entry *e, gpuconv_err
 
 /* ---- From entries to a response ---------------------------------------------------------------------------------- */
 
-/* The frames of an entry: `frames` of them from frame `from` of its file are added at frame `at` of its route. */
+/* The taps of an entry, and the frame of its route to which the first of them is added. */
 typedef struct placement {
-    int64_t at, from, frames; /* at may be negative: before time zero */
-    int64_t cut;              /* frames behind the declared length, which are left out */
+    const float *taps;
+    int64_t at, frames; /* at may be negative: before time zero */
+    int64_t cut;        /* frames behind the declared length, which are left out */
 } placement;
 
-/* Converts the times of an entry to frames and checks them against its file. Returns FORMAT. */
-static gpuconv_status place_entry(gc_matrix *m, const gc_matrix_entry *e, placement *p, gpuconv_error *error) {
-    double unit = e->in_seconds ? m->rate : 1;
-    m->line = e->line; /* for messages */
+/* Finds the taps of an entry with a file. Times in frames are those of the file, whose rate may be another. Returns
+ * FORMAT, MEMORY, CANCELLED, ARGUMENT. */
+static gpuconv_status place_file(gc_matrix *m, const gc_matrix_entry *e, placement *p, gpuconv_error *error) {
+    const gc_matrix_file *file = &m->file[e->file];
+    const gpuconv_ir *ir = file->ir;
+    const double unit = e->in_seconds ? ir->rate : 1;
     if (e->offset * unit > 0x1p40 || e->length * unit > 0x1p40)
         return gc_matrix_fail(m, error, "offset or length is longer than any response");
-    if (e->delay * unit > MAX_DELAY)
-        return gc_matrix_fail(m, error, "a delay of %.0f frames is more than %d", e->delay * unit, MAX_DELAY);
-    *p = (placement){llrint(e->delay * unit), llrint(e->offset * unit), llrint(e->length * unit), 0};
+    int64_t from = llrint(e->offset * unit);
+    if (e->channel >= ir->planes)
+        return gc_matrix_fail(m, error, "%s has %d channel%s, not %d", file->path, ir->planes,
+                              ir->planes == 1 ? "" : "s", e->channel + 1);
+    if (from >= ir->frames)
+        return gc_matrix_fail(m, error, "%s has only %lld frames; the offset is %lld", file->path,
+                              (long long)ir->frames, (long long)from);
+    p->frames = llrint(e->length * unit);
+    p->frames = p->frames ? gc_min(p->frames, ir->frames - from) : ir->frames - from;
+    if (ir->rate != m->rate) {
+        gpuconv_status status = gc_matrix_convert_part(m, e->file, from, p->frames, &ir, error);
+        if (status)
+            return status;
+        from = 0;
+        p->frames = ir->frames;
+    }
+    p->taps = gc_ir_plane(ir, e->channel) + from;
+    p->at -= ir->lead;
+    return GPUCONV_OK;
+}
+
+/* Places an entry and checks its times against its file and the declared length. Returns as place_file. */
+static gpuconv_status place_entry(gc_matrix *m, const gc_matrix_entry *e, placement *p, gpuconv_error *error) {
+    static const float one = 1;
+    const double delay = e->delay * (e->in_seconds ? m->rate : 1);
+    m->line = e->line; /* for messages */
+    if (delay > MAX_DELAY)
+        return gc_matrix_fail(m, error, "a delay of %.0f frames is more than %d", delay, MAX_DELAY);
+    *p = (placement){&one, llrint(delay), 1, 0};
     if (m->max_frames && p->at >= m->max_frames)
         return gc_matrix_fail(
             m, error,
             "a delay of %lld frames lies behind the %lld frames of /convolver/new; declare more frames or "
             "remove the line",
             (long long)p->at, (long long)m->max_frames);
-    if (e->file < 0) {
-        p->frames = 1;
-        p->from = 0;
-        return GPUCONV_OK;
-    }
-    const gpuconv_ir *ir = m->file[e->file].ir;
-    if (e->channel >= ir->planes)
-        return gc_matrix_fail(m, error, "%s has %d channel%s, not %d", m->file[e->file].path, ir->planes,
-                              ir->planes == 1 ? "" : "s", e->channel + 1);
-    if (p->from >= ir->frames)
-        return gc_matrix_fail(m, error, "%s has only %lld frames; the offset is %lld", m->file[e->file].path,
-                              (long long)ir->frames, (long long)p->from);
-    int64_t left = ir->frames - p->from;
-    p->frames = p->frames ? gc_min(p->frames, left) : left;
-    p->at -= ir->lead;
-    if (m->max_frames && p->frames > m->max_frames - p->at) {
+    gpuconv_status status = e->file >= 0 ? place_file(m, e, p, error) : GPUCONV_OK;
+    if (!status && m->max_frames && p->frames > m->max_frames - p->at) {
         p->cut = p->frames - (m->max_frames - p->at);
         p->frames -= p->cut;
     }
-    return GPUCONV_OK;
+    return status;
 }
 
 static int compare_routes(const void *a, const void *b) {
@@ -121,14 +136,13 @@ typedef struct summing {
 } summing;
 
 /* Writes the frames of an entry to the taps from `to` on; with `add`, adds them to these taps. */
-static void place_taps(const gc_matrix *m, const gc_matrix_entry *e, const placement *p, bool add, float *to) {
-    const float one = 1, *from = e->file < 0 ? &one : gc_ir_plane(m->file[e->file].ir, e->channel) + p->from;
+static void place_taps(const placement *p, double factor, bool add, float *to) {
     if (add)
         for (int64_t k = 0; k < p->frames; k++)
-            to[k] += (float)(e->factor * (double)from[k]);
+            to[k] += (float)(factor * (double)p->taps[k]);
     else
         for (int64_t k = 0; k < p->frames; k++)
-            to[k] = (float)(e->factor * (double)from[k]);
+            to[k] = (float)(factor * (double)p->taps[k]);
 }
 
 /* Sums the entries of one route. */
@@ -144,7 +158,7 @@ static void sum_route(void *context, int64_t route, int worker) {
             memset(to, 0, (size_t)at * sizeof *to);
             memset(to + at + p->frames, 0, (size_t)(frames - at - p->frames) * sizeof *to);
         }
-        place_taps(s->matrix, &s->matrix->entry[i], p, i > first, to + at);
+        place_taps(p, s->matrix->entry[i].factor, i > first, to + at);
         if (!gc_all_finite(to + at, p->frames))
             atomic_store(&s->infinite, true);
     }
@@ -167,7 +181,7 @@ static gpuconv_status sum_routes(summing *s, gpuconv_error *error) {
 }
 
 /* Places the entries, which are sorted, and lists their routes: `first` and `place` of *s are filled, and *made is a
- * response with the routes and without taps. *cut: frames that the declared length leaves out. Returns FORMAT, MEMORY.
+ * response with the routes and without taps. *cut: frames that the declared length leaves out. Returns as place_file.
  */
 static gpuconv_status place_entries(gc_matrix *m, placement *place, int64_t *first, gpuconv_ir **made, int64_t *cut,
                                     gpuconv_error *error) {
@@ -198,7 +212,7 @@ static gpuconv_status place_entries(gc_matrix *m, placement *place, int64_t *fir
     return GPUCONV_OK;
 }
 
-/* Sums the entries into a routed response. Returns FORMAT, MEMORY, CANCELLED. */
+/* Sums the entries into a routed response. Returns as place_file. */
 static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
     if (m->entries == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no route", m->path);
@@ -216,12 +230,14 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
         gpuconv_ir_free(s.made);
         return status;
     }
-    char left_out[96] = "";
+    char converted[64] = "", left_out[96] = "";
+    if (m->parts)
+        (void)snprintf(converted, sizeof converted, ", files of other rates resampled to %g Hz", m->rate);
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
                        (long long)cut, (long long)m->max_frames);
-    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s", m->inputs, m->outputs, s.made->routes,
-                        left_out);
+    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s%s", m->inputs, m->outputs,
+                        s.made->routes, converted, left_out);
 }
 
 /* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with

@@ -17,7 +17,8 @@ typedef struct gc_matrix_entry {
     int channel;                  /* of the file, from 0 */
     int line;                     /* of the text */
     double factor;                /* gain */
-    double delay, offset, length; /* frames, or seconds with `in_seconds`; length 0: to the end */
+    double delay, offset, length; /* frames (offset and length of the file), or seconds with `in_seconds`; length 0: to
+                                     the end */
     bool in_seconds;
 } gc_matrix_entry;
 
@@ -27,6 +28,13 @@ typedef struct gc_matrix_file {
     int line;       /* of its first use */
 } gc_matrix_file;
 
+/* A part of a file of another rate than the matrix, converted. */
+typedef struct gc_matrix_part {
+    int file;
+    int64_t from, frames; /* of the file */
+    gpuconv_ir *ir;
+} gc_matrix_part;
+
 typedef struct gc_matrix {
     const char *path;
     char *folder; /* files are relative to it; ends with a slash; "": the current folder */
@@ -35,6 +43,8 @@ typedef struct gc_matrix {
     gc_matrix_file file[GC_MATRIX_MAX_FILES];
     int slot[GC_MATRIX_SLOTS]; /* hash table of the paths: number of the file + 1; 0: free */
     int files, inputs, outputs;
+    gc_matrix_part *part;
+    int64_t parts, part_capacity;
     int line;                  /* current line of the text, for messages */
     int64_t max_frames;        /* of a route; 0: no limit */
     double rate;               /* of the files; 0: not known yet */
@@ -69,10 +79,16 @@ gpuconv_status gc_matrix_read_brutefir(gc_matrix *matrix, FILE *file, gpuconv_er
 gpuconv_status gc_matrix_add_response(gc_matrix *matrix, const char *path, gpuconv_ir *ir, int *index,
                                       gpuconv_error *error);
 
-/* Reads all listed files that have not been read, on all cores, and converts all of them to one rate: that of the
- * matrix, or of the first file if it has none. Returns the errors of reading, MEMORY, CANCELLED. */
+/* Reads all listed files that have not been read, on all cores. The rate of a matrix that has none is that of the first
+ * file. Returns the errors of reading, MEMORY, CANCELLED. */
 gpuconv_status gc_matrix_load_files(gc_matrix *matrix, gpuconv_error *error);
 
+/* Cuts a part out of a file and resamples it to the rate of the matrix. *part belongs to the matrix, which keeps it for
+ * further entries. Returns MEMORY, CANCELLED, ARGUMENT (the rates differ too much). */
+gpuconv_status gc_matrix_convert_part(gc_matrix *matrix, int file, int64_t from, int64_t frames,
+                                      const gpuconv_ir **part, gpuconv_error *error);
+
+/* Frees the files and the parts of them. */
 void gc_matrix_free_files(gc_matrix *matrix);
 
 /* Calls `visit` with the path of each file that a text file of routes names, up to its first error. */

@@ -102,22 +102,6 @@ static gpuconv_status load_files(gc_matrix *m, const int *file, int count, gpuco
     return !status && gc_cancelled() ? gc_fail_cancelled(error, m->path) : status;
 }
 
-/* Converts the responses to the rate of the first one. Returns MEMORY, CANCELLED. */
-static gpuconv_status convert_rates(gc_matrix *m, gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    if (m->rate <= 0 && m->files > 0)
-        m->rate = gpuconv_ir_rate(m->file[0].ir);
-    for (int i = 0; i < m->files && !status; i++) {
-        gpuconv_ir *ir = m->file[i].ir, *other;
-        if (gpuconv_ir_rate(ir) == m->rate)
-            continue;
-        status = gpuconv_ir_resample(ir, m->rate, &other, error);
-        m->file[i].ir = other;
-        gpuconv_ir_free(ir);
-    }
-    return status;
-}
-
 gpuconv_status gc_matrix_load_files(gc_matrix *m, gpuconv_error *error) {
     int *file = gc_calloc(m->files, sizeof *file), count = 0;
     if (!file)
@@ -127,7 +111,44 @@ gpuconv_status gc_matrix_load_files(gc_matrix *m, gpuconv_error *error) {
             file[count++] = i;
     gpuconv_status status = count > 0 ? load_files(m, file, count, error) : GPUCONV_OK;
     free(file);
-    return status ? status : convert_rates(m, error);
+    if (!status && m->rate <= 0 && m->files > 0)
+        m->rate = m->file[0].ir->rate;
+    return status;
+}
+
+/* Cutting comes first, because resampling mixes a frame with its neighbours. The search begins with the newest part,
+ * which neighbouring entries share. */
+gpuconv_status gc_matrix_convert_part(gc_matrix *m, int file, int64_t from, int64_t frames, const gpuconv_ir **part,
+                                      gpuconv_error *error) {
+    for (int64_t i = m->parts - 1; i >= 0; i--) {
+        const gc_matrix_part *p = &m->part[i];
+        if (p->file == file && p->from == from && p->frames == frames) {
+            *part = p->ir;
+            return GPUCONV_OK;
+        }
+    }
+    if (m->parts == m->part_capacity) {
+        const int64_t capacity = m->part_capacity ? 2 * m->part_capacity : 16;
+        gc_matrix_part *larger = gc_calloc(capacity, sizeof *larger);
+        if (!larger)
+            return gc_fail_memory(error, m->path);
+        if (m->parts)
+            memcpy(larger, m->part, (size_t)m->parts * sizeof *larger);
+        free(m->part);
+        m->part = larger;
+        m->part_capacity = capacity;
+    }
+    gpuconv_error inner = {0};
+    gpuconv_ir *cut, *converted = NULL;
+    gpuconv_status status = gpuconv_ir_cut(m->file[file].ir, from, frames, &cut, &inner);
+    if (!status)
+        status = gpuconv_ir_resample(cut, m->rate, &converted, &inner);
+    gpuconv_ir_free(cut);
+    if (status)
+        return gc_fail(error, status, "%s, line %d: %s", m->path, m->line, inner.message);
+    m->part[m->parts++] = (gc_matrix_part){file, from, frames, converted};
+    *part = converted;
+    return GPUCONV_OK;
 }
 
 void gc_matrix_free_files(gc_matrix *m) {
@@ -135,4 +156,7 @@ void gc_matrix_free_files(gc_matrix *m) {
         free(m->file[i].path);
         gpuconv_ir_free(m->file[i].ir);
     }
+    for (int64_t i = 0; i < m->parts; i++)
+        gpuconv_ir_free(m->part[i].ir);
+    free(m->part);
 }

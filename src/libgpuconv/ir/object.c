@@ -175,10 +175,9 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     return *ir ? GPUCONV_OK : gc_fail_memory(error, "the response");
 }
 
-/* The shape of a routed response; `frames` is less than that of the response if its planes are packed. */
+/* The shape of a routed response. */
 typedef struct routing {
     int inputs, outputs;
-    int64_t frames;
 } routing;
 
 static int compare_routes(const void *a, const void *b) {
@@ -187,26 +186,53 @@ static int compare_routes(const void *a, const void *b) {
                                   : (x->input > y->input) - (x->input < y->input);
 }
 
-/* Makes a response with these routes that shares the taps of `ir`. Packed planes are divided into sections, each of
- * which becomes a plane. Returns MEMORY. */
-static gpuconv_status make_routed(const gpuconv_ir *ir, routing w, const gc_route *route, int routes, const char *note,
-                                  gpuconv_ir **routed, gpuconv_error *error) {
-    int sections = (int)(ir->frames / w.frames);
-    gpuconv_ir *made = new_without_taps(w.inputs, w.outputs, ir->planes * sections, routes, w.frames, ir->rate);
+/* Makes a response of other routes, and planes of another length, from the taps and the history of `ir`, which it
+ * shares. Returns NULL without memory. */
+static gpuconv_ir *share_taps(const gpuconv_ir *ir, routing w, int planes, int routes) {
+    const int64_t frames = ir->planes * ir->frames / planes;
+    gpuconv_ir *made = new_without_taps(w.inputs, w.outputs, planes, routes, frames, ir->rate);
     if (!made)
-        return gc_fail_memory(error, "the response");
-    /* section s of plane p lies at p x frames + s x w.frames: plane p x sections + s of the new response */
+        return NULL;
     made->taps_owner = gc_ir_hold(ir);
     made->taps = ir->taps;
-    memcpy(made->route, route, (size_t)routes * sizeof *route);
-    qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
     made->lead = ir->lead;
-    made->routed = true;
     if (ir->history && !(made->history = strdup(ir->history))) {
         gpuconv_ir_free(made);
-        return gc_fail_memory(error, "the response");
+        return NULL;
+    }
+    return made;
+}
+
+/* Makes a response with these routes that shares the taps of `ir`. Returns MEMORY. */
+static gpuconv_status make_routed(const gpuconv_ir *ir, routing w, const gc_route *route, int routes, const char *note,
+                                  gpuconv_ir **routed, gpuconv_error *error) {
+    gpuconv_ir *made = share_taps(ir, w, ir->planes, routes);
+    if (made) {
+        memcpy(made->route, route, (size_t)routes * sizeof *route);
+        qsort(made->route, (size_t)routes, sizeof *route, compare_routes);
+        made->routed = true;
     }
     return gc_ir_finish(made, routed, error, "%s", note);
+}
+
+gpuconv_status gc_ir_unpack(const gpuconv_ir *ir, int inputs, gpuconv_ir **unpacked, gpuconv_error *error) {
+    *unpacked = NULL;
+    if (ir->history)
+        return gc_fail(error, GPUCONV_ERROR_STATE,
+                       "a packed response is routed before any edit, which would shift or mix its pieces; this one was "
+                       "%s",
+                       ir->history);
+    if (ir->frames % inputs != 0)
+        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
+                       "%lld frames of response do not part into one equal piece for each of %d inputs",
+                       (long long)ir->frames, inputs);
+    /* piece i of channel o lies at o x frames + i x frames / inputs: plane o x inputs + i of the new response */
+    const int planes = ir->planes * inputs;
+    gpuconv_ir *made = share_taps(ir, (routing){1, planes}, planes, planes);
+    for (int p = 0; made && p < planes; p++)
+        made->route[p] = (gc_route){0, p, p};
+    return gc_ir_finish(made, unpacked, error, "unpacked into %d channels of %lld frames", planes,
+                        (long long)(ir->frames / inputs));
 }
 
 /* Fills in the routes of gpuconv_ir_route. Returns their number; 0: the channels do not fit. */
@@ -236,7 +262,7 @@ static int fill_auto_routes(int channels, int inputs, gc_route *route, routing *
 static gpuconv_status route_auto(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
                                  gpuconv_error *error) {
     int c = ir->planes;
-    routing w = {inputs, 0, ir->frames};
+    routing w = {inputs, 0};
     int routes = fill_auto_routes(c, inputs, route, &w);
     if (!routes)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
@@ -299,23 +325,7 @@ static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_lay
                        inputs == 1 ? "" : "s", outputs,
                        layout == GPUCONV_LAYOUT_SOURCE ? "every output of the first input first"
                                                        : "every input of the first output first");
-    return make_routed(ir, (routing){inputs, outputs, ir->frames}, route, c, note, routed, error);
-}
-
-static gpuconv_status route_packed(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
-                                   gpuconv_error *error) {
-    int c = ir->planes;
-    char note[200];
-    if (ir->frames % inputs != 0)
-        return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%lld frames of response do not part into one equal piece for each of %d inputs",
-                       (long long)ir->frames, inputs);
-    for (int o = 0; o < c; o++)
-        for (int i = 0; i < inputs; i++)
-            route[o * inputs + i] = (gc_route){i, o, o * inputs + i};
-    (void)snprintf(note, sizeof note, "unpacked into %d inputs x %d outputs of %lld frames", inputs, c,
-                   (long long)(ir->frames / inputs));
-    return make_routed(ir, (routing){inputs, c, ir->frames / inputs}, route, c * inputs, note, routed, error);
+    return make_routed(ir, (routing){inputs, outputs}, route, c, note, routed, error);
 }
 
 gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
@@ -336,6 +346,14 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
     }
     if (layout == GPUCONV_LAYOUT_STEREO && inputs == 1 && ir->planes == 4)
         return route_one_to_stereo(ir, routed, error);
+    if (layout == GPUCONV_LAYOUT_PACKED) {
+        gpuconv_ir *unpacked;
+        gpuconv_status status = gc_ir_unpack(ir, inputs, &unpacked, error);
+        if (!status)
+            status = gpuconv_ir_route_as(unpacked, inputs, GPUCONV_LAYOUT_OUTPUT, routed, error);
+        gpuconv_ir_free(unpacked);
+        return status;
+    }
     int64_t most = (int64_t)ir->planes * inputs;
     gc_route *route = gc_calloc(gc_max(most, GC_MAX_CHANNELS), sizeof *route);
     if (!route)
@@ -343,8 +361,6 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
     gpuconv_status status;
     if (layout == GPUCONV_LAYOUT_AUTO || layout == GPUCONV_LAYOUT_STEREO)
         status = route_auto(ir, inputs, route, routed, error);
-    else if (layout == GPUCONV_LAYOUT_PACKED)
-        status = route_packed(ir, inputs, route, routed, error);
     else
         status = route_matrix(ir, inputs, layout, route, routed, error);
     free(route);

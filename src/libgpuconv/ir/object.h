@@ -54,6 +54,10 @@ gpuconv_ir *gc_ir_own(float *taps, int channels, int64_t frames, double rate);
  * without memory. */
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
 
+/* Divides every channel of a packed response into its pieces for `inputs` inputs: the channels of the new response,
+ * which shares the taps, are in the order of GPUCONV_LAYOUT_OUTPUT. Returns STATE (edited before), TOPOLOGY, MEMORY. */
+gpuconv_status gc_ir_unpack(const gpuconv_ir *ir, int inputs, gpuconv_ir **unpacked, gpuconv_error *error);
+
 /* Returns the largest magnitude of all channels. */
 float gc_ir_magnitude(const gpuconv_ir *ir);
 

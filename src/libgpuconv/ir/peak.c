@@ -1,27 +1,12 @@
-/* The peak of a response, and the first frame that reaches a level. Both look at blocks of taps that stay in the cache,
- * in a loop without branches, which the compiler vectorises. */
+/* The peak of a response, and the first frame that reaches a level, which is searched in blocks that stay in the cache.
+ */
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 #include "object.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { BLOCK = 4096 };
-
-/* Returns the largest magnitude, by comparing the bits of finite floats without their signs as integers. */
-static float largest(const float *taps, int64_t count) {
-    uint32_t most = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, taps + i, sizeof bits);
-        bits &= 0x7fffffff;
-        most = bits > most ? bits : most;
-    }
-    float magnitude;
-    memcpy(&magnitude, &most, sizeof magnitude);
-    return magnitude;
-}
 
 /* Returns the first frame in which any channel reaches the level; `frames` if there is none. */
 static int64_t find_level(const gpuconv_ir *ir, float level) {
@@ -29,7 +14,7 @@ static int64_t find_level(const gpuconv_ir *ir, float level) {
     for (int p = 0; p < ir->planes; p++) {
         const float *taps = gc_ir_plane(ir, p);
         int64_t at = 0;
-        while (at < first && largest(taps + at, gc_min(BLOCK, first - at)) < level)
+        while (at < first && gc_magnitude(taps + at, gc_min(BLOCK, first - at)) < level)
             at += BLOCK;
         while (at < first && fabsf(taps[at]) < level)
             at++;
@@ -39,7 +24,7 @@ static int64_t find_level(const gpuconv_ir *ir, float level) {
 }
 
 float gc_ir_magnitude(const gpuconv_ir *ir) {
-    return largest(ir->taps, (int64_t)ir->planes * ir->frames);
+    return gc_magnitude(ir->taps, (int64_t)ir->planes * ir->frames);
 }
 
 int64_t gc_ir_find_onset(const gpuconv_ir *ir, float peak, double decibels) {

@@ -42,30 +42,38 @@ static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, 
     return status;
 }
 
-/* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels, and resamples it to `rate`. */
-static gpuconv_status load_at_rate(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                   gpuconv_ir **ir, gpuconv_error *error) {
+/* Divides a packed response, before any step could shift or mix its pieces. */
+static gpuconv_status unpack(const char *path, int inputs, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
-    gpuconv_status status = gc_is_sofa(path)     ? load_sofa(path, p, inputs, ir, error)
-                            : gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error)
-                                                 : gpuconv_ir_load(path, ir, error);
-    if (status || gpuconv_ir_rate(*ir) == rate)
-        return status;
-    gpuconv_ir *recorded = *ir;
-    status = gpuconv_ir_resample(recorded, rate, ir, &inner);
-    gpuconv_ir_free(recorded);
+    gpuconv_ir *packed = *ir;
+    gpuconv_status status = gc_ir_unpack(packed, inputs, ir, &inner);
+    gpuconv_ir_free(packed);
     return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }
 
-/* Converts seconds to frames; -1 if the result is negative, NaN or 2^40 frames and more. */
+/* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels. A packed response gets the channels of
+ * GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. */
+static gpuconv_status load(const char *path, const gpuconv_preparation *p, int inputs, double rate, bool one_for_all,
+                           gpuconv_ir **ir, gpuconv_error *error) {
+    if (gc_is_sofa(path))
+        return load_sofa(path, p, inputs, ir, error);
+    if (gc_is_matrix(path))
+        return gpuconv_ir_load_matrix(path, rate, ir, error);
+    gpuconv_status status = gpuconv_ir_load(path, ir, error);
+    if (status || p->layout != GPUCONV_LAYOUT_PACKED || (one_for_all && (*ir)->planes == 1))
+        return status;
+    return unpack(path, inputs, ir, error);
+}
+
+/* Converts a time of 0 seconds or more to frames, at most 2^40, which is longer than any response. */
 static int64_t to_frames(double seconds, double rate) {
-    double frames = seconds * rate;
-    return frames >= 0 && frames < 0x1p40 ? (int64_t)llrint(frames) : -1;
+    return llrint(fmin(seconds * rate, 0x1p40));
 }
 
 /* Each step is at most one call of the library. */
 typedef enum step {
-    STEP_CUT,
+    STEP_CUT, /* before resampling, so that it falls on a frame of the file */
+    STEP_RESAMPLE,
     STEP_TRIM,
     STEP_ALIGN,
     STEP_REVERSE,
@@ -86,15 +94,30 @@ typedef struct preparation_state {
     double rate;
 } preparation_state;
 
+/* Takes the part from `start` on, counted from time zero. A part from there on keeps the lead. */
+static gpuconv_status apply_cut(const gpuconv_ir *ir, const gpuconv_preparation *p, gpuconv_ir **next,
+                                gpuconv_error *error) {
+    const int64_t start = to_frames(p->start, ir->rate), length = gc_max(1, to_frames(p->length, ir->rate));
+    const int64_t skipped = start > 0 ? start + ir->lead : 0, kept = start > 0 ? 0 : ir->lead;
+    return gpuconv_ir_cut(ir, skipped, p->length > 0 ? kept + length : -1, next, error);
+}
+
+static gpuconv_status apply_resampling(const gpuconv_ir *ir, double rate, gpuconv_ir **next, gpuconv_error *error) {
+    return ir->rate != rate ? gpuconv_ir_resample(ir, rate, next, error) : GPUCONV_OK;
+}
+
 static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state *state, gpuconv_ir **next,
                                    gpuconv_error *error) {
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
-    gpuconv_ir *other;
-    gpuconv_status status = load_at_rate(path, state->p, state->inputs, state->rate, &other, error);
+    gpuconv_ir *other, *resampled = NULL;
+    gpuconv_status status = load(path, state->p, state->inputs, state->rate, true, &other, error);
     if (status)
         return status;
-    status = gpuconv_ir_series(ir, other, next, &inner);
+    status = apply_resampling(other, state->rate, &resampled, &inner);
+    if (!status)
+        status = gpuconv_ir_series(ir, resampled ? resampled : other, next, &inner);
+    gpuconv_ir_free(resampled);
     gpuconv_ir_free(other);
     return status ? gc_fail(error, status, "with %s: %s", path, inner.message) : GPUCONV_OK;
 }
@@ -106,10 +129,9 @@ static gpuconv_status apply_step(step s, const gpuconv_ir *ir, const preparation
     const double rate = state->rate;
     switch (s) {
     case STEP_CUT:
-        return p->start > 0 || p->length > 0
-                   ? gpuconv_ir_cut(ir, to_frames(p->start, rate),
-                                    p->length > 0 ? gc_max(1, to_frames(p->length, rate)) : -1, next, error)
-                   : GPUCONV_OK;
+        return p->start > 0 || p->length > 0 ? apply_cut(ir, p, next, error) : GPUCONV_OK;
+    case STEP_RESAMPLE:
+        return apply_resampling(ir, rate, next, error);
     case STEP_TRIM:
         return p->trim != 0 ? gpuconv_ir_trim(ir, p->trim, next, error) : GPUCONV_OK;
     case STEP_ALIGN:
@@ -127,7 +149,8 @@ static gpuconv_status apply_step(step s, const gpuconv_ir *ir, const preparation
     case STEP_PREDELAY:
         return p->predelay > 0 ? gpuconv_ir_delay(ir, to_frames(p->predelay, rate), next, error) : GPUCONV_OK;
     case STEP_ROUTE:
-        return gpuconv_ir_route_as(ir, state->inputs, p->layout, next, error);
+        return gpuconv_ir_route_as(ir, state->inputs,
+                                   p->layout == GPUCONV_LAYOUT_PACKED ? GPUCONV_LAYOUT_OUTPUT : p->layout, next, error);
     default:
         return p->normalize ? gpuconv_ir_normalize(ir, p->normalize, NULL, next, error) : GPUCONV_OK;
     }
@@ -173,8 +196,11 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
     if (!status && !gc_is_rate(rate))
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+    if (!status && (inputs < 1 || inputs > GC_MAX_CHANNELS))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an input has 1 to %d channels, not %d", path,
+                         GC_MAX_CHANNELS, inputs);
     if (!status)
-        status = load_at_rate(path, p, inputs, rate, &current, error);
+        status = load(path, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;

@@ -210,6 +210,22 @@ static int64_t find_lead(const float *taps, int64_t pre_roll, int64_t n) {
     return pre_roll - i;
 }
 
+/* Chooses the pre-roll so that the frames before time zero, `lead` more, are (nearly) a whole number at both rates:
+ * time zero stays on a frame. */
+static int64_t choose_pre_roll(int64_t lead, double ratio) {
+    const int64_t shortest = gc_max(64, gc_min(PRE_ROLL, (int64_t)(65536 / ratio)));
+    int64_t best = shortest;
+    double least = 1;
+    for (int64_t k = shortest; k < 2 * shortest; k++) {
+        const double exact = (double)(k + lead) * ratio, off = fabs(exact - nearbyint(exact));
+        if (off < least - 1e-9) {
+            best = k;
+            least = off;
+        }
+    }
+    return best;
+}
+
 /* Resamples all planes to `ratio` times as many frames and sets the rate of the result. Returns MEMORY, CANCELLED. */
 static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rate, gpuconv_ir **made,
                                   gpuconv_error *error) {
@@ -219,25 +235,16 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
                                              4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
     if (fits)
         return fits;
-    int64_t frames = gc_max(1, (int64_t)length), before = 0;
-    /* The pre-roll is chosen so that it is (nearly) a whole number of frames at both rates: time zero stays on a frame.
-     */
-    int64_t shortest = gc_max(64, gc_min(PRE_ROLL, (int64_t)(65536 / ratio)));
-    int64_t old_pre_roll = shortest, pre_roll = llrint((double)shortest * ratio);
-    for (int64_t k = shortest; k < 2 * shortest; k++)
-        if (fabs((double)k * ratio - nearbyint((double)k * ratio)) <
-            fabs((double)old_pre_roll * ratio - (double)pre_roll) - 1e-9) {
-            old_pre_roll = k;
-            pre_roll = llrint((double)k * ratio);
-        }
-    int64_t all = pre_roll + frames;
+    const int64_t frames = gc_max(1, (int64_t)length), lead = llrint((double)ir->lead * ratio);
+    const int64_t old_pre_roll = choose_pre_roll(ir->lead, ratio);
+    const int64_t pre_roll = llrint((double)(old_pre_roll + ir->lead) * ratio) - lead, all = pre_roll + frames;
+    int64_t before = 0;
     float *plane = gc_calloc((int64_t)ir->planes * all, sizeof *plane);
     gpuconv_status status = plane ? GPUCONV_OK : gc_fail_memory(error, "the resampled response");
     for (int p = 0; !status && p < ir->planes; p++) {
         status = resample_plane(gc_ir_plane(ir, p), ir->frames, old_pre_roll, ratio, plane + p * all, all, error);
         before = status ? 0 : gc_max(before, find_lead(plane + p * all, pre_roll, all));
     }
-    int64_t lead = (int64_t)llrint((double)ir->lead * ratio);
     gpuconv_ir *done = status ? NULL : gc_ir_like(ir, before + frames, rate);
     if (!status && !done)
         status = gc_fail_memory(error, "the resampled response");
