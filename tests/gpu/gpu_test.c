@@ -26,6 +26,7 @@ gpuconv_plan *gpu_plan(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_al
     config.backend = backend;
     config.algorithm = algorithm;
     config.frames = frames;
+    config.latency_frames = -1;
     gpuconv_plan *plan;
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
@@ -284,6 +285,35 @@ static void test_the_committed_material_agrees_with_the_cpu(void **state) {
     }
 }
 
+/* The plan of a stream of unknown length is shortened after its choice: to chunks of one or few blocks. */
+static void test_a_short_latency_agrees_with_the_cpu(void **state) {
+    (void)state;
+    static const int64_t taps[] = {3, 100, 3000, 100000}, latencies[] = {0, 1024, 100000};
+    for (int t = 0; t < COUNT(taps); t++)
+        for (int l = 0; l < COUNT(latencies); l++) {
+            oracle_random random = {.state = 41};
+            guarded h, x = guarded_random(&random, 2, 30011);
+            gpuconv_ir *ir = harness_response(&random, 4, 2, taps[t], &h);
+            gpuconv_config config = gpuconv_config_default();
+            gpuconv_plan *plan;
+            gpuconv_error error = {0};
+            config.backend = GPUCONV_BACKEND_CUDA;
+            config.latency_frames = latencies[l];
+            CHECK(gpuconv_plan_new(ir, &config, &plan, &error) == GPUCONV_OK, "%s", error.message);
+            CHECK(gpuconv_plan_latency(plan) <= (l ? latencies[l] : 8192), "%lld taps: latency %lld",
+                  (long long)taps[t], (long long)gpuconv_plan_latency(plan));
+            guarded y = harness_convolve(plan, ir, &x), z = harness_offline(ir, &x);
+            const double e = harness_distance(&y, &z, z.frames);
+            CHECK(e <= -115, "%lld taps, latency %lld: %.1f dB", (long long)taps[t], (long long)latencies[l], e);
+            gpuconv_plan_free(plan);
+            gpuconv_ir_free(ir);
+            guarded_free(&h);
+            guarded_free(&x);
+            guarded_free(&y);
+            guarded_free(&z);
+        }
+}
+
 int main(int argc, char **argv) {
     const char *out = NULL;
     for (int i = 1; i < argc; i++) {
@@ -331,6 +361,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_a_single_tap_at_every_partition_edge_moves_the_input),
         cmocka_unit_test(test_silence_stays_silence),
         cmocka_unit_test(test_several_chunks_agree_with_the_cpu),
+        cmocka_unit_test(test_a_short_latency_agrees_with_the_cpu),
         cmocka_unit_test(test_the_committed_material_agrees_with_the_cpu),
     };
     int failed = cmocka_run_group_tests_name("gpu", fast, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <unistd.h>
 
 enum { RATE = 48000, SILENCE = 24000, SOUND = 6000, BLOCK = 256, MOST = 1 << 17 };
 
@@ -255,11 +256,39 @@ static void a_head_turns(void **state) {
     check_turn("ambisonics", 4, NULL, "ambisonic");
 }
 
+/* A recording replaces no file that is played, whatever its name. */
+static void a_recording_replaces_no_file_that_is_read(void **state) {
+    (void)state;
+    char in[FILENAME_MAX], ir[FILENAME_MAX], link_to_ir[FILENAME_MAX];
+    (void)snprintf(in, sizeof in, "%s", files_path("in.wav"));
+    (void)snprintf(ir, sizeof ir, "%s", files_path("ir.wav"));
+    (void)snprintf(link_to_ir, sizeof link_to_ir, "%s", files_path("link.wav"));
+    guarded x = write_input(in, 1);
+    guarded_free(&x);
+    write_response(ir, 1, RATE, 3);
+    assert_int_equal(symlink(ir, link_to_ir), 0);
+    const char *const responses[] = {ir}, *const records[] = {in, ir, link_to_ir};
+    for (int i = 0; i < COUNT(records); i++) {
+        gc_player *player;
+        gpuconv_error error = {0};
+        const gc_player_config config = {.input = in,
+                                         .responses = responses,
+                                         .response_count = 1,
+                                         .record = records[i],
+                                         .block = BLOCK,
+                                         .dry = -HUGE_VAL};
+        assert_int_equal(gc_player_new(&config, &player, &error), GPUCONV_ERROR_ARGUMENT);
+        CHECK(strstr(error.message, "would replace a file of the same job"), "%s", error.message);
+    }
+    assert_int_equal(unlink(link_to_ir), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_channel_through_every_layout),
         cmocka_unit_test(a_layout_that_is_asked_for_is_kept),
         cmocka_unit_test(a_head_turns),
+        cmocka_unit_test(a_recording_replaces_no_file_that_is_read),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }
