@@ -39,7 +39,7 @@ MOST=$((2 * MOST)) bounded "more than 1000000 rows of the list are invalid; the 
     batch rows.jsonl --irs ir.wav --out o
 cut='{"id":"c","start":0,"duration":1,"recording":{"id":"r","sources":[{"type":"file","channels":[0],"source":"a.wav"}],"duration":1},"custom":"'
 { printf '%s' "$cut" && head -c 900000 /dev/zero | tr '\0' ' ' && echo '"}'; } >one
-for i in $(seq 150); do cat one; done | gzip >kept.jsonl.gz
+yes one | head -n 150 | xargs cat | gzip >kept.jsonl.gz
 MOST=$((2 * MOST)) bounded "kept.jsonl.gz: its text is more than 100 times" batch kept.jsonl.gz --irs ir.wav --out o
 rm -f one rows.jsonl quote.csv ./*.gz
 for kind in txt conf matrix; do
