@@ -73,3 +73,72 @@ refused names 5 "an output must be below the batch's folder"
 stat -c '%i' names/n.wav >"$work/log/before"
 batch 1 names.csv --out names --resume
 stat -c '%i' names/n.wav | cmp - "$work/log/before" || fail "--resume does not recognise a name that is not UTF-8"
+
+# Files of the batch itself: an output must not have the name of one, however the path is written. Every other entry is done.
+mkdir -p own/real && ln -s . own/here && ln -s results.jsonl own/log.wav
+{
+    echo input,response,output,format
+    for output in results.jsonl Results.JSONL manifest.csv wav.scp recordings.jsonl.gz cuts.jsonl.gz metadata.csv metadata.jsonl \
+        here/results.jsonl log.wav manifest.csv/a.wav .gpuconv-lock .gpuconv-0123456789abcdef real/.gpuconv-1 000000.tar 000001.tar/x.wav; do
+        echo "a.wav,ir.wav,$output,wav"
+    done
+    echo a.wav,ir.wav,000002.tar,wav
+    echo a.wav,ir.wav,real/results.jsonl,wav
+} >own.csv
+"$GPUCONV" -q -b cpu a.wav ir.wav want.wav
+cp -a own own_packed
+batch 1 own.csv --out own
+[ "$(grep -c '"status":"done"' own/results.jsonl)" -eq 4 ] || fail "not four done: $(cat own/results.jsonl)"
+for line in 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do refused own $line "writes files of its own"; done
+for output in 000000.tar 000001.tar/x.wav 000002.tar real/results.jsonl; do
+    cmp own/$output want.wav || fail "$output: other bytes"
+done
+batch 1 own.csv --out own_packed --shard-size 9
+for line in 16 17; do refused own_packed $line "writes files of its own"; done
+[ "$(tar tf own_packed/000001.tar | tr '\n' ' ')" = "000002.tar real/results.jsonl " ] || fail "$(tar tf own_packed/000001.tar)"
+batch 0 own.csv --out own_packed --shard-size 9 --dry-run
+grep -q '16 refused like this' "$work/log/out" || fail "--dry-run does not tell: $(cat "$work/log/out")"
+
+# Files that a batch reads and would replace by its own: it does nothing, and names the file. Inputs as shards, responses, noise,
+# lists, the manifest; through links, too.
+mkdir shards && tar cf shards/000000.tar a.wav b.wav && ln -s shards same_shards
+cp -a shards shards_before
+before_refusal() {
+    batch 2 "$@"
+    one_line "would be replaced by a file that it writes"
+    batch 2 "$@" --dry-run
+}
+before_refusal --inputs 'shards/*.tar' --irs ir.wav --out shards --shard-size 1
+before_refusal --inputs 'shards/*.tar' --irs ir.wav --out same_shards --shard-size 5
+printf 'input,response,output\nsame_shards/000000.tar/a.wav,ir.wav,x.wav\n' >member.csv
+before_refusal member.csv --out ./shards/ --shard-size 7
+diff -r shards shards_before || fail "a refused batch changed its folder"
+mkdir listed && cp a.wav listed/manifest.csv
+printf 'input,response,output,noise,snr\na.wav,ir.wav,x.wav,listed/manifest.csv,3\n' >noise.csv
+batch 0 noise.csv --out listed
+before_refusal noise.csv --irs ir.wav --out listed
+before_refusal listed/results.jsonl --out listed
+batch 0 listed/results.jsonl --out listed --resume
+printf 'input,output\na.wav,a.wav\n' >listed/manifest.csv
+before_refusal listed/manifest.csv --irs ir.wav --out listed
+printf 'k a.wav\n' >listed/wav.scp && printf 'k ir.wav\n' >irs.scp && cp irs.scp listed/irs.scp
+before_refusal listed/wav.scp --irs ir.wav --out listed
+cp listed/wav.scp in.scp
+before_refusal in.scp --irs listed/wav.scp --out listed
+[ "$(cat listed/wav.scp)" = "k a.wav" ] || fail "a list was replaced"
+# Shards that the batch does not write may be in its folder.
+cp shards/000000.tar shards/000002.tar
+batch 0 --inputs shards/000002.tar --irs ir.wav --out shards --shard-size 5
+cmp shards_before/000000.tar shards/000002.tar || fail "a shard that is read was replaced"
+
+# An output that is a list or a response in series, or with shards its own input, which would be removed when it is packed.
+mkdir late && cp irs.scp ir.wav a.wav late
+printf 'input,output,format\na.wav,irs.scp,wav\nb.wav,b.wav,\n' >late.csv
+batch 1 late.csv --irs late/irs.scp --out late
+refused late 2 "same file as a list that the batch reads"
+printf 'input,response,output,series\na.wav,ir.wav,ir.wav,late/ir.wav\n' >series.csv
+batch 1 series.csv --out late
+refused late 2 "same file as a response in series"
+batch 1 --inputs late/a.wav --irs ir.wav --out late --shard-size 2
+refused late 2 "same file as the input of line 2"
+cmp a.wav late/a.wav || fail "an input was packed"

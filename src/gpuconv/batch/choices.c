@@ -6,7 +6,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
-#include "manifest.h"
 #include "patterns.h"
 #include "text_file.h"
 
@@ -15,6 +14,7 @@
 #include <string.h>
 
 typedef struct listing {
+    gc_manifest *manifest;
     gc_choices *choices;
     double *weight;
     int64_t capacity;
@@ -76,6 +76,8 @@ static gpuconv_status add_list(listing *l, const char *path, gpuconv_error *erro
     char *text = gc_text_file_read(path, &length, error), *at = text, *line;
     int64_t number = 0;
     gpuconv_status status = text ? GPUCONV_OK : error->status;
+    if (!status && !gc_manifest_add_list(l->manifest, path))
+        status = gc_fail_memory(error, path);
     while (!status && (line = gc_text_file_line(&at)))
         if (number++, line[strspn(line, " \t\r")])
             status = add_line(l, path, number, line, error);
@@ -83,8 +85,8 @@ static gpuconv_status add_list(listing *l, const char *path, gpuconv_error *erro
     return status;
 }
 
-gpuconv_status gc_choices_find(const char *const *patterns, gc_choices *c, gpuconv_error *error) {
-    listing l = {.choices = c};
+gpuconv_status gc_choices_find(const char *const *patterns, gc_manifest *m, gc_choices *c, gpuconv_error *error) {
+    listing l = {.manifest = m, .choices = c};
     gpuconv_status status = GPUCONV_OK;
     bool weighted = false;
     *c = (gc_choices){NULL, NULL, 0};

@@ -6,8 +6,8 @@
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
+#include "place.h"
 #include "results.h"
-#include "targets.h"
 #include "text.h"
 
 #include <errno.h>

@@ -41,14 +41,19 @@ gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *opt
         found.segments = segments;
     char *text = gc_text_file_read(list, &length, error);
     status = text ? gc_manifest_parse(list, text, length, &found, m, error) : error->status;
+    if (!status && (!gc_manifest_add_list(m, list) || (found.segments && !gc_manifest_add_list(m, found.segments)))) {
+        gc_manifest_free(m);
+        status = gc_fail_memory(error, list);
+    }
     free(text);
     free(list);
     free(segments);
     return status;
 }
 
-/* Adds the entries of an input. The output keeps the folders that the pattern matched. @return false: out of memory */
-static bool add_input(gc_builder *b, const gc_match *input) {
+/* Adds the entries of an input. The output keeps the folders that the pattern matched. `refusal`: why it cannot be
+ * read; NULL: it can. @return false: out of memory */
+static bool add_input(gc_builder *b, const gc_match *input, const char *refusal) {
     gc_row row = {.stem = NULL};
     const char *name;
     int length;
@@ -56,7 +61,8 @@ static bool add_input(gc_builder *b, const gc_match *input) {
     int folders = input->kept < name ? (int)(name - input->kept) : 0;
     size_t room = (size_t)folders + (size_t)length + 1;
     row.stem = malloc(room);
-    bool good = row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path);
+    bool good =
+        row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path) && (!refusal || gc_row_refuse(&row, refusal, NULL));
     if (good)
         (void)snprintf(row.stem, room, "%.*s%.*s", folders, input->kept, length, name);
     good = good && gc_builder_add(b, &row, 0);
@@ -97,20 +103,34 @@ static bool add_member(void *context, const char *member) {
         return false;
     (void)snprintf(input.path, room, "%s/%s", s->path, member);
     input.kept = input.path + strlen(s->path) + 1;
-    bool good = add_input(s->b, &input);
+    bool good = add_input(s->b, &input, NULL);
     free(input.path);
     return good;
+}
+
+/* Adds the entries of a shard's members. If it cannot be read, or not to its end, an entry that fails stands for what
+ * is lost. */
+static gpuconv_status add_shard(gc_builder *b, const gc_match *match, gpuconv_error *error) {
+    shard s = {b, match->path};
+    gpuconv_error why = {0};
+    char text[600];
+    gpuconv_status status = gc_shard_list(match->path, add_member, &s, &why);
+    if (status != GPUCONV_ERROR_FORMAT && status != GPUCONV_ERROR_FILE) {
+        *error = why;
+        return status;
+    }
+    (void)snprintf(text, sizeof text, "the rest of the shard is lost: %s", why.message);
+    return add_input(b, match, text) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }
 
 /* Adds the entries of a file that a pattern matched. */
 static gpuconv_status add_match(gc_builder *b, const gc_match *match, gpuconv_error *error) {
     const size_t length = strlen(match->path);
     struct stat st;
-    shard s = {b, match->path};
     if (length > 4 && strcmp(match->path + length - 4, ".tar") == 0 && stat(match->path, &st) == 0 &&
         S_ISREG(st.st_mode))
-        return gc_shard_list(match->path, add_member, &s, error);
-    return add_input(b, match) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+        return add_shard(b, match, error);
+    return add_input(b, match, NULL) ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }
 
 gpuconv_status gc_manifest_pick(const char *const *inputs, const gc_manifest_options *options, gc_manifest *m,

@@ -6,10 +6,8 @@
 #include <sys/stat.h>
 
 int gc_file_lock(int fd, gc_lock_kind kind, off_t from, off_t bytes) {
-    struct flock wanted = {.l_type = kind == GC_LOCK_SHARED ? F_RDLCK : F_WRLCK,
-                           .l_whence = SEEK_SET,
-                           .l_start = from,
-                           .l_len = bytes};
+    struct flock wanted = {
+        .l_type = kind == GC_LOCK_SHARED ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = bytes};
     int err;
     do
         err = fcntl(fd, F_OFD_SETLK, &wanted) == 0 ? 0 : errno;

@@ -10,8 +10,8 @@
 typedef enum gc_lock_kind { GC_LOCK_SHARED, GC_LOCK_EXCLUSIVE } gc_lock_kind;
 
 /* Locks `bytes` bytes of a file from byte `from` on; bytes 0: all of them. A lock that the open file holds already is
- * changed. Does not wait. @return 0, EAGAIN (another open file has a lock that excludes this one) or an errno value (the
- * file system has no locks) */
+ * changed. Does not wait. @return 0, EAGAIN (another open file has a lock that excludes this one) or an errno value
+ * (the file system has no locks) */
 int gc_file_lock(int fd, gc_lock_kind kind, off_t from, off_t bytes);
 
 /* Decides whether the open file is still the one at `path`. */
