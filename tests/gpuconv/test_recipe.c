@@ -12,7 +12,7 @@
 
 enum { RATE = 8000, FRAMES = 6000, TAPS = 900, PEAK = 217, NOISE = 1700 };
 
-static guarded input, other, two, response, second, noise;
+static guarded input, other, two, response, second, wide, noise, noises;
 
 static double decibels(double level) {
     return pow(10, level / 20);
@@ -38,12 +38,16 @@ static int make_files(void **state) {
     noise = guarded_random(&random, 1, NOISE);
     response = make_response(&random, 40, PEAK);
     second = make_response(&random, 3, 3);
+    wide = guarded_random(&random, 2, TAPS / 2);
+    noises = guarded_random(&random, 2, NOISE + 1);
     files_write(files_path("in.wav"), format, RATE, &input);
     files_write(files_path("other.wav"), format, RATE, &other);
     files_write(files_path("two.wav"), format, RATE, &two);
     files_write(files_path("noise.wav"), format, RATE, &noise);
     files_write(files_path("h.wav"), format, RATE, &response);
     files_write(files_path("h2.wav"), format, RATE, &second);
+    files_write(files_path("wide.wav"), format, RATE, &wide);
+    files_write(files_path("noises.wav"), format, RATE, &noises);
     FILE *f = fopen(files_path("sum.txt"), "w");
     return begun || !f || fprintf(f, "1 1 h.wav\n2 1 h2.wav\n") < 0 || fclose(f) != 0;
 }
@@ -53,7 +57,7 @@ static int remove_files(void **state) {
     for (int i = 0; i < COUNT(made); i++)
         (void)unlink(files_path("out/%s", made[i]));
     (void)rmdir(files_path("out"));
-    guarded *const all[] = {&input, &other, &two, &response, &second, &noise};
+    guarded *const all[] = {&input, &other, &two, &response, &second, &wide, &noise, &noises};
     for (int i = 0; i < COUNT(all); i++)
         guarded_free(all[i]);
     return files_end(state);
@@ -204,6 +208,59 @@ static void sources_add_up_with_their_gains_and_starts(void **state) {
            y, COUNT(y));
 }
 
+/* Returns the frame with the largest magnitude of all channels. */
+static int64_t peak_frame(const guarded *g) {
+    int64_t at = 0;
+    float most = -1;
+    for (int64_t i = 0; i < g->frames; i++)
+        for (int c = 0; c < g->channels; c++)
+            if (fabsf(g->channel[c][i]) > most) {
+                most = fabsf(g->channel[c][i]);
+                at = i;
+            }
+    return at;
+}
+
+/* Adds the whole results of one input through two responses and of two inputs through one, in two channels. */
+static void add_both(double *y, int64_t frames, int64_t start, const int64_t taps[2], const double gain[2]) {
+    for (int c = 0; c < 2; c++) {
+        add(y + c * frames, FRAMES + taps[0] - 1, 0, input.channel[0], FRAMES, wide.channel[c], taps[0], 0, gain[0]);
+        add(y + c * frames, FRAMES + taps[1] - 1, start, two.channel[c], FRAMES, second.channel[0], taps[1], 0,
+            gain[1]);
+    }
+}
+
+static void sources_of_different_channels_add_up_channel_by_channel(void **state) {
+    enum { START = 777, ALL = START + FRAMES + TAPS - 1, EARLY = 80 };
+    static double y[2 * ALL], early[2 * ALL], n[2 * ALL];
+    const double gain[2] = {decibels(-4), decibels(1)};
+    const int64_t whole[2] = {TAPS / 2, TAPS};
+    SF_INFO info;
+    (void)state;
+    add_both(y, ALL, START, whole, gain);
+    agrees("two channels",
+           run("inputs,responses,gains,starts,output\n@/in.wav|@/two.wav,@/wide.wav|@/h2.wav,-4|1,0|%.17g,y.wav\n",
+               (double)START / RATE),
+           y, ALL);
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < ALL; i++)
+            n[c * ALL + i] = (double)noises.channel[c][(i + 100) % (NOISE + 1)];
+    const double factor = sqrt(power(y, (int64_t)2 * ALL) / power(n, (int64_t)2 * ALL)) / decibels(-3);
+    for (int i = 0; i < 2 * ALL; i++)
+        n[i] = y[i] + factor * n[i];
+    double level = decibels(-9) / peak(n, (int64_t)2 * ALL);
+    scale(n, (int64_t)2 * ALL, level);
+    const int64_t direct[2] = {peak_frame(&wide) + EARLY + 1, 3 + EARLY + 1};
+    add_both(early, ALL, START, direct, gain);
+    scale(early, (int64_t)2 * ALL, level);
+    agrees("two channels, noise, level",
+           run("inputs,responses,gains,starts,output,noise,snr,noise_offset,level,early_ms\n"
+               "@/in.wav|@/two.wav,@/wide.wav|@/h2.wav,-4|1,0|%.17g,y.wav,@/noises.wav,-3,0.0125,peak:-9,10\n",
+               (double)START / RATE),
+           n, ALL);
+    agrees("two channels, early", files_read(files_path("out/y.early.wav"), &info), early, ALL);
+}
+
 static void early_reflections_are_a_second_output_of_the_same_level(void **state) {
     enum { EARLY = 160 }; /* 20 ms */
     double y[FRAMES] = {0}, early[FRAMES] = {0};
@@ -252,6 +309,7 @@ int main(void) {
         cmocka_unit_test(levels_are_reached_and_the_gain_is_applied_after_them),
         cmocka_unit_test(loudness_follows_its_target),
         cmocka_unit_test(sources_add_up_with_their_gains_and_starts),
+        cmocka_unit_test(sources_of_different_channels_add_up_channel_by_channel),
         cmocka_unit_test(early_reflections_are_a_second_output_of_the_same_level),
         cmocka_unit_test(a_mix_that_no_slot_takes_is_the_same),
         cmocka_unit_test(a_range_is_drawn_from_the_seed),
