@@ -30,8 +30,9 @@ static gc_mix random_mix(int64_t frames, double *copy) {
 static void check_mix(const char *what, const gc_mix *m, const double *want, double bound) {
     for (int c = 0; c < m->channels; c++)
         for (int64_t i = 0; i < m->frames; i++)
-            CHECK(fabs((double)m->row[c][i] - want[c * m->frames + i]) <= bound, "%s: channel %d, frame %lld: %g, not %g",
-                  what, c, (long long)i, (double)m->row[c][i], want[c * m->frames + i]);
+            CHECK(fabs((double)m->row[c][i] - want[c * m->frames + i]) <= bound,
+                  "%s: channel %d, frame %lld: %g, not %g", what, c, (long long)i, (double)m->row[c][i],
+                  want[c * m->frames + i]);
 }
 
 static double mean_power(const double *x, int64_t count) {
@@ -53,7 +54,8 @@ static void a_new_mix_is_silent(void **state) {
 }
 
 static void rows_are_added_channel_by_channel_up_to_the_end_of_the_mix(void **state) {
-    static const int64_t starts[] = {0, 1, 500, FRAMES - 1, FRAMES, FRAMES + 7}, lengths[] = {1, 301, FRAMES, 2 * FRAMES};
+    static const int64_t starts[] = {0, 1, 500, FRAMES - 1, FRAMES, FRAMES + 7},
+                         lengths[] = {1, 301, FRAMES, 2 * FRAMES};
     static double want[CHANNELS * FRAMES];
     gc_mix m = random_mix(FRAMES, want);
     (void)state;
@@ -174,6 +176,22 @@ static void levels_are_those_of_all_channels(void **state) {
     gc_mix_free(&m);
 }
 
+/* Two channels that are alike are 3.01 dB louder than one of them (BS.1770 adds the powers of channels). */
+static void the_loudness_is_that_of_all_channels(void **state) {
+    static double copy[CHANNELS * RATE];
+    gpuconv_error error = {0};
+    double one, two;
+    gc_mix m = random_mix(RATE, copy);
+    (void)state;
+    memcpy(m.row[1], m.row[0], RATE * sizeof(float));
+    m.channels = 1;
+    assert_int_equal(gc_mix_find_level(&m, GC_LEVEL_LOUDNESS, -23, 0, &one, &error), GPUCONV_OK);
+    m.channels = 2;
+    assert_int_equal(gc_mix_find_level(&m, GC_LEVEL_LOUDNESS, -23, 0, &two, &error), GPUCONV_OK);
+    CHECK(fabs(one / two - sqrt(2)) < 1e-6, "factors %g and %g", one, two);
+    gc_mix_free(&m);
+}
+
 static void the_tail_ends_behind_the_last_audible_frame_of_any_channel(void **state) {
     double copy[CHANNELS * 20];
     gc_mix m = random_mix(20, copy);
@@ -202,6 +220,7 @@ int main(void) {
         cmocka_unit_test(noise_has_its_snr_over_all_channels),
         cmocka_unit_test(silence_gets_no_noise_and_other_channels_are_refused),
         cmocka_unit_test(levels_are_those_of_all_channels),
+        cmocka_unit_test(the_loudness_is_that_of_all_channels),
         cmocka_unit_test(the_tail_ends_behind_the_last_audible_frame_of_any_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RATE = 8000, FRAMES = 6000, TAPS = 900, PEAK = 217, NOISE = 1700 };
@@ -221,6 +223,14 @@ static int64_t peak_frame(const guarded *g) {
     return at;
 }
 
+/* Fails unless the result of the last run contains a text. */
+static void recorded(const char *text) {
+    char line[8000] = "";
+    FILE *f = fopen(files_path("out/results.jsonl"), "r");
+    CHECK(f && fgets(line, sizeof line, f) && strstr(line, text), "no %s in %s", text, line);
+    fclose(f);
+}
+
 /* Adds the whole results of one input through two responses and of two inputs through one, in two channels. */
 static void add_both(double *y, int64_t frames, int64_t start, const int64_t taps[2], const double gain[2]) {
     for (int c = 0; c < 2; c++) {
@@ -259,6 +269,103 @@ static void sources_of_different_channels_add_up_channel_by_channel(void **state
                (double)START / RATE),
            n, ALL);
     agrees("two channels, early", files_read(files_path("out/y.early.wav"), &info), early, ALL);
+}
+
+static void the_longest_source_gives_the_length_and_the_input_level_is_that_of_all(void **state) {
+    double y[FRAMES] = {0}, x[FRAMES] = {0};
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, 1);
+    add(y, FRAMES / 2, 0, other.channel[0], FRAMES / 2, second.channel[0], TAPS, 3, 1);
+    for (int i = 0; i < FRAMES; i++)
+        x[i] = (double)input.channel[0][i];
+    double both = power(x, FRAMES);
+    for (int i = 0; i < FRAMES / 2; i++)
+        x[i] = (double)other.channel[0][i];
+    both += power(x, FRAMES / 2);
+    scale(y, FRAMES, sqrt(both / power(y, FRAMES)));
+    agrees("the first is the longest",
+           run("inputs,responses,output,align,tail,level\n@/in.wav|@/other.wav,@/h.wav|@/h2.wav,y.wav,peak,0,input\n"),
+           y, FRAMES);
+}
+
+static void an_inaudible_tail_is_cut_behind_the_input_of_each_source(void **state) {
+    enum { START = 7000 };
+    (void)state;
+    guarded got = run("inputs,responses,gains,starts,output,tail\n"
+                      "@/in.wav|@/other.wav,@/h.wav|@/h2.wav,-200|-200,0|%.17g,y.wav,auto:-60\n",
+                      (double)START / RATE);
+    assert_int_equal(got.frames, START + FRAMES / 2);
+    guarded_free(&got);
+    got = run("inputs,responses,gains,output,tail,align\n@/in.wav|@/in.wav,@/h.wav|@/h.wav,-200|-200,y.wav,"
+              "auto:-60,peak\n");
+    assert_int_equal(got.frames, FRAMES - PEAK); /* the input's frames behind the response's peak */
+    guarded_free(&got);
+}
+
+/* Writes a float WAV whose header has no length into a named pipe; for a process of its own. */
+static void write_endless(const char *path, const guarded *samples) {
+    const uint32_t frame = 4 * (uint32_t)samples->channels,
+                   header[] = {0x46464952, UINT32_MAX,   0x45564157,
+                               0x20746d66, 16,           3 | (uint32_t)samples->channels << 16,
+                               RATE,       RATE * frame, frame | 32u << 16,
+                               0x61746164, UINT32_MAX};
+    FILE *f = fopen(path, "w");
+    bool good = f && fwrite(header, 1, sizeof header, f) == sizeof header;
+    for (int64_t i = 0; i < samples->frames && good; i++)
+        for (int c = 0; c < samples->channels && good; c++)
+            good = fwrite(&samples->channel[c][i], sizeof(float), 1, f) == 1;
+    _exit(good && fclose(f) == 0 ? 0 : 1);
+}
+
+static void an_input_of_unknown_length_is_mixed_whole(void **state) {
+    enum { LONG = 150000 };
+    oracle_random random = {5};
+    static double y[LONG + 29];
+    double x[2] = {0};
+    SF_INFO info;
+    (void)state;
+    guarded endless = guarded_random(&random, 2, LONG), sum = guarded_random(&random, 1, 30);
+    sum.channel[0][7] = 2;
+    endless.channel[1][LONG - 5] = NAN;
+    files_write(files_path("few.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &sum);
+    FILE *f = fopen(files_path("few.txt"), "w");
+    assert_true(f && fputs("1 1 few.wav\n2 1 few.wav\n", f) >= 0 && fclose(f) == 0);
+    assert_int_equal(mkfifo(files_path("endless"), 0600), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        write_endless(files_path("endless"), &endless);
+    endless.channel[1][LONG - 5] = 0;
+    guarded got = run("input,response,output,level,early_ms\n@/endless,@/few.txt,y.wav,input:-20,10\n");
+    int ended;
+    assert_true(waitpid(child, &ended, 0) == child && ended == 0);
+    memset(y, 0, sizeof y);
+    for (int c = 0; c < 2; c++) {
+        add(y, LONG + 29, 0, endless.channel[c], LONG, sum.channel[0], 30, 0, 1);
+        for (int i = 0; i < LONG; i++)
+            x[c] += (double)endless.channel[c][i] * (double)endless.channel[c][i];
+    }
+    const double level = decibels(-20) * sqrt((x[0] + x[1]) / 2 / LONG / power(y, LONG + 29));
+    scale(y, LONG + 29, level);
+    agrees("of unknown length", got, y, LONG + 29);
+    agrees("of unknown length, early", files_read(files_path("out/y.early.wav"), &info), y, LONG + 29);
+    recorded("\"not_finite\":1,");
+    guarded_free(&endless);
+    guarded_free(&sum);
+}
+
+static void samples_that_are_not_finite_are_counted_in_all_sources(void **state) {
+    oracle_random random = {6};
+    (void)state;
+    guarded a = guarded_random(&random, 2, 300), b = guarded_random(&random, 2, 300);
+    a.channel[0][7] = a.channel[1][200] = b.channel[1][3] = NAN;
+    files_write(files_path("a.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &a);
+    files_write(files_path("b.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &b);
+    guarded got = run("inputs,responses,output\n@/a.wav|@/b.wav,@/sum.txt|@/sum.txt,y.wav\n");
+    recorded("\"not_finite\":3,");
+    guarded_free(&got);
+    guarded_free(&a);
+    guarded_free(&b);
 }
 
 static void early_reflections_are_a_second_output_of_the_same_level(void **state) {
@@ -310,6 +417,10 @@ int main(void) {
         cmocka_unit_test(loudness_follows_its_target),
         cmocka_unit_test(sources_add_up_with_their_gains_and_starts),
         cmocka_unit_test(sources_of_different_channels_add_up_channel_by_channel),
+        cmocka_unit_test(the_longest_source_gives_the_length_and_the_input_level_is_that_of_all),
+        cmocka_unit_test(an_inaudible_tail_is_cut_behind_the_input_of_each_source),
+        cmocka_unit_test(an_input_of_unknown_length_is_mixed_whole),
+        cmocka_unit_test(samples_that_are_not_finite_are_counted_in_all_sources),
         cmocka_unit_test(early_reflections_are_a_second_output_of_the_same_level),
         cmocka_unit_test(a_mix_that_no_slot_takes_is_the_same),
         cmocka_unit_test(a_range_is_drawn_from_the_seed),

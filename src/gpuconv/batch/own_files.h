@@ -1,14 +1,14 @@
-/* The files that a batch writes into its folder besides the outputs: their names, and which of them an entry must neither
- * write nor read. */
+/* The files that a batch writes into its folder besides the outputs: their names, and which of them an entry must
+ * neither write nor read. */
 #ifndef GPUCONV_BATCH_OWN_FILES_H
 #define GPUCONV_BATCH_OWN_FILES_H
 
 #include "manifest.h"
 
-#define GC_OWN_RESULTS "results.jsonl"   /* results.h */
-#define GC_OWN_MANIFEST "manifest.csv"   /* what was picked */
-#define GC_OWN_LOCK ".gpuconv-lock"      /* folder_lock.h */
-#define GC_OWN_TEMPORARIES ".gpuconv-"   /* with more behind it: new files (core/output_file.h), in any folder */
+#define GC_OWN_RESULTS "results.jsonl" /* results.h */
+#define GC_OWN_MANIFEST "manifest.csv" /* what was picked */
+#define GC_OWN_LOCK ".gpuconv-lock"    /* folder_lock.h */
+#define GC_OWN_TEMPORARIES ".gpuconv-" /* with more behind it: new files (core/output_file.h), in any folder */
 
 enum { GC_OWN_PATH = 8192, GC_OWN_SHARD = 32 };
 

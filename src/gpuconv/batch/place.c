@@ -1,5 +1,5 @@
-/* Finds places. Symbolic links at the end of the path are followed, then components are removed from the right until stat
- * succeeds. */
+/* Finds places. Symbolic links at the end of the path are followed, then components are removed from the right until
+ * stat succeeds. */
 #include "place.h"
 
 #include "libgpuconv/core/memory.h"

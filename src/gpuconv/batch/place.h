@@ -9,9 +9,9 @@
  * equal. */
 typedef struct gc_place {
     dev_t device;
-    ino_t inode;      /* of the folder */
-    const char *rest; /* part of `path` */
-    char *path;       /* owned */
+    ino_t inode;        /* of the folder */
+    const char *rest;   /* part of `path` */
+    char *path;         /* owned */
     bool several_names; /* the file exists and has several names, or is not a regular file: `file` identifies it */
     struct stat file;
 } gc_place;
