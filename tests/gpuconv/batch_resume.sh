@@ -25,7 +25,7 @@ redone() {
     [ "$(cat "$work/log/redone")" = "$*${*:+ }" ] || fail "written again: '$(cat "$work/log/redone")' instead of '$*'"
 }
 same() {
-    diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
+    diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
 }
 
 # Entries that are done again: output missing or truncated; input, response or settings changed; no line in results.jsonl.
