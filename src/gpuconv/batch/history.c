@@ -7,8 +7,8 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
+#include "place.h"
 #include "results.h"
-#include "targets.h"
 #include "text.h"
 #include "text_file.h"
 
