@@ -18,6 +18,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from array import array
@@ -441,11 +442,88 @@ def batches(job):
     lines = [json.loads(line) for line in open("cut/results.jsonl", encoding="utf-8")]
     check({line["output"] for line in lines if line.get("status") == "done"} == {f"t{i}.wav" for i in range(count)},
           "results.jsonl does not name every output as done")
-    leftovers = [n for n in os.listdir("cut") if n != "results.jsonl" and not n.startswith(("t", ".gpuconv-"))]
+    leftovers = [n for n in os.listdir("cut") if n != "results.jsonl" and not n.startswith("t")]
     check(not leftovers, f"left in the folder: {leftovers}")
     for folder in ("whole", "cut"):
         shutil.rmtree(folder)
         os.unlink(f"{folder}.csv")
+
+
+OWN_NAMES = ["results.jsonl", "RESULTS.jsonl", "manifest.csv", "metadata.csv", "wav.scp", "cuts.jsonl.gz", ".gpuconv-lock",
+             ".gpuconv-00", "000000.tar", "000001.tar", "000007.tar", "000000.tar/a.wav", "results.jsonl/a.wav", "list.csv",
+             "irs.scp", "in.wav", "ir.wav", "in.tar", "a.wav", "a.early.wav", "sub/a.wav", "sub/results.jsonl", "sub/../a.wav",
+             "here/manifest.csv", "here/a.wav", "log.wav", "b.wav"]
+
+
+def pack(path, names):
+    with tarfile.open(path, "w") as tar:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = os.path.getsize("in.wav")
+            with open("in.wav", "rb") as f:
+                tar.addfile(member, f)
+
+
+def outputs_of(folder, line, index, shard_size):
+    """Returns the bytes of the output that a line of results.jsonl describes."""
+    if not shard_size:
+        return read_bytes(f"{folder}/{line['output']}")
+    with tarfile.open(f"{folder}/{index // shard_size:06}.tar") as tar:
+        return tar.extractfile(line["output"]).read()
+
+
+def own_names(job):
+    """Whatever outputs, inputs, lists and links are called: what is read stays, and results.jsonl tells the truth."""
+    rng = job.rng
+    os.makedirs("wet/sub", exist_ok=True)
+    shutil.copy("ir.wav", "wet/ir.wav")
+    pack("wet/in.tar", ["k.wav"])
+    pack("wet/000000.tar", ["k.wav", "a.wav"])
+    with open("wet/irs.scp", "w") as f:
+        f.write("k ir.wav\n")
+    if rng.random() < 0.5:
+        os.symlink(".", "wet/here")
+        os.symlink("results.jsonl", "wet/log.wav")
+    inputs = ["in.wav", "in.wav", "in.wav", "wet/in.tar/k.wav"] + ["wet/000000.tar/k.wav"] * (rng.random() < 0.3)
+    options = rng.choice([[], [], ["--shard-size", "1"], ["--shard-size", "3"], ["--shard-size", "100"]])
+    size = int(options[1]) if options else 0
+    rows = [(rng.choice(inputs), rng.choice(["ir.wav", "ir.wav", "wet/ir.wav"]), rng.choice(OWN_NAMES))
+            for _ in range(rng.randint(1, 12))]
+    picked = rng.random() < 0.4
+    name = rng.choice(["list.csv", "wet/list.csv", "wet/manifest.csv"])
+    with open(name, "w") as f:
+        f.write("input,output,format\n" if picked else "input,response,output,format\n")
+        f.writelines(f"{i},{o},wav\n" if picked else f"{i},{r},{o},wav\n" for i, r, o in rows)
+    options += ["--irs", rng.choice(["ir.wav", "wet/irs.scp"])] * picked + ["--resume"] * (rng.random() < 0.3)
+    options += ["--early", "5"] * (rng.random() < 0.3)
+    valid = [row for n, row in enumerate(rows) if ".." not in row[2] and row[2] not in [r[2] for r in rows[:n]]]
+    read = {name} | {i.split(".tar/")[0] + ".tar" if ".tar/" in i else i for i, _, _ in valid}
+    read |= ({"wet/irs.scp"} if "wet/irs.scp" in options else set()) if picked else {r for _, r, _ in valid}
+    before, folder = {path: read_bytes(path) for path in read}, state()
+    status, _, err = run("batch", name, "--out", rng.choice(["wet", "./wet/", "wet/sub/.."]), "-b", "cpu", *options)
+    if status == 2:
+        check(state() == folder, f"a batch that was refused changed the folder: {err}")
+    else:
+        lines = [json.loads(line) for line in open("wet/results.jsonl", encoding="utf-8")]
+        lines = [line for line in lines if line["status"] != "replacing"]
+        check([line["line"] for line in sorted(lines, key=lambda x: x["line"])] == list(range(2, 2 + len(rows))),
+              f"results.jsonl does not list each of {rows} once: {lines}")
+        check((status == 0) == all(line["status"] == "done" for line in lines), f"exit {status}, but {lines}")
+        for line in lines:
+            if line["status"] == "done":
+                check(outputs_of("wet", line, line["line"] - 2, size) == job.want, f"{line['output']} is not what was written")
+        mine = {os.path.realpath(f"wet/{line['output']}") for line in lines
+                if line["status"] == "done" and f"wet/{line['output']}" in (line["input"], line["response"]) and not size}
+        for path in read:
+            check(os.path.realpath(path) in mine or read_bytes(path) == before[path], f"{path} was read, and replaced: {rows}")
+        if picked:
+            with open("wet/manifest.csv", encoding="utf-8") as f:
+                check(f.readline().startswith("input,response,output,"), "manifest.csv is no manifest")
+    left = [n for _, _, files in os.walk("wet") for n in files if n.startswith(".gpuconv-")]
+    check(not left, f"left in the folder: {left}")
+    shutil.rmtree("wet")
+    if os.path.exists("list.csv"):
+        os.unlink("list.csv")
 
 
 def no_driver(job):
@@ -457,7 +535,7 @@ def no_driver(job):
 
 
 CHECKS = [exact, same_bytes, rates, levels, titles, descriptors, signals, waiting, links, fifos, full, bad_input, in_place,
-          words, batches, no_driver]
+          words, batches, own_names, no_driver]
 
 
 def memory():

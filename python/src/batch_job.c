@@ -2,7 +2,6 @@
 #include "batch_job.h"
 
 #include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/list_write.h"
 #include "gpuconv/batch/row.h"
 #include "libgpuconv/core/error.h"
 
@@ -52,14 +51,6 @@ static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpucon
     return status;
 }
 
-/* Writes the entries as they were picked into FOLDER/manifest.csv. */
-static gpuconv_status keep_manifest(const gcpy_batch *batch, const gc_manifest *manifest, gpuconv_error *error) {
-    char path[4200];
-    if (snprintf(path, sizeof path, "%s/manifest.csv", batch->folder) >= (int)sizeof path)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the name of the folder is too long");
-    return gc_manifest_write(manifest, path, error);
-}
-
 /* Reads the manifest, or makes one from the patterns. */
 static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
     gc_row defaults = {.stem = NULL};
@@ -74,29 +65,19 @@ static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manife
         status = batch->manifest ? gc_manifest_read(batch->manifest, &options, manifest, error)
                                  : gc_manifest_pick(batch->inputs, &options, manifest, error);
     gc_row_clear(&defaults);
-    if (status)
-        return status;
-    if (batch->manifest && gc_list_replaces(batch->manifest, manifest->kind, batch->folder))
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "%s/%s: would be replaced by the list of the outputs; name another folder", batch->folder,
-                         gc_list_output_name(manifest->kind));
-    else if (batch->responses || batch->noises)
-        status = keep_manifest(batch, manifest, error);
-    if (status)
-        gc_manifest_free(manifest);
     return status;
 }
 
 gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuconv_error *error) {
     gc_manifest manifest;
     gc_batch_progress last = {0};
-    int64_t listed;
     *counts = (gcpy_counts){0};
     gpuconv_status status = make_manifest(batch, &manifest, error);
     if (status)
         return status;
     const gc_batch b = {.manifest = &manifest,
                         .folder = batch->folder,
+                        .keep_manifest = batch->responses || batch->noises,
                         .backend = (gpuconv_backend)batch->backend,
                         .workers = batch->workers,
                         .device = batch->device,
@@ -104,6 +85,7 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .resume = batch->resume,
                         .fail_fast = batch->fail_fast,
                         .shard_size = batch->shard_size,
+                        .id_suffix = batch->id_suffix,
                         .cancel = batch->cancel,
                         .progress = progress,
                         .note = note,
@@ -111,11 +93,6 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .context = (void *)batch};
     status = gc_batch_run(&b, &last, error);
     *counts = counts_of(&last);
-    if (last.total > 0 && status != GPUCONV_ERROR_CANCELLED && gc_list_output_name(manifest.kind)) {
-        const gpuconv_status after = gc_list_write(&manifest, batch->folder, batch->id_suffix, batch->shard_size,
-                                                   &listed, status ? NULL : error);
-        status = status ? status : after;
-    }
     gc_manifest_free(&manifest);
     return status;
 }

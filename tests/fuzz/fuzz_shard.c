@@ -1,5 +1,4 @@
-/* Lists a tar file of any bytes and opens its members: each lies inside the file, and is read or refused with a
- * reason. */
+/* Lists a tar file of any bytes and finds its members: each lies inside the file, or is refused with a reason. */
 #include "gpuconv/batch/shard_in.h"
 
 #include <stdio.h>
@@ -30,17 +29,20 @@ static bool add(void *context, const char *name) {
     return true;
 }
 
-static bool count_sibling(void *context, const char *name, int64_t offset, int64_t size) {
-    require(*name && offset >= 0 && size > 0);
+static bool count_sibling(void *context, const gc_shard_member *m) {
+    require(*m->name && (m->why || (m->offset >= 0 && m->size >= 0)));
     ++*(int *)context;
     return true;
 }
 
-/* Finds a member, which may begin in the file and end behind it if the file is cut off. */
-static void read_member(const char *shard, const char *name, size_t bytes) {
-    int64_t offset, size;
+static void find_member(const char *shard, const char *name, size_t bytes) {
+    int64_t offset = 0, size = 0;
     int siblings = 0;
-    require(gc_shard_find(shard, name, &offset, &size) && offset > 0 && size > 0 && offset <= (int64_t)bytes);
+    gpuconv_error error = {GPUCONV_OK, ""};
+    if (gc_shard_find(shard, name, &offset, &size, &error))
+        require(*error.message);
+    else
+        require(offset > 0 && size >= 0 && size <= (int64_t)bytes && offset <= (int64_t)bytes - size);
     gc_shard_siblings(shard, name, count_sibling, &siblings);
     (void)gc_shard_is_audio(name);
     require(gc_shard_key_length(name) <= strlen(name));
@@ -56,8 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     gpuconv_status status = gc_shard_list(path, add, &m, &error);
     require(!status || *error.message);
     for (int i = 0; i < m.count; i++) {
-        if (!status)
-            read_member(path, m.name[i], size);
+        find_member(path, m.name[i], size);
         free(m.name[i]);
     }
     gc_shards_forget();

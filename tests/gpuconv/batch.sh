@@ -142,6 +142,9 @@ says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such f
     'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "not a number: 'loud'" \
     "earlier entry has the output 'good0.wav'" 'no samples from 1000 s'
 says "$work/log/err" '12 failed'
+batch 1 mixed.csv --out quiet -q
+says "$work/log/err" 'failed like this' 'No such file or directory'
+[ "$(grep -c 'failed like this' "$work/log/err")" -eq "$(wc -l <"$work/log/err")" ] || fail "-q prints more: $(cat "$work/log/err")"
 batch 1 mixed.csv --out fast --fail-fast --workers 1
 [ "$(wc -l <fast/results.jsonl)" -le 8 ] || fail "--fail-fast did not stop: $(wc -l <fast/results.jsonl) results"
 

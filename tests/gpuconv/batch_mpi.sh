@@ -62,6 +62,29 @@ mkdir -p refused/results.jsonl
 ranks 3 batch -b cpu list.csv --out refused && fail "results.jsonl is a folder: exit 0"
 grep -q 'results.jsonl: is a directory' "$work/log/err" || fail "not told: $(cat "$work/log/err")"
 
+# All ranks of a job share the lock of the folder, which keeps another batch out.
+mkfifo pipe.wav
+{
+    head -n 4 list.csv
+    echo "pipe.wav,ir.wav,waits.wav"
+} >waiting.csv
+ranks 3 batch -b cpu --workers 1 waiting.csv --out locked &
+pid=$!
+await_files 3 locked 't*.wav'
+"$GPUCONV" batch -b cpu list.csv --out locked >"$work/log/other" 2>&1 && fail "two batches in one folder"
+grep -q "another batch writes into this folder (process [0-9]* on $(uname -n))" "$work/log/other" || fail "$(cat "$work/log/other")"
+cat in.wav >pipe.wav
+wait $pid || fail "ranks that share a lock: $(cat "$work/log/err")"
+[ "$(find locked -name '*.wav' | wc -l)" -eq 4 ] || fail "not four outputs: $(find locked)"
+[ ! -e locked/.gpuconv-lock ] || fail "the lock's file stays"
+
+# Shards of several ranks; an older file with the name of an output that fails is not packed.
+mkdir packed && echo old >packed/bad.wav
+sed '5,$d' list.csv >few.csv && echo "none.wav,ir.wav,bad.wav" >>few.csv
+ranks 3 batch -b cpu --workers 1 few.csv --out packed --shard-size 4 && fail "exit 0 although an entry failed"
+[ "$(tar tf packed/000000.tar | wc -l)" -eq 3 ] || fail "packed: $(tar tf packed/000000.tar)"
+[ "$(cat packed/bad.wav)" = old ] || fail "an older file was removed"
+
 # One of three ranks is killed.
 sed -i '$d' list.csv
 ranks_to_kill batch -b cpu -q --workers 1 list.csv --out killed &
@@ -111,4 +134,4 @@ done
 ranks 3 batch -b cpu --workers 1 in_place.csv --out c --resume && fail "two entries with one output: exit 0"
 grep -q 'same file as the output of line 5' c/results.jsonl || fail "not refused: $(tail -n 3 c/results.jsonl)"
 rm c/link
-diff -rq -x results.jsonl -x manifest.csv -x '.gpuconv-*' want c || fail "in place: other bytes"
+diff -rq -x results.jsonl -x manifest.csv want c || fail "in place: other bytes"

@@ -56,20 +56,20 @@ cmp a.wav swap/a.wav || fail "an input was replaced"
 cmp b.wav swap/b.wav || fail "an input was replaced"
 
 # An output that is a file its own response is read from: the response, another name of it, a file of a matrix, one in series.
-mkdir own && cp a.wav ir.wav own && cp ir.wav own/part.wav && cp ir.wav own/next.wav && ln own/ir.wav own/hard.wav
-echo "1 1 part.wav" >own/one.matrix
-printf 'input,response,output,series\na.wav,own/ir.wav,ir.wav,\na.wav,own/ir.wav,hard.wav,\na.wav,own/one.matrix,part.wav,\nb.wav,own/one.matrix,b.wav,\na.wav,ir.wav,next.wav,own/next.wav\nown/a.wav,ir.wav,a.wav,\n' >own.csv
-batch 1 own.csv --out own
-refused own 2 "same file as the response of line 2"
-refused own 3 "same file as the output of line 2"
-refused own 4 "same file as the response of line 4"
-refused own 6 "same file as the response of line 6"
-[ "$(grep -c '"status":"done"' own/results.jsonl)" -eq 2 ] || fail "not two done: $(cat own/results.jsonl)"
-for file in ir part next; do cmp ir.wav own/$file.wav || fail "own/$file.wav was replaced"; done
-rm -r own/results.jsonl own/b.wav && cp a.wav own
-printf 'input,response,output\na.wav,own/ir.wav,hard.wav\n' >own.csv
-batch 1 own.csv --out own
-refused own 2 "same file as the response of line 2"
+mkdir self && cp a.wav ir.wav self && cp ir.wav self/part.wav && cp ir.wav self/next.wav && ln self/ir.wav self/hard.wav
+echo "1 1 part.wav" >self/one.matrix
+printf 'input,response,output,series\na.wav,self/ir.wav,ir.wav,\na.wav,self/ir.wav,hard.wav,\na.wav,self/one.matrix,part.wav,\nb.wav,self/one.matrix,b.wav,\na.wav,ir.wav,next.wav,self/next.wav\nself/a.wav,ir.wav,a.wav,\n' >self.csv
+batch 1 self.csv --out self
+refused self 2 "same file as the response of line 2"
+refused self 3 "same file as the output of line 2"
+refused self 4 "same file as the response of line 4"
+refused self 6 "same file as the response of line 6"
+[ "$(grep -c '"status":"done"' self/results.jsonl)" -eq 2 ] || fail "not two done: $(cat self/results.jsonl)"
+for file in ir part next; do cmp ir.wav self/$file.wav || fail "self/$file.wav was replaced"; done
+rm -r self/results.jsonl self/b.wav && cp a.wav self
+printf 'input,response,output\na.wav,self/ir.wav,hard.wav\n' >self.csv
+batch 1 self.csv --out self
+refused self 2 "same file as the response of line 2"
 
 # Names that are not UTF-8, have control characters or are long: every line of results.jsonl has the name and the reason.
 bad=$(printf 'x\377\001\n.wav')
@@ -89,3 +89,79 @@ refused names 5 "an output must be below the batch's folder"
 stat -c '%i' names/n.wav >"$work/log/before"
 batch 1 names.csv --out names --resume
 stat -c '%i' names/n.wav | cmp - "$work/log/before" || fail "--resume does not recognise a name that is not UTF-8"
+
+# Files of the batch itself: an output must not have the name of one, however the path is written. Every other entry is done.
+mkdir -p own/real && ln -s . own/here && ln -s results.jsonl own/log.wav
+{
+    echo input,response,output,format
+    for output in results.jsonl Results.JSONL manifest.csv wav.scp recordings.jsonl.gz cuts.jsonl.gz metadata.csv metadata.jsonl \
+        here/results.jsonl log.wav manifest.csv/a.wav .gpuconv-lock .gpuconv-0123456789abcdef real/.gpuconv-1 000000.tar 000001.tar/x.wav; do
+        echo "a.wav,ir.wav,$output,wav"
+    done
+    echo a.wav,ir.wav,000002.tar,wav
+    echo a.wav,ir.wav,real/results.jsonl,wav
+} >own.csv
+"$GPUCONV" -q -b cpu a.wav ir.wav want.wav
+cp -a own own_packed
+batch 1 own.csv --out own
+[ "$(grep -c '"status":"done"' own/results.jsonl)" -eq 4 ] || fail "not four done: $(cat own/results.jsonl)"
+for line in 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do refused own $line "writes files of its own"; done
+for output in 000000.tar 000001.tar/x.wav 000002.tar real/results.jsonl; do
+    cmp own/$output want.wav || fail "$output: other bytes"
+done
+batch 1 own.csv --out own_packed --shard-size 9
+for line in 16 17; do refused own_packed $line "writes files of its own"; done
+[ "$(tar tf own_packed/000001.tar | tr '\n' ' ')" = "000002.tar real/results.jsonl " ] || fail "$(tar tf own_packed/000001.tar)"
+batch 0 own.csv --out own_packed --shard-size 9 --dry-run
+grep -q '16 refused like this' "$work/log/out" || fail "--dry-run does not tell: $(cat "$work/log/out")"
+
+# Files that a batch reads and would replace by its own: it does nothing, and names the file. Inputs as shards, responses, noise,
+# lists, the manifest; through links, too.
+mkdir shards && tar cf shards/000000.tar a.wav b.wav && ln -s shards same_shards
+cp -a shards shards_before
+before_refusal() {
+    batch 2 "$@"
+    one_line "would be replaced by a file that it writes"
+    batch 2 "$@" --dry-run
+}
+before_refusal --inputs 'shards/*.tar' --irs ir.wav --out shards --shard-size 1
+before_refusal --inputs 'shards/*.tar' --irs ir.wav --out same_shards --shard-size 5
+printf 'input,response,output\nsame_shards/000000.tar/a.wav,ir.wav,x.wav\n' >member.csv
+before_refusal member.csv --out ./shards/ --shard-size 7
+diff -r shards shards_before || fail "a refused batch changed its folder"
+mkdir listed && cp a.wav listed/manifest.csv
+printf 'input,response,output,noise,snr\na.wav,ir.wav,x.wav,listed/manifest.csv,3\n' >noise.csv
+batch 0 noise.csv --out listed
+before_refusal noise.csv --irs ir.wav --out listed
+echo "1 1 listed/manifest.csv" >named.matrix
+before_refusal --inputs a.wav --irs named.matrix --out listed
+before_refusal listed/results.jsonl --out listed
+batch 0 listed/results.jsonl --out listed --resume
+printf 'input,output\na.wav,a.wav\n' >listed/manifest.csv
+before_refusal listed/manifest.csv --irs ir.wav --out listed
+printf 'k a.wav\n' >listed/wav.scp && printf 'k ir.wav\n' >irs.scp && cp irs.scp listed/irs.scp
+before_refusal listed/wav.scp --irs ir.wav --out listed
+cp listed/wav.scp in.scp
+before_refusal in.scp --irs listed/wav.scp --out listed
+[ "$(cat listed/wav.scp)" = "k a.wav" ] || fail "a list was replaced"
+# Shards that the batch does not write may be in its folder.
+cp shards/000000.tar shards/000002.tar
+batch 0 --inputs shards/000002.tar --irs ir.wav --out shards --shard-size 5
+cmp shards_before/000000.tar shards/000002.tar || fail "a shard that is read was replaced"
+
+# An output that is a list or a response in series, or with shards its own input, which would be removed when it is packed.
+mkdir late && cp irs.scp ir.wav a.wav late
+printf 'input,output,format\na.wav,irs.scp,wav\nb.wav,b.wav,\n' >late.csv
+batch 1 late.csv --irs late/irs.scp --out late
+refused late 2 "same file as a list that the batch reads"
+printf 'input,response,output,series\na.wav,ir.wav,ir.wav,late/ir.wav\n' >series.csv
+batch 1 series.csv --out late
+refused late 2 "same file as the response of line 2"
+echo "1 1 late/ir.wav" >late.matrix
+printf 'input,response,output,series\na.wav,ir.wav,ir.wav,late.matrix\n' >series.csv
+batch 1 series.csv --out late
+refused late 2 "same file as the response of line 2"
+cmp ir.wav late/ir.wav || fail "a response was replaced"
+batch 1 --inputs late/a.wav --irs ir.wav --out late --shard-size 2
+refused late 2 "same file as the input of line 2"
+cmp a.wav late/a.wav || fail "an input was packed"

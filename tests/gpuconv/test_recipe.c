@@ -8,11 +8,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RATE = 8000, FRAMES = 6000, TAPS = 900, PEAK = 217, NOISE = 1700 };
 
-static guarded input, other, two, response, second, noise;
+static guarded input, other, two, response, second, wide, noise, noises;
 
 static double decibels(double level) {
     return pow(10, level / 20);
@@ -38,12 +40,16 @@ static int make_files(void **state) {
     noise = guarded_random(&random, 1, NOISE);
     response = make_response(&random, 40, PEAK);
     second = make_response(&random, 3, 3);
+    wide = guarded_random(&random, 2, TAPS / 2);
+    noises = guarded_random(&random, 2, NOISE + 1);
     files_write(files_path("in.wav"), format, RATE, &input);
     files_write(files_path("other.wav"), format, RATE, &other);
     files_write(files_path("two.wav"), format, RATE, &two);
     files_write(files_path("noise.wav"), format, RATE, &noise);
     files_write(files_path("h.wav"), format, RATE, &response);
     files_write(files_path("h2.wav"), format, RATE, &second);
+    files_write(files_path("wide.wav"), format, RATE, &wide);
+    files_write(files_path("noises.wav"), format, RATE, &noises);
     FILE *f = fopen(files_path("sum.txt"), "w");
     return begun || !f || fprintf(f, "1 1 h.wav\n2 1 h2.wav\n") < 0 || fclose(f) != 0;
 }
@@ -53,7 +59,7 @@ static int remove_files(void **state) {
     for (int i = 0; i < COUNT(made); i++)
         (void)unlink(files_path("out/%s", made[i]));
     (void)rmdir(files_path("out"));
-    guarded *const all[] = {&input, &other, &two, &response, &second, &noise};
+    guarded *const all[] = {&input, &other, &two, &response, &second, &wide, &noise, &noises};
     for (int i = 0; i < COUNT(all); i++)
         guarded_free(all[i]);
     return files_end(state);
@@ -211,6 +217,164 @@ static void sources_add_up_with_their_gains_and_starts(void **state) {
            y, COUNT(y));
 }
 
+/* Returns the frame with the largest magnitude of all channels. */
+static int64_t peak_frame(const guarded *g) {
+    int64_t at = 0;
+    float most = -1;
+    for (int64_t i = 0; i < g->frames; i++)
+        for (int c = 0; c < g->channels; c++)
+            if (fabsf(g->channel[c][i]) > most) {
+                most = fabsf(g->channel[c][i]);
+                at = i;
+            }
+    return at;
+}
+
+/* Fails unless the result of the last run contains a text. */
+static void recorded(const char *text) {
+    char line[8000] = "";
+    FILE *f = fopen(files_path("out/results.jsonl"), "r");
+    CHECK(f && fgets(line, sizeof line, f) && strstr(line, text), "no %s in %s", text, line);
+    fclose(f);
+}
+
+/* Adds the whole results of one input through two responses and of two inputs through one, in two channels. */
+static void add_both(double *y, int64_t frames, int64_t start, const int64_t taps[2], const double gain[2]) {
+    for (int c = 0; c < 2; c++) {
+        add(y + c * frames, FRAMES + taps[0] - 1, 0, input.channel[0], FRAMES, wide.channel[c], taps[0], 0, gain[0]);
+        add(y + c * frames, FRAMES + taps[1] - 1, start, two.channel[c], FRAMES, second.channel[0], taps[1], 0,
+            gain[1]);
+    }
+}
+
+static void sources_of_different_channels_add_up_channel_by_channel(void **state) {
+    enum { START = 777, ALL = START + FRAMES + TAPS - 1, EARLY = 80 };
+    static double y[2 * ALL], early[2 * ALL], n[2 * ALL];
+    const double gain[2] = {decibels(-4), decibels(1)};
+    const int64_t whole[2] = {TAPS / 2, TAPS};
+    SF_INFO info;
+    (void)state;
+    add_both(y, ALL, START, whole, gain);
+    agrees("two channels",
+           run("inputs,responses,gains,starts,output\n@/in.wav|@/two.wav,@/wide.wav|@/h2.wav,-4|1,0|%.17g,y.wav\n",
+               (double)START / RATE),
+           y, ALL);
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < ALL; i++)
+            n[c * ALL + i] = (double)noises.channel[c][(i + 100) % (NOISE + 1)];
+    const double factor = sqrt(power(y, (int64_t)2 * ALL) / power(n, (int64_t)2 * ALL)) / decibels(-3);
+    for (int i = 0; i < 2 * ALL; i++)
+        n[i] = y[i] + factor * n[i];
+    double level = decibels(-9) / peak(n, (int64_t)2 * ALL);
+    scale(n, (int64_t)2 * ALL, level);
+    const int64_t direct[2] = {peak_frame(&wide) + EARLY + 1, 3 + EARLY + 1};
+    add_both(early, ALL, START, direct, gain);
+    scale(early, (int64_t)2 * ALL, level);
+    agrees("two channels, noise, level",
+           run("inputs,responses,gains,starts,output,noise,snr,noise_offset,level,early_ms\n"
+               "@/in.wav|@/two.wav,@/wide.wav|@/h2.wav,-4|1,0|%.17g,y.wav,@/noises.wav,-3,0.0125,peak:-9,10\n",
+               (double)START / RATE),
+           n, ALL);
+    agrees("two channels, early", files_read(files_path("out/y.early.wav"), &info), early, ALL);
+}
+
+static void the_longest_source_gives_the_length_and_the_input_level_is_that_of_all(void **state) {
+    double y[FRAMES] = {0}, x[FRAMES] = {0};
+    (void)state;
+    add(y, FRAMES, 0, input.channel[0], FRAMES, response.channel[0], TAPS, PEAK, 1);
+    add(y, FRAMES / 2, 0, other.channel[0], FRAMES / 2, second.channel[0], TAPS, 3, 1);
+    for (int i = 0; i < FRAMES; i++)
+        x[i] = (double)input.channel[0][i];
+    double both = power(x, FRAMES);
+    for (int i = 0; i < FRAMES / 2; i++)
+        x[i] = (double)other.channel[0][i];
+    both += power(x, FRAMES / 2);
+    scale(y, FRAMES, sqrt(both / power(y, FRAMES)));
+    agrees("the first is the longest",
+           run("inputs,responses,output,align,tail,level\n@/in.wav|@/other.wav,@/h.wav|@/h2.wav,y.wav,peak,0,input\n"),
+           y, FRAMES);
+}
+
+static void an_inaudible_tail_is_cut_behind_the_input_of_each_source(void **state) {
+    enum { START = 7000 };
+    (void)state;
+    guarded got = run("inputs,responses,gains,starts,output,tail\n"
+                      "@/in.wav|@/other.wav,@/h.wav|@/h2.wav,-200|-200,0|%.17g,y.wav,auto:-60\n",
+                      (double)START / RATE);
+    assert_int_equal(got.frames, START + FRAMES / 2);
+    guarded_free(&got);
+    got = run("inputs,responses,gains,output,tail,align\n@/in.wav|@/in.wav,@/h.wav|@/h.wav,-200|-200,y.wav,"
+              "auto:-60,peak\n");
+    assert_int_equal(got.frames, FRAMES - PEAK); /* the input's frames behind the response's peak */
+    guarded_free(&got);
+}
+
+/* Writes a float WAV whose header has no length into a named pipe; for a process of its own. */
+static void write_endless(const char *path, const guarded *samples) {
+    const uint32_t frame = 4 * (uint32_t)samples->channels,
+                   header[] = {0x46464952, UINT32_MAX,   0x45564157,
+                               0x20746d66, 16,           3 | (uint32_t)samples->channels << 16,
+                               RATE,       RATE * frame, frame | 32u << 16,
+                               0x61746164, UINT32_MAX};
+    FILE *f = fopen(path, "w");
+    bool good = f && fwrite(header, 1, sizeof header, f) == sizeof header;
+    for (int64_t i = 0; i < samples->frames && good; i++)
+        for (int c = 0; c < samples->channels && good; c++)
+            good = fwrite(&samples->channel[c][i], sizeof(float), 1, f) == 1;
+    _exit(good && fclose(f) == 0 ? 0 : 1);
+}
+
+static void an_input_of_unknown_length_is_mixed_whole(void **state) {
+    enum { LONG = 150000 };
+    oracle_random random = {5};
+    static double y[LONG + 29];
+    double x[2] = {0};
+    SF_INFO info;
+    (void)state;
+    guarded endless = guarded_random(&random, 2, LONG), sum = guarded_random(&random, 1, 30);
+    sum.channel[0][7] = 2;
+    endless.channel[1][LONG - 5] = NAN;
+    files_write(files_path("few.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &sum);
+    FILE *f = fopen(files_path("few.txt"), "w");
+    assert_true(f && fputs("1 1 few.wav\n2 1 few.wav\n", f) >= 0 && fclose(f) == 0);
+    assert_int_equal(mkfifo(files_path("endless"), 0600), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        write_endless(files_path("endless"), &endless);
+    endless.channel[1][LONG - 5] = 0;
+    guarded got = run("input,response,output,level,early_ms\n@/endless,@/few.txt,y.wav,input:-20,10\n");
+    int ended;
+    assert_true(waitpid(child, &ended, 0) == child && ended == 0);
+    memset(y, 0, sizeof y);
+    for (int c = 0; c < 2; c++) {
+        add(y, LONG + 29, 0, endless.channel[c], LONG, sum.channel[0], 30, 0, 1);
+        for (int i = 0; i < LONG; i++)
+            x[c] += (double)endless.channel[c][i] * (double)endless.channel[c][i];
+    }
+    const double level = decibels(-20) * sqrt((x[0] + x[1]) / 2 / LONG / power(y, LONG + 29));
+    scale(y, LONG + 29, level);
+    agrees("of unknown length", got, y, LONG + 29);
+    agrees("of unknown length, early", files_read(files_path("out/y.early.wav"), &info), y, LONG + 29);
+    recorded("\"not_finite\":1,");
+    guarded_free(&endless);
+    guarded_free(&sum);
+}
+
+static void samples_that_are_not_finite_are_counted_in_all_sources(void **state) {
+    oracle_random random = {6};
+    (void)state;
+    guarded a = guarded_random(&random, 2, 300), b = guarded_random(&random, 2, 300);
+    a.channel[0][7] = a.channel[1][200] = b.channel[1][3] = NAN;
+    files_write(files_path("a.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &a);
+    files_write(files_path("b.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &b);
+    guarded got = run("inputs,responses,output\n@/a.wav|@/b.wav,@/sum.txt|@/sum.txt,y.wav\n");
+    recorded("\"not_finite\":3,");
+    guarded_free(&got);
+    guarded_free(&a);
+    guarded_free(&b);
+}
+
 static void early_reflections_are_a_second_output_of_the_same_level(void **state) {
     enum { EARLY = 160 }; /* 20 ms */
     double y[FRAMES] = {0}, early[FRAMES] = {0};
@@ -258,6 +422,11 @@ int main(void) {
         cmocka_unit_test(levels_are_reached_and_the_gain_is_applied_after_them),
         cmocka_unit_test(loudness_follows_its_target),
         cmocka_unit_test(sources_add_up_with_their_gains_and_starts),
+        cmocka_unit_test(sources_of_different_channels_add_up_channel_by_channel),
+        cmocka_unit_test(the_longest_source_gives_the_length_and_the_input_level_is_that_of_all),
+        cmocka_unit_test(an_inaudible_tail_is_cut_behind_the_input_of_each_source),
+        cmocka_unit_test(an_input_of_unknown_length_is_mixed_whole),
+        cmocka_unit_test(samples_that_are_not_finite_are_counted_in_all_sources),
         cmocka_unit_test(early_reflections_are_a_second_output_of_the_same_level),
         cmocka_unit_test(a_mix_that_no_slot_takes_is_the_same),
         cmocka_unit_test(a_range_is_drawn_from_the_seed),

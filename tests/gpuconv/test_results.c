@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "gpuconv/batch/history.h"
+#include "gpuconv/batch/place.h"
 #include "gpuconv/batch/results.h"
 #include "gpuconv/batch/targets.h"
 #include "gpuconv/batch/text.h"
@@ -104,15 +105,16 @@ static void an_interrupt_leaves_no_wrong_verdict(void **state) {
     gc_manifest manifest = {.entry = &entry, .entries = 1};
     unsigned char verdict = GC_VERDICT_DO;
     gpuconv_error error = {0};
+    const gc_own_files own = {.folder = ".", .entries = 1};
     const int raised = 1;
     (void)state;
     gc_history *history = gc_history_new(&manifest);
     assert_non_null(history);
     assert_int_equal(gc_history_judge(history, ".", NULL, 1, &verdict, &error), GPUCONV_OK);
-    assert_int_equal(gc_refuse_conflicts(&manifest, ".", 1, &error), GPUCONV_OK);
+    assert_int_equal(gc_refuse_conflicts(&manifest, &own, 1, &error), GPUCONV_OK);
     gpuconv_cancel_set(&raised);
     gpuconv_status judged = gc_history_judge(history, ".", NULL, 1, &verdict, &error);
-    gpuconv_status refused = gc_refuse_conflicts(&manifest, ".", 1, &error);
+    gpuconv_status refused = gc_refuse_conflicts(&manifest, &own, 1, &error);
     gpuconv_cancel_set(NULL);
     gc_history_free(history);
     assert_int_equal(judged, GPUCONV_ERROR_CANCELLED);

@@ -16,6 +16,7 @@ static void load(void) {
 #define FIND(name) is_loaded = is_loaded && gc_library_find(library, "archive_" #name, &functions.name);
     GC_ARCHIVE_FUNCTIONS(FIND)
 #undef FIND
+    is_loaded = is_loaded && gc_library_find(library, "archive_errno", &functions.error_number);
 }
 
 gpuconv_status gc_archive_load(const gc_archive **library, gpuconv_error *error) {

@@ -3,11 +3,13 @@
 #include "batch.h"
 
 #include "batch_state.h"
+#include "history.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
+#include "list_write.h"
 #include "shard_in.h"
 
 #include <stdio.h>
@@ -169,13 +171,63 @@ static gpuconv_status run_threads(gc_batch_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
+/* Packs the outputs of other ranks, which are files until now; results.jsonl says which entries have failed. */
+static gpuconv_status pack_ranks(gc_batch_state *s, gpuconv_error *error) {
+    const gc_manifest *m = s->batch->manifest;
+    char results[GC_OWN_PATH];
+    int64_t complete;
+    bool newline;
+    gc_history *history = gc_history_new(m);
+    unsigned char *done = gc_calloc(gc_max(1, m->entries), 1);
+    gpuconv_status status = history && done ? gc_own_path(s->batch->folder, GC_OWN_RESULTS, results, error)
+                                            : gc_fail_memory(error, "shards");
+    if (!status)
+        status = gc_history_read(history, results, &complete, &newline, error);
+    for (int64_t i = 0; i < m->entries && !status; i++)
+        done[i] = gc_history_last_line(history, i)->done;
+    gc_history_free(history);
+    if (!status) {
+        gc_packer_expect_none(s->packer, done);
+        status = gc_packer_pack_rest(s->packer, error);
+    }
+    free(done);
+    return status;
+}
+
+/* Packs what the first rank has not packed, and ends the log. */
+static gpuconv_status end_first_rank(gc_batch_state *s, gpuconv_status status, gpuconv_error *error) {
+    if (!status && s->packer && gc_batch_has_ranks(s))
+        status = pack_ranks(s, error);
+    gpuconv_error close_error = {0};
+    gpuconv_status closed = gc_results_close(s->results, &close_error);
+    if (closed && !status) {
+        *error = close_error;
+        status = closed;
+    }
+    return status;
+}
+
+/* Writes the list of the outputs after a batch that ran to its end, or failed itself. */
+static gpuconv_status write_list(gc_batch_state *s, gpuconv_status status, gpuconv_error *error) {
+    gpuconv_error why = {0};
+    const gc_batch *b = s->batch;
+    if (!gc_batch_is_first_rank(s) || s->progress.total == 0 || status == GPUCONV_ERROR_CANCELLED)
+        return status;
+    gpuconv_status listed =
+        gc_list_write(b->manifest, b->folder, b->id_suffix, b->shard_size, &s->progress.listed, &why);
+    if (listed && !status)
+        *error = why;
+    return status ? status : listed;
+}
+
 gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuconv_error *error) {
     gc_batch_state *s = gc_calloc(1, sizeof *s);
-    *progress = (gc_batch_progress){0};
+    *progress = (gc_batch_progress){.listed = -1};
     if (!s)
         return gc_fail_memory(error, "a batch");
     s->batch = b;
     s->start_time = gc_now();
+    s->progress.listed = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->request_lock, NULL);
     sem_init(&s->copy_permits, 0, COPY_PERMITS);
@@ -185,19 +237,12 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
         s->progress.total = 0; /* tells the caller that no entry was begun */
     else
         status = run_threads(s, error);
-    if (!status && s->packer && gc_batch_has_ranks(s)) { /* the outputs of other ranks are files until now */
-        gc_packer_expect_none(s->packer);
-        status = gc_packer_pack_rest(s->packer, error);
-    }
+    status = end_first_rank(s, status, error);
+    status = write_list(s, status, error);
     gc_packer_free(s->packer);
-    gpuconv_error close_error = {0};
-    gpuconv_status closed = gc_results_close(s->results, &close_error);
-    if (closed && !status) {
-        *error = close_error;
-        status = closed;
-    }
     gc_responses_free(s->responses);
     gc_shards_forget();
+    gc_folder_lock_free(s->folder_lock);
     *progress = s->progress;
     gc_failures_sort(&s->failures);
     for (int i = 0; b->failures && i < s->failures.count; i++)

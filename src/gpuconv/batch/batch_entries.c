@@ -29,6 +29,20 @@ void gc_batch_fail(gc_batch_state *s, gpuconv_status status, const gpuconv_error
     pthread_mutex_unlock(&s->lock);
 }
 
+gpuconv_status gc_batch_lock_folder(gc_batch_state *s, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    char text[600];
+    int unsupported;
+    gpuconv_status status =
+        gc_folder_lock_new(b->folder, gc_batch_is_first_rank(s), &s->folder_lock, &unsupported, error);
+    if (!status && unsupported && b->note && gc_batch_is_first_rank(s)) {
+        (void)snprintf(text, sizeof text, "%.400s: cannot be locked (%s); start no other batch into it", b->folder,
+                       strerror(unsupported));
+        b->note(b->context, text);
+    }
+    return status;
+}
+
 /* ---- Outcomes ---------------------------------------------------------------------------------------------------- */
 
 static void add_to_progress(gc_batch_state *s, const gc_ranks_report *report) {
@@ -74,7 +88,7 @@ void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outc
     pthread_mutex_unlock(&s->lock);
     free(line);
     if (!status && s->packer)
-        status = gc_packer_end(s->packer, entry, &error);
+        status = gc_packer_end(s->packer, entry, o->status != GPUCONV_OK, &error);
     if (status)
         gc_batch_fail(s, status, &error);
 }
@@ -156,12 +170,18 @@ static int send_report(gc_batch_state *s, bool leaving, bool lines_only, int64_t
     return n;
 }
 
-/* Replaces this rank's list by a portion from rank 0. @return false: there are no more entries */
+/* Replaces this rank's list by a portion from rank 0, which has locked the folder before it answers. @return false:
+ * there are no more entries, or the batch has failed */
 static bool request_entries(gc_batch_state *s) {
     int64_t entries[GC_RANKS_ENTRIES];
+    gpuconv_error error = {0};
     int n = send_report(s, false, false, entries);
     if (n <= 0)
         return false;
+    if (!s->folder_lock && gc_batch_lock_folder(s, &error)) {
+        gc_batch_fail(s, error.status, &error);
+        return false;
+    }
     pthread_mutex_lock(&s->lock);
     memcpy(s->todo, entries, (size_t)n * sizeof *entries);
     s->todo_next = 0;

@@ -142,27 +142,50 @@ static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuco
     return status;
 }
 
-gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
-    char path[8192];
-    gpuconv_status status = choose_devices(s, error);
-    if (!status && snprintf(path, sizeof path, "%s/results.jsonl", s->batch->folder) >= (int)sizeof path)
-        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: the name is too long", s->batch->folder);
+/* Locks the folder, checks the entries against it, and lists those to do. */
+static gpuconv_status prepare_first_rank(gc_batch_state *s, const char *results, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    char kept[GC_OWN_PATH];
+    const gc_own_files own = gc_batch_own_files(b);
+    gpuconv_status status = gc_batch_lock_folder(s, error);
     if (!status)
-        status = gc_create_parent_folders(path, error);
+        status = gc_refuse_conflicts(b->manifest, &own, s->workers, error);
+    if (!status && b->keep_manifest && !(status = gc_own_path(b->folder, GC_OWN_MANIFEST, kept, error)))
+        status = gc_manifest_write(b->manifest, kept, error);
+    if (!status && b->shard_size > 0) {
+        const gc_packer_config config = {b->manifest, b->folder, b->shard_size, b->resume, b->note, b->context};
+        s->packer = gc_packer_new(&config);
+        status = s->packer ? GPUCONV_OK : gc_fail_memory(error, "shards");
+    }
+    if (!status)
+        status = list_entries(s, results, error);
+    if (!status && s->packer && b->resume)
+        status = gc_packer_pack_rest(s->packer, error);
+    return status;
+}
+
+gc_own_files gc_batch_own_files(const gc_batch *b) {
+    return (gc_own_files){.folder = b->folder,
+                          .manifest = b->keep_manifest,
+                          .resume = b->resume,
+                          .kind = b->manifest->kind,
+                          .shard_size = b->shard_size,
+                          .entries = b->manifest->entries};
+}
+
+gpuconv_status gc_batch_prepare(gc_batch_state *s, gpuconv_error *error) {
+    char results[GC_OWN_PATH];
+    gpuconv_status status = choose_devices(s, error);
+    if (!status)
+        status = gc_own_path(s->batch->folder, GC_OWN_RESULTS, results, error);
+    if (!status)
+        status = gc_create_parent_folders(results, error);
     s->progress.total = s->batch->manifest->entries;
     s->todo = gc_calloc(gc_max(s->progress.total, GC_RANKS_ENTRIES), sizeof *s->todo);
     if (!status && !s->todo)
         status = gc_fail_memory(error, "a list of entries");
     if (!status && gc_batch_is_first_rank(s))
-        status = gc_refuse_conflicts(s->batch->manifest, s->batch->folder, s->workers, error);
-    if (!status && gc_batch_is_first_rank(s) && s->batch->shard_size > 0) {
-        s->packer = gc_packer_new(s->batch->manifest, s->batch->folder, s->batch->shard_size, s->batch->resume);
-        status = s->packer ? GPUCONV_OK : gc_fail_memory(error, "shards");
-    }
-    if (!status && gc_batch_is_first_rank(s))
-        status = list_entries(s, path, error);
-    if (!status && s->packer && s->batch->resume)
-        status = gc_packer_pack_rest(s->packer, error);
+        status = prepare_first_rank(s, results, error);
     s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");

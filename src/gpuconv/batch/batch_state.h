@@ -5,6 +5,7 @@
 
 #include "batch.h"
 #include "failures.h"
+#include "folder_lock.h"
 #include "shard_out.h"
 #include "work.h"
 
@@ -17,8 +18,9 @@ typedef struct gc_batch_state {
     int devices, workers; /* devices 0: the CPU */
     int device[GC_BATCH_DEVICES];
     gc_responses *responses;
-    gc_results *results; /* rank 0 only */
-    gc_packer *packer;   /* rank 0 only; NULL: outputs are files */
+    gc_folder_lock *folder_lock; /* on other ranks taken with the first entries */
+    gc_results *results;         /* rank 0 only */
+    gc_packer *packer;           /* rank 0 only; NULL: outputs are files */
     double start_time;
     sem_t copy_permits;
 
@@ -56,14 +58,16 @@ gpuconv_status gc_batch_prepare(gc_batch_state *state, gpuconv_error *error);
 /* Stores the first error of the batch itself and stops the workers. */
 void gc_batch_fail(gc_batch_state *state, gpuconv_status status, const gpuconv_error *error);
 
+/* Locks the folder of the batch. @return FILE, MEMORY */
+gpuconv_status gc_batch_lock_folder(gc_batch_state *state, gpuconv_error *error);
+
 /* Takes the next entry; another rank asks rank 0 for more once its list is empty. @return false: none is left */
 bool gc_batch_next(gc_batch_state *state, int64_t *entry);
 
 /* Records an outcome in results.jsonl, or for the next report to rank 0. `device` is an index into state->device. */
 void gc_batch_record(gc_batch_state *state, int device, int64_t entry, const gc_outcome *outcome);
 
-/* Records a line before an output replaces its own input or response. On another rank blocks until rank 0 has written
- * it. */
+/* Records a line before an output replaces its own input. On another rank blocks until rank 0 has written it. */
 gpuconv_status gc_batch_announce(gc_batch_state *state, int64_t entry, const gc_outcome *outcome, gpuconv_error *error);
 
 /* On another rank, sends the last outcomes and leaves the batch. */

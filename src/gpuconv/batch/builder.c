@@ -24,9 +24,10 @@ gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *option
     b->state = options->seed;
     b->noise_state = options->seed ^ UINT64_C(0x6e6f6973652d7069);
     b->seed_state = options->seed ^ UINT64_C(0x726f772d73656564);
-    gpuconv_status status = options->responses ? gc_choices_find(options->responses, &b->responses, error) : GPUCONV_OK;
+    gpuconv_status status =
+        options->responses ? gc_choices_find(options->responses, m, &b->responses, error) : GPUCONV_OK;
     if (!status && options->noises)
-        status = gc_choices_find(options->noises, &b->noises, error);
+        status = gc_choices_find(options->noises, m, &b->noises, error);
     return status;
 }
 

@@ -6,7 +6,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
-#include "manifest.h"
 #include "patterns.h"
 #include "text_file.h"
 
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 
 typedef struct listing {
+    gc_manifest *manifest;
     gc_choices *choices;
     double *weight;
     int64_t capacity;
@@ -79,6 +79,8 @@ static gpuconv_status add_list(listing *l, const char *path, gpuconv_error *erro
     gc_text_file *file;
     char *line;
     gpuconv_status status = gc_text_file_open(path, &file, error);
+    if (!status && !gc_manifest_add_list(l->manifest, path))
+        status = gc_fail_memory(error, path);
     while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line)
         if (line[strspn(line, " \t\r")])
             status = add_line(l, path, gc_text_file_lines(file)->number, line, error);
@@ -86,8 +88,8 @@ static gpuconv_status add_list(listing *l, const char *path, gpuconv_error *erro
     return status;
 }
 
-gpuconv_status gc_choices_find(const char *const *patterns, gc_choices *c, gpuconv_error *error) {
-    listing l = {.choices = c};
+gpuconv_status gc_choices_find(const char *const *patterns, gc_manifest *m, gc_choices *c, gpuconv_error *error) {
+    listing l = {.manifest = m, .choices = c};
     gpuconv_status status = GPUCONV_OK;
     bool weighted = false;
     *c = (gc_choices){NULL, NULL, 0};

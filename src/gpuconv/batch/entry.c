@@ -36,10 +36,22 @@ bool gc_entry_refuse(gc_entry *e, const char *what, const char *value) {
     return e->refusal != NULL;
 }
 
+bool gc_manifest_add_list(gc_manifest *m, const char *path) {
+    char **larger = realloc((void *)m->list, ((size_t)m->lists + 1) * sizeof *larger);
+    if (!larger)
+        return false;
+    m->list = larger;
+    m->list[m->lists] = strdup(path);
+    return m->list[m->lists] && ++m->lists;
+}
+
 void gc_manifest_free(gc_manifest *m) {
     for (int64_t i = 0; i < m->entries; i++)
         gc_entry_clear(&m->entry[i]);
     free(m->entry);
+    for (int i = 0; i < m->lists; i++)
+        free(m->list[i]);
+    free((void *)m->list);
     free(m->header);
     gc_recipes_free(&m->recipes);
     *m = (gc_manifest){0};

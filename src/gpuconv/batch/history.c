@@ -7,8 +7,8 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
+#include "place.h"
 #include "results.h"
-#include "targets.h"
 #include "text.h"
 #include "text_file.h"
 
@@ -312,21 +312,19 @@ static bool is_same_file(const gc_state *state, const struct stat *st) {
 /* Judges an entry whose output exists as the regular file with the status `st`. */
 static gc_verdict judge_file(gc_history *h, const gc_past_line *p, const gc_entry *e, const char *output,
                              const struct stat *st) {
-    gc_state input = sources_state(h, e, false), response = gc_state_of_path(e->response);
-    bool replaced_input = is_same_file(&input, st), replaced_response = is_same_file(&response, st);
+    const gc_state input = sources_state(h, e, false);
+    const bool replaced = p->in_place && is_same_file(&input, st);
     if (p->in_place && !gc_state_is_at(&p->output, output))
         return GC_VERDICT_DO;
     if (!p->in_place && !(p->done && p->same_version && p->output.size >= 0 && st->st_size == p->output.size))
         return GC_VERDICT_DO;
-    if (!replaced_response || !p->in_place)
-        response = sources_state(h, e, true);
-    bool same =
-        p->same_settings && same_rest(h, p, e, false) &&
-        ((p->in_place && replaced_input) || (p->same_input_name && gc_state_same(&p->input, &input))) &&
-        ((p->in_place && replaced_response) || (p->same_response_name && gc_state_same(&p->response, &response)));
+    const gc_state response = sources_state(h, e, true);
+    const bool same = p->same_settings && same_rest(h, p, e, false) &&
+                      (replaced || (p->same_input_name && gc_state_same(&p->input, &input))) && p->same_response_name &&
+                      gc_state_same(&p->response, &response);
     if (same)
         return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNRECORDED;
-    return p->in_place && (replaced_input || replaced_response) ? GC_VERDICT_INPUT_REPLACED : GC_VERDICT_DO;
+    return replaced ? GC_VERDICT_INPUT_REPLACED : GC_VERDICT_DO;
 }
 
 /* Judges an entry whose output, of `bytes` bytes, is in a shard. */

@@ -5,8 +5,8 @@
  * this version, and input, response and output are still the files that the line describes: size and time of the last
  * change of what was read, size of what was written.
  *
- * If an output replaces the entry's own input or response ("in place"), the file that was read no longer exists once
- * the output has its name. The following protocol shows whether that has happened. When the output is complete but has
+ * If an output replaces the entry's own input ("in place"), the file that was read no longer exists once the output has
+ * its name. The following protocol shows whether that has happened. When the output is complete but has
  * no name yet, a line with the status "replacing" is written, which describes it: device, inode, size, time and a
  * digest of its bytes. Then the output gets its name, then the "done" line is written. A process that is killed leaves
  * one of these states:

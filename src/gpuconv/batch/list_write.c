@@ -5,7 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
-#include "list.h"
+#include "own_files.h"
 #include "row.h"
 #include "text.h"
 
@@ -16,31 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-
-const char *gc_list_output_name(gc_list_kind kind) {
-    static const char *const names[] = {[GC_LIST_KALDI] = "wav.scp",
-                                        [GC_LIST_RECORDINGS] = "recordings.jsonl.gz",
-                                        [GC_LIST_CUTS] = "cuts.jsonl.gz",
-                                        [GC_LIST_METADATA_CSV] = "metadata.csv",
-                                        [GC_LIST_METADATA_JSONL] = "metadata.jsonl"};
-    return names[kind];
-}
-
-bool gc_list_replaces(const char *path, gc_list_kind kind, const char *folder) {
-    const char *name = gc_list_output_name(kind);
-    char *list = NULL, *segments = NULL, target[4200];
-    struct stat a, b;
-    if (!name || gc_list_find(path, &list, &segments, NULL) != GPUCONV_OK)
-        return false;
-    const bool same = snprintf(target, sizeof target, "%s/%s", folder, name) < (int)sizeof target &&
-                      stat(list, &a) == 0 && stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    free(list);
-    free(segments);
-    return same;
-}
 
 /* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */
 typedef struct list {
@@ -71,12 +48,15 @@ static void put_csv(list *l, const char *text) {
 
 /* Returns the path of an output, to be freed. */
 static char *path_of(const list *l, const gc_entry *e, int64_t index) {
-    const size_t room = strlen(l->folder) + strlen(e->output) + 40;
+    char shard[GC_OWN_SHARD + 1] = "";
+    const size_t room = strlen(l->folder) + strlen(e->output) + sizeof shard + 2;
     char *path = gc_calloc((int64_t)room, 1);
-    if (path && l->shard_size > 0)
-        (void)snprintf(path, room, "%s/%06lld.tar/%s", l->folder, (long long)(index / l->shard_size), e->output);
-    else if (path)
-        (void)snprintf(path, room, "%s/%s", l->folder, e->output);
+    if (l->shard_size > 0) {
+        gc_own_shard(index / l->shard_size, shard);
+        strcat(shard, "/");
+    }
+    if (path)
+        (void)snprintf(path, room, "%s/%s%s", l->folder, shard, e->output);
     return path;
 }
 
@@ -204,7 +184,7 @@ static void put_entry(list *l, const gc_manifest *m, int64_t i, const gc_past_li
 
 /* Writes all lines to a descriptor. @return false: errno has the reason */
 static bool write_list(list *l, const gc_manifest *m, const gc_history *history, int fd, int64_t *count) {
-    const char *name = gc_list_output_name(m->kind);
+    const char *name = gc_own_list(m->kind);
     const bool compressed = strcmp(name + strlen(name) - 3, ".gz") == 0;
     int copy = dup(fd);
     l->file = copy < 0 ? NULL : gzdopen(copy, compressed ? "wb6" : "wbT");
@@ -231,26 +211,28 @@ static bool write_list(list *l, const gc_manifest *m, const gc_history *history,
 
 gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, const char *id_suffix, int64_t shard_size,
                              int64_t *count, gpuconv_error *error) {
-    char path[8192], results[8192];
-    const char *name = gc_list_output_name(m->kind);
+    char path[GC_OWN_PATH], results[GC_OWN_PATH];
+    const char *name = gc_own_list(m->kind);
     gc_output_file *file = NULL;
     int64_t complete;
     bool newline;
-    *count = 0;
+    *count = -1;
     if (!name)
         return GPUCONV_OK;
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
-        snprintf(results, sizeof results, "%s/results.jsonl", folder) >= (int)sizeof results)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: the name is too long", folder);
+    gpuconv_status status = gc_own_path(folder, name, path, error);
+    if (!status)
+        status = gc_own_path(folder, GC_OWN_RESULTS, results, error);
+    if (status)
+        return status;
     gc_history *history = gc_history_new(m);
-    gpuconv_status status =
-        history ? gc_history_read(history, results, &complete, &newline, error) : gc_fail_memory(error, path);
+    status = history ? gc_history_read(history, results, &complete, &newline, error) : gc_fail_memory(error, path);
     if (!status)
         status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status) {
         list l = {
             .folder = folder, .id_suffix = id_suffix, .every_response = m->every_response, .shard_size = shard_size};
         errno = 0;
+        *count = 0;
         status = write_list(&l, m, history, gc_output_file_descriptor(file), count)
                      ? gc_output_file_commit(file, error)
                      : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");

@@ -4,16 +4,10 @@
 
 #include "manifest.h"
 
-/* Returns the name of the list of outputs in the batch's folder; NULL: the kind has none. */
-const char *gc_list_output_name(gc_list_kind kind);
-
-/* Returns whether the list of outputs in `folder` would replace the list that `path` names. */
-bool gc_list_replaces(const char *path, gc_list_kind kind, const char *folder);
-
 /* Writes the list of the outputs that FOLDER/results.jsonl records as done: wav.scp, recordings.jsonl.gz,
  * cuts.jsonl.gz, metadata.csv or metadata.jsonl. Does nothing for other manifests. id_suffix: UTF-8, follows the
- * identifiers of lhotse's recordings, cuts and supervisions. shard_size: of the batch. *count: lines of the list. Fails
- * with FILE or MEMORY. */
+ * identifiers of lhotse's recordings, cuts and supervisions. shard_size: of the batch. *count: lines of the list; -1:
+ * none was written. Fails with FILE or MEMORY. */
 gpuconv_status gc_list_write(const gc_manifest *manifest, const char *folder, const char *id_suffix, int64_t shard_size,
                              int64_t *count, gpuconv_error *error);
 

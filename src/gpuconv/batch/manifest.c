@@ -30,6 +30,8 @@ gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *opt
         status = gc_builder_begin(&b, &found, m, error);
         if (!status)
             status = gc_list_parse(gc_text_file_lines(file), &b, error);
+        if (!status && (!gc_manifest_add_list(m, list) || (found.segments && !gc_manifest_add_list(m, found.segments))))
+            status = gc_fail_memory(error, list);
         status = gc_builder_end(&b, list, status, error);
     }
     gc_text_file_close(file);
@@ -38,8 +40,9 @@ gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *opt
     return status;
 }
 
-/* Adds the entries of an input. The output keeps the folders that the pattern matched. */
-static gpuconv_status add_input(gc_builder *b, const gc_match *input, gpuconv_error *error) {
+/* Adds the entries of an input. The output keeps the folders that the pattern matched. `refusal`: why it cannot be
+ * read; NULL: it can. */
+static gpuconv_status add_input(gc_builder *b, const gc_match *input, const char *refusal, gpuconv_error *error) {
     gc_row row = {.stem = NULL};
     const char *name;
     int length;
@@ -48,7 +51,8 @@ static gpuconv_status add_input(gc_builder *b, const gc_match *input, gpuconv_er
     size_t room = (size_t)folders + (size_t)length + 1;
     row.stem = malloc(room);
     gpuconv_status status;
-    if (row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path)) {
+    if (row.stem && gc_row_set(&row, GC_COLUMN_INPUT, input->path) &&
+        (!refusal || gc_row_refuse(&row, refusal, NULL))) {
         (void)snprintf(row.stem, room, "%.*s%.*s", folders, input->kept, length, name);
         status = gc_builder_add(b, &row, 0, error);
     } else {
@@ -92,24 +96,34 @@ static bool add_member(void *context, const char *member) {
         return gc_fail_memory(&s->error, s->path) == GPUCONV_OK;
     (void)snprintf(input.path, room, "%s/%s", s->path, member);
     input.kept = input.path + strlen(s->path) + 1;
-    const bool good = add_input(s->b, &input, &s->error) == GPUCONV_OK;
+    const bool good = add_input(s->b, &input, NULL, &s->error) == GPUCONV_OK;
     free(input.path);
     return good;
+}
+
+/* Adds the entries of a shard's members. If it cannot be read, or not to its end, an entry that fails stands for what
+ * is lost. */
+static gpuconv_status add_shard(gc_builder *b, const gc_match *match, gpuconv_error *error) {
+    shard s = {b, match->path, {GPUCONV_OK, ""}};
+    gpuconv_error why = {0};
+    char text[600];
+    gpuconv_status status = gc_shard_list(match->path, add_member, &s, &why);
+    if (s.error.status || (status != GPUCONV_ERROR_FORMAT && status != GPUCONV_ERROR_FILE)) {
+        *error = s.error.status ? s.error : why;
+        return error->status;
+    }
+    (void)snprintf(text, sizeof text, "the rest of the shard is lost: %s", why.message);
+    return add_input(b, match, text, error);
 }
 
 /* Adds the entries of a file that a pattern matched. */
 static gpuconv_status add_match(gc_builder *b, const gc_match *match, gpuconv_error *error) {
     const size_t length = strlen(match->path);
     struct stat st;
-    shard s = {b, match->path, {GPUCONV_OK, ""}};
     if (length > 4 && strcmp(match->path + length - 4, ".tar") == 0 && stat(match->path, &st) == 0 &&
-        S_ISREG(st.st_mode)) {
-        const gpuconv_status status = gc_shard_list(match->path, add_member, &s, error);
-        if (s.error.status)
-            *error = s.error;
-        return s.error.status ? s.error.status : status;
-    }
-    return add_input(b, match, error);
+        S_ISREG(st.st_mode))
+        return add_shard(b, match, error);
+    return add_input(b, match, NULL, error);
 }
 
 gpuconv_status gc_manifest_pick(const char *const *inputs, const gc_manifest_options *options, gc_manifest *m,

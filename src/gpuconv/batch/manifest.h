@@ -59,6 +59,8 @@ typedef struct gc_manifest {
     gc_list_kind kind;
     bool every_response; /* GC_PICK_ALL: identifiers end in "-NAME" of the response */
     char *header;        /* of metadata.csv: names of the other columns, as CSV; NULL: none */
+    char **list;         /* the files that entries and choices were read from */
+    int lists;
 } gc_manifest;
 
 typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
@@ -97,6 +99,9 @@ bool gc_manifest_print(const gc_manifest *manifest, FILE *file);
 /* Writes the manifest to a file like gc_manifest_print, and creates the folders of its path. Fails with FILE or MEMORY.
  */
 gpuconv_status gc_manifest_write(const gc_manifest *manifest, const char *path, gpuconv_error *error);
+
+/* Adds a file to manifest->list. @return false: out of memory */
+bool gc_manifest_add_list(gc_manifest *manifest, const char *path);
 
 void gc_manifest_free(gc_manifest *manifest);
 

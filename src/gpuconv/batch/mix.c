@@ -30,10 +30,10 @@ void gc_mix_free(gc_mix *m) {
     *m = (gc_mix){0};
 }
 
-void gc_mix_add(gc_mix *m, const float *const *row, int channels, int64_t frames, int64_t at) {
+void gc_mix_add(gc_mix *m, const float *const *row, int64_t frames, int64_t at) {
     const int64_t count = gc_max(0, gc_min(frames, m->frames - at));
     for (int c = 0; c < m->channels; c++) {
-        const float *from = row[channels == 1 ? 0 : c];
+        const float *from = row[c];
         float *to = m->row[c] + at;
         for (int64_t i = 0; i < count; i++)
             to[i] += from[i];

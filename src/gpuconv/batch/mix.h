@@ -16,9 +16,8 @@ typedef struct gc_mix {
 gpuconv_status gc_mix_new(gc_mix *mix, int channels, int64_t frames, int rate, gpuconv_error *error);
 void gc_mix_free(gc_mix *mix);
 
-/* Adds `frames` frames of rows[channel] from frame `at` of the mix on; frames behind its end are left out. A single
- * row is added to all channels. */
-void gc_mix_add(gc_mix *mix, const float *const *row, int channels, int64_t frames, int64_t at);
+/* Adds `frames` frames of row[channel] from frame `at` of the mix on; frames behind its end are left out. */
+void gc_mix_add(gc_mix *mix, const float *const *row, int64_t frames, int64_t at);
 
 /* Adds noise from its frame `from` on, repeated as often as needed, such that the mean power of the mix before is `snr`
  * decibels above that of the noise. A single channel is added to all. *silent: mix or noise is silent, and nothing was

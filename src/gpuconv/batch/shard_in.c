@@ -22,10 +22,7 @@
 
 enum { INDICES = 16, BLOCK = 16384 };
 
-typedef struct member {
-    char *name;
-    int64_t offset, size;
-} member;
+typedef gc_shard_member member;
 
 typedef struct shard_index {
     char *path; /* NULL: free */
@@ -34,7 +31,8 @@ typedef struct shard_index {
     int64_t count;
     int64_t *slot; /* hash table of the names: index + 1, or 0 */
     uint64_t mask;
-    uint64_t used; /* time of the last use */
+    uint64_t used;    /* time of the last use */
+    char damage[200]; /* why the members behind the last one are not known; "": there are none */
 } shard_index;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,7 +68,7 @@ void gc_shards_forget(void) {
 }
 
 /* Appends a member. *capacity: of x->member. @return false: out of memory */
-static bool add_member(shard_index *x, int64_t *capacity, const char *name, int64_t offset, int64_t size) {
+static bool add_member(shard_index *x, int64_t *capacity, const member *m) {
     if (x->count == *capacity) {
         *capacity = gc_max(64, 2 * *capacity);
         member *larger = realloc(x->member, (size_t)*capacity * sizeof *larger);
@@ -78,35 +76,75 @@ static bool add_member(shard_index *x, int64_t *capacity, const char *name, int6
             return false;
         x->member = larger;
     }
-    char *copy = strdup(name);
-    if (copy)
-        x->member[x->count++] = (member){copy, offset, size};
-    return copy != NULL;
+    member *added = &x->member[x->count];
+    *added = *m;
+    added->name = strdup(m->name);
+    x->count += added->name != NULL;
+    return added->name != NULL;
 }
 
-/* Lists the members that have data and a name. The first block of each is asked for, because libarchive has then
- * consumed the header, and no more: its position is that of the member's data. */
+/* Keeps why a shard can be read no further. */
+static void keep_reason(shard_index *x, const gc_archive *la, struct archive *a) {
+    const char *why = la->error_string(a);
+    (void)snprintf(x->damage, sizeof x->damage, "%s", why ? why : "is not a tar file");
+}
+
+/* Finds the place of a member's bytes. The first block is asked for, because libarchive has then consumed the header,
+ * and no more: its position is that of the member's data. @return false: the shard is damaged here */
+static bool find_bytes(const gc_archive *la, struct archive *a, struct archive_entry *entry, const shard_index *x,
+                       member *m) {
+    const void *block;
+    size_t bytes;
+    la_int64_t at = 0;
+    const bool special = la->entry_filetype(entry) != AE_IFREG;
+    if (special || la->entry_sparse_count(entry) > 0) {
+        m->why = special ? "is a symbolic link or a special file, not a file"
+                         : "is stored sparsely; pack it without --sparse";
+        return true;
+    }
+    m->size = la->entry_size(entry);
+    const bool good = m->size <= 0 || la->read_data_block(a, &block, &bytes, &at) == ARCHIVE_OK;
+    m->offset = la->filter_bytes(a, 0);
+    if (!good || m->size < 0 || m->size > x->state.size - m->offset)
+        m->why = "is cut off: the shard ends within it";
+    return good;
+}
+
+/* Gives a hard link the place of the member that it names, which tar has written before. */
+static void follow_link(const shard_index *x, const char *target, member *m) {
+    m->why = "is a hard link to a member that the shard does not have before it";
+    for (int64_t i = x->count - 1; i >= 0; i--)
+        if (strcmp(x->member[i].name, target) == 0) {
+            *m = x->member[i];
+            return;
+        }
+}
+
+/* Lists the members that are no folders. A shard that is cut off or damaged has those before that place. @return MEMORY
+ */
 static gpuconv_status list_members(const gc_archive *la, struct archive *a, shard_index *x, const char *path,
                                    gpuconv_error *error) {
     struct archive_entry *entry;
     int64_t capacity = 0;
     int result;
-    while ((result = la->read_next_header(a, &entry)) == ARCHIVE_OK || result == ARCHIVE_WARN) {
-        const char *name = la->entry_pathname(entry);
-        const int64_t size = la->entry_size(entry);
-        const void *block;
-        size_t bytes;
-        la_int64_t at = 0;
-        if (la->entry_filetype(entry) != AE_IFREG || !name || !*name || size <= 0 || la->entry_sparse_count(entry) > 0)
+    bool good = true;
+    while (good && ((result = la->read_next_header(a, &entry)) == ARCHIVE_OK || result == ARCHIVE_WARN)) {
+        char *name = (char *)la->entry_pathname(entry); /* only read */
+        const char *target = la->entry_hardlink(entry);
+        member m = {.offset = 0};
+        if (la->entry_filetype(entry) == AE_IFDIR || !name || !*name)
             continue;
-        if (la->read_data_block(a, &block, &bytes, &at) != ARCHIVE_OK)
-            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path, la->error_string(a));
-        if (!add_member(x, &capacity, name, la->filter_bytes(a, 0), size))
+        if (target)
+            follow_link(x, target, &m);
+        else
+            good = find_bytes(la, a, entry, x, &m);
+        m.name = name;
+        if (!add_member(x, &capacity, &m))
             return gc_fail_memory(error, path);
     }
-    return result == ARCHIVE_EOF ? GPUCONV_OK
-                                 : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path,
-                                           la->error_string(a) ? la->error_string(a) : "is not a tar file");
+    if (!good || result != ARCHIVE_EOF)
+        keep_reason(x, la, a);
+    return GPUCONV_OK;
 }
 
 static bool make_table(shard_index *x) {
@@ -188,21 +226,29 @@ gpuconv_status gc_shard_list(const char *shard, bool (*add)(void *context, const
     for (int64_t i = 0; !status && i < x->count; i++)
         if (!add(context, x->member[i].name))
             status = gc_fail_memory(error, shard);
+    if (!status && *x->damage)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", shard, x->damage);
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-bool gc_shard_find(const char *shard, const char *name, int64_t *offset, int64_t *size) {
-    gpuconv_error ignored;
+gpuconv_status gc_shard_find(const char *shard, const char *name, int64_t *offset, int64_t *size,
+                             gpuconv_error *error) {
     shard_index *x;
     pthread_mutex_lock(&lock);
-    const member *m = find_index(shard, &x, &ignored) == GPUCONV_OK ? find_member(x, name) : NULL;
-    if (m) {
+    gpuconv_status status = find_index(shard, &x, error);
+    const member *m = status ? NULL : find_member(x, name);
+    if (m && !m->why) {
         *offset = m->offset;
         *size = m->size;
+    } else if (m) {
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s/%s: %s", shard, name, m->why);
+    } else if (!status) {
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s/%s: the shard has no such member%s%s", shard, name,
+                         *x->damage ? ", or it is lost: " : "", x->damage);
     }
     pthread_mutex_unlock(&lock);
-    return m != NULL;
+    return status;
 }
 
 size_t gc_shard_key_length(const char *name) {
@@ -210,8 +256,8 @@ size_t gc_shard_key_length(const char *name) {
     return (size_t)(file - name) + strcspn(file, ".");
 }
 
-void gc_shard_siblings(const char *shard, const char *name,
-                       bool (*add)(void *context, const char *member, int64_t offset, int64_t size), void *context) {
+void gc_shard_siblings(const char *shard, const char *name, bool (*add)(void *context, const gc_shard_member *sibling),
+                       void *context) {
     gpuconv_error ignored;
     shard_index *x;
     const size_t length = gc_shard_key_length(name);
@@ -224,8 +270,7 @@ void gc_shard_siblings(const char *shard, const char *name,
     for (; m && i < x->count && gc_shard_key_length(x->member[i].name) == length &&
            strncmp(x->member[i].name, name, length) == 0;
          i++)
-        if (strcmp(x->member[i].name, name) != 0 &&
-            !add(context, x->member[i].name, x->member[i].offset, x->member[i].size))
+        if (strcmp(x->member[i].name, name) != 0 && !add(context, &x->member[i]))
             break;
     pthread_mutex_unlock(&lock);
 }
@@ -276,9 +321,9 @@ gpuconv_status gc_shard_open(const char *path, const gc_input_options *options, 
     *reader = NULL;
     if (!name)
         return gc_reader_open(path, options, reader, error);
-    if (!gc_shard_find(shard, name, &offset, &size))
-        return gc_fail(error, GPUCONV_ERROR_FILE,
-                       "%s: the shard has no such member, or is no tar file without compression", path);
+    gpuconv_status status = gc_shard_find(shard, name, &offset, &size, error);
+    if (status)
+        return status;
     int fd = copy_to_memory(shard, offset, size);
     if (fd < 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));

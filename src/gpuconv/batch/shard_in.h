@@ -13,18 +13,27 @@ const char *gc_shard_split(const char *path, char *shard, size_t room);
 gpuconv_status gc_shard_open(const char *path, const gc_input_options *options, gc_reader **reader,
                              gpuconv_error *error);
 
-/* Calls `add` for each regular file of a shard, in their order, until it returns false. Fails with FILE, FORMAT or
- * MEMORY. */
+/* A member that is no folder. A hard link has the place of the member that it names. */
+typedef struct gc_shard_member {
+    char *name;
+    int64_t offset, size; /* of its bytes in the shard */
+    const char *why;      /* it cannot be read, for this reason; NULL: it can */
+} gc_shard_member;
+
+/* Calls `add` for each member of a shard, in their order, until it returns false. Fails with FILE, with FORMAT (damaged
+ * or cut off: `add` was called for the members before that), UNSUPPORTED or MEMORY. */
 gpuconv_status gc_shard_list(const char *shard, bool (*add)(void *context, const char *member), void *context,
                              gpuconv_error *error);
 
-/* Finds a member. *offset, *size: its bytes in the shard. @return false: the shard or the member does not exist */
-bool gc_shard_find(const char *shard, const char *member, int64_t *offset, int64_t *size);
+/* Finds a member that can be read. *offset, *size: its bytes in the shard. `error` may be NULL. Fails as gc_shard_list,
+ * also with FILE or FORMAT if the shard has no such member or it cannot be read. */
+gpuconv_status gc_shard_find(const char *shard, const char *member, int64_t *offset, int64_t *size,
+                             gpuconv_error *error);
 
 /* Calls `add` for the members that belong to the same sample, because their names up to the first dot of the file name
- * are equal, and are not the member itself. */
+ * are equal, and are not the member itself, until it returns false. */
 void gc_shard_siblings(const char *shard, const char *member,
-                       bool (*add)(void *context, const char *member, int64_t offset, int64_t size), void *context);
+                       bool (*add)(void *context, const gc_shard_member *sibling), void *context);
 
 /* Returns the length of the key in a member's name: up to the first dot behind the last slash. */
 size_t gc_shard_key_length(const char *member);

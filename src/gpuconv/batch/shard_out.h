@@ -7,6 +7,8 @@
  *      killed before the rename     the files are still there: --resume continues with them
  *      killed after it              the shard has all outputs: --resume removes the files that are left
  *
+ * A file that has the name of an output whose entry failed is an older one: it is not packed, and stays.
+ *
  * If --resume does an entry of a shard that exists (it had failed before), the shard is written again, from the files
  * and from the members of the old one. The bytes of a shard depend only on the manifest: members have no time and no
  * owner. The other members of an input's sample are copied.
@@ -18,8 +20,17 @@
 
 typedef struct gc_packer gc_packer;
 
-/* Creates a packer for shards of `size` entries. Outputs of older shards are kept if `resume`. NULL: out of memory. */
-gc_packer *gc_packer_new(const gc_manifest *manifest, const char *folder, int64_t size, bool resume);
+typedef struct gc_packer_config {
+    const gc_manifest *manifest;
+    const char *folder;
+    int64_t size;                                  /* entries of a shard */
+    bool resume;                                   /* outputs of older shards are kept */
+    void (*note)(void *context, const char *text); /* receives messages for the user; or NULL */
+    void *context;
+} gc_packer_config;
+
+/* Creates a packer. NULL: out of memory. */
+gc_packer *gc_packer_new(const gc_packer_config *config);
 void gc_packer_free(gc_packer *packer);
 
 /* Decides whether an entry's output is in a shard; *bytes: its size. Any thread may call it. */
@@ -30,12 +41,12 @@ void gc_packer_expect(gc_packer *packer, int64_t entry);
 
 /* Records that an entry was processed, and packs its shard if it was the last. Any thread may call it. Fails with FILE
  * or MEMORY. */
-gpuconv_status gc_packer_end(gc_packer *packer, int64_t entry, gpuconv_error *error);
+gpuconv_status gc_packer_end(gc_packer *packer, int64_t entry, bool failed, gpuconv_error *error);
 
 /* Packs the shards without expected entries of which files are left. */
 gpuconv_status gc_packer_pack_rest(gc_packer *packer, gpuconv_error *error);
 
-/* Forgets what is expected, because other ranks have done it. */
-void gc_packer_expect_none(gc_packer *packer);
+/* Forgets what is expected, because other ranks have done it. done[entry]: its output is that of this batch. */
+void gc_packer_expect_none(gc_packer *packer, const unsigned char *done);
 
 #endif

@@ -114,7 +114,7 @@ static gpuconv_status add_up(const gc_task *t, int from, float *const *const *ro
         window ? gc_mix_new(mix, channels, frames, t->part[0].info.rate, error) : gc_fail_memory(error, "a mix");
     for (int i = from; i < from + t->sources && !status; i++) {
         window_rows(&t->part[i], rows[i], channels, window);
-        gc_mix_add(mix, window, channels, window_frames(&t->part[i]), t->part[i].start);
+        gc_mix_add(mix, window, window_frames(&t->part[i]), t->part[i].start);
     }
     free((void *)window);
     return status;
@@ -215,13 +215,14 @@ static gpuconv_status store_mixed(const gc_worker *w, gc_task *t, float *const *
     char note[sizeof t->note];
     gpuconv_status status = make_mix(w, t, rows, &mix, &factor, error);
     (void)snprintf(note, sizeof note, "%s", t->note);
-    if (!status && t->early_path)
-        status = store_early(w, t, rows, &mix, factor, scratch, error);
     const output o = {t->path, (const float *const *)mix.row, mix.channels, mix.frames};
     if (!status)
         status = write_output(w, t, &o, scratch, &writer, &overs, error);
-    if (*note)
-        (void)snprintf(t->note, sizeof t->note, "%s", note);
+    if (!*note)
+        (void)snprintf(note, sizeof note, "%s", t->note);
+    if (!status && t->early_path) /* has its name only if the first output is complete */
+        status = store_early(w, t, rows, &mix, factor, scratch, error);
+    (void)snprintf(t->note, sizeof t->note, "%s", note);
     t->written = mix.frames;
     if (!status)
         status = gc_task_commit(w, t, writer, where, overs.clipped, error);

@@ -1,8 +1,6 @@
 /*
- * Finds paths that lead to the same file. The target of a path is an existing folder, identified by device and inode,
- * and the rest of the path below it. To find the folder, symbolic links at the end of the path are followed, then
- * components are removed from the right until stat succeeds. Two paths lead to one file if their targets are equal; a
- * target is stored as a hash of 128 bits.
+ * Finds paths that lead to the same file. A target, the hash of a path's place, has 128 bits: two paths lead to one
+ * file if their targets are equal.
  */
 #include "targets.h"
 
@@ -12,44 +10,18 @@
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
+#include "place.h"
+#include "shard_in.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { LINKS_MAX = 40, STEP = 4096 /* entries whose targets are looked up at a time */ };
+enum { STEP = 4096 /* entries whose targets are looked up at a time */ };
 
 typedef struct target {
     uint64_t a, b;
 } target;
-
-void gc_path_normalise(char *path) {
-    char *to = path;
-    const char *from = path;
-    if (*from == '/')
-        *to++ = *from++;
-    while (*from) {
-        size_t length = strcspn(from, "/");
-        bool kept = length > 0 && !(length == 1 && *from == '.');
-        if (kept) {
-            memmove(to, from, length);
-            to += length;
-        }
-        from += length;
-        if (*from == '/') {
-            from++;
-            if (kept)
-                *to++ = '/';
-        }
-    }
-    *to = '\0';
-}
-
-/* ---- The target of a path ---------------------------------------------------------------------------------------- */
 
 /* Adds bytes to two hashes of the kind FNV-1a (Fowler, Noll & Vo), with different multipliers. */
 static void mix(target *t, const void *bytes, size_t count) {
@@ -71,90 +43,31 @@ static target target_in(dev_t device, ino_t inode, char kind, const char *rest) 
     return t;
 }
 
-/* Resolves `name` relative to the folder of `path`; to be freed. NULL: out of memory. */
-static char *resolve_beside(const char *path, const char *name) {
-    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;
-    char *made = gc_calloc((int64_t)room, 1);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s", (int)folder, path, name);
-    return made;
-}
-
-/* Replaces *path by the target of the symbolic links at its end. *exists: it is a file, described by *st.
- * @return false: out of memory */
-static bool follow_links(char **path, bool *exists, struct stat *st) {
-    for (int links = 0;; links++) {
-        char name[PATH_MAX];
-        *exists = lstat(*path, st) == 0;
-        if (!*exists || !S_ISLNK(st->st_mode) || links == LINKS_MAX)
-            return true;
-        ssize_t length = readlink(*path, name, sizeof name - 1);
-        if (length < 0)
-            return true;
-        name[length] = '\0';
-        char *next = resolve_beside(*path, name);
-        if (!next)
-            return false;
-        free(*path);
-        *path = next;
-    }
-}
-
-/* Returns the last slash before `slash`, or NULL. */
-static char *slash_before(const char *path, char *slash) {
-    while (slash > path)
-        if (*--slash == '/')
-            return slash;
-    return NULL;
-}
-
 static bool is_none(target t) {
     return t.a == 0 && t.b == 0;
 }
 
-/* Finds the target of a path. *by_inode: a second target from the file's own inode, if the file has several names or is
- * not a regular file; else zeros. @return false: out of memory */
-static bool find_target(const char *given, target *t, target *by_inode) {
-    struct stat st = {0};
-    bool exists;
-    char *path = strdup(given);
-    *by_inode = *t = (target){0};
-    if (!path || !follow_links(&path, &exists, &st)) {
-        free(path);
-        return false;
-    }
-    if (exists && (st.st_nlink > 1 || !S_ISREG(st.st_mode)))
-        *by_inode = target_in(st.st_dev, st.st_ino, 'f', "");
-    gc_path_normalise(path);
-    for (char *slash = strrchr(path, '/'); slash && is_none(*t); slash = slash_before(path, slash)) {
-        *slash = '\0';
-        bool found = stat(slash == path ? "/" : path, &st) == 0;
-        *slash = '/';
-        if (found)
-            *t = target_in(st.st_dev, st.st_ino, 'b', slash + 1);
-    }
-    if (is_none(*t))
-        *t = stat(".", &st) == 0 ? target_in(st.st_dev, st.st_ino, 'b', path) : target_in(0, 0, 'b', path);
-    free(path);
-    return true;
-}
-
 /* ---- The conflicts of a manifest --------------------------------------------------------------------------------- */
 
-enum { FREE, BY_OUTPUT, BY_INPUT, BY_RESPONSE, BY_NOISE };
+/* Kinds of conflicts: the output is a file of the batch itself, another entry's file, or one that several entries read.
+ */
+enum { FREE, BY_BATCH, BY_OUTPUT, BY_INPUT, BY_RESPONSE, BY_NOISE, BY_LIST };
 
-/* The targets of a file that an entry reads. */
-typedef struct source_target {
-    target path, by_inode;
-    unsigned char kind; /* BY_INPUT, BY_RESPONSE or BY_NOISE */
-} source_target;
+/* A file that an entry reads. */
+typedef struct source {
+    const char *path;
+    target t, by_inode;
+    unsigned char kind; /* BY_INPUT, BY_RESPONSE, BY_NOISE or BY_LIST */
+    bool packed;        /* it is a shard, of which the entry reads a member */
+    bool replaced;      /* the batch replaces it by a file of its own */
+} source;
 
 /* The targets of one entry. */
 typedef struct entry_targets {
     target output, output_by_inode, early, early_by_inode;
-    source_target *source;
+    source *source;
     int sources;
+    bool reserved; /* an output is a file of the batch itself */
     bool err;
 } entry_targets;
 
@@ -171,9 +84,12 @@ typedef struct table {
 
 typedef struct search {
     gc_manifest *manifest;
-    const char *folder;
+    const gc_own_files *own;
+    gc_place folder; /* of a file in the folder; its rest without the file's name is `below` */
+    size_t below;
     table by_path, by_inode;
     table matrices;          /* the matrices whose files have been checked */
+    gpuconv_error replaced;  /* the first file that is read and that the batch replaces by one of its own; 0: none */
     unsigned char *conflict; /* kind of each entry's conflict, one of the constants above */
     int64_t *with;           /* the entry that it conflicts with */
     entry_targets *targets;  /* of STEP entries, */
@@ -181,16 +97,52 @@ typedef struct search {
     bool outputs;            /* find the targets of outputs, else of inputs and responses */
 } search;
 
-/* Finds the target of a file in the folder of the outputs. @return false: out of memory */
-static bool find_output(const search *s, const char *output, target *t, target *by_inode) {
-    size_t room = strlen(s->folder) + strlen(output) + 2;
+/* Returns the target of a place. *by_inode: a second one from the file's own inode, if the file has several names or is
+ * not a regular file; else zeros. */
+static target target_of(const gc_place *p, target *by_inode) {
+    *by_inode = p->several_names ? target_in(p->file.st_dev, p->file.st_ino, 'f', "") : (target){0};
+    return target_in(p->device, p->inode, 'b', p->rest);
+}
+
+/* Returns the path below the folder of the outputs; NULL: the place is elsewhere. */
+static const char *below_folder(const search *s, const gc_place *p) {
+    const bool below =
+        p->device == s->folder.device && p->inode == s->folder.inode && strncmp(p->rest, s->folder.rest, s->below) == 0;
+    return below ? p->rest + s->below : NULL;
+}
+
+/* Finds the targets of an output. *reserved is set if it is a file of the batch itself. @return false: out of memory */
+static bool find_output(const search *s, const char *output, target *t, target *by_inode, bool *reserved) {
+    gc_place p;
+    size_t room = strlen(s->own->folder) + strlen(output) + 2;
     char *path = gc_calloc((int64_t)room, 1);
     if (!path)
         return false;
-    (void)snprintf(path, room, "%s/%s", s->folder, output);
-    bool good = find_target(path, t, by_inode);
+    (void)snprintf(path, room, "%s/%s", s->own->folder, output);
+    bool good = gc_place_find(path, &p);
     free(path);
-    return good;
+    if (!good)
+        return false;
+    const char *below = below_folder(s, &p);
+    *t = target_of(&p, by_inode);
+    *reserved |= gc_own_is_temporary(p.rest) || (below && gc_own_reserves(s->own, below));
+    gc_place_clear(&p);
+    return true;
+}
+
+/* Finds the targets of a file that is read, or of the shard that it is a member of. @return false: out of memory */
+static bool find_source(const search *s, const char *path, unsigned char kind, source *found) {
+    gc_place p;
+    char shard[GC_OWN_PATH];
+    *found = (source){.path = path, .kind = kind};
+    found->packed = gc_shard_split(path, shard, sizeof shard) != NULL;
+    if (!gc_place_find(found->packed ? shard : path, &p))
+        return false;
+    const char *below = below_folder(s, &p);
+    found->t = target_of(&p, &found->by_inode);
+    found->replaced = below && gc_own_replaces(s->own, below);
+    gc_place_clear(&p);
+    return true;
 }
 
 /* Returns the number of an entry's responses, those in series included, and the name of one. */
@@ -203,22 +155,15 @@ static const char *find_response(const gc_entry *e, int i) {
     return i < sources ? gc_entry_source(e, i).response : gc_entry_recipe(e)->preparation.series[i - sources];
 }
 
-/* Adds a file that an entry reads. @return false: out of memory */
-static bool add_source(entry_targets *l, const char *path, unsigned char kind) {
-    source_target *to = &l->source[l->sources++];
-    to->kind = kind;
-    return find_target(path, &to->path, &to->by_inode);
-}
-
 /* Finds the targets of all files that an entry reads. @return false: out of memory */
-static bool find_sources(const gc_entry *e, entry_targets *l) {
+static bool find_sources(const search *s, const gc_entry *e, entry_targets *l) {
     const char *noise = gc_entry_noise(e);
     l->source = gc_calloc((int64_t)gc_entry_sources(e) + count_responses(e) + 1, sizeof *l->source);
-    bool good = l->source && (!noise || add_source(l, noise, BY_NOISE));
+    bool good = l->source && (!noise || find_source(s, noise, BY_NOISE, &l->source[l->sources++]));
     for (int i = 0; i < gc_entry_sources(e) && good; i++)
-        good = add_source(l, gc_entry_source(e, i).input, BY_INPUT);
+        good = find_source(s, gc_entry_source(e, i).input, BY_INPUT, &l->source[l->sources++]);
     for (int i = 0; i < count_responses(e) && good; i++)
-        good = add_source(l, find_response(e, i), BY_RESPONSE);
+        good = find_source(s, find_response(e, i), BY_RESPONSE, &l->source[l->sources++]);
     return good;
 }
 
@@ -233,10 +178,10 @@ static void find_entry_targets(void *context, int64_t index, int worker) {
     if (e->refusal)
         return;
     if (!s->outputs)
-        l->err = !find_sources(e, l);
+        l->err = !find_sources(s, e, l);
     else
-        l->err = !find_output(s, e->output, &l->output, &l->output_by_inode) ||
-                 (early && !find_output(s, early, &l->early, &l->early_by_inode));
+        l->err = !find_output(s, e->output, &l->output, &l->output_by_inode, &l->reserved) ||
+                 (early && !find_output(s, early, &l->early, &l->early_by_inode, &l->reserved));
 }
 
 /* Returns the slot that holds a target, or the free one for it. */
@@ -281,14 +226,27 @@ static bool add_output(search *s, int64_t entry, table *in, target t) {
     return true;
 }
 
-/* Records a conflict of the entry, if any, whose output is a file that this entry reads. An entry's output may be its
- * own input, unless the entry reads or writes more than that. */
-static void check_source(search *s, int64_t entry, const table *in, target t, unsigned char kind) {
+/* Returns the slot of the entry whose output is a file; NULL: none. */
+static const slot *find_writer(const table *in, target t) {
     const slot *at = is_none(t) || !in->slot ? NULL : slot_of(in, t);
-    const gc_entry *e = &s->manifest->entry[entry];
-    const bool more = gc_entry_noise(e) || gc_entry_early(e) || gc_entry_sources(e) > 1;
-    if (at && !is_none(at->t) && (at->entry != entry || kind != BY_INPUT || more))
-        add_conflict(s, at->entry, kind, entry);
+    return at && !is_none(at->t) ? at : NULL;
+}
+
+/* Records a conflict of the entry, if any, whose output is a file that this entry reads (-1: that all read). An entry's
+ * output may be its own input, unless the entry reads or writes more than that, or outputs are packed into shards. */
+static void check_source(search *s, int64_t entry, const source *read) {
+    const slot *const found[] = {find_writer(&s->by_path, read->t), find_writer(&s->by_inode, read->by_inode)};
+    const gc_entry *e = entry < 0 ? NULL : &s->manifest->entry[entry];
+    const bool own = e && read->kind == BY_INPUT && !read->packed && s->own->shard_size == 0 && !gc_entry_noise(e) &&
+                     !gc_entry_early(e) && gc_entry_sources(e) == 1;
+    for (int i = 0; i < 2; i++)
+        if (found[i] && (found[i]->entry != entry || !own))
+            add_conflict(s, found[i]->entry, read->kind, entry);
+    if (read->replaced && !s->replaced.status)
+        (void)gc_fail(&s->replaced, GPUCONV_ERROR_ARGUMENT,
+                      "%s: is read by the batch and would be replaced by a file that it writes into %s; name another "
+                      "folder for the outputs",
+                      read->path, s->own->folder);
 }
 
 /* The files of a matrix that an entry reads. */
@@ -300,48 +258,54 @@ typedef struct matrix_files {
 
 static void check_matrix_file(void *context, const char *path) {
     matrix_files *m = context;
-    target t, by_inode;
-    m->good = m->good && find_target(path, &t, &by_inode);
-    if (!m->good)
-        return;
-    check_source(m->search, m->entry, &m->search->by_path, t, BY_RESPONSE);
-    check_source(m->search, m->entry, &m->search->by_inode, by_inode, BY_RESPONSE);
+    source file;
+    m->good = m->good && find_source(m->search, path, BY_RESPONSE, &file);
+    if (m->good)
+        check_source(m->search, m->entry, &file);
 }
 
-/* Checks the files that the matrices of an entry name, of each matrix once. @return false: out of memory */
-static bool check_matrices(search *s, int64_t entry) {
-    const gc_entry *e = &s->manifest->entry[entry];
+/* Checks the files that a matrix names, of each matrix once. @return false: out of memory */
+static bool check_matrix(search *s, int64_t entry, const source *matrix) {
     matrix_files m = {s, entry, true};
-    for (int i = 0; i < count_responses(e) && m.good; i++) {
-        const char *path = find_response(e, i);
-        target t, by_inode;
-        if (e->refusal || !gc_is_matrix(path))
-            continue;
-        if ((!s->matrices.slot && !make_table(&s->matrices, s->manifest, true)) || !find_target(path, &t, &by_inode))
-            return false;
-        slot *at = slot_of(&s->matrices, t);
-        if (!is_none(at->t))
-            continue;
-        *at = (slot){t, entry};
-        gc_ir_visit_files(path, check_matrix_file, &m);
+    if (!s->matrices.slot && !make_table(&s->matrices, s->manifest, true))
+        return false;
+    slot *at = slot_of(&s->matrices, matrix->t);
+    if (is_none(at->t)) {
+        *at = (slot){matrix->t, entry};
+        gc_ir_visit_files(matrix->path, check_matrix_file, &m);
     }
     return m.good;
 }
 
 /* Enters the outputs of an entry into the tables. @return false: out of memory */
 static bool add_outputs(search *s, int64_t entry, const entry_targets *l) {
+    if (l->reserved)
+        add_conflict(s, entry, BY_BATCH, 0);
     return add_output(s, entry, &s->by_path, l->output) && add_output(s, entry, &s->by_inode, l->output_by_inode) &&
            add_output(s, entry, &s->by_path, l->early) && add_output(s, entry, &s->by_inode, l->early_by_inode);
 }
 
 /* Checks the files that an entry reads. @return false: out of memory */
 static bool check_sources(search *s, int64_t entry, const entry_targets *l) {
-    for (int i = 0; i < l->sources; i++) {
-        const source_target *source = &l->source[i];
-        check_source(s, entry, &s->by_path, source->path, source->kind);
-        check_source(s, entry, &s->by_inode, source->by_inode, source->kind);
+    bool good = true;
+    for (int i = 0; i < l->sources && good; i++) {
+        const source *read = &l->source[i];
+        check_source(s, entry, read);
+        good = read->kind != BY_RESPONSE || !gc_is_matrix(read->path) || check_matrix(s, entry, read);
     }
-    return check_matrices(s, entry);
+    return good;
+}
+
+/* Checks the lists. @return false: out of memory */
+static bool check_lists(search *s) {
+    bool good = true;
+    for (int i = 0; i < s->manifest->lists && good; i++) {
+        source list;
+        good = find_source(s, s->manifest->list[i], BY_LIST, &list);
+        if (good)
+            check_source(s, -1, &list);
+    }
+    return good;
 }
 
 /* Checks all entries, STEP at a time: a pool of threads finds the targets, then the tables are updated in the order of
@@ -378,25 +342,46 @@ static bool refuse_conflicts(const search *s) {
     bool good = true;
     for (int64_t i = 0; i < s->manifest->entries && good; i++) {
         char text[160];
+        const unsigned char kind = s->conflict[i];
         gc_entry *e = &s->manifest->entry[i];
-        if (s->conflict[i] == FREE)
+        if (kind == FREE)
             continue;
-        (void)snprintf(text, sizeof text, "the output is the same file as the %s of line %lld; name another, not",
-                       what[s->conflict[i]], (long long)s->manifest->entry[s->with[i]].line);
+        if (kind == BY_BATCH)
+            (void)snprintf(text, sizeof text, "the batch writes files of its own under such names; name another, not");
+        else if (kind == BY_LIST)
+            (void)snprintf(text, sizeof text,
+                           "the output is the same file as a list that the batch reads; name another, not");
+        else
+            (void)snprintf(text, sizeof text, "the output is the same file as the %s of line %lld; name another, not",
+                           what[kind], (long long)s->manifest->entry[s->with[i]].line);
         good = gc_entry_refuse(e, text, e->output);
     }
     return good;
 }
 
-gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threads, gpuconv_error *error) {
-    search s = {.manifest = m, .folder = folder};
+/* Finds the place of the folder of the outputs. @return false: out of memory */
+static bool find_folder(search *s) {
+    const size_t room = strlen(s->own->folder) + 3;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (path)
+        (void)snprintf(path, room, "%s/x", s->own->folder);
+    const bool good = path && gc_place_find(path, &s->folder);
+    free(path);
+    if (good)
+        s->below = strlen(s->folder.rest) - 1;
+    return good;
+}
+
+gpuconv_status gc_refuse_conflicts(gc_manifest *m, const gc_own_files *own, int threads, gpuconv_error *error) {
+    search s = {.manifest = m, .own = own};
     s.conflict = gc_calloc(m->entries, sizeof *s.conflict);
     s.with = gc_calloc(m->entries, sizeof *s.with);
     s.targets = gc_calloc(gc_min(STEP, m->entries), sizeof *s.targets);
     gc_pool *pool = gc_pool_new(m->entries < 64 ? 1 : threads);
-    bool good = s.conflict && s.with && s.targets && pool && check_entries(&s, pool, true) &&
-                check_entries(&s, pool, false) && (gc_cancelled() || refuse_conflicts(&s));
+    bool good = s.conflict && s.with && s.targets && pool && find_folder(&s) && check_entries(&s, pool, true) &&
+                check_entries(&s, pool, false) && check_lists(&s) && (gc_cancelled() || refuse_conflicts(&s));
     gc_pool_free(pool);
+    gc_place_clear(&s.folder);
     free(s.by_path.slot);
     free(s.by_inode.slot);
     free(s.matrices.slot);
@@ -405,5 +390,7 @@ gpuconv_status gc_refuse_conflicts(gc_manifest *m, const char *folder, int threa
     free(s.targets);
     if (good && gc_cancelled())
         return gc_fail_cancelled(error, "the manifest");
-    return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+    if (good && s.replaced.status)
+        *error = s.replaced;
+    return good ? s.replaced.status : gc_fail_memory(error, "the manifest");
 }

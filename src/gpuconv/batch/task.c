@@ -179,7 +179,7 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
         status = open_source(w, t, i, error);
     if (!status) {
         gc_state existing = gc_state_of_path(t->path);
-        t->in_place = is_same_file(&existing, &t->input_state) || is_same_file(&existing, &t->response_state);
+        t->in_place = is_same_file(&existing, &t->input_state);
     }
     return status;
 }
@@ -237,8 +237,8 @@ typedef struct commit_context {
     int64_t clipped;
 } commit_context;
 
-/* Stores the state of the complete output before it gets its name. If it replaces its own input or response, announces
- * the replacement first; history.h has the protocol. */
+/* Stores the state of the complete output before it gets its name. If it replaces its own input, announces the
+ * replacement first; history.h has the protocol. */
 static gpuconv_status before_rename(void *context, int fd, gpuconv_error *error) {
     const commit_context *o = context;
     struct stat st;

@@ -33,7 +33,7 @@ typedef struct gc_task {
     bool stored;        /* the slot delivers the output in the file's own sample format, interleaved */
     double start_time;
     gc_state input_state, response_state, noise_state, output_state;
-    bool in_place;               /* the output replaces the task's own input or response */
+    bool in_place;               /* the output replaces the task's own input */
     char *path, *early_path;     /* of the outputs; early_path NULL: none */
     char note[256];              /* of the writer */
     int64_t not_finite;          /* input samples, valid once the readers are freed */

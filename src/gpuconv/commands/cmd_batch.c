@@ -4,7 +4,6 @@
 #include "commands.h"
 #include "dry_run.h"
 #include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/list_write.h"
 #include "gpuconv/batch/text.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
@@ -83,52 +82,27 @@ static bool parse_devices(const char *text, int *device, int *count) {
 static void print_failures(void *context, int64_t count, const char *example) {
     options *o = context;
     gc_meter_clear(&o->meter);
-    if (!o->quiet)
-        (void)gc_print_error(0, "%lld failed like this: %s", (long long)count, example);
-}
-
-/* Writes the entries as they were picked into FOLDER/manifest.csv. */
-static gpuconv_status keep_manifest(const options *o, const gc_manifest *m, gpuconv_error *error) {
-    char kept[4200];
-    if (snprintf(kept, sizeof kept, "%s/manifest.csv", o->out) < (int)sizeof kept)
-        return gc_manifest_write(m, kept, error);
-    *error = (gpuconv_error){.status = GPUCONV_ERROR_FILE};
-    (void)snprintf(error->message, sizeof error->message, "--out: a folder name of %zu bytes is too long",
-                   strlen(o->out));
-    return error->status;
+    (void)gc_print_error(0, "%lld failed like this: %s", (long long)count, example);
 }
 
 /* Reads the manifest at `path`, or makes one from the patterns. */
 static gpuconv_status read_manifest(const options *o, const char *path, const gc_row *defaults, gc_manifest *m,
-                                    bool first, gpuconv_error *error) {
+                                    gpuconv_error *error) {
     const gc_manifest_options wish = {.defaults = defaults,
                                       .responses = (const char *const *)o->irs,
                                       .noises = (const char *const *)o->defaults.noises,
                                       .pick = (gc_pick)gc_choose("--pick", o->pick, words_pick),
                                       .seed = (uint64_t)o->seed,
                                       .segments = o->segments};
-    gpuconv_status status = path ? gc_manifest_read(path, &wish, m, error)
-                                 : gc_manifest_pick((const char *const *)o->inputs, &wish, m, error);
-    if (!status && first && !o->dry_run && (o->irs || o->defaults.noises)) {
-        status = keep_manifest(o, m, error);
-        if (status)
-            gc_manifest_free(m);
-    }
-    return status;
+    return path ? gc_manifest_read(path, &wish, m, error)
+                : gc_manifest_pick((const char *const *)o->inputs, &wish, m, error);
 }
 
-/* Refuses a list of outputs that would replace the list of inputs. */
-static int check_list(const options *o, const char *path, const gc_manifest *m) {
-    return path && gc_list_replaces(path, m->kind, o->out)
-               ? gc_print_error(GC_EXIT_USAGE,
-                                "%s/%s: would be replaced by the list of the outputs; name another folder by --out",
-                                o->out, gc_list_output_name(m->kind))
-               : GC_EXIT_DONE;
-}
-
+/* Prints how the batch ended. @return the exit status */
 static int finish(options *o, gpuconv_status status, const gc_batch_progress *p, const gpuconv_error *error,
-                  bool first) {
+                  const gc_batch *b, bool first) {
     char folder[512];
+    (void)gc_visible(folder, sizeof folder, o->out);
     gc_meter_clear(&o->meter);
     if (status)
         fprintf(stderr, "gpuconv: %s\n", error->message);
@@ -141,33 +115,20 @@ static int finish(options *o, gpuconv_status status, const gc_batch_progress *p,
             fprintf(stderr, "; %lld done before", (long long)p->skipped);
         if (p->clipped)
             fprintf(stderr, "; %lld samples clipped", (long long)p->clipped);
-        fprintf(stderr, "; %s/results.jsonl lists each file\n", gc_visible(folder, sizeof folder, o->out));
+        fprintf(stderr, "; %s/" GC_OWN_RESULTS " lists each file\n", folder);
     }
-    return status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED
-           : status || (first && p->failed)  ? GC_EXIT_FAILED /* if another rank failed, mpirun would kill the first */
-                                             : GC_EXIT_DONE;
-}
-
-/* Writes the list of the outputs, and tells the user. @return the exit status */
-static int write_list(options *o, const gc_manifest *m, int result) {
-    gpuconv_error error = {0};
-    char folder[512];
-    int64_t count;
-    const char *name = gc_list_output_name(m->kind);
-    if (!name)
-        return result;
-    const char *suffix = !o->id_suffix ? "_rvb" : strcmp(o->id_suffix, "none") == 0 ? "" : o->id_suffix;
-    if (gc_list_write(m, o->out, suffix, o->shard_size, &count, &error) != GPUCONV_OK)
-        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
-    if (!o->quiet)
-        fprintf(stderr, "gpuconv: %s/%s lists %lld outputs\n", gc_visible(folder, sizeof folder, o->out), name,
-                (long long)count);
-    return result;
+    if (!o->quiet && p->listed >= 0)
+        fprintf(stderr, "gpuconv: %s/%s lists %lld outputs\n", folder, gc_own_list(b->manifest->kind),
+                (long long)p->listed);
+    return status == GPUCONV_ERROR_CANCELLED  ? GC_EXIT_INTERRUPTED
+           : status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE
+           : status || (first && p->failed)   ? GC_EXIT_FAILED /* if another rank failed, mpirun would kill the first */
+                                              : GC_EXIT_DONE;
 }
 
 /* Runs the batch. *begun: the threads of the batch have run; false: it failed before. */
-static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int *device, int devices, bool *begun) {
-    const bool first = !ranks || ranks->rank == 0;
+static int convolve(options *o, const gc_batch *b, bool *begun) {
+    const bool first = !b->ranks || b->ranks->rank == 0;
     gpuconv_error error = {0};
     gc_batch_progress p;
     /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
@@ -175,25 +136,9 @@ static int convolve(options *o, gc_manifest *m, const gc_ranks *ranks, const int
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
     o->meter = gc_meter_begin(o->quiet);
-    gc_batch b = {.manifest = m,
-                  .folder = o->out,
-                  .backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND),
-                  .workers = o->workers,
-                  .device = devices ? device : NULL,
-                  .devices = devices,
-                  .resume = o->resume,
-                  .fail_fast = o->fail_fast,
-                  .shard_size = o->shard_size,
-                  .ranks = ranks,
-                  .cancel = gc_catch_signals(),
-                  .progress = first ? progress : NULL,
-                  .note = note,
-                  .failures = first ? print_failures : NULL,
-                  .context = o};
-    gpuconv_status status = gc_batch_run(&b, &p, &error);
-    int result = finish(o, status, &p, &error, first);
+    gpuconv_status status = gc_batch_run(b, &p, &error);
     *begun = !status || p.total > 0;
-    return first && p.total > 0 && result != GC_EXIT_INTERRUPTED ? write_list(o, m, result) : result;
+    return finish(o, status, &p, &error, b, first);
 }
 
 /* Checks the combination of options. */
@@ -218,6 +163,11 @@ static int check(const options *o, const char *path, int *device, int *devices) 
     return GC_EXIT_DONE;
 }
 
+/* Returns what follows the identifiers in a list of outputs for lhotse. */
+static const char *suffix_of(const options *o) {
+    return !o->id_suffix ? "_rvb" : strcmp(o->id_suffix, "none") == 0 ? "" : o->id_suffix;
+}
+
 static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
     gc_row defaults = {.stem = NULL};
@@ -232,21 +182,34 @@ static int run(options *o, const char *path) {
     gc_manifest m;
     const gc_ranks *ranks;
     gpuconv_status status = gc_ranks_open(&ranks, &error);
-    bool first = !ranks || ranks->rank == 0;
-    if (!status) {
-        (void)gc_catch_signals(); /* a list may be a pipe that nothing writes to */
-        status = read_manifest(o, path, &defaults, &m, first, &error);
-    }
+    const volatile int *cancel = gc_catch_signals(); /* before the lists: one may be a pipe that nothing writes to */
+    if (!status)
+        status = read_manifest(o, path, &defaults, &m, &error);
     gc_row_clear(&defaults);
     if (status)
         return gc_print_error(gc_exit_of(status), "%s", error.message);
-    bool begun = false;
-    result = o->dry_run ? gc_dry_run(&m, o->out, o->shard_size) : check_list(o, path, &m);
-    const bool checked = !result && !o->dry_run;
-    if (checked)
-        result = convolve(o, &m, ranks, device, devices, &begun);
+    const bool first = !ranks || ranks->rank == 0;
+    const gc_batch b = {.manifest = &m,
+                        .folder = o->out,
+                        .keep_manifest = o->irs || o->defaults.noises,
+                        .backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND),
+                        .workers = o->workers,
+                        .device = devices ? device : NULL,
+                        .devices = devices,
+                        .resume = o->resume,
+                        .fail_fast = o->fail_fast,
+                        .shard_size = o->shard_size,
+                        .id_suffix = suffix_of(o),
+                        .ranks = ranks,
+                        .cancel = cancel,
+                        .progress = first ? progress : NULL,
+                        .note = note,
+                        .failures = first ? print_failures : NULL,
+                        .context = o};
+    bool begun = true;
+    result = o->dry_run ? gc_dry_run(&b) : convolve(o, &b, &begun);
     if (ranks)
-        ranks->end(begun || !checked, result);
+        ranks->end(begun, result);
     gc_manifest_free(&m);
     return result;
 }

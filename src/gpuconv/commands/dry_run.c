@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "gpuconv/batch/failures.h"
 #include "gpuconv/batch/results.h"
+#include "gpuconv/batch/targets.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
@@ -12,8 +13,8 @@
 
 enum { ROWS = 10, NAME = 600 };
 
-static void print_row(const gc_manifest *m, int64_t index, const char *folder, int64_t shard_size) {
-    const gc_entry *e = &m->entry[index];
+static void print_row(const gc_batch *b, int64_t index) {
+    const gc_entry *e = &b->manifest->entry[index];
     char name[NAME];
     char *settings = gc_settings_of(e);
     printf("%lld:", (long long)e->line);
@@ -24,27 +25,37 @@ static void print_row(const gc_manifest *m, int64_t index, const char *folder, i
     }
     if (gc_entry_noise(e))
         gc_print(stdout, " + %s at %g dB", gc_visible(name, sizeof name, gc_entry_noise(e)), e->extra->snr);
-    printf(" -> %s/", gc_visible(name, sizeof name, folder));
-    if (shard_size > 0)
-        printf("%06lld.tar/", (long long)(index / shard_size));
+    printf(" -> %s/", gc_visible(name, sizeof name, b->folder));
+    if (b->shard_size > 0) {
+        char shard[GC_OWN_SHARD];
+        gc_own_shard(index / b->shard_size, shard);
+        printf("%s/", shard);
+    }
     printf("%s\n", gc_visible(name, sizeof name, e->output));
     if (settings)
         printf("    %s\n", gc_visible(name, sizeof name, settings));
     free(settings);
 }
 
-int gc_dry_run(const gc_manifest *m, const char *folder, int64_t shard_size) {
+int gc_dry_run(const gc_batch *b) {
     static gc_failures refused;
+    const gc_manifest *m = b->manifest;
+    const gc_own_files own = gc_batch_own_files(b);
+    gpuconv_error error = {0};
     int64_t shown = 0, bad = 0;
     char text[GC_FAILURE_BYTES];
     refused.count = 0;
+    gpuconv_status status = gc_refuse_conflicts(b->manifest, &own, 1, &error);
+    if (status)
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     for (int64_t i = 0; i < m->entries; i++) {
         if (m->entry[i].refusal) {
             (void)snprintf(text, sizeof text, "line %lld: %s", (long long)m->entry[i].line, m->entry[i].refusal);
             gc_failures_add(&refused, text);
             bad++;
         } else if (shown++ < ROWS) {
-            print_row(m, i, folder, shard_size);
+            print_row(b, i);
         }
     }
     if (shown > ROWS)

@@ -31,6 +31,13 @@ bool gc_same_word(const char *a, const char *b) {
     return same;
 }
 
+bool gc_begins_with(const char *text, const char *word) {
+    const locale_t before = gc_locale_enter();
+    const bool begins = strncasecmp(text, word, strlen(word)) == 0;
+    gc_locale_leave(before);
+    return begins;
+}
+
 bool gc_number_parse(const char *text, double *value) {
     /* strtod also accepts white space, nan, inf and hexadecimal; all of these need other characters. */
     if (!*text || text[strspn(text, "0123456789.eE+-")])

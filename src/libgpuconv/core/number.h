@@ -40,4 +40,7 @@ void gc_locale_leave(locale_t before);
 /* Compares two words, such as the extensions of file names; A to Z equal a to z. */
 bool gc_same_word(const char *a, const char *b);
 
+/* Decides in the same way whether a text begins with a word. */
+bool gc_begins_with(const char *text, const char *word);
+
 #endif

@@ -1,9 +1,13 @@
 /* The new file has no name where the file system supports O_TMPFILE: no other process can open it by name, and the
- * kernel removes it however the process ends. Elsewhere it has a unique temporary name. */
+ * kernel removes it however the process ends. Elsewhere, and for a moment when it replaces a file, it has a temporary
+ * name. The first choice of that name depends on the target alone, so that the next process that replaces the target
+ * finds what a killed one has left; the file is locked as long as it has the name, and removed if it is not. */
 #include "output_file.h"
 
 #include "descriptor.h"
 #include "error.h"
+#include "file_lock.h"
+#include "hash.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -19,6 +23,7 @@
 
 enum {
     SUFFIX_ROOM = 17, /* the unique part of a temporary name and its terminating zero */
+    ATTEMPTS = 100,   /* temporary names that are tried */
     MAX_LINKS = 40    /* symbolic links in a row, as the kernel's limit */
 };
 
@@ -107,14 +112,51 @@ bool gc_is_same_file(const char *a, const char *b) {
 
 /* ---- New files --------------------------------------------------------------------------------------------------- */
 
-/* Writes a new random suffix into f->temporary. */
-static void choose_temporary_name(gc_output_file *f) {
+/* Removes a file with a temporary name unless a process has locked it. */
+static void remove_abandoned(const char *path) {
+    struct stat st;
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && gc_file_lock(fd, GC_LOCK_EXCLUSIVE, 0, 0) == 0 &&
+        gc_file_is_at(fd, path))
+        (void)unlink(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Writes a suffix into f->temporary: that of the target, which is made free if it is abandoned, then random ones,
+ * because another process may be replacing the target, too. */
+static void choose_temporary_name(gc_output_file *f, int attempt) {
     static _Atomic unsigned made;
     unsigned random = 0;
+    const char *slash = strrchr(f->target, '/');
+    char *suffix = strrchr(f->temporary, '-') + 1;
+    if (attempt == 0) {
+        snprintf(suffix, SUFFIX_ROOM, "%016llx", (unsigned long long)gc_hash(slash ? slash + 1 : f->target));
+        if (access(f->temporary, F_OK) == 0)
+            remove_abandoned(f->temporary);
+        return;
+    }
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
         random = (unsigned)getpid();
-    char *suffix = strrchr(f->temporary, '-') + 1;
     snprintf(suffix, SUFFIX_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
+}
+
+/* Creates the new file with a temporary name. @return 0 or an errno value */
+static int create_named(gc_output_file *f) {
+    int err = EEXIST;
+    for (int attempt = 0; err == EEXIST && attempt < ATTEMPTS; attempt++) {
+        choose_temporary_name(f, attempt);
+        f->fd = open(f->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        err = f->fd < 0 ? errno : 0;
+        /* Another process may have taken the file for an abandoned one before it is locked. */
+        if (!err && (gc_file_lock(f->fd, GC_LOCK_EXCLUSIVE, 0, 0) == EAGAIN || !gc_file_is_at(f->fd, f->temporary))) {
+            close(f->fd);
+            f->fd = -1;
+            err = EEXIST;
+        }
+    }
+    f->named = !err;
+    return err;
 }
 
 /* Creates the new file in the target's folder. @return 0 or an errno value */
@@ -129,18 +171,11 @@ static int create_new(gc_output_file *f) {
     if (access("/proc/self/fd", X_OK) == 0)
         f->fd = open(f->temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     snprintf(f->temporary, size, "%.*s.gpuconv-", folder, f->target);
-    f->named = f->fd < 0;
-    int err = EEXIST;
-    for (int attempt = 0; f->fd < 0 && err == EEXIST && attempt < 100; attempt++) {
-        choose_temporary_name(f);
-        f->fd = open(f->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-        err = f->fd < 0 ? errno : 0;
+    int err = f->fd < 0 ? create_named(f) : 0;
+    if (err) {
+        free(f->temporary);
+        f->temporary = NULL;
     }
-    if (f->fd >= 0)
-        return 0;
-    free(f->temporary);
-    f->temporary = NULL;
-    f->named = false;
     return err;
 }
 
@@ -234,12 +269,16 @@ static bool take_name(gc_output_file *f) {
         snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", f->fd);
         if (linkat(AT_FDCWD, unnamed, AT_FDCWD, f->target, AT_SYMLINK_FOLLOW) == 0)
             return true;
-        if (errno != EEXIST)
+        int err = errno;
+        (void)gc_file_lock(f->fd, GC_LOCK_EXCLUSIVE, 0, 0);
+        for (int attempt = 0; !f->named && err == EEXIST && attempt < ATTEMPTS; attempt++) {
+            choose_temporary_name(f, attempt);
+            f->named = linkat(AT_FDCWD, unnamed, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) == 0;
+            err = f->named ? 0 : errno;
+        }
+        errno = err;
+        if (!f->named)
             return false;
-        choose_temporary_name(f);
-        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) != 0)
-            return false;
-        f->named = true;
     }
     if (rename(f->temporary, f->target) != 0)
         return false;
@@ -251,7 +290,7 @@ gpuconv_status gc_output_file_commit(gc_output_file *f, gpuconv_error *error) {
     /* A file with a temporary name is renamed after close(), which on network file systems reports late write errors. A
      * file without a name must be linked before it is closed. */
     bool rename_after_close = f->named;
-    int err = 0;
+    int lock = f->named ? dup(f->fd) : -1, err = 0; /* keeps the lock until the file has the target's name */
     if (f->temporary && !rename_after_close && !take_name(f))
         err = errno;
     if (close(f->fd) != 0 && !err)
@@ -259,6 +298,8 @@ gpuconv_status gc_output_file_commit(gc_output_file *f, gpuconv_error *error) {
     f->fd = -1;
     if (f->temporary && rename_after_close && !err && !take_name(f))
         err = errno;
+    if (lock >= 0)
+        close(lock);
     return err ? fail(f, err, error) : GPUCONV_OK;
 }
 
