@@ -98,7 +98,7 @@ def test_the_lists_of_kaldi_and_lhotse(corpus, tmp_path):
     with gzip.open(tmp_path / "lhotse" / "recordings.jsonl.gz", "rt") as file:
         made = [json.loads(line) for line in file]
     assert [recording["num_samples"] for recording in made] == [6000, 6500, 7000] and result.done == 3
-    with pytest.raises(ValueError, match="would be replaced by the list of the outputs; name another folder"):
+    with pytest.raises(ValueError, match="would be replaced by a file that it writes .*; name another folder"):
         gpuconv.batch(kaldi, irs=corpus / "room0.wav", out=tmp_path)
 
 
