@@ -39,7 +39,7 @@ cat in.wav >pipe.wav
 wait $pid || fail "the first batch: $(cat "$work/log/waiting")"
 pid=
 cmp want/b.wav wet/b.wav || fail "other bytes"
-[ "$(ls -A wet | tr '\n' ' ')" = "a.wav b.wav results.jsonl " ] || fail "left in the folder: $(ls -A wet)"
+[ "$(find wet -type f | sort | tr '\n' ' ')" = "wet/a.wav wet/b.wav wet/results.jsonl " ] || fail "left in the folder: $(ls -A wet)"
 
 # Killed: the file stays and locks nothing.
 wait_for_lock killed

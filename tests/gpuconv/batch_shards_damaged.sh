@@ -61,13 +61,15 @@ for name in sparse symbolic empty fifo; do
 done
 says oddly/results.jsonl "odd.tar/sparse.wav: is stored sparsely" "odd.tar/symbolic.wav: is a symbolic link"
 says "$work/log/err" "file.txt: is not copied into the shards"
-tar xf oddly/000000.tar && cmp hard.wav want/k2.wav || fail "a hard link: other bytes"
+tar xf oddly/000000.tar
+cmp hard.wav want/k2.wav || fail "a hard link: other bytes"
 # Empty members of a sample are copied; a member does not replace an output of its name.
 batch 0 --inputs in/whole.tar --irs ir.wav --out empty --shard-size 2
 [ "$(tar tf empty/000000.tar | tr '\n' ' ')" = "k0.wav k0.txt k0.json k1.wav k1.txt " ] || fail "$(tar tf empty/000000.tar)"
 printf 'input,response,output,format\nin/whole.tar/k0.wav,ir.wav,k0.flac,\nin/whole.tar/k1.wav,ir.wav,k0.txt,wav\n' >names.csv
 batch 0 names.csv --out named --shard-size 2
-mkdir out && tar xf named/000000.tar -C out && cmp out/k0.txt want/k1.wav || fail "a text replaced an output"
+mkdir out && tar xf named/000000.tar -C out
+cmp out/k0.txt want/k1.wav || fail "a text replaced an output"
 
 # The second output does not stay when a batch was killed while it removed the files of a complete shard.
 batch 0 --inputs 's/k[012].wav' --irs ir.wav --early 20 --out early --shard-size 3
@@ -96,7 +98,8 @@ exit $status
 END
     mkdir full
     for n in 0 1 2 3 4 5; do make_audio noise s/k$n.wav wav-16 1 16000 2600 0.1; done
-    GPUCONV=$GPUCONV work=$work unshare -m sh "$work/log/full.sh" 2>"$work/log/mount"
+    export GPUCONV work
+    unshare -m sh "$work/log/full.sh" 2>"$work/log/mount"
     status=$?
     if [ $status -ne 77 ]; then
         [ $status -eq 1 ] || fail "a full disk: exit $status: $(cat "$work/log/err")"

@@ -48,15 +48,13 @@ static void put_csv(list *l, const char *text) {
 
 /* Returns the path of an output, to be freed. */
 static char *path_of(const list *l, const gc_entry *e, int64_t index) {
-    char shard[GC_OWN_SHARD + 1] = "";
-    const size_t room = strlen(l->folder) + strlen(e->output) + sizeof shard + 2;
+    char shard[GC_OWN_SHARD] = "";
+    const size_t room = strlen(l->folder) + strlen(e->output) + sizeof shard + 3;
     char *path = gc_calloc((int64_t)room, 1);
-    if (l->shard_size > 0) {
+    if (l->shard_size > 0)
         gc_own_shard(index / l->shard_size, shard);
-        strcat(shard, "/");
-    }
     if (path)
-        (void)snprintf(path, room, "%s/%s%s", l->folder, shard, e->output);
+        (void)snprintf(path, room, "%s/%s%s%s", l->folder, shard, *shard ? "/" : "", e->output);
     return path;
 }
 

@@ -232,7 +232,7 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
     }
     char converted[64] = "", left_out[96] = "";
     if (m->parts)
-        (void)snprintf(converted, sizeof converted, ", files of other rates resampled to %g Hz", m->rate);
+        gc_format(converted, sizeof converted, ", files of other rates resampled to %g Hz", m->rate);
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
                        (long long)cut, (long long)m->max_frames);
