@@ -23,9 +23,6 @@ install(FILES ${PROJECT_BINARY_DIR}/gpuconv-config.cmake ${PROJECT_BINARY_DIR}/g
 
 # Where the prefix lies, seen from the file: so that an installation can be moved.
 file(RELATIVE_PATH GPUCONV_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-if(MYSOFA_FOUND)
-    set(GPUCONV_PC_SOFA " libmysofa")
-endif()
 configure_file(cmake/gpuconv.pc.in gpuconv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gpuconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 

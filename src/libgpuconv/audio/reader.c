@@ -3,6 +3,7 @@
 #include "file.h"
 #include "format.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
@@ -38,7 +39,20 @@ struct gc_reader {
 };
 
 /* Refuses a directory and an empty file. */
-static gpuconv_status check_file_type(const char *path, const struct stat *st, gpuconv_error *error) {
+/* Returns whether a path names a descriptor that the process has open. */
+static bool names_descriptor(const char *path) {
+    return strcmp(path, "standard input") == 0 || strcmp(path, "/dev/stdin") == 0 ||
+           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+static gpuconv_status check_file_type(const char *path, gc_input_kind kind, const struct stat *st,
+                                      gpuconv_error *error) {
+    const bool is_open_pipe = (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)) && names_descriptor(path);
+    if (kind == GC_INPUT_REGULAR || (kind == GC_INPUT_REGULAR_OR_FD && !is_open_pipe)) {
+        gpuconv_status status = gc_input_file_check(path, st, error);
+        if (status)
+            return status;
+    }
     if (S_ISDIR(st->st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
     if (S_ISREG(st->st_mode) && st->st_size == 0)
@@ -284,7 +298,7 @@ gpuconv_status gc_reader_open(const char *path, const gc_input_options *options,
         return GPUCONV_ERROR_FILE;
     if (strcmp(path, "-") == 0)
         path = "standard input";
-    gpuconv_status status = check_file_type(path, &st, error);
+    gpuconv_status status = check_file_type(path, options ? options->kind : GC_INPUT_ANY, &st, error);
     if (status) {
         close(fd);
         return status;

@@ -3,6 +3,7 @@
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 
@@ -78,9 +79,10 @@ gpuconv_status gc_brutefir_number(gc_brutefir *b, double *value, gpuconv_error *
 static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_ir **ir, gpuconv_error *error) {
     char line[MAX_NUMBER];
     int64_t count = 0, capacity = 4096;
-    FILE *f = fopen(path, "re");
+    gpuconv_error inner = {0};
+    FILE *f = gc_input_file_open_text(path, &inner);
     if (!f)
-        return gc_matrix_fail(b->matrix, error, "%s: %s", path, strerror(errno));
+        return gc_matrix_fail(b->matrix, error, "%s", inner.message);
     float *taps = gc_calloc(capacity, sizeof *taps);
     gpuconv_status status = taps ? GPUCONV_OK : gc_fail_memory(error, path);
     while (!status && fgets(line, sizeof line, f)) {
@@ -147,7 +149,7 @@ gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *c, gpuconv_er
         char raw[64];
         gpuconv_error inner = {0};
         (void)snprintf(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
-        status = gc_ir_load_raw(path, raw, &ir, &inner);
+        status = gc_ir_load_from(path, GC_INPUT_REGULAR, raw, &ir, &inner);
         if (status)
             status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
                                                     : gc_matrix_fail(m, error, "%s", inner.message);

@@ -2,12 +2,14 @@
 #include "directions.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/number.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct layout {
     const char *name, *directions;
@@ -65,13 +67,14 @@ static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_erro
     char line[512];
     const char *wrong = "";
     gpuconv_status status = GPUCONV_OK;
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return gc_fail(error, errno == ENOENT ? GPUCONV_ERROR_ARGUMENT : GPUCONV_ERROR_FILE,
-                       errno == ENOENT ? "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, "
-                                         "5.1.4, 7.1.4 and ambisonic"
-                                       : "%s: cannot be opened",
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "
+                       "ambisonic",
                        path);
+    FILE *f = gc_input_file_open_text(path, error);
+    if (!f)
+        return GPUCONV_ERROR_FILE;
     for (int number = 1; !status && fgets(line, sizeof line, f); number++) {
         if (strlen(line) == sizeof line - 1)
             status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: is longer than %d bytes", path, number,

@@ -5,13 +5,13 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum {
     MAX_ENTRIES = 1 << 16,
@@ -241,14 +240,9 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
     *ir = NULL;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
-    struct stat st;
-    FILE *f = fopen(path, "re");
-    if (!f || fstat(fileno(f), &st) != 0 || S_ISDIR(st.st_mode)) {
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, f ? "is a directory" : strerror(errno));
-        if (f)
-            (void)fclose(f);
+    FILE *f = gc_input_file_open_text(path, error);
+    if (!f)
         return GPUCONV_ERROR_FILE;
-    }
     gc_matrix *m = gc_calloc(1, sizeof *m);
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
@@ -259,8 +253,7 @@ gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir 
         m->path = path;
         const bool conf = dot && strcasecmp(dot, ".conf") == 0;
         m->rate_without_files = rate;
-        status = conf && S_ISREG(st.st_mode) && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error)
-                                                               : gc_matrix_read_text(m, f, conf, error);
+        status = conf && is_brutefir(f) ? gc_matrix_read_brutefir(m, f, error) : gc_matrix_read_text(m, f, conf, error);
     }
     (void)fclose(f); /* read only: nothing can be lost */
     if (!status)

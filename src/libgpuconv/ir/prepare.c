@@ -43,12 +43,12 @@ static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, 
 }
 
 /* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels, and resamples it to `rate`. */
-static gpuconv_status load_at_rate(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                   gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status load_at_rate(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs,
+                                   double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_status status = gc_is_sofa(path)     ? load_sofa(path, p, inputs, ir, error)
                             : gc_is_matrix(path) ? gpuconv_ir_load_matrix(path, rate, ir, error)
-                                                 : gpuconv_ir_load(path, ir, error);
+                                                 : gc_ir_load_from(path, kind, NULL, ir, error);
     if (status || gpuconv_ir_rate(*ir) == rate)
         return status;
     gpuconv_ir *recorded = *ir;
@@ -91,7 +91,7 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other;
-    gpuconv_status status = load_at_rate(path, state->p, state->inputs, state->rate, &other, error);
+    gpuconv_status status = load_at_rate(path, GC_INPUT_REGULAR, state->p, state->inputs, state->rate, &other, error);
     if (status)
         return status;
     status = gpuconv_ir_series(ir, other, next, &inner);
@@ -160,8 +160,8 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                   gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs,
+                                   double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *current = NULL, *next;
     *ir = NULL;
@@ -174,7 +174,7 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     if (!status)
-        status = load_at_rate(path, p, inputs, rate, &current, error);
+        status = load_at_rate(path, kind, p, inputs, rate, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
@@ -224,7 +224,7 @@ gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p
     *ir = NULL;
     gpuconv_status status = gc_preparation_read(p, &read, error);
     if (!status)
-        status = gc_ir_prepare_shape(path, &read, inputs, rate, &shaped, error);
+        status = gc_ir_prepare_shape(path, GC_INPUT_REGULAR, &read, inputs, rate, &shaped, error);
     if (status)
         return status;
     status = gc_ir_apply_levels(shaped, &read, ir, &inner);
