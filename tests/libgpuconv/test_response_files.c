@@ -1,5 +1,5 @@
-/* Checks that responses, matrices, sets and lists of directions are read from regular files only: a named pipe without a
- * writer and a device without an end are refused by every function that reads them, and never block it. */
+/* Checks that responses, matrices, sets and lists of directions are read from regular files only: a named pipe without
+ * a writer and a device without an end are refused by every function that reads them, and never block it. */
 #include "harness.h"
 
 #include <signal.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const names[] = {"pipe.wav",  "pipe.txt",  "pipe.conf",  "pipe.matrix", "pipe.sofa",
-                                    "zero.wav",  "zero.txt",  "zero.conf",  "zero.matrix", "zero.sofa",
+static const char *const names[] = {"pipe.wav",  "pipe.txt",  "pipe.conf", "pipe.matrix", "pipe.sofa",
+                                    "zero.wav",  "zero.txt",  "zero.conf", "zero.matrix", "zero.sofa",
                                     "/dev/zero", "/dev/null", "/dev/full"};
 
 /* Writes a text file. */
@@ -49,11 +49,12 @@ static void pipes_named_by_other_files_are_refused(void **state) {
     static const char *const texts[][2] = {
         {"files.txt", "1 1 pipe.wav\n"},
         {"jconvolver.conf", "/convolver/new 1 1 512 8192\n/impulse/read 1 1 1 0 0 0 1 zero.wav\n"},
-        {"brutefir.conf", "sampling_rate: 48000; filter_length: 64;\n"
-                          "coeff \"c\" { format: \"text\"; filename: \"pipe.txt\"; };\n"
-                          "input \"i\" { device: \"file\" { path: \"/dev/stdin\"; }; sample: \"S16_LE\"; channels: 1; };\n"
-                          "output \"o\" { device: \"file\" { path: \"x\"; }; sample: \"S16_LE\"; channels: 1; };\n"
-                          "filter \"f\" { inputs: \"i\"; outputs: \"o\"; coeff: \"c\"; };\n"}};
+        {"brutefir.conf",
+         "sampling_rate: 48000; filter_length: 64;\n"
+         "coeff \"c\" { format: \"text\"; filename: \"pipe.txt\"; };\n"
+         "input \"i\" { device: \"file\" { path: \"/dev/stdin\"; }; sample: \"S16_LE\"; channels: 1; };\n"
+         "output \"o\" { device: \"file\" { path: \"x\"; }; sample: \"S16_LE\"; channels: 1; };\n"
+         "filter \"f\" { inputs: \"i\"; outputs: \"o\"; coeff: \"c\"; };\n"}};
     for (int i = 0; i < COUNT(texts); i++) {
         gpuconv_ir *ir;
         gpuconv_error error = {0};
@@ -70,8 +71,8 @@ static void pipes_named_by_other_files_are_refused(void **state) {
     p = gpuconv_preparation_default();
     p.series = series;
     p.series_count = 1;
-    check_refused("in series",
-                  gpuconv_ir_prepare(TESTS_SOURCE "/impulses/studio.flac", &p, 2, 48000, &ir, &error), &ir, &error);
+    check_refused("in series", gpuconv_ir_prepare(TESTS_SOURCE "/impulses/studio.flac", &p, 2, 48000, &ir, &error), &ir,
+                  &error);
 }
 
 int main(void) {

@@ -55,7 +55,9 @@ static void every_layout_gives_the_same_values(void **state) {
         assert_int_equal(s->frames, 8); /* 6 taps and the longest delay */
         assert_true(s->rate == 48000 && s->longest_delay == 2 && s->lead == 0);
         assert_string_equal(s->conventions, "SimpleFreeFieldHRIR");
-        assert_string_equal(s->title, i == 0 ? "Pr\xc3\xbc" "fung" : "latest");
+        assert_string_equal(s->title, i == 0 ? "Pr\xc3\xbc"
+                                               "fung"
+                                             : "latest");
         for (int m = 0; m < 5; m++) {
             const double *p = s->position + 3 * m, pi = acos(-1);
             const double elevation = (10.0 * m - 20) * pi / 180, azimuth = 72 * m * pi / 180;
@@ -136,8 +138,10 @@ static void reading_is_cancelled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_layout_gives_the_same_values), cmocka_unit_test(a_file_of_spectra_is_told_what_is_read),
-        cmocka_unit_test(reading_is_cancelled),               cmocka_unit_test(hostile_files_end),
+        cmocka_unit_test(every_layout_gives_the_same_values),
+        cmocka_unit_test(a_file_of_spectra_is_told_what_is_read),
+        cmocka_unit_test(reading_is_cancelled),
+        cmocka_unit_test(hostile_files_end),
         cmocka_unit_test(no_byte_of_a_file_can_do_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,8 @@ FILE *gc_input_file_open_text(const char *path, gpuconv_error *error) {
     if (fd < 0)
         return NULL;
     if (size > MAX_TEXT)
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: has %lld bytes; a text has at most %d", path, (long long)size, MAX_TEXT);
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: has %lld bytes; a text has at most %d", path, (long long)size,
+                MAX_TEXT);
     else if (!(file = fdopen(fd, "r")))
         gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
     if (!file)

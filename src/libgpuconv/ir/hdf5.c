@@ -24,9 +24,9 @@ bool gc_hdf5_damaged(gc_hdf5 *f, const char *what) {
 }
 
 bool gc_hdf5_unread(gc_hdf5 *f, const char *what) {
-    f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT,
-                        "%s: %s; save it again as netCDF-4, without filters other than deflate and shuffle", f->path,
-                        what);
+    f->status =
+        gc_fail(f->error, GPUCONV_ERROR_FORMAT,
+                "%s: %s; save it again as netCDF-4, without filters other than deflate and shuffle", f->path, what);
     return false;
 }
 
@@ -61,7 +61,7 @@ bool gc_hdf5_read_bytes(gc_hdf5 *f, uint64_t address, int64_t bytes, void *to) {
 uint8_t *gc_hdf5_fetch(gc_hdf5 *f, uint64_t address, int64_t bytes, gc_block *block) {
     if (bytes < 0 || (uint64_t)bytes > f->size || bytes + FETCH_COST > f->budget) {
         gc_hdf5_damaged(f, bytes >= 0 && (uint64_t)bytes <= f->size ? "its structures refer to each other without end"
-                                                                   : "a block is longer than the file");
+                                                                    : "a block is longer than the file");
         return NULL;
     }
     f->budget -= bytes + FETCH_COST;
@@ -124,32 +124,36 @@ bool gc_hdf5_is_defined(const gc_hdf5 *f, uint64_t address) {
     return address != UINT64_MAX >> (64 - 8 * f->offset_bytes) && address != UINT64_MAX;
 }
 
-/* Reads the superblock (II.A), which must be at the beginning of the file. */
+/* Takes the superblock (II.A). Returns false if it is none. */
+static bool take_superblock(gc_hdf5 *f, gc_block *b) {
+    if (b->left < 12 || memcmp(b->at, "\211HDF\r\n\032\n", 8) != 0)
+        return false;
+    const int version = b->at[8];
+    const bool is_old = version < 2;
+    (void)gc_block_take(b, is_old ? 13 : 9); /* versions of its parts */
+    f->offset_bytes = (int)gc_block_number(b, 1);
+    f->length_bytes = (int)gc_block_number(b, 1);
+    if (version > 3 || f->offset_bytes < 2 || f->offset_bytes > 8 || f->length_bytes < 2 || f->length_bytes > 8)
+        return false;
+    (void)gc_block_take(b, !is_old ? 1 : version == 0 ? 9 : 13);
+    const uint64_t base = gc_block_offset(f, b);
+    (void)gc_block_take(b, f->offset_bytes); /* free space, or the extension */
+    const uint64_t end = gc_block_offset(f, b);
+    (void)gc_block_take(b, is_old ? 2 * f->offset_bytes : 0); /* driver, name of the root group */
+    f->root = gc_block_offset(f, b);
+    return base == 0 && end <= f->size && !b->cut;
+}
+
+/* Reads the superblock, which must be at the beginning of the file. */
 static bool read_superblock(gc_hdf5 *f) {
     enum { LONGEST = 96 };
     gc_block b;
     uint8_t *own = gc_hdf5_fetch(f, 0, gc_min((int64_t)f->size, LONGEST), &b);
     if (!own)
         return false;
-    bool ok = b.left >= 12 && memcmp(b.at, "\211HDF\r\n\032\n", 8) == 0;
-    const int version = ok ? b.at[8] : 0;
-    const bool old = version < 2;
-    if (ok) {
-        (void)gc_block_take(&b, old ? 13 : 9); /* versions of its parts */
-        f->offset_bytes = (int)gc_block_number(&b, 1);
-        f->length_bytes = (int)gc_block_number(&b, 1);
-        (void)gc_block_take(&b, !old ? 1 : version == 0 ? 9 : 13);
-        ok = version <= 3 && f->offset_bytes >= 2 && f->offset_bytes <= 8 && f->length_bytes >= 2 &&
-             f->length_bytes <= 8 && gc_block_offset(f, &b) == 0; /* the base address */
-        (void)gc_block_take(&b, f->offset_bytes);                 /* free space, or the extension */
-        const uint64_t end = gc_block_offset(f, &b);
-        if (old)
-            (void)gc_block_take(&b, 2 * f->offset_bytes); /* driver, name of the root group */
-        f->root = gc_block_offset(f, &b);
-        ok = ok && !b.cut && end <= f->size;
-    }
+    const bool ok = take_superblock(f, &b);
     free(own);
-    return ok || gc_hdf5_damaged(f, "its superblock is not one of HDF5, or its end is missing");
+    return ok || gc_hdf5_damaged(f, "it does not begin as HDF5 does, or its end is missing");
 }
 
 gpuconv_status gc_hdf5_open(const char *path, gc_hdf5 **file, gpuconv_error *error) {

@@ -106,7 +106,8 @@ gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char 
 }
 
 gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_load_from(path, GC_INPUT_REGULAR, NULL, ir, error);
+    return gc_begin(ir, path, __func__, error) ? gc_ir_load_from(path, GC_INPUT_REGULAR, NULL, ir, error)
+                                               : GPUCONV_ERROR_ARGUMENT;
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {

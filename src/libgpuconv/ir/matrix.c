@@ -237,7 +237,8 @@ static bool is_brutefir(FILE *f) {
 }
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    *ir = NULL;
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     FILE *f = gc_input_file_open_text(path, error);

@@ -157,6 +157,9 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
                        p->series_count);
     if (p->series_count > 0 && !p->series)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the list of %d responses in series is NULL", p->series_count);
+    for (int i = 0; i < p->series_count; i++)
+        if (!p->series[i])
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response %d in series has no path", i + 1);
     return GPUCONV_OK;
 }
 
@@ -221,7 +224,8 @@ gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p
     gpuconv_error inner = {0};
     gpuconv_ir *shaped;
     gpuconv_preparation read;
-    *ir = NULL;
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_preparation_read(p, &read, error);
     if (!status)
         status = gc_ir_prepare_shape(path, GC_INPUT_REGULAR, &read, inputs, rate, &shaped, error);
