@@ -1,5 +1,5 @@
-/* Calls every public function with NULL for each pointer: ARGUMENT or a neutral value, and never a crash. The functions of
- * the headers are read, so that a new one that is missing here fails the test. */
+/* Calls every public function with NULL for each pointer: ARGUMENT or a neutral value, and never a crash. The functions
+ * of the headers are read, so that a new one that is missing here fails the test. */
 #include "harness.h"
 
 #include "gpuconv_cuda.h"
@@ -117,8 +117,7 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_engine_reset, 1, gpuconv_engine_reset(P(0, o.engine)))                                             \
     NEUTRAL(gpuconv_engine_free, 1, DONE(gpuconv_engine_free(NULL)))                                                   \
     NEUTRAL(gpuconv_realtime_config_init, 1, DONE(gpuconv_realtime_config_init(NULL, sizeof o.realtime_config)))       \
-    REFUSED(gpuconv_realtime_new, 3,                                                                                   \
-            gpuconv_realtime_new(IR, P(2, &o.realtime_config), P(1, &o.made_realtime), E))                             \
+    REFUSED(gpuconv_realtime_new, 3, gpuconv_realtime_new(IR, P(2, &o.realtime_config), P(1, &o.made_realtime), E))    \
     NEUTRAL(gpuconv_realtime_process, 3,                                                                               \
             DONE(gpuconv_realtime_process(P(0, o.realtime), P(1, o.taps), P(2, o.planes), 8)))                         \
     REFUSED(gpuconv_realtime_swap, 2, gpuconv_realtime_swap(P(0, o.realtime), P(1, o.ir), 0.1, E))                     \
@@ -146,8 +145,7 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_convolve_file, 2, gpuconv_convolve_file(P(0, &o.job), P(1, &o.config), NULL, E))                   \
     REFUSED(gpuconv_memory_new, 1, gpuconv_memory_new(1, P(0, &o.made_memory), E))                                     \
     NEUTRAL(gpuconv_memory_free, 1, DONE(gpuconv_memory_free(NULL)))                                                   \
-    REFUSED(gpuconv_memory_response_new, 2,                                                                            \
-            gpuconv_memory_response_new(P(0, o.samples), 64, 1, P(1, &o.response), E))                                 \
+    REFUSED(gpuconv_memory_response_new, 2, gpuconv_memory_response_new(P(0, o.samples), 64, 1, P(1, &o.response), E)) \
     NEUTRAL(gpuconv_memory_response_free, 1, DONE(gpuconv_memory_response_free(NULL)))                                 \
     REFUSED(gpuconv_memory_convolve, 2, gpuconv_memory_convolve(P(0, o.memory), P(1, &o.row), 1, E))                   \
     NEUTRAL(gpuconv_cuda_free, 1, DONE(gpuconv_cuda_free(NULL)))                                                       \
