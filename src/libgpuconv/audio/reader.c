@@ -3,11 +3,11 @@
 #include "file.h"
 #include "format.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
+#include "open_input.h"
 #include "pipe_source.h"
 #include "riff.h"
 #include "sndfile_open.h"
@@ -39,27 +39,6 @@ struct gc_reader {
 };
 
 /* Refuses a directory and an empty file. */
-/* Returns whether a path names a descriptor that the process has open. */
-static bool names_descriptor(const char *path) {
-    return strcmp(path, "standard input") == 0 || strcmp(path, "/dev/stdin") == 0 ||
-           strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
-}
-
-static gpuconv_status check_file_type(const char *path, gc_input_kind kind, const struct stat *st,
-                                      gpuconv_error *error) {
-    const bool is_open_pipe = (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)) && names_descriptor(path);
-    if (kind == GC_INPUT_REGULAR || (kind == GC_INPUT_REGULAR_OR_FD && !is_open_pipe)) {
-        gpuconv_status status = gc_input_file_check(path, st, error);
-        if (status)
-            return status;
-    }
-    if (S_ISDIR(st->st_mode))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
-    if (S_ISREG(st->st_mode) && st->st_size == 0)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
-    return GPUCONV_OK;
-}
-
 static gpuconv_status fail_reading(gpuconv_error *error, const gc_reader *r, const char *why) {
     return gc_format_fail(error, GPUCONV_ERROR_FORMAT, r->path, "not readable as audio: ", why);
 }
@@ -244,31 +223,6 @@ static gpuconv_status open_descriptor(gc_reader *r, int fd, bool regular, int64_
     return status ? status : set_info(r, &info, error);
 }
 
-/* Opens a path without waiting for a writer of a named pipe: the first read waits, and can be interrupted. */
-static int open_path(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
-}
-
-/* Opens a path or standard input. Returns -1 with the error in *error. */
-static int open_input(const char *path, struct stat *st, gpuconv_error *error) {
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
-    if (fd < 0 || fstat(fd, st) != 0) {
-        int err = errno;
-        if (fd >= 0)
-            close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", standard ? "standard input" : path, strerror(err));
-        return -1;
-    }
-    if (standard && isatty(fd)) {
-        close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; redirect a file or a pipe to it");
-        return -1;
-    }
-    return fd;
-}
-
 gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, const char *name,
                                          const gc_input_options *options, gc_reader **reader, gpuconv_error *error) {
     gc_reader *r = gc_calloc(1, sizeof *r);
@@ -291,18 +245,14 @@ gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, con
 
 gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
                               gpuconv_error *error) {
-    *reader = NULL;
     struct stat st;
-    int fd = open_input(path, &st, error);
-    if (fd < 0)
-        return GPUCONV_ERROR_FILE;
+    int fd;
+    *reader = NULL;
+    gpuconv_status status = gc_open_input(path, options ? options->kind : GC_INPUT_ANY, &fd, &st, error);
+    if (status)
+        return status;
     if (strcmp(path, "-") == 0)
         path = "standard input";
-    gpuconv_status status = check_file_type(path, options ? options->kind : GC_INPUT_ANY, &st, error);
-    if (status) {
-        close(fd);
-        return status;
-    }
     return gc_reader_open_descriptor(fd, S_ISREG(st.st_mode), st.st_size, path, options, reader, error);
 }
 

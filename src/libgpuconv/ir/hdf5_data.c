@@ -165,7 +165,7 @@ static bool read_chunk(reading *r, gc_block *key, uint64_t address) {
     gc_hdf5 *f = r->file;
     const int64_t stored = (int64_t)gc_block_number(key, 4);
     const uint32_t left_out = (uint32_t)gc_block_number(key, 4);
-    int64_t start[GC_HDF5_MAX_RANK], number = 0;
+    int64_t start[GC_HDF5_MAX_RANK] = {0}, number = 0;
     for (int d = 0; d < r->set->space.rank; d++) {
         const int64_t chunk = r->set->chunk[d], size = r->set->space.size[d];
         const uint64_t at = gc_block_number(key, 8);
@@ -230,7 +230,8 @@ static bool measure_chunks(reading *r) {
     return true;
 }
 
-static bool read_chunked(gc_hdf5 *f, const gc_hdf5_set *set, float *values) {
+static bool read_chunked(gc_hdf5 *f, const gc_hdf5_set *set,
+                         float *values) { /* NOLINT(readability-non-const-parameter): written through `reading` */
     reading r = {.file = f, .set = set, .values = values};
     for (int i = 0; i < set->filter_count; i++)
         if (set->filter[i] < FILTER_DEFLATE || set->filter[i] > FILTER_CHECKSUM)

@@ -71,12 +71,12 @@ static bool find_place(gc_hdf5 *f, const heap *h, uint64_t offset, uint64_t *add
         gc_block b;
         if (depth == MAX_DEPTH || column >= h->width || (depth == 0 && row >= (uint64_t)h->rows))
             return gc_hdf5_damaged(f, "a place in a heap");
-        uint8_t *own = gc_hdf5_fetch_signed(f, block, 5 + f->offset_bytes + h->offset_bytes, "FHIB", &b);
+        const int64_t prefix = 5 + (int64_t)f->offset_bytes + h->offset_bytes;
+        uint8_t *own = gc_hdf5_fetch_signed(f, block, prefix, "FHIB", &b);
         if (!own)
             return false;
         free(own);
-        const uint64_t entry = block + (uint64_t)(5 + f->offset_bytes + h->offset_bytes) +
-                               (row * h->width + column) * (uint64_t)f->offset_bytes;
+        const uint64_t entry = block + (uint64_t)prefix + (row * h->width + column) * (uint64_t)f->offset_bytes;
         own = gc_hdf5_fetch(f, entry, f->offset_bytes, &b);
         if (!own)
             return false;
@@ -158,7 +158,7 @@ static void size_numbers(const gc_hdf5 *f, tree *t, int depth) {
     t->count_bytes = bytes_for(total);
     t->total_bytes[0] = 0;
     for (int d = 1; d <= depth; d++) {
-        const uint64_t child = (uint64_t)(f->offset_bytes + t->count_bytes + t->total_bytes[d - 1]);
+        const uint64_t child = (uint64_t)f->offset_bytes + (uint64_t)t->count_bytes + (uint64_t)t->total_bytes[d - 1];
         const uint64_t fit = space > child ? (space - child) / ((uint64_t)t->record_bytes + child) : 0;
         if (__builtin_mul_overflow(total, fit + 1, &total) || __builtin_add_overflow(total, fit, &total))
             total = UINT64_MAX;
