@@ -39,8 +39,7 @@ gpuconv_status gc_open_input(const char *path, gc_input_kind kind, int *fd, stru
     if (*fd < 0 || fstat(*fd, st) != 0)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", name, strerror(errno));
     else if (standard && isatty(*fd))
-        status = gc_fail(error, GPUCONV_ERROR_FILE,
-                         "standard input is a terminal; redirect a file or a pipe to it");
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; redirect a file or a pipe to it");
     else
         status = check_type(name, kind, st, error);
     if (status && *fd >= 0)
