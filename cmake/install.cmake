@@ -25,7 +25,7 @@ install(FILES ${PROJECT_BINARY_DIR}/gpuconv-config.cmake ${PROJECT_BINARY_DIR}/g
 file(RELATIVE_PATH GPUCONV_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 # What the static library needs is linked shared: Requires.private would also ask for the static libraries behind it, which
 # Debian's packages do not depend on.
-set(libraries ${SNDFILE_LIBRARIES} ${SOXR_LIBRARIES} ${EBUR128_LIBRARIES} ${JANSSON_LIBRARIES} ${MYSOFA_LIBRARIES})
+set(libraries ${SNDFILE_LIBRARIES} ${SOXR_LIBRARIES} ${EBUR128_LIBRARIES} ${JANSSON_LIBRARIES} ${ZLIB_LIBRARIES})
 list(TRANSFORM libraries PREPEND "-l")
 list(JOIN libraries " " GPUCONV_PC_LIBS)
 configure_file(cmake/gpuconv.pc.in gpuconv.pc @ONLY)

@@ -28,6 +28,11 @@
  *   function that returns a status can also return CANCELLED (see gpuconv_cancel_set). Where a function takes a
  *   gpuconv_error, NULL is legal; the message is one sentence without a full stop that names the file or the value.
  *   The library never prints and never exits.
+ * - NULL: a function that returns a status returns ARGUMENT if an object, a structure, a path or an output pointer is
+ *   NULL, unless its documentation allows it. A getter returns 0, GPUCONV_..._AUTO or "" of NULL, gpuconv_ir_taps and
+ *   the texts of reports NULL, and a function without a result does nothing.
+ * - Files: responses, matrices and lists of directions are read from regular files, after following links. A pipe or a
+ *   device returns FILE and never blocks.
  */
 #ifndef GPUCONV_H
 #define GPUCONV_H
@@ -110,7 +115,7 @@ GPUCONV_API gpuconv_status gpuconv_ir_new(const float *const *taps, int channels
  * @param path        the file
  * @param[out] ir     the response
  * @param[out] error  the reason of a failure; may be NULL
- * @return FILE (missing, unreadable), FORMAT (not audio, no frames, NaN or infinity), MEMORY
+ * @return FILE (missing, unreadable, a pipe or a device), FORMAT (not audio, no frames, NaN or infinity), MEMORY
  */
 GPUCONV_API gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error);
 
@@ -450,8 +455,7 @@ static inline gpuconv_preparation gpuconv_preparation_default(void) {
  * @param rate         rate of the input, 1..10000000 Hz
  * @param[out] ir      the routed response
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, UNSUPPORTED (a SOFA file in a build without
- * libmysofa), MEMORY, CANCELLED
+ * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
                                               double rate, gpuconv_ir **ir, gpuconv_error *error);
@@ -793,10 +797,11 @@ typedef struct gpuconv_progress {
 
 /** A convolution of a file with a response. */
 typedef struct gpuconv_job {
-    size_t size;          /**< bytes of the structure, set by gpuconv_job_default */
-    const char *input;    /**< path of the input; "-": standard input */
-    const char *response; /**< path of the impulse response or of a matrix */
-    const char *output;   /**< path of the output, may be that of input or response; "-": standard output */
+    size_t size;       /**< bytes of the structure, set by gpuconv_job_default */
+    const char *input; /**< path of the input; "-": standard input */
+    const char
+        *response;      /**< path of the impulse response or of a matrix; "-", /dev/stdin or /dev/fd/N may be a pipe */
+    const char *output; /**< path of the output, may be that of input or response; "-": standard output */
     const gpuconv_preparation *preparation; /**< steps applied to the response; NULL: none */
     double gain;                            /**< gain of the result in dB, -200..200 */
     const char *raw;      /**< format of an input without header: RATE,CHANNELS,ENCODING; NULL: it has one */

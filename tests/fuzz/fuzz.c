@@ -11,7 +11,7 @@ static char folder[64], path[128];
 
 static void remove_folder(void) {
     static const char *const names[] = {"a.wav",    "b.wav",    "sub",        "default.flac", "file.txt", "file.conf",
-                                        "file.wav", "file.csv", "file.jsonl", "file.tsv",     "file.scp"};
+                                        "file.wav", "file.csv", "file.jsonl", "file.tsv",     "file.scp", "file.sofa"};
     char name[128];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(name, sizeof name, "%s/%s", folder, names[i]);

@@ -150,13 +150,11 @@ refuses 1 "fast.wav: 2 channels at 2147483647 Hz are not supported" -b cpu in.wa
 # A stream that stalls before, in or after its header, as the input and as the response: a signal ends the command.
 mkfifo idle.wav
 exec 3<>idle.wav
-echo "1 1 idle.wav" >matrix.txt
 printf 'input,response,output\nidle.wav,ir.wav,a.wav\n' >in.csv
-printf 'input,response,output\nin.wav,idle.wav,a.wav\nin.wav,idle.wav,b.wav\n' >ir.csv
 for bytes in 0 20 44 5000; do
     for signal in TERM INT; do
-        for what in "- ir.wav out.wav" "in.wav - out.wav" "idle.wav ir.wav out.wav" "in.wav idle.wav out.wav" \
-            "in.wav matrix.txt out.wav" "batch in.csv --out out" "batch ir.csv --out out"; do
+        for what in "- ir.wav out.wav" "in.wav - out.wav" "in.wav /dev/stdin out.wav" "in.wav /dev/fd/0 out.wav" \
+            "idle.wav ir.wav out.wav" "batch in.csv --out out"; do
             head -c $bytes in.wav >&3
             # shellcheck disable=SC2086 # words
             timeout --foreground -s KILL 60 "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
@@ -174,4 +172,25 @@ done
 exec 3<&-
 [ ! -e out.wav ] || fail "an interrupted job leaves an output"
 [ ! -s out/results.jsonl ] || fail "an interrupted entry counts as failed: $(cat out/results.jsonl)"
+
+# A response that the command line pipes in is read; every other response is a regular file, which never blocks.
+cat ir.wav | runs -b cpu in.wav /dev/stdin out.wav
+"$TOOLS/look_audio" near out.wav want.wav 0 || fail "a response from /dev/stdin: other samples"
+rm out.wav
+echo "1 1 idle.wav" >matrix.txt
+printf 'input,response,output\nin.wav,idle.wav,a.wav\n' >ir.csv
+ln -s /dev/zero zero.wav
+mkfifo idle.sofa
+exec 3<>idle.wav 4<>idle.sofa
+for what in "in.wav idle.wav out.wav" "in.wav zero.wav out.wav" "in.wav matrix.txt out.wav" "ir info idle.wav" \
+    "ir info zero.wav" "ir info idle.sofa" "batch ir.csv --out out" "in.wav ir.wav out.wav --series idle.wav"; do
+    # shellcheck disable=SC2086 # words
+    timeout -s KILL 60 "$GPUCONV" $what >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq 1 ] || fail "$what: exit $status: $(cat "$work/log/err")"
+    grep -q "is a pipe or a device; use a regular file" "$work/log/err" || fail "$what says: $(cat "$work/log/err")"
+    [ ! -e out.wav ] || fail "$what: an output is left"
+done
+cat ir.wav | timeout -s KILL 60 "$GPUCONV" ir info - >"$work/log/out" 2>"$work/log/err" && fail "ir info reads a pipe"
+one_line "standard input: is a pipe or a device"
 exit 0

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <mysofa.h>
+#include <unistd.h>
 
 static const char *const head_file = TESTS_SOURCE "/tests/sofa/head.sofa";
 static const char *const order_file = TESTS_SOURCE "/tests/sofa/order2.sofa";
@@ -21,6 +22,38 @@ static struct MYSOFA_HRTF *load(const char *path) {
 
 static const float *taps_of(const struct MYSOFA_HRTF *h, unsigned m, unsigned r) {
     return h->DataIR.values + (m * h->R + r) * h->N;
+}
+
+/* Reads a set and compares it bit for bit with what libmysofa reads. */
+static void check_values(const char *path) {
+    struct MYSOFA_HRTF *h = load(path);
+    gc_sofa *s;
+    gpuconv_error error = {0};
+    CHECK(gc_sofa_load(path, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, (int)h->M);
+    assert_int_equal(s->receivers, (int)h->R);
+    assert_int_equal(s->frames, (int64_t)h->N);
+    assert_true(s->rate == (double)h->DataSamplingRate.values[0]);
+    assert_memory_equal(s->taps, h->DataIR.values, (size_t)h->DataIR.elements * sizeof(float));
+    for (unsigned m = 0; m < h->M; m++) {
+        const float *at = h->SourcePosition.values + 3 * m;
+        const double pi = 3.14159265358979323846, azimuth = (double)at[0] * pi / 180, radius = (double)at[2];
+        const double elevation = (double)at[1] * pi / 180;
+        const double want[3] = {radius * cos(elevation) * cos(azimuth), radius * cos(elevation) * sin(azimuth),
+                                radius * sin(elevation)};
+        assert_memory_equal(s->position + 3 * m, want, sizeof want);
+    }
+    mysofa_free(h);
+    gc_sofa_free(s);
+}
+
+static void values_are_those_of_libmysofa(void **state) {
+    (void)state;
+    static const char *const of_package = "/usr/share/libmysofa/default.sofa"; /* measured: MIT KEMAR */
+    check_values(head_file);
+    check_values(order_file);
+    if (access(of_package, R_OK) == 0)
+        check_values(of_package);
 }
 
 static gpuconv_ir *prepare(const char *path, gpuconv_preparation p, int inputs, double rate) {
@@ -287,6 +320,7 @@ static void single_channels_are_those_of_the_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_those_of_libmysofa),
         cmocka_unit_test(every_direction_gives_its_response),
         cmocka_unit_test(single_channels_are_those_of_the_whole),
         cmocka_unit_test(a_bed_of_noise_is_the_sum_of_its_loudspeakers),

@@ -4,6 +4,8 @@
 #include "host.h"
 
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void a_requested_response_is_loaded_announced_and_heard_without_a_click(void **state) {
     (void)state;
@@ -159,6 +161,22 @@ static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
         host_play(h, NULL);
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
     assert_string_equal(h->announced, host_stored_path);
+    host_end(h);
+    free(h);
+}
+
+/* The alarm ends a test that blocks. */
+static void a_state_with_a_pipe_or_a_device_is_refused(void **state) {
+    (void)state;
+    const char *pipe = files_path("%s", "pipe.wav");
+    host *h = malloc(sizeof *h);
+    CHECK(h && mkfifo(pipe, 0600) == 0, "no pipe");
+    host_begin(h, "urn:gpuconv:stereo");
+    alarm(60);
+    assert_int_not_equal(host_restore(h, pipe), LV2_STATE_SUCCESS);
+    assert_int_not_equal(host_restore(h, "/dev/zero"), LV2_STATE_SUCCESS);
+    alarm(0);
+    unlink(pipe);
     host_end(h);
     free(h);
 }
@@ -348,6 +366,7 @@ int main(void) {
         cmocka_unit_test(messages_with_wrong_sizes_are_ignored),
         cmocka_unit_test(a_message_that_does_not_fit_leaves_the_host_an_empty_sequence),
         cmocka_unit_test(ports_with_nan_or_infinity_leave_the_output_finite),
+        cmocka_unit_test(a_state_with_a_pipe_or_a_device_is_refused),
         cmocka_unit_test(state_is_saved_and_restored),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

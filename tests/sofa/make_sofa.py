@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
-"""Writes the SOFA files of the tests, beside this script: python3 make_sofa.py (needs numpy, scipy and sofar).
+"""Writes the SOFA files of the tests, beside this script: python3 make_sofa.py (needs numpy, scipy, sofar, netCDF4 and
+h5py).
 
 head.sofa    SimpleFreeFieldHRIR, 48000 Hz: the spherical-head model of Duda & Martens, JASA 104 (1998), 3048: a rigid
              sphere of 8.75 cm with ears at 100 degrees, sources at 1.5 m
 delays.sofa  GeneralFIR, 44100 Hz, cartesian positions: decaying noise with whole and fractional delays for each
              measurement
 order2.sofa  SimpleFreeFieldHRIR, 48000 Hz: responses that are a sum of spherical harmonics up to order 2
+dense.sofa   the values of pattern(), stored in every way of netCDF-4 that the other files do not use: an index of two
+             levels, attributes that are too long for its heap, a text of variable length, chunks that reach over the
+             edges, a dimension without limit, checksums, floats, and numbers of the other order of bytes
+latest.sofa  the same values by h5py in the newest layout of HDF5, without chunks
+spectra.sofa SimpleFreeFieldHRTF: spectra instead of responses
 """
 import os
 
+import h5py
+import netCDF4
 import numpy as np
 import sofar
 from scipy.special import spherical_jn, spherical_yn, eval_legendre
@@ -95,6 +103,57 @@ def order2():
     write(sofa, "order2.sofa")
 
 
+def pattern():
+    """Responses of 5 measurements x 2 receivers x 6 taps, positions and delays, which the test computes again."""
+    m, r, n = np.meshgrid(np.arange(5), np.arange(2), np.arange(6), indexing="ij")
+    positions = np.stack([np.arange(5) * 72.0, np.arange(5) * 10.0 - 20, np.full(5, 1.5)], 1)
+    return (m * 16 + r * 8 + n - 30) / 64.0, positions, np.array([[0.0, 2.0]])
+
+
+def attributes(conventions, data_type, title):
+    return {"Conventions": "SOFA", "SOFAConventions": conventions, "DataType": data_type, "Title": title}
+
+
+def dense():
+    responses, positions, delay = pattern()
+    f = netCDF4.Dataset(os.path.join(HERE, "dense.sofa"), "w", format="NETCDF4")
+    for name, size in {"M": None, "R": 2, "N": 6, "C": 3, "I": 1}.items():
+        f.createDimension(name, size)
+    texts = attributes("SimpleFreeFieldHRIR", "FIR", "Pr\u00fcfung")
+    texts.update({f"extra{i}": str(i) for i in range(48)}, Comment="x" * 4200)
+    for name, text in texts.items():
+        f.setncattr(name, text)
+    f.createVariable("SourcePosition", "f4", ("M", "C"), zlib=True, chunksizes=(4, 2))[:] = positions
+    f["SourcePosition"].Type = "spherical"
+    f.createVariable("Data.IR", "f8", ("M", "R", "N"), zlib=True, fletcher32=True, chunksizes=(3, 1, 4))[:] = responses
+    f.createVariable("Data.SamplingRate", "f8", ("I",))[:] = 48000
+    f.createVariable("Data.Delay", ">f8", ("I", "R"), endian="big")[:] = delay
+    f.close()
+
+
+def latest():
+    responses, positions, delay = pattern()
+    with h5py.File(os.path.join(HERE, "latest.sofa"), "w", libver="latest") as f:
+        for name, text in attributes("SimpleFreeFieldHRIR", "FIR", "latest").items():
+            f.attrs[name] = np.bytes_(text)
+        for name, values in {"Data.IR": responses, "SourcePosition": positions, "Data.Delay": delay,
+                             "Data.SamplingRate": np.array([48000.0])}.items():
+            f[name] = values
+        f["SourcePosition"].attrs["Type"] = "spherical"
+
+
+def spectra():
+    with h5py.File(os.path.join(HERE, "spectra.sofa"), "w", libver="latest") as f:
+        for name, text in attributes("SimpleFreeFieldHRTF", "TF", "spectra").items():
+            f.attrs[name] = np.bytes_(text)
+        f["Data.Real"] = np.ones((2, 2, 3))
+        f["Data.Imag"] = np.zeros((2, 2, 3))
+        f["SourcePosition"] = np.array([[0.0, 0, 1], [90, 0, 1]])
+
+
 head()
 delays()
 order2()
+dense()
+latest()
+spectra()

@@ -11,10 +11,11 @@
 
 /* Returns the channels of a file of audio, 2 for a SOFA file; 0: it is neither, such as a matrix, or cannot be read. */
 static int count_channels(const char *path) {
+    const gc_input_options wish = {.kind = GC_INPUT_REGULAR};
     gc_reader *reader;
     if (gc_is_sofa(path))
         return 2;
-    if (gc_reader_open(path, NULL, &reader, NULL))
+    if (gc_reader_open(path, &wish, &reader, NULL))
         return 0;
     int channels = gc_reader_info(reader)->channels;
     gc_reader_free(reader);

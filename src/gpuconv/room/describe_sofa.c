@@ -1,6 +1,8 @@
 /* Describes a set of responses by direction (SOFA). */
 #include "describe_sofa.h"
 
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
@@ -27,12 +29,13 @@ static void report_directions(const gc_sofa *s, gpuconv_report *report) {
     gc_report_measure(report, "responses", "farthest source", farthest, "m", 1, 0);
 }
 
-/* Reports the widest gap: the largest angle from any direction of a dense spiral to the nearest measured one. */
+/* Returns the widest gap: the largest angle from any direction of a dense spiral to the nearest measured one. Ends
+ * early when the thread's flag is raised. */
 static double widest_gap(const gc_sofa *s) {
     enum { POINTS = 2000 };
     const double pi = 3.14159265358979323846;
     double widest = 0;
-    for (int p = 0; p < POINTS; p++) {
+    for (int p = 0; p < POINTS && !gc_cancelled(); p++) {
         const double z = 1 - (2 * p + 1.0) / POINTS, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
         const double at[3] = {flat * cos(around), flat * sin(around), z};
         double degrees;
@@ -63,5 +66,5 @@ gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpucon
     report_directions(s, report);
     gc_report_measure(report, "responses", "widest gap", widest_gap(s), "degrees", 1, 0);
     gc_sofa_free(s);
-    return GPUCONV_OK;
+    return gc_cancelled() ? gc_fail_cancelled(error, path) : GPUCONV_OK;
 }

@@ -5,7 +5,7 @@
 #include "gpuconv.h"
 
 /* Adds the names, sizes and directions of a SOFA file to the section "responses" of a report.
- * @return FILE, FORMAT, MEMORY, UNSUPPORTED (built without SOFA files) */
+ * @return FILE, FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpuconv_error *error);
 
 #endif

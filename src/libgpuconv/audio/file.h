@@ -25,8 +25,16 @@ gc_audio_info gc_audio_info_float(int channels, int rate, int64_t frames);
 /* Returns the same for 24-bit integer samples. */
 gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames);
 
-/* Options for reading. All zero: a file with a header. */
+/* Which kinds of files are opened. */
+typedef enum gc_input_kind {
+    GC_INPUT_ANY,
+    GC_INPUT_REGULAR,      /* regular files: nothing that blocks or never ends */
+    GC_INPUT_REGULAR_OR_FD /* also pipes that the process has open: "-", /dev/stdin, /dev/fd/N */
+} gc_input_kind;
+
+/* Options for reading. All zero: a file of any kind with a header. */
 typedef struct gc_input_options {
+    gc_input_kind kind;
     const char *raw;            /* RATE,CHANNELS,ENCODING of samples without a header; NULL: the file has a header */
     const volatile int *cancel; /* flag that is checked while a pipe blocks; NULL: none */
     bool keep_nonfinite;        /* deliver NaN and infinities unchanged instead of as 0 */
@@ -127,8 +135,10 @@ gpuconv_status gc_writer_commit_checked(gc_writer *writer,
 /* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);
 
-/* As gpuconv_ir_load, of samples without a header in the format `raw` (gc_input_options); NULL: with one. */
-gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir, gpuconv_error *error);
+/* As gpuconv_ir_load, of samples without a header in the format `raw` (gc_input_options; NULL: with one), from the
+ * kinds of files that `kind` allows. */
+gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char *raw, gpuconv_ir **ir,
+                               gpuconv_error *error);
 
 /* Writes an impulse response to a new file, one channel per plane, as 32-bit floats or 24-bit integers.
  * @return FILE, FORMAT (for example a container without floats), MEMORY */

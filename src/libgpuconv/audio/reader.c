@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
+#include "open_input.h"
 #include "pipe_source.h"
 #include "riff.h"
 #include "sndfile_open.h"
@@ -39,14 +40,6 @@ struct gc_reader {
 };
 
 /* Refuses a directory and an empty file. */
-static gpuconv_status check_file_type(const char *path, const struct stat *st, gpuconv_error *error) {
-    if (S_ISDIR(st->st_mode))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
-    if (S_ISREG(st->st_mode) && st->st_size == 0)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
-    return GPUCONV_OK;
-}
-
 static gpuconv_status fail_reading(gpuconv_error *error, const gc_reader *r, const char *why) {
     return gc_format_fail(error, GPUCONV_ERROR_FORMAT, r->path, "not readable as audio: ", why);
 }
@@ -231,25 +224,6 @@ static gpuconv_status open_descriptor(gc_reader *r, int fd, bool regular, int64_
     return status ? status : set_info(r, &info, error);
 }
 
-/* Opens a path or standard input. Returns -1 with the error in *error. */
-static int open_input(const char *path, struct stat *st, gpuconv_error *error) {
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : gc_open_to_read(path);
-    if (fd < 0 || fstat(fd, st) != 0) {
-        int err = errno;
-        if (fd >= 0)
-            close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", standard ? "standard input" : path, strerror(err));
-        return -1;
-    }
-    if (standard && isatty(fd)) {
-        close(fd);
-        gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; redirect a file or a pipe to it");
-        return -1;
-    }
-    return fd;
-}
-
 gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, const char *name,
                                          const gc_input_options *options, gc_reader **reader, gpuconv_error *error) {
     gc_reader *r = gc_calloc(1, sizeof *r);
@@ -272,18 +246,14 @@ gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, con
 
 gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
                               gpuconv_error *error) {
-    *reader = NULL;
     struct stat st;
-    int fd = open_input(path, &st, error);
-    if (fd < 0)
-        return GPUCONV_ERROR_FILE;
+    int fd;
+    *reader = NULL;
+    gpuconv_status status = gc_open_input(path, options ? options->kind : GC_INPUT_ANY, &fd, &st, error);
+    if (status)
+        return status;
     if (strcmp(path, "-") == 0)
         path = "standard input";
-    gpuconv_status status = check_file_type(path, &st, error);
-    if (status) {
-        close(fd);
-        return status;
-    }
     return gc_reader_open_descriptor(fd, S_ISREG(st.st_mode), st.st_size, path, options, reader, error);
 }
 

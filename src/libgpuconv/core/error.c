@@ -5,6 +5,7 @@
 #include "visible.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 const char *gpuconv_status_text(gpuconv_status status) {
     switch (status) {
@@ -34,6 +35,14 @@ const char *gpuconv_status_text(gpuconv_status status) {
 
 const char *gpuconv_version(void) {
     return GPUCONV_VERSION;
+}
+
+bool gc_begin(void *made, const void *from, const char *function, gpuconv_error *error) {
+    if (made)
+        memset(made, 0, sizeof(void *)); /* the pointer has another type in every function */
+    if (!made || !from)
+        gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an argument that it needs is NULL", function);
+    return made && from;
 }
 
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...) {

@@ -11,6 +11,10 @@
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Begins a public function that makes an object from another one: sets *made, a pointer, to NULL. Returns false, with
+ * ARGUMENT and the name of the function in *error, if `made` or `from` is NULL. */
+bool gc_begin(void *made, const void *from, const char *function, gpuconv_error *error);
+
 /* Returns MEMORY with the message "out of memory for WHAT", or CANCELLED if the thread's flag is raised: functions that
  * return NULL or false do so both for a failed allocation and for cancelled work. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);

@@ -4,6 +4,7 @@
 #include "cancel.h"
 #include "descriptor.h"
 #include "error.h"
+#include "input_file.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -26,6 +27,13 @@ gpuconv_status gc_lines_open(gc_lines *l, const char *path, int64_t longest, int
     if (l->fd < 0 || fstat(l->fd, &st) != 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
     return S_ISDIR(st.st_mode) ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path) : GPUCONV_OK;
+}
+
+gpuconv_status gc_lines_open_regular(gc_lines *l, const char *path, int64_t longest, int64_t most,
+                                     gpuconv_error *error) {
+    int64_t size;
+    *l = (gc_lines){.name = path, .longest = longest, .most = most, .fd = gc_input_file_open(path, &size, error)};
+    return l->fd < 0 ? GPUCONV_ERROR_FILE : GPUCONV_OK;
 }
 
 static gpuconv_status read_descriptor(gc_lines *l, char *to, int64_t bytes, int64_t *got, gpuconv_error *error) {

@@ -30,6 +30,10 @@ int gc_open_to_read(const char *path);
  */
 gpuconv_status gc_lines_open(gc_lines *lines, const char *path, int64_t longest, int64_t most, gpuconv_error *error);
 
+/* Opens a file like gc_lines_open(), and fails with FILE if it is a pipe or a device. */
+gpuconv_status gc_lines_open_regular(gc_lines *lines, const char *path, int64_t longest, int64_t most,
+                                     gpuconv_error *error);
+
 /* Returns the next line in *line, ended by NUL instead of its newline, and valid until the next call. *line NULL: the
  * text has ended. Fails with FILE, FORMAT (a NUL byte, a limit), MEMORY or CANCELLED, by the calling thread's flag. */
 gpuconv_status gc_lines_next(gc_lines *lines, char **line, gpuconv_error *error);

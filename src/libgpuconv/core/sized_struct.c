@@ -10,6 +10,9 @@ enum { LARGEST = 4096 };
 
 gpuconv_status gc_sized_struct_read(const gc_sized_struct *own, const void *from, gpuconv_error *error) {
     size_t size;
+    if (!from)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the %s is NULL: make it with %s_default()", own->name,
+                       own->name);
     memcpy(&size, from, sizeof size);
     if (size < own->first_size || size > LARGEST)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the size of a %s is %zu, not %zu: make it with %s_default()",
@@ -26,7 +29,7 @@ gpuconv_status gc_sized_struct_read(const gc_sized_struct *own, const void *from
 }
 
 void gc_sized_struct_init(void *to, size_t size, const void *defaults, size_t own_size) {
-    if (size < sizeof size)
+    if (!to || size < sizeof size)
         return;
     memset(to, 0, size);
     memcpy(to, defaults, size < own_size ? size : own_size);

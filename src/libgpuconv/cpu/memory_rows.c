@@ -30,7 +30,8 @@ struct gpuconv_memory {
 };
 
 gpuconv_status gpuconv_memory_new(int threads, gpuconv_memory **memory, gpuconv_error *error) {
-    *memory = NULL;
+    if (!gc_begin(memory, memory, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (threads < 0 || threads > 1024)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%d threads: use 1 to 1024, or 0 for all cores", threads);
     gpuconv_memory *m = gc_calloc(1, sizeof *m);
@@ -63,7 +64,8 @@ void gpuconv_memory_free(gpuconv_memory *m) {
 
 gpuconv_status gpuconv_memory_response_new(const float *taps, int64_t frames, int64_t step,
                                            gpuconv_memory_response **response, gpuconv_error *error) {
-    *response = NULL;
+    if (!gc_begin(response, taps, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (frames < 1 || frames > INT64_C(1) << GC_ROW_MAX_LOG2)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response of %lld frames: use 1 to 2^%d", (long long)frames,
                        GC_ROW_MAX_LOG2);
@@ -234,6 +236,9 @@ static void run(batch *b, double seconds, void (*work)(void *, int64_t, int), in
 gpuconv_status gpuconv_memory_convolve(gpuconv_memory *m, const gpuconv_memory_row *rows, int64_t count,
                                        gpuconv_error *error) {
     double seconds = 0;
+    if (!m || (!rows && count > 0))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a convolution of arrays needs a gpuconv_memory and rows, not NULL");
     if (count <= 0)
         return count < 0 ? gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%lld rows: use 0 or more", (long long)count)
                          : GPUCONV_OK;

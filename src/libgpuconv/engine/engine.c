@@ -49,7 +49,8 @@ gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gp
 
 gpuconv_status gpuconv_engine_new(const gpuconv_plan *plan, gpuconv_engine **engine, gpuconv_error *error) {
     gc_pcm floats = {GC_F32, 32};
-    return gc_engine_new(plan, floats, floats, engine, error);
+    return gc_begin(engine, plan, __func__, error) ? gc_engine_new(plan, floats, floats, engine, error)
+                                                   : GPUCONV_ERROR_ARGUMENT;
 }
 
 void gpuconv_engine_free(gpuconv_engine *e) {
@@ -62,6 +63,8 @@ void gpuconv_engine_free(gpuconv_engine *e) {
 }
 
 gpuconv_status gpuconv_engine_reset(gpuconv_engine *e) {
+    if (!e)
+        return GPUCONV_ERROR_ARGUMENT;
     e->submitted_in = e->submitted_out = e->in_filled = e->out_copied = e->out_frames = e->emitted = 0;
     e->ended = e->draining = e->broken = false;
     e->in_chunk = NULL;
@@ -199,7 +202,10 @@ static gpuconv_status process(gpuconv_engine *e, const float *const *in, int64_t
 
 gpuconv_status gpuconv_engine_process(gpuconv_engine *e, const float *const *in, int64_t frames, float *const *out,
                                       int64_t *produced) {
-    *produced = 0;
+    if (produced)
+        *produced = 0;
+    if (!e || !in || !out || !produced)
+        return GPUCONV_ERROR_ARGUMENT;
     if (e->broken || e->draining)
         return GPUCONV_ERROR_STATE;
     if (frames < 0)
@@ -238,7 +244,10 @@ static gpuconv_status drain(gpuconv_engine *e, float *const *out, int64_t capaci
 }
 
 gpuconv_status gpuconv_engine_drain(gpuconv_engine *e, float *const *out, int64_t capacity, int64_t *produced) {
-    *produced = 0;
+    if (produced)
+        *produced = 0;
+    if (!e || !out || !produced)
+        return GPUCONV_ERROR_ARGUMENT;
     if (e->broken)
         return GPUCONV_ERROR_STATE;
     if (capacity < 0)

@@ -280,7 +280,8 @@ static gpuconv_status make_plan(const gpuconv_ir *ir, const gpuconv_config *conf
 gpuconv_status gpuconv_plan_new(const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan,
                                 gpuconv_error *error) {
     gpuconv_config read;
-    *plan = NULL;
+    if (!gc_begin(plan, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_config_read(config, &read, error);
     return status ? status : make_plan(ir, &read, plan, error);
 }
@@ -299,45 +300,45 @@ void gpuconv_plan_free(gpuconv_plan *plan) {
 }
 
 gpuconv_backend gpuconv_plan_backend(const gpuconv_plan *plan) {
-    return plan->backend->id;
+    return plan ? plan->backend->id : GPUCONV_BACKEND_AUTO;
 }
 
 gpuconv_algorithm gpuconv_plan_algorithm(const gpuconv_plan *plan) {
-    return plan->schedule.algorithm;
+    return plan ? plan->schedule.algorithm : GPUCONV_ALGORITHM_AUTO;
 }
 
 const char *gpuconv_plan_device(const gpuconv_plan *plan) {
-    return plan->device.name;
+    return plan ? plan->device.name : "";
 }
 
 const char *gpuconv_plan_reason(const gpuconv_plan *plan) {
-    return plan->reason;
+    return plan ? plan->reason : "";
 }
 
 const char *gpuconv_plan_note(const gpuconv_plan *plan) {
-    return plan->note;
+    return plan ? plan->note : "";
 }
 
 int gpuconv_plan_threads(const gpuconv_plan *plan) {
-    return plan->device.threads;
+    return plan ? plan->device.threads : 0;
 }
 
 int64_t gpuconv_plan_chunk(const gpuconv_plan *plan) {
-    return plan->chunk;
+    return plan ? plan->chunk : 0;
 }
 
 int64_t gpuconv_plan_latency(const gpuconv_plan *plan) {
-    return (plan->slots - 1) * plan->chunk;
+    return plan ? (plan->slots - 1) * plan->chunk : 0;
 }
 
 int64_t gpuconv_plan_transform(const gpuconv_plan *plan) {
-    return plan->schedule.transform;
+    return plan ? plan->schedule.transform : 0;
 }
 
 int64_t gpuconv_plan_hop(const gpuconv_plan *plan) {
-    return plan->schedule.hop;
+    return plan ? plan->schedule.hop : 0;
 }
 
 int64_t gpuconv_plan_partitions(const gpuconv_plan *plan) {
-    return plan->schedule.partitions;
+    return plan ? plan->schedule.partitions : 0;
 }

@@ -82,7 +82,7 @@ static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_
     int64_t count = 0, capacity = 4096;
     float *taps = gc_calloc(capacity, sizeof *taps);
     gpuconv_error why = {0};
-    gpuconv_status status = gc_lines_open(&lines, path, MAX_NUMBER, (int64_t)MAX_NUMBER * MAX_TAPS, &why);
+    gpuconv_status status = gc_lines_open_regular(&lines, path, MAX_NUMBER, (int64_t)MAX_NUMBER * MAX_TAPS, &why);
     if (status)
         gc_matrix_fail(b->matrix, error, "%s", why.message);
     else if (!taps)
@@ -149,7 +149,7 @@ gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *c, gpuconv_er
         char raw[64];
         gpuconv_error inner = {0};
         (void)gc_format(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
-        status = gc_ir_load_raw(path, raw, &ir, &inner);
+        status = gc_ir_load_from(path, GC_INPUT_REGULAR, raw, &ir, &inner);
         if (status)
             status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
                                                     : gc_matrix_fail(m, error, "%s", inner.message);

@@ -15,7 +15,8 @@ static void widen(const float *from, double *to, int64_t n) {
 }
 
 gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuconv_ir **both, gpuconv_error *error) {
-    *both = NULL;
+    if (!gc_begin(both, a && b ? a : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     const gpuconv_ir *wide = a->planes >= b->planes ? a : b; /* the result has its routes */
     bool both_unrouted = !a->routed && !b->routed;
     if ((a->planes != 1 && b->planes != 1 && a->planes != b->planes) ||
@@ -99,7 +100,8 @@ static bool convert_to_minimum_phase(double *re, double *im, int64_t points) {
 }
 
 gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minimal, gpuconv_error *error) {
-    *minimal = NULL;
+    if (!gc_begin(minimal, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     /* Eight times the length keeps the aliasing of the cepstrum low. */
     int64_t points = gc_power_of_two(gc_max(8 * ir->frames, 4096));
     gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames, 24.0 * (double)points, error);

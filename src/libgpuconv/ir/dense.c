@@ -34,7 +34,8 @@ static gpuconv_status check(const float *const *taps, int inputs, int outputs, i
 gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int inputs, int outputs, int64_t frames, double rate,
                                      gpuconv_ir **ir, gpuconv_error *error) {
     int64_t routes;
-    *ir = NULL;
+    if (!gc_begin(ir, taps, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = check(taps, inputs, outputs, frames, rate, &routes, error);
     if (status)
         return status;

@@ -68,7 +68,7 @@ static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_erro
     gc_lines lines;
     char *line;
     const char *wrong = "";
-    gpuconv_status status = gc_lines_open(&lines, path, MAX_LINE, MAX_TEXT, error);
+    gpuconv_status status = gc_lines_open_regular(&lines, path, MAX_LINE, MAX_TEXT, error);
     if (status && access(path, F_OK) != 0)
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                          "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "

@@ -35,7 +35,8 @@ static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **
 }
 
 gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
-    *scaled = NULL;
+    if (!gc_begin(scaled, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!gc_is_gain(decibels))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain is -%d to %d dB, not %g", GC_MAX_DECIBELS,
                        GC_MAX_DECIBELS, decibels);
@@ -69,7 +70,8 @@ static int mix_routes(const gpuconv_ir *ir, bool dry, gc_route *route) {
 
 /* Every route of the mix gets its own plane, because the dry input changes the taps of some routes only. */
 gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed, gpuconv_error *error) {
-    *mixed = NULL;
+    if (!gc_begin(mixed, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!ir->routed)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is mixed with its input");
     if (!gc_is_mix_level(wet) || !gc_is_mix_level(dry))
@@ -219,7 +221,8 @@ gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how,
                                     gpuconv_ir **normalized, gpuconv_error *error) {
     static const char *const names[] = {"none", "peak", "l1", "energy", "loudness"};
     double gain = 0, most;
-    *normalized = NULL;
+    if (!gc_begin(normalized, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (decibels)
         *decibels = 0;
     if ((size_t)how >= sizeof names / sizeof *names)

@@ -85,10 +85,11 @@ static gpuconv_status read_planes(gc_reader *reader, growing *g, gpuconv_error *
     return status;
 }
 
-gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char *raw, gpuconv_ir **ir,
+                               gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    const gc_input_options wish = {.raw = raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
+    const gc_input_options wish = {.kind = kind, .raw = raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
     gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
@@ -105,7 +106,8 @@ gpuconv_status gc_ir_load_raw(const char *path, const char *raw, gpuconv_ir **ir
 }
 
 gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_ir_load_raw(path, NULL, ir, error);
+    return gc_begin(ir, path, __func__, error) ? gc_ir_load_from(path, GC_INPUT_REGULAR, NULL, ir, error)
+                                               : GPUCONV_ERROR_ARGUMENT;
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {

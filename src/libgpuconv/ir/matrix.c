@@ -12,7 +12,6 @@
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
@@ -20,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -253,11 +251,10 @@ static bool is_brutefir(FILE *f) {
     return false;
 }
 
-/* Opens a configuration of BruteFIR. Returns NULL if the file is none, or not a regular file; reading of the descriptor
- * continues at its beginning. */
+/* Opens a configuration of BruteFIR. Returns NULL if the file is none; reading of the descriptor continues at its
+ * beginning. */
 static FILE *open_brutefir(int fd) {
-    struct stat st;
-    const int copy = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     FILE *f = copy < 0 ? NULL : fdopen(copy, "r");
     if (f && is_brutefir(f)) {
         rewind(f);
@@ -276,7 +273,7 @@ static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
     gc_lines lines;
     const char *dot = strrchr(m->path, '.');
     const bool conf = dot && gc_same_word(dot, ".conf");
-    gpuconv_status status = gc_lines_open(&lines, m->path, MAX_LINE, MAX_TEXT, error);
+    gpuconv_status status = gc_lines_open_regular(&lines, m->path, MAX_LINE, MAX_TEXT, error);
     FILE *brutefir = !status && conf ? open_brutefir(lines.fd) : NULL;
     if (!status)
         status = brutefir ? gc_matrix_read_brutefir(m, brutefir, error) : gc_matrix_read_text(m, &lines, conf, error);
@@ -322,7 +319,8 @@ void gc_matrix_visit_files(const char *path, gc_file_visit *visit, void *context
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gc_matrix *m;
-    *ir = NULL;
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
     gpuconv_status status = read_matrix(path, rate, &m, error);

@@ -151,7 +151,8 @@ gpuconv_status gc_ir_finish(gpuconv_ir *made, gpuconv_ir **result, gpuconv_error
 
 gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t frames, double rate, gpuconv_ir **ir,
                               gpuconv_error *error) {
-    *ir = NULL;
+    if (!gc_begin(ir, taps, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (channels < 1 || channels > GC_MAX_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has 1 to %d channels, not %d", GC_MAX_CHANNELS,
                        channels);
@@ -163,6 +164,8 @@ gpuconv_status gpuconv_ir_new(const float *const *taps, int channels, int64_t fr
     if (fits)
         return fits;
     for (int c = 0; c < channels; c++) {
+        if (!taps[c])
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "channel %d of a response has no samples", c + 1);
         int64_t first = gc_find_not_finite(taps[c], frames);
         if (first < frames)
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "the response is not finite at frame %lld of channel %d",
@@ -330,7 +333,8 @@ static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_lay
 
 gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
                                    gpuconv_error *error) {
-    *routed = NULL;
+    if (!gc_begin(routed, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (inputs < 1 || inputs > GC_MAX_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_MAX_CHANNELS, inputs);
     if ((unsigned)layout > GPUCONV_LAYOUT_STEREO)
@@ -372,36 +376,36 @@ gpuconv_status gpuconv_ir_route(const gpuconv_ir *ir, int inputs, gpuconv_ir **r
 }
 
 int gpuconv_ir_inputs(const gpuconv_ir *ir) {
-    return ir->inputs;
+    return ir ? ir->inputs : 0;
 }
 
 int gpuconv_ir_outputs(const gpuconv_ir *ir) {
-    return ir->outputs;
+    return ir ? ir->outputs : 0;
 }
 
 int gpuconv_ir_routes(const gpuconv_ir *ir) {
-    return ir->routes;
+    return ir ? ir->routes : 0;
 }
 
 int64_t gpuconv_ir_frames(const gpuconv_ir *ir) {
-    return ir->frames;
+    return ir ? ir->frames : 0;
 }
 
 double gpuconv_ir_rate(const gpuconv_ir *ir) {
-    return ir->rate;
+    return ir ? ir->rate : 0;
 }
 
 int64_t gpuconv_ir_lead(const gpuconv_ir *ir) {
-    return ir->lead;
+    return ir ? ir->lead : 0;
 }
 
 const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output) {
-    for (int r = 0; r < ir->routes; r++)
+    for (int r = 0; ir && r < ir->routes; r++)
         if (ir->route[r].input == input && ir->route[r].output == output)
             return gc_ir_plane(ir, ir->route[r].plane);
     return NULL;
 }
 
 const char *gpuconv_ir_history(const gpuconv_ir *ir) {
-    return ir->history ? ir->history : "";
+    return ir && ir->history ? ir->history : "";
 }

@@ -32,12 +32,12 @@ int64_t gc_ir_find_onset(const gpuconv_ir *ir, float peak, double decibels) {
 }
 
 int64_t gpuconv_ir_peak(const gpuconv_ir *ir, double *magnitude) {
-    const float peak = gc_ir_magnitude(ir);
+    const float peak = ir ? gc_ir_magnitude(ir) : 0;
     if (magnitude)
         *magnitude = (double)peak;
-    return find_level(ir, peak);
+    return ir ? find_level(ir, peak) : 0;
 }
 
 int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
-    return gc_ir_find_onset(ir, gc_ir_magnitude(ir), decibels);
+    return ir ? gc_ir_find_onset(ir, gc_ir_magnitude(ir), decibels) : 0;
 }

@@ -53,13 +53,13 @@ static gpuconv_status unpack(const char *path, int inputs, gpuconv_ir **ir, gpuc
 
 /* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels. A packed response gets the channels of
  * GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. */
-static gpuconv_status load(const char *path, const gpuconv_preparation *p, int inputs, double rate, bool one_for_all,
-                           gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status load(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs, double rate,
+                           bool one_for_all, gpuconv_ir **ir, gpuconv_error *error) {
     if (gc_is_sofa(path))
         return load_sofa(path, p, inputs, ir, error);
     if (gc_is_matrix(path))
         return gpuconv_ir_load_matrix(path, rate, ir, error);
-    gpuconv_status status = gpuconv_ir_load(path, ir, error);
+    gpuconv_status status = gc_ir_load_from(path, kind, NULL, ir, error);
     if (status || p->layout != GPUCONV_LAYOUT_PACKED || (one_for_all && (*ir)->planes == 1))
         return status;
     return unpack(path, inputs, ir, error);
@@ -111,7 +111,7 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other, *resampled = NULL;
-    gpuconv_status status = load(path, state->p, state->inputs, state->rate, true, &other, error);
+    gpuconv_status status = load(path, GC_INPUT_REGULAR, state->p, state->inputs, state->rate, true, &other, error);
     if (status)
         return status;
     status = apply_resampling(other, state->rate, &resampled, &inner);
@@ -180,11 +180,14 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
                        p->series_count);
     if (p->series_count > 0 && !p->series)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the list of %d responses in series is NULL", p->series_count);
+    for (int i = 0; i < p->series_count; i++)
+        if (!p->series[i])
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response %d in series has no path", i + 1);
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                   gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs,
+                                   double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *current = NULL, *next;
     *ir = NULL;
@@ -200,7 +203,7 @@ gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an input has 1 to %d channels, not %d", path,
                          GC_MAX_CHANNELS, inputs);
     if (!status)
-        status = load(path, p, inputs, rate, false, &current, error);
+        status = load(path, kind, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
@@ -247,10 +250,11 @@ gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p
     gpuconv_error inner = {0};
     gpuconv_ir *shaped;
     gpuconv_preparation read;
-    *ir = NULL;
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_preparation_read(p, &read, error);
     if (!status)
-        status = gc_ir_prepare_shape(path, &read, inputs, rate, &shaped, error);
+        status = gc_ir_prepare_shape(path, GC_INPUT_REGULAR, &read, inputs, rate, &shaped, error);
     if (status)
         return status;
     status = gc_ir_apply_levels(shaped, &read, ir, &inner);

@@ -3,10 +3,12 @@
 #define GC_IR_PREPARE_H
 
 #include "gpuconv.h"
+#include "libgpuconv/audio/file.h"
 
-/* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. */
-gpuconv_status gc_ir_prepare_shape(const char *path, const gpuconv_preparation *preparation, int inputs, double rate,
-                                   gpuconv_ir **ir, gpuconv_error *error);
+/* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. `kind`: the
+ * kinds of files that `path` may be; all others that are named are regular files. */
+gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const gpuconv_preparation *preparation,
+                                   int inputs, double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Applies gain, wet and dry to a routed response. *result is a reference to `ir` if they change nothing. Returns
  * ARGUMENT, MEMORY. */

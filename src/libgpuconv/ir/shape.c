@@ -32,7 +32,8 @@ static gpuconv_ir *copy_window(const gpuconv_ir *ir, int64_t from, int64_t frame
 
 gpuconv_status gpuconv_ir_cut(const gpuconv_ir *ir, int64_t start, int64_t frames, gpuconv_ir **cut,
                               gpuconv_error *error) {
-    *cut = NULL;
+    if (!gc_begin(cut, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (start < 0 || frames == 0 || frames < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a part begins at frame 0 or later and has at least one frame");
     if (start >= ir->frames)
@@ -48,7 +49,8 @@ gpuconv_status gpuconv_ir_cut(const gpuconv_ir *ir, int64_t start, int64_t frame
 }
 
 gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir **trimmed, gpuconv_error *error) {
-    *trimmed = NULL;
+    if (!gc_begin(trimmed, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!(decibels < 0 && decibels >= -300))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the level of trimming is -300 to 0 dB, not %g", decibels);
     double peak;
@@ -71,7 +73,8 @@ gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir
 
 gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gpuconv_ir **faded,
                                gpuconv_error *error) {
-    *faded = NULL;
+    if (!gc_begin(faded, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (in < 0 || out < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a fade has 0 frames or more");
     gpuconv_ir *made = copy_window(ir, 0, ir->frames);
@@ -91,7 +94,8 @@ gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gp
 }
 
 gpuconv_status gpuconv_ir_reverse(const gpuconv_ir *ir, gpuconv_ir **reversed, gpuconv_error *error) {
-    *reversed = NULL;
+    if (!gc_begin(reversed, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     if (!made)
         return fail_memory(error);
@@ -103,7 +107,8 @@ gpuconv_status gpuconv_ir_reverse(const gpuconv_ir *ir, gpuconv_ir **reversed, g
 }
 
 gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir **delayed, gpuconv_error *error) {
-    *delayed = NULL;
+    if (!gc_begin(delayed, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (frames < 0 || frames > INT64_MAX / 2 - ir->frames)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a delay has 0 frames or more");
     gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames + (double)frames, 0, error);
@@ -116,7 +121,8 @@ gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir
 }
 
 gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv_ir **aligned, gpuconv_error *error) {
-    *aligned = NULL;
+    if (!gc_begin(aligned, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if ((unsigned)how > GPUCONV_ALIGN_PEAK)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown alignment %d", (int)how);
     int64_t onset = how == GPUCONV_ALIGN_ONSET ? gpuconv_ir_onset(ir, -60) : 0;
@@ -259,7 +265,8 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
 }
 
 gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir **resampled, gpuconv_error *error) {
-    *resampled = NULL;
+    if (!gc_begin(resampled, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     const double ratio = rate / ir->rate;
     if (!gc_is_rate(rate) || !(ratio >= 1 / max_ratio && ratio <= max_ratio))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
@@ -279,7 +286,8 @@ gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir
 }
 
 gpuconv_status gpuconv_ir_stretch(const gpuconv_ir *ir, double factor, gpuconv_ir **stretched, gpuconv_error *error) {
-    *stretched = NULL;
+    if (!gc_begin(stretched, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     if (!(factor >= 0.01 && factor <= 100))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is stretched to 0.01 to 100 times its length, not %g",
                        factor);

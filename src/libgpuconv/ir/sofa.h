@@ -12,10 +12,10 @@ typedef struct gc_sofa {
     double *position; /* per measurement: x to the front, y to the left, z up; in metres */
     float *taps;      /* measurements x receivers x frames */
     double longest_delay;
-    char conventions[64], title[128], listener[128];
+    char conventions[128], title[128], listener[128];
 } gc_sofa;
 
-/* Reads a file. Returns FILE, FORMAT, MEMORY; UNSUPPORTED in a build without libmysofa. */
+/* Reads a regular file. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gc_sofa_load(const char *path, gc_sofa **sofa, gpuconv_error *error);
 void gc_sofa_free(gc_sofa *sofa);
 

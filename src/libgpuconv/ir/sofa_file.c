@@ -1,74 +1,163 @@
 /*
- * Reading of SOFA files by libmysofa: the only file that knows it. The responses are taken as they are measured,
- * without normalisation. A delay of the file is applied to its response: whole frames by shifting, fractions by a
- * windowed sine cardinal of 2 x HALF_SINC taps.
+ * Reading of SOFA files: the data sets that AES69 names, from an HDF5 file. The responses are taken as they are
+ * measured, without normalisation. A delay of the file is applied to its response: whole frames by shifting, fractions
+ * by a windowed sine cardinal of 2 x HALF_SINC taps.
  */
 #include "sofa.h"
 
+#include "hdf5.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-
-#ifdef GPUCONV_WITH_SOFA
-
 #include "libgpuconv/dsp/finite.h"
 
-#include <errno.h>
 #include <math.h>
-#include <mysofa.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { HALF_SINC = 32, MAX_DELAY = 1 << 20 /* frames */, MAX_MEASUREMENTS = 1 << 20 };
+enum {
+    HALF_SINC = 32,
+    MAX_DELAY = 1 << 20, /* frames */
+    MAX_MEASUREMENTS = 1 << 20,
+    MAX_GROWTH = 64,    /* of responses by their delays, if all together become longer than */
+    MAX_GROWN = 1 << 26 /* frames: 256 MiB */
+};
 
 static const double pi = 3.14159265358979323846;
 
-static const char *reason_of(int err) {
-    switch (err) {
-    case MYSOFA_INVALID_FORMAT:
-    case MYSOFA_INTERNAL_ERROR:
-        return "is no valid SOFA file (HDF5 with the conventions of AES69)";
-    case MYSOFA_UNSUPPORTED_FORMAT:
-        return "uses a feature of HDF5 that libmysofa does not read; save it again without compression filters";
-    default:
-        return "cannot be read as a SOFA file";
-    }
+/* A data set and its values; count 0: the file has none of this name. */
+typedef struct numbers {
+    gc_hdf5_space space;
+    int64_t count;
+    float *value;
+} numbers;
+
+/* A file that is read. */
+typedef struct contents {
+    const char *path;
+    gc_hdf5 *file;
+    gpuconv_error *error;
+    int64_t measurements, receivers, taps;
+    numbers ir, position, delay, rate;
+    bool spherical;
+} contents;
+
+/* The texts that describe a file. */
+enum { CONVENTIONS, SOFA_CONVENTIONS, DATA_TYPE, TITLE, LISTENER, TEXTS };
+
+/* Reads a data set if the file has one of this name. `text` (may be NULL) is a text of the data set that is looked for.
+ */
+static gpuconv_status read_numbers(contents *c, const char *name, gc_hdf5_text *text, numbers *n) {
+    gc_hdf5_set set;
+    bool found;
+    gpuconv_status status = gc_hdf5_find(c->file, name, text, text ? 1 : 0, &set, &found);
+    if (status || !found)
+        return status;
+    n->space = set.space;
+    n->count = set.space.values;
+    status = gc_ir_check_memory(1, (double)n->count, 0, c->error);
+    return status ? status : gc_hdf5_read(c->file, &set, &n->value);
 }
 
-/* Checks sizes and values of the file. Returns FORMAT. */
-static gpuconv_status check(const char *path, const struct MYSOFA_HRTF *h, gpuconv_error *error) {
-    const uint64_t responses = (uint64_t)h->M * h->R, taps = responses * h->N;
-    const uint64_t positions = h->SourcePosition.elements, delays = h->DataDelay.elements;
-    if (h->M < 1 || h->R < 1 || h->N < 1 || h->C != 3 || h->M > MAX_MEASUREMENTS || h->R > GC_MAX_CHANNELS ||
-        responses > UINT32_MAX || !h->DataIR.values || h->DataIR.elements != taps)
+/* Reads the responses, and their sizes. Only conventions with responses of measurements x receivers are read. */
+static gpuconv_status read_responses(contents *c, const gc_hdf5_text *texts) {
+    gpuconv_error *error = c->error;
+    const char *conventions = texts[SOFA_CONVENTIONS].value, *type = texts[DATA_TYPE].value;
+    if (strcmp(texts[CONVENTIONS].value, "SOFA") != 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is HDF5, but no SOFA file: its attribute Conventions is '%s'",
+                       c->path, texts[CONVENTIONS].value);
+    const bool is_fir = !texts[DATA_TYPE].found || strcmp(type, "FIR") == 0;
+    gpuconv_status status = is_fir ? read_numbers(c, "Data.IR", NULL, &c->ir) : GPUCONV_OK;
+    if (status)
+        return status;
+    const gc_hdf5_space *space = &c->ir.space;
+    if (is_fir && space->rank != 3)
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: %u measurements x %u receivers x %u taps do not fit its data of %u values; only FIR "
-                       "conventions are read, such as SimpleFreeFieldHRIR and GeneralFIR",
-                       path, h->M, h->R, h->N, h->DataIR.elements);
-    if (!h->SourcePosition.values || (positions != 3 && positions != 3 * (uint64_t)h->M))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has %llu values of source positions for %u measurements", path,
-                       (unsigned long long)positions, h->M);
-    if (delays && (!h->DataDelay.values || (delays != h->R && delays != responses)))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has %llu delays for %u measurements x %u receivers", path,
-                       (unsigned long long)delays, h->M, h->R);
-    if (!h->DataSamplingRate.values || h->DataSamplingRate.elements < 1 ||
-        !gc_is_rate((double)h->DataSamplingRate.values[0]))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has no valid sampling rate", path);
-    if (gc_find_not_finite(h->DataIR.values, (int64_t)taps) < (int64_t)taps ||
-        gc_find_not_finite(h->SourcePosition.values, (int64_t)positions) < (int64_t)positions)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a response or a position is not finite", path);
-    for (uint64_t i = 0; i < delays; i++)
-        if (!(h->DataDelay.values[i] >= 0 && h->DataDelay.values[i] <= MAX_DELAY))
-            return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: a delay of %g frames; 0 to %d are allowed", path,
-                           (double)h->DataDelay.values[i], MAX_DELAY);
+                       "%s: has no data set Data.IR of measurements x receivers x taps (%s)", c->path, conventions);
+    if (!is_fir)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: its data are of the type '%s' (%s); only impulse responses of measurements x receivers are "
+                       "read, type FIR, such as those of SimpleFreeFieldHRIR and GeneralFIR",
+                       c->path, type, conventions);
+    c->measurements = space->size[0];
+    c->receivers = space->size[1];
+    c->taps = space->size[2];
+    if (c->measurements > MAX_MEASUREMENTS || c->receivers > GC_MAX_CHANNELS)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: has %lld measurements and %lld receivers; at most %d and %d are read", c->path,
+                       (long long)c->measurements, (long long)c->receivers, MAX_MEASUREMENTS, GC_MAX_CHANNELS);
     return GPUCONV_OK;
 }
 
-static double delay_of(const struct MYSOFA_HRTF *h, int64_t measurement, int64_t receiver) {
-    const struct MYSOFA_ARRAY *d = &h->DataDelay;
-    if (d->elements == 0)
+/* Reads the source positions and their coordinates. */
+static gpuconv_status read_positions(contents *c) {
+    gc_hdf5_text type = {.name = "Type"};
+    gpuconv_status status = read_numbers(c, "SourcePosition", &type, &c->position);
+    if (status)
+        return status;
+    if (c->position.count != 3 && c->position.count != 3 * c->measurements)
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has %lld values of source positions for %lld measurements",
+                       c->path, (long long)c->position.count, (long long)c->measurements);
+    c->spherical = !type.found || strcmp(type.value, "spherical") == 0;
+    if (!c->spherical && strcmp(type.value, "cartesian") != 0)
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                       "%s: its source positions are of the type '%s'; spherical and cartesian are read", c->path,
+                       type.value);
+    return GPUCONV_OK;
+}
+
+/* Reads the sampling rate, which must be the same for all measurements. */
+static gpuconv_status read_rate(contents *c) {
+    gpuconv_status status = read_numbers(c, "Data.SamplingRate", NULL, &c->rate);
+    if (status)
+        return status;
+    if (c->rate.count < 1 || !gc_is_rate((double)c->rate.value[0]))
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has no valid sampling rate", c->path);
+    for (int64_t i = 1; i < c->rate.count; i++)
+        if (c->rate.value[i] != c->rate.value[0])
+            return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                           "%s: has sampling rates of %g and %g Hz; the same rate is needed for all measurements",
+                           c->path, (double)c->rate.value[0], (double)c->rate.value[i]);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status read_delays(contents *c) {
+    gpuconv_status status = read_numbers(c, "Data.Delay", NULL, &c->delay);
+    if (status)
+        return status;
+    if (c->delay.count && c->delay.count != c->receivers && c->delay.count != c->measurements * c->receivers)
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has %lld delays for %lld measurements x %lld receivers",
+                       c->path, (long long)c->delay.count, (long long)c->measurements, (long long)c->receivers);
+    for (int64_t i = 0; i < c->delay.count; i++)
+        if (!(c->delay.value[i] >= 0 && c->delay.value[i] <= MAX_DELAY))
+            return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: a delay of %g frames; 0 to %d are allowed", c->path,
+                           (double)c->delay.value[i], MAX_DELAY);
+    return GPUCONV_OK;
+}
+
+/* Reads and checks the data sets. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_contents(contents *c, gc_hdf5_text *texts) {
+    gpuconv_status status = gc_hdf5_find_texts(c->file, texts, TEXTS);
+    if (!status)
+        status = read_responses(c, texts);
+    if (!status)
+        status = read_positions(c);
+    if (!status)
+        status = read_rate(c);
+    if (!status)
+        status = read_delays(c);
+    if (!status && (gc_find_not_finite(c->ir.value, c->ir.count) < c->ir.count ||
+                    gc_find_not_finite(c->position.value, c->position.count) < c->position.count))
+        status = gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: a response or a position is not finite", c->path);
+    return status;
+}
+
+static double delay_of(const contents *c, int64_t measurement, int64_t receiver) {
+    const numbers *d = &c->delay;
+    if (d->count == 0)
         return 0;
-    return (double)d->values[d->elements == h->R ? receiver : measurement * h->R + receiver];
+    return (double)d->value[d->count == c->receivers ? receiver : measurement * c->receivers + receiver];
 }
 
 /* Adds a response at a delay to `to`, whose frame `lead` is time zero. */
@@ -88,91 +177,82 @@ static void add_delayed(const float *taps, int64_t frames, double delay, int64_t
 }
 
 /* Converts a source position to x, y, z. */
-static void place(const struct MYSOFA_HRTF *h, bool spherical, int64_t measurement, double to[3]) {
-    const float *from = h->SourcePosition.values + (h->SourcePosition.elements == 3 ? 0 : 3 * measurement);
-    const double a = (double)from[0], b = (double)from[1], c = (double)from[2];
-    if (!spherical) {
-        to[0] = a;
-        to[1] = b;
-        to[2] = c;
+static void place(const contents *c, int64_t measurement, double to[3]) {
+    const float *from = c->position.value + (c->position.count == 3 ? 0 : 3 * measurement);
+    const double x = (double)from[0], y = (double)from[1], z = (double)from[2];
+    if (!c->spherical) {
+        to[0] = x;
+        to[1] = y;
+        to[2] = z;
         return;
     }
-    const double azimuth = a * pi / 180, elevation = b * pi / 180, radius = c > 0 ? c : 1;
+    const double azimuth = x * pi / 180, elevation = y * pi / 180, radius = z > 0 ? z : 1;
     to[0] = radius * cos(elevation) * cos(azimuth);
     to[1] = radius * cos(elevation) * sin(azimuth);
     to[2] = radius * sin(elevation);
 }
 
-static void copy_attribute(const struct MYSOFA_HRTF *h, const char *name, char *to, size_t size) {
-    char wanted[64];
-    (void)snprintf(wanted, sizeof wanted, "%s", name); /* libmysofa's parameter is not const */
-    const char *value = mysofa_getAttribute(h->attributes, wanted);
-    (void)snprintf(to, size, "%s", value ? value : "");
-}
-
-/* Copies positions and responses. Returns MEMORY. */
-static gpuconv_status convert(const char *path, const struct MYSOFA_HRTF *h, gc_sofa **sofa, gpuconv_error *error) {
+/* Copies positions and responses. Returns MEMORY, CANCELLED. */
+static gpuconv_status convert(const contents *c, const gc_hdf5_text *texts, gc_sofa **sofa) {
     double longest = 0;
     bool fractions = false;
-    for (int64_t m = 0; m < h->M; m++)
-        for (int64_t r = 0; r < h->R; r++) {
-            const double delay = delay_of(h, m, r);
-            longest = fmax(longest, delay);
-            fractions = fractions || delay != floor(delay);
-        }
+    for (int64_t i = 0; i < c->delay.count; i++) {
+        const double delay = (double)c->delay.value[i];
+        longest = fmax(longest, delay);
+        fractions = fractions || delay != floor(delay);
+    }
     const int64_t lead = fractions ? HALF_SINC : 0;
-    const int64_t frames = h->N + (int64_t)ceil(longest) + 2 * lead;
-    gpuconv_status fits = gc_ir_check_memory((int64_t)h->M * h->R, (double)frames, 0, error);
+    const int64_t frames = c->taps + (int64_t)ceil(longest) + 2 * lead;
+    const int64_t responses = c->measurements * c->receivers;
+    if (frames > MAX_GROWTH * c->taps && responses * frames > MAX_GROWN)
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                       "%s: a delay of %g frames is too long for %lld responses of %lld", c->path, longest,
+                       (long long)responses, (long long)c->taps);
+    gpuconv_status fits = gc_ir_check_memory(responses, (double)frames, 0, c->error);
     if (fits)
         return fits;
-    gc_sofa *s = gc_sofa_blank((int)h->M, (int)h->R, frames);
+    gc_sofa *s = gc_sofa_blank((int)c->measurements, (int)c->receivers, frames);
     if (!s)
-        return gc_fail_memory(error, path);
-    char type[64] = "Type";
-    const char *coordinates = mysofa_getAttribute(h->SourcePosition.attributes, type);
-    const bool spherical = !coordinates || strncmp(coordinates, "spherical", 9) == 0;
-    s->rate = (double)h->DataSamplingRate.values[0];
+        return gc_fail_memory(c->error, c->path);
+    s->rate = (double)c->rate.value[0];
     s->lead = lead;
     s->longest_delay = longest;
-    copy_attribute(h, "SOFAConventions", s->conventions, sizeof s->conventions);
-    copy_attribute(h, "Title", s->title, sizeof s->title);
-    copy_attribute(h, "ListenerShortName", s->listener, sizeof s->listener);
-    for (int64_t m = 0; m < h->M; m++) {
-        place(h, spherical, m, s->position + 3 * m);
-        for (int64_t r = 0; r < h->R; r++)
-            add_delayed(h->DataIR.values + (m * h->R + r) * h->N, h->N, delay_of(h, m, r), lead,
-                        s->taps + (m * h->R + r) * frames);
+    (void)snprintf(s->conventions, sizeof s->conventions, "%s", texts[SOFA_CONVENTIONS].value);
+    (void)snprintf(s->title, sizeof s->title, "%s", texts[TITLE].value);
+    (void)snprintf(s->listener, sizeof s->listener, "%s", texts[LISTENER].value);
+    for (int64_t m = 0; m < c->measurements; m++) {
+        place(c, m, s->position + 3 * m);
+        for (int64_t r = 0; r < c->receivers; r++) {
+            if (gc_cancelled()) {
+                gc_sofa_free(s);
+                return gc_fail_cancelled(c->error, c->path);
+            }
+            add_delayed(c->ir.value + (m * c->receivers + r) * c->taps, c->taps, delay_of(c, m, r), lead,
+                        s->taps + (m * c->receivers + r) * frames);
+        }
     }
     *sofa = s;
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_sofa_load(const char *path, gc_sofa **sofa, gpuconv_error *error) {
-    int err = MYSOFA_OK;
-    struct stat st;
+    gc_hdf5_text texts[TEXTS] = {[CONVENTIONS] = {.name = "Conventions"},
+                                 [SOFA_CONVENTIONS] = {.name = "SOFAConventions"},
+                                 [DATA_TYPE] = {.name = "DataType"},
+                                 [TITLE] = {.name = "Title"},
+                                 [LISTENER] = {.name = "ListenerShortName"}};
+    contents c = {.path = path, .error = error};
     *sofa = NULL;
-    if (stat(path, &st) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is no regular file", path);
-    struct MYSOFA_HRTF *h = mysofa_load(path, &err);
-    if (!h)
-        return err == MYSOFA_NO_MEMORY    ? gc_fail_memory(error, path)
-               : err == MYSOFA_READ_ERROR ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be read", path)
-                                          : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: %s", path, reason_of(err));
-    gpuconv_status status = check(path, h, error);
+    gpuconv_status status = gc_hdf5_open(path, &c.file, error);
+    if (status)
+        return status;
+    status = read_contents(&c, texts);
+    gc_hdf5_close(c.file);
     if (!status)
-        status = convert(path, h, sofa, error);
-    mysofa_free(h);
+        status = convert(&c, texts, sofa);
+    free(c.ir.value);
+    free(c.position.value);
+    free(c.delay.value);
+    free(c.rate.value);
     return status;
 }
-
-#else
-
-gpuconv_status gc_sofa_load(const char *path, gc_sofa **sofa, gpuconv_error *error) {
-    *sofa = NULL;
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "%s: this build reads no SOFA files; build it with libmysofa (Debian: libmysofa-dev)", path);
-}
-
-#endif

@@ -6,6 +6,7 @@
 #include "spatial.h"
 
 #include "directions.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "spherical.h"
@@ -39,7 +40,7 @@ static int nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *
     return gc_sofa_nearest(s, at, degrees);
 }
 
-/* Takes the nearest measurement for every direction. Returns MEMORY. */
+/* Takes the nearest measurement for every direction. Returns MEMORY, CANCELLED. */
 static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *head, gpuconv_ir **ir,
                                    gpuconv_error *error) {
     double farthest = 0, degrees;
@@ -48,6 +49,10 @@ static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, con
     if (!made)
         return gc_fail_memory(error, "the response");
     for (int i = 0; i < d->count; i++) {
+        if (gc_cancelled()) {
+            gpuconv_ir_free(made);
+            return gc_fail_cancelled(error, "the response");
+        }
         const int m = nearest(s, d, head, i, &degrees);
         if (degrees > farthest) {
             farthest = degrees;
@@ -63,12 +68,15 @@ static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, con
                         s->measurements, worst + 1, farthest);
 }
 
-/* Sums over the measurements: products of harmonics, and products of harmonics and taps. */
-static void sum_measurements(const gc_sofa *s, int order, double *gram, double *right) {
+/* Sums over the measurements: products of harmonics, and products of harmonics and taps. Returns false if the work was
+ * cancelled. */
+static bool sum_measurements(const gc_sofa *s, int order, double *gram, double *right) {
     const int n = (order + 1) * (order + 1);
     const int64_t columns = s->receivers * s->frames;
     double y[GC_AMBISONIC_CHANNELS];
     for (int m = 0; m < s->measurements; m++) {
+        if (gc_cancelled())
+            return false;
         const float *taps = gc_sofa_taps(s, m, 0);
         gc_spherical_harmonics(order, s->position + 3 * (int64_t)m, y);
         for (int i = 0; i < n; i++) {
@@ -78,6 +86,7 @@ static void sum_measurements(const gc_sofa *s, int order, double *gram, double *
                 right[i * columns + c] += y[i] * (double)taps[c];
         }
     }
+    return true;
 }
 
 /* Writes the fitted responses, turned with the head: channel k of the room is the sum over the head's channels i of
@@ -95,7 +104,7 @@ static void write_fit(const double *fit, const double *turn, int n, gpuconv_ir *
         }
 }
 
-/* Fits the harmonics of an order. Returns TOPOLOGY, MEMORY. */
+/* Fits the harmonics of an order. Returns TOPOLOGY, MEMORY, CANCELLED. */
 static gpuconv_status fit_ambisonics(const gc_sofa *s, const char *name, int order, const gc_rotation *head,
                                      gpuconv_ir **ir, gpuconv_error *error) {
     const int n = (order + 1) * (order + 1);
@@ -109,9 +118,10 @@ static gpuconv_status fit_ambisonics(const gc_sofa *s, const char *name, int ord
     gpuconv_ir *made = blank(s, n);
     gpuconv_status status = gram && turn && right && made ? GPUCONV_OK : gc_fail_memory(error, "the response");
     if (!status) {
-        sum_measurements(s, order, gram, right);
-        if (!gc_solve_normal(gram, n, right, s->receivers * s->frames, &regularised) ||
-            !gc_rotate_harmonics(order, head, turn))
+        if (!sum_measurements(s, order, gram, right))
+            status = gc_fail_cancelled(error, name);
+        else if (!gc_solve_normal(gram, n, right, s->receivers * s->frames, &regularised) ||
+                 !gc_rotate_harmonics(order, head, turn))
             status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                              "%s: its directions do not determine ambisonics of order %d", name, order);
     }

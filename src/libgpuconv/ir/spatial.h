@@ -17,7 +17,7 @@ typedef struct gc_scene {
 } gc_scene;
 
 /* Makes the routed response from `inputs` channels to the receivers of a set. `name` is the set's, for messages.
- * Returns ARGUMENT, FILE, FORMAT, TOPOLOGY, MEMORY. */
+ * Returns ARGUMENT, FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED. */
 gpuconv_status gc_spatial_make(const gc_sofa *sofa, const char *name, const gc_scene *scene, int inputs,
                                gpuconv_ir **ir, gpuconv_error *error);
 

@@ -141,7 +141,8 @@ void gpuconv_realtime_config_init(gpuconv_realtime_config *config, size_t size) 
 
 gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *given,
                                     gpuconv_realtime **realtime, gpuconv_error *error) {
-    *realtime = NULL;
+    if (!gc_begin(realtime, ir, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     const gc_filter_bank_backend *backend = NULL;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     gpuconv_status status =
@@ -162,21 +163,24 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
 }
 
 gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *r) {
+    if (!r)
+        return GPUCONV_BACKEND_AUTO;
     return atomic_load_explicit(&r->on_gpu, memory_order_relaxed) ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
 }
 
 int64_t gpuconv_realtime_latency(const gpuconv_realtime *r) {
-    return atomic_load_explicit(&r->lead, memory_order_relaxed) + r->config.latency;
+    return r ? atomic_load_explicit(&r->lead, memory_order_relaxed) + r->config.latency : 0;
 }
 
 void gpuconv_realtime_set_freewheel(gpuconv_realtime *r, bool freewheel) {
-    atomic_store_explicit(&r->freewheel, freewheel, memory_order_relaxed);
+    if (r)
+        atomic_store_explicit(&r->freewheel, freewheel, memory_order_relaxed);
 }
 
 int64_t gpuconv_realtime_late_blocks(const gpuconv_realtime *r) {
-    return atomic_load_explicit(&r->late_blocks, memory_order_relaxed);
+    return r ? atomic_load_explicit(&r->late_blocks, memory_order_relaxed) : 0;
 }
 
 const char *gpuconv_realtime_plan(const gpuconv_realtime *r) {
-    return r->plan;
+    return r ? r->plan : "";
 }

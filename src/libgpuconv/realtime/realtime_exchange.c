@@ -309,6 +309,8 @@ static gpuconv_status exchange_gathered(gpuconv_realtime *r, const gpuconv_ir *i
 
 /* Checks what both exchanges need. Returns ARGUMENT, TOPOLOGY. */
 static gpuconv_status check(const gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
+    if (!r || !ir)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an exchange needs a convolver and a response, not NULL");
     if (!(seconds >= 0 && seconds <= 60))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a crossfade takes 0 to 60 seconds, not %g", seconds);
     if (!ir->routed)

@@ -167,6 +167,8 @@ static int64_t process_chunk(gpuconv_realtime *r, float *const *out, int64_t n) 
 }
 
 void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float *const *out, int64_t frames) {
+    if (!r || !in || !out)
+        return;
     uint64_t saved = gc_save_and_flush_subnormals();
     int64_t late = 0;
     float *to[GC_MAX_CHANNELS];

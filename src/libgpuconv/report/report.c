@@ -12,6 +12,8 @@
 #include <sys/utsname.h>
 
 gpuconv_status gpuconv_report_new(gpuconv_report **report) {
+    if (!report)
+        return GPUCONV_ERROR_ARGUMENT;
     *report = NULL;
     gpuconv_report *r = gc_calloc(1, sizeof *r);
     if (!r || !(r->root = json_object())) {
@@ -295,6 +297,8 @@ gpuconv_status gc_report_write_csv(const gpuconv_report *r, const char *list, FI
 }
 
 gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_format format, FILE *to) {
+    if (!r || !to)
+        return GPUCONV_ERROR_ARGUMENT;
     if (r->incomplete)
         return GPUCONV_ERROR_MEMORY;
     if (format == GPUCONV_REPORT_JSON) {

@@ -11,9 +11,14 @@ static const char *find_key(json_t *object, int index) {
     return member && index >= 0 ? json_object_iter_key(member) : NULL;
 }
 
+/* Returns the section or list with this title; NULL if there is none. */
+static json_t *find_part(const gpuconv_report *r, const char *title) {
+    return r ? json_object_get(r->root, title) : NULL;
+}
+
 /* Returns the object with the values of a row; NULL if there is none. */
 static json_t *find_row(const gpuconv_report *r, const char *title, int row) {
-    json_t *part = json_object_get(r->root, title);
+    json_t *part = find_part(r, title);
     if (json_is_array(part))
         return row < 0 ? NULL : json_array_get(part, (size_t)row);
     return row == 0 ? part : NULL;
@@ -24,11 +29,11 @@ static json_t *find_value(const gpuconv_report *r, const char *title, int row, c
 }
 
 const char *gpuconv_report_title(const gpuconv_report *r, int part) {
-    return find_key(r->root, part);
+    return r ? find_key(r->root, part) : NULL;
 }
 
 int gpuconv_report_rows(const gpuconv_report *r, const char *title) {
-    json_t *part = json_object_get(r->root, title);
+    json_t *part = find_part(r, title);
     return json_is_array(part) ? (int)json_array_size(part) : part ? 1 : 0;
 }
 

@@ -1,0 +1,75 @@
+/* What the files of the HDF5 reader share: the open file, and blocks of its metadata. A function that returns bool
+ * returns false after a failure, which is then in file->status and the file's message. */
+#ifndef GC_IR_HDF5_BLOCK_H
+#define GC_IR_HDF5_BLOCK_H
+
+#include "hdf5.h"
+
+struct gc_hdf5 {
+    const char *path;
+    int fd, offset_bytes, length_bytes; /* sizes of addresses and lengths in the file */
+    uint64_t size, root;                /* of the file; address of the root group's header */
+    int64_t budget;                     /* bytes of metadata that may still be read: the end of every loop in a file */
+    gpuconv_status status;
+    gpuconv_error *error;
+};
+
+/* Bytes of metadata that are taken one after the other. Behind the end every number is 0 and `cut` is set. */
+typedef struct gc_block {
+    const uint8_t *at;
+    int64_t left;
+    uint64_t address; /* of `at` in the file */
+    bool cut;
+} gc_block;
+
+/* Fails with FORMAT: the file contradicts itself, or is cut off. */
+bool gc_hdf5_damaged(gc_hdf5 *file, const char *what);
+
+/* Fails with FORMAT: the file uses a part of HDF5 that is not read. */
+bool gc_hdf5_unread(gc_hdf5 *file, const char *what);
+bool gc_hdf5_fail_memory(gc_hdf5 *file);
+
+/* Reads bytes that are not metadata: those of the values. Fails if the file has less. */
+bool gc_hdf5_read_bytes(gc_hdf5 *file, uint64_t address, int64_t bytes, void *to);
+
+/* Reads a block of metadata. The caller frees what is returned; NULL after a failure. */
+uint8_t *gc_hdf5_fetch(gc_hdf5 *file, uint64_t address, int64_t bytes, gc_block *block);
+
+/* Reads a block that begins with these four letters, which are skipped. */
+uint8_t *gc_hdf5_fetch_signed(gc_hdf5 *file, uint64_t address, int64_t bytes, const char *letters, gc_block *block);
+
+/* Take a number of 0 to 8 bytes, an address, a length, and bytes as a block of their own. */
+uint64_t gc_block_number(gc_block *block, int bytes);
+uint64_t gc_block_offset(const gc_hdf5 *file, gc_block *block);
+uint64_t gc_block_length(const gc_hdf5 *file, gc_block *block);
+gc_block gc_block_take(gc_block *block, int64_t bytes);
+
+/* Returns whether an address is defined: not all ones. */
+bool gc_hdf5_is_defined(const gc_hdf5 *file, uint64_t address);
+
+/* What is looked for in an object, and what its header states. */
+typedef struct gc_hdf5_object {
+    const char *link; /* a name in a group; NULL: none */
+    uint64_t target;  /* of the link; all ones: not found */
+    gc_hdf5_text *texts;
+    int text_count;
+    gc_hdf5_set set;
+    uint64_t link_heap, link_index, text_heap, text_index; /* all ones: none */
+} gc_hdf5_object;
+
+/* Reads the object header at an address (IV.A.1.b). */
+bool gc_hdf5_object_read(gc_hdf5 *file, uint64_t address, gc_hdf5_object *object);
+
+/* Reads a link message (IV.A.2.g), an attribute message (IV.A.2.m) into the object if it is looked for. */
+bool gc_hdf5_take_link(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
+bool gc_hdf5_take_attribute(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
+
+/* Takes every message that a fractal heap keeps for an index of names (a tree of version 2, type 5 for links and 8 for
+ * attributes). */
+typedef bool gc_hdf5_take(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
+bool gc_hdf5_take_all(gc_hdf5 *file, uint64_t heap, uint64_t index, gc_hdf5_take *take, gc_hdf5_object *object);
+
+/* Copies a text of a global heap (III.E) and ends it with '\0'. */
+bool gc_hdf5_text_of_heap(gc_hdf5 *file, uint64_t address, uint64_t number, char *to, int64_t size);
+
+#endif

@@ -1,0 +1,270 @@
+/* The values of a data set of an HDF5 file: in one piece, or in chunks that a tree of version 1 lists (III.A.1). */
+#include "hdf5_block.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+    FILTER_DEFLATE = 1,
+    FILTER_SHUFFLE = 2,
+    FILTER_CHECKSUM = 3, /* fletcher32 */
+    PIECE = 1 << 16,     /* values between two looks at the flag of cancellation */
+    MAX_RATIO = 1032,    /* of deflate: bytes that one byte gives at most */
+    SPARE = 1 << 16,     /* bytes by which a filter may make a chunk longer */
+    MAX_LEVEL = 16       /* of the tree of chunks */
+};
+
+/* A data set that is read. */
+typedef struct reading {
+    gc_hdf5 *file;
+    const gc_hdf5_set *set;
+    float *values;
+    int64_t chunk_values, chunk_bytes, room; /* room: bytes of each buffer */
+    uint8_t *buffer, *other;                 /* the chunk, before and after a filter */
+    int64_t chunks, next;                    /* of the grid of chunks; the next one in their order */
+    uint64_t stored;                         /* bytes of the file that the chunks so far take */
+} reading;
+
+static bool is_cancelled(gc_hdf5 *f) {
+    if (gc_cancelled())
+        f->status = gc_fail_cancelled(f->error, f->path);
+    return f->status != GPUCONV_OK;
+}
+
+/* Returns value number i of an array as the file stores it. */
+static float value_at(const gc_hdf5_type *type, const uint8_t *array, int64_t i) {
+    const int size = (int)type->size;
+    const uint8_t *from = array + i * size;
+    uint64_t bits = 0;
+    for (int b = 0; b < size; b++)
+        bits |= (uint64_t)from[type->is_big_endian ? size - 1 - b : b] << (8 * b);
+    if (size == 4) {
+        const uint32_t half = (uint32_t)bits;
+        float value;
+        memcpy(&value, &half, sizeof value);
+        return value;
+    }
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return (float)value;
+}
+
+/* Reads values that are in one piece. */
+static bool read_plain(gc_hdf5 *f, const gc_hdf5_set *set, float *values) {
+    const int64_t size = set->type.size;
+    if (set->bytes < set->space.values * size || !gc_hdf5_is_defined(f, set->address))
+        return gc_hdf5_damaged(f, "the values of a data set are missing");
+    uint8_t *raw = gc_alloc(PIECE, size);
+    bool ok = raw || gc_hdf5_fail_memory(f);
+    for (int64_t at = 0; at < set->space.values && ok; at += PIECE) {
+        const int64_t count = gc_min(PIECE, set->space.values - at);
+        ok = gc_hdf5_read_bytes(f, set->address + (uint64_t)(at * size), count * size, raw);
+        for (int64_t i = 0; i < count && ok; i++)
+            values[at + i] = value_at(&set->type, raw, i);
+    }
+    free(raw);
+    return ok;
+}
+
+/* Undoes deflate. *bytes is the size before and after. */
+static bool inflate_chunk(reading *r, int64_t *bytes) {
+    enum { WINDOW = 1 << 20 };
+    z_stream z = {.next_in = r->buffer, .avail_in = (uInt)*bytes};
+    int got = inflateInit(&z);
+    if (got != Z_OK)
+        return gc_hdf5_fail_memory(r->file);
+    int64_t done = 0;
+    while (got == Z_OK && done < r->room && !is_cancelled(r->file)) {
+        const int64_t window = gc_min(WINDOW, r->room - done);
+        z.next_out = r->other + done;
+        z.avail_out = (uInt)window;
+        got = inflate(&z, Z_NO_FLUSH);
+        done += window - z.avail_out;
+    }
+    (void)inflateEnd(&z);
+    if (r->file->status)
+        return false;
+    if (got != Z_STREAM_END)
+        return gc_hdf5_damaged(r->file, "a chunk cannot be decompressed");
+    *bytes = done;
+    return true;
+}
+
+/* Undoes shuffle: byte b of all values follows byte b - 1 of all values. */
+static bool unshuffle_chunk(reading *r, int64_t bytes) {
+    const int64_t size = r->set->type.size, count = bytes / size;
+    for (int64_t at = 0; at < count; at += PIECE) {
+        if (is_cancelled(r->file))
+            return false;
+        const int64_t end = gc_min(count, at + PIECE);
+        for (int64_t b = 0; b < size; b++)
+            for (int64_t i = at; i < end; i++)
+                r->other[i * size + b] = r->buffer[b * count + i];
+    }
+    memcpy(r->other + count * size, r->buffer + count * size, (size_t)(bytes - count * size));
+    return true;
+}
+
+static void swap_buffers(reading *r) {
+    uint8_t *swapped = r->buffer;
+    r->buffer = r->other;
+    r->other = swapped;
+}
+
+/* Undoes the filters of a chunk of `bytes` bytes in r->buffer, the last one first. Bit i of `left_out`: the chunk is
+ * without filter i. */
+static bool undo_filters(reading *r, int64_t bytes, uint32_t left_out) {
+    const gc_hdf5_set *set = r->set;
+    for (int i = set->filter_count - 1; i >= 0; i--) {
+        if (left_out >> i & 1)
+            continue;
+        if (set->filter[i] == FILTER_CHECKSUM) {
+            bytes -= 4;
+        } else {
+            if (!(set->filter[i] == FILTER_DEFLATE ? inflate_chunk(r, &bytes) : unshuffle_chunk(r, bytes)))
+                return false;
+            swap_buffers(r);
+        }
+        if (bytes < 0)
+            break;
+    }
+    return bytes == r->chunk_bytes || gc_hdf5_damaged(r->file, "a chunk has another size than its data set states");
+}
+
+/* Copies the values of a chunk that are inside the data set. A row is along the last dimension. */
+static bool place_chunk(const reading *r, const int64_t *start) {
+    const gc_hdf5_space *space = &r->set->space;
+    const int64_t *chunk = r->set->chunk;
+    const int last = space->rank - 1;
+    const int64_t length = gc_min(chunk[last], space->size[last] - start[last]), rows = r->chunk_values / chunk[last];
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t rest = row, to = 0, stride = space->size[last];
+        bool inside = true;
+        for (int d = last - 1; d >= 0; d--) {
+            const int64_t at = start[d] + rest % chunk[d];
+            inside = inside && at < space->size[d];
+            to += at * stride;
+            rest /= chunk[d];
+            stride *= space->size[d];
+        }
+        if (row % 1024 == 0 && is_cancelled(r->file))
+            return false;
+        for (int64_t i = 0; i < length && inside; i++)
+            r->values[to + start[last] + i] = value_at(&r->set->type, r->buffer, row * chunk[last] + i);
+    }
+    return true;
+}
+
+/* Reads the chunk of an entry of the tree. Chunks follow each other in the order of the grid, and none is missing. */
+static bool read_chunk(reading *r, gc_block *key, uint64_t address) {
+    gc_hdf5 *f = r->file;
+    const int64_t stored = (int64_t)gc_block_number(key, 4);
+    const uint32_t left_out = (uint32_t)gc_block_number(key, 4);
+    int64_t start[GC_HDF5_MAX_RANK] = {0}, number = 0;
+    for (int d = 0; d < r->set->space.rank; d++) {
+        const int64_t chunk = r->set->chunk[d], size = r->set->space.size[d];
+        const uint64_t at = gc_block_number(key, 8);
+        if (at >= (uint64_t)size || at % (uint64_t)chunk)
+            return gc_hdf5_damaged(f, "a chunk is outside its data set");
+        start[d] = (int64_t)at;
+        number = number * ((size + chunk - 1) / chunk) + start[d] / chunk;
+    }
+    r->stored += (uint64_t)stored;
+    if (number != r->next || r->stored > f->size)
+        return gc_hdf5_damaged(f, "a chunk of a data set is missing, or there twice");
+    r->next++;
+    if (stored > r->room)
+        return gc_hdf5_damaged(f, "a chunk is longer than its values");
+    return gc_hdf5_read_bytes(f, address, stored, r->buffer) && undo_filters(r, stored, left_out) &&
+           place_chunk(r, start);
+}
+
+/* Reads the chunks of a node of the tree and of all nodes below it. `level`: of the node; -1: any. */
+static bool read_node(reading *r, uint64_t address, int level) {
+    gc_hdf5 *f = r->file;
+    gc_block b;
+    const int64_t prefix = 8 + 2 * f->offset_bytes, key_bytes = 8 + 8 * (int64_t)r->set->chunk_rank;
+    uint8_t *own = gc_hdf5_fetch_signed(f, address, prefix, "TREE", &b);
+    if (!own)
+        return false;
+    const int type = (int)gc_block_number(&b, 1), own_level = (int)gc_block_number(&b, 1);
+    const int64_t entries = (int64_t)gc_block_number(&b, 2);
+    free(own);
+    if (type != 1 || own_level > MAX_LEVEL || (level >= 0 && own_level != level))
+        return gc_hdf5_damaged(f, "a node of a tree of chunks");
+    own = gc_hdf5_fetch(f, address + (uint64_t)prefix, entries * (key_bytes + f->offset_bytes), &b);
+    bool ok = own;
+    for (int64_t i = 0; i < entries && ok; i++) {
+        gc_block key = gc_block_take(&b, key_bytes);
+        const uint64_t child = gc_block_offset(f, &b);
+        ok = own_level ? read_node(r, child, own_level - 1) : read_chunk(r, &key, child);
+    }
+    free(own);
+    return ok;
+}
+
+/* Checks the sizes of the chunks, and computes the grid. */
+static bool measure_chunks(reading *r) {
+    gc_hdf5 *f = r->file;
+    const gc_hdf5_set *set = r->set;
+    const int rank = set->space.rank;
+    const uint64_t limit = f->size <= INT64_MAX / MAX_RATIO ? f->size * MAX_RATIO : INT64_MAX;
+    bool ok = rank >= 1 && set->chunk_rank == rank + 1 && set->chunk[rank] == set->type.size;
+    int64_t all;
+    r->chunks = r->chunk_values = 1;
+    for (int d = 0; d < rank && ok; d++) {
+        const int64_t chunk = set->chunk[d], count = chunk > 0 ? (set->space.size[d] + chunk - 1) / chunk : 0;
+        ok = chunk > 0 && !__builtin_mul_overflow(r->chunk_values, chunk, &r->chunk_values) &&
+             !__builtin_mul_overflow(r->chunks, count, &r->chunks);
+    }
+    ok = ok && !__builtin_mul_overflow(r->chunk_values, set->type.size, &r->chunk_bytes) &&
+         r->chunk_bytes <= INT32_MAX && !__builtin_mul_overflow(r->chunk_bytes, r->chunks, &all);
+    if (!ok || (uint64_t)all > limit)
+        return gc_hdf5_damaged(f, "the sizes of the chunks do not fit the data set or the file");
+    r->room = r->chunk_bytes + SPARE + r->chunk_bytes / 1000;
+    return true;
+}
+
+static bool read_chunked(gc_hdf5 *f, const gc_hdf5_set *set,
+                         float *values) { /* NOLINT(readability-non-const-parameter): written through `reading` */
+    reading r = {.file = f, .set = set, .values = values};
+    for (int i = 0; i < set->filter_count; i++)
+        if (set->filter[i] < FILTER_DEFLATE || set->filter[i] > FILTER_CHECKSUM)
+            return gc_hdf5_unread(f, "has a filter of HDF5 that is not read");
+    if (!measure_chunks(&r))
+        return false;
+    if (!gc_hdf5_is_defined(f, set->address))
+        return gc_hdf5_damaged(f, "the values of a data set are missing");
+    r.buffer = gc_alloc(r.room, 1);
+    r.other = gc_alloc(r.room, 1);
+    bool ok = (r.buffer && r.other) || gc_hdf5_fail_memory(f);
+    ok = ok && read_node(&r, set->address, -1) &&
+         (r.next == r.chunks || gc_hdf5_damaged(f, "a chunk of a data set is missing"));
+    free(r.buffer);
+    free(r.other);
+    return ok;
+}
+
+gpuconv_status gc_hdf5_read(gc_hdf5 *f, const gc_hdf5_set *set, float **values) {
+    const uint64_t ratio = set->layout == GC_HDF5_CHUNKED ? MAX_RATIO : 1;
+    int64_t bytes;
+    *values = NULL;
+    if (set->type.kind != GC_HDF5_FLOAT || set->layout == GC_HDF5_UNREAD)
+        gc_hdf5_unread(f, set->layout == GC_HDF5_UNREAD ? "has a layout of HDF5 that is not read"
+                                                        : "has values that are not floating-point numbers");
+    else if (set->space.values < 1 || __builtin_mul_overflow(set->space.values, set->type.size, &bytes) ||
+             (uint64_t)bytes / ratio > f->size)
+        gc_hdf5_damaged(f, "a data set has no values, or more than the file");
+    else if (!(*values = gc_alloc(set->space.values, sizeof **values)))
+        gc_hdf5_fail_memory(f);
+    else if (!(set->layout == GC_HDF5_CHUNKED ? read_chunked : read_plain)(f, set, *values)) {
+        free(*values);
+        *values = NULL;
+    }
+    return f->status;
+}
