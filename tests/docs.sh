@@ -16,8 +16,8 @@ anchors() {
 }
 
 links=0
-documents="$SOURCE/README.md $SOURCE/CONTRIBUTING.md $SOURCE/SECURITY.md"
-for document in "$SOURCE"/docs/*.md; do
+documents="$SOURCE/README.md $SOURCE/CHANGELOG.md $SOURCE/CONTRIBUTING.md $SOURCE/SECURITY.md"
+for document in "$SOURCE"/docs/*.md "$SOURCE"/docs/experiments/*.md; do
     documents="$documents $document"
 done
 # shellcheck disable=SC2086 # a list; the path of the checkout is split only if it has blanks, and the test then fails
