@@ -46,8 +46,9 @@ static void check_reset(const char *what, gpuconv_realtime *rt, const gpuconv_ir
 
 static void at_any_moment_a_reset_gives_a_new_object(void **state) {
     (void)state;
-    static const struct { int inputs, outputs, taps; } shapes[] = {
-        {1, 1, 300}, {1, 1, 90000}, {2, 2, 20000}, {8, 8, 6000}}; /* the last one by matrix products */
+    static const struct {
+        int inputs, outputs, taps;
+    } shapes[] = {{1, 1, 300}, {1, 1, 90000}, {2, 2, 20000}, {8, 8, 6000}}; /* the last one by matrix products */
     oracle_random random = {31};
     for (int s = 0; s < COUNT(shapes); s++) {
         guarded kept, x = guarded_random(&random, shapes[s].inputs, FRAMES);
