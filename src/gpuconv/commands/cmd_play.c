@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/play/device.h"
+#include "gpuconv/play/osc.h"
 #include "gpuconv/play/player.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/visible.h"
@@ -20,10 +21,10 @@ static const char words_backend[] = "cpu|cuda";
 static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
-    char *output, *source, *record, *direction, *speakers, *follow;
+    char *output, *source, *record, *direction, *speakers, *follow, *osc;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend, *sound, *midi, *layout;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index, osc;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index;
 } options;
 
 static int list_devices(const options *o) {
@@ -100,11 +101,8 @@ static int open_control(const options *o, gc_play_screen *screen, const gc_contr
 
 static int open_controls(const options *o, gc_play_screen *screen) {
     int result = GC_EXIT_DONE;
-    if (o->osc) {
-        char port[20];
-        (void)snprintf(port, sizeof port, "%d", o->osc);
-        result = open_control(o, screen, gc_control_osc(), port);
-    }
+    if (o->osc)
+        result = open_control(o, screen, gc_control_osc(), o->osc);
     if (result != GC_EXIT_DONE || !o->midi)
         return result;
     gpuconv_error error = {0};
@@ -189,6 +187,9 @@ static int run(options *o, bool live, const char **paths, int count) {
     o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
     if (o->layout_index < 0)
         return GC_EXIT_USAGE;
+    gpuconv_error error = {0};
+    if (o->osc && gc_osc_check(o->osc, &error))
+        return gc_print_error(GC_EXIT_USAGE, "--osc: %s; try --help", error.message);
     if (count < (live ? 1 : 2))
         return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
                                                   : "a file and a response are needed, IN IR; try --help");
@@ -232,9 +233,11 @@ static int live_command(const char **arguments, int count) {
      "file with a direction for each channel", "NAME|FILE"}, \
     {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
-     "messages /ypr with three floats to a UDP port (default: 9000)", "FILE|osc[:PORT]"}, \
+     "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \
     {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
-    {"osc", '\0', POPT_ARG_INT, &given.osc, GC_RANGE_UDP_PORT, "listen to OSC messages on this UDP port", "PORT"}, \
+    {"osc", '\0', POPT_ARG_STRING, &given.osc, 0, \
+     "listen to OSC messages of this machine on a UDP port, or at the numeric ADDRESS of a network interface, such as " \
+     "0.0.0.0 or [::] for all", "[ADDRESS:]PORT"}, \
     {"midi", '\0', POPT_ARG_STRING, &given.midi, 0, \
      "listen to MIDI through JACK, connected to this output port, or to none", "SOURCE|none"}, \
     {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "stop after SECONDS", "SECONDS"}, \
