@@ -17,6 +17,9 @@ done
 port=$((20000 + $$ % 20000))
 refuses 2 "'70000' is no UDP port" play in.wav rooms/1.wav --osc 70000
 refuses 2 "'::1:$port' is no UDP port" play in.wav rooms/1.wav --osc "::1:$port"
+# Without the control nothing is played, and an older recording stays.
+make_audio noise older.wav wav-float 1 48000 1000 0.1
+refuses 1 "no such port" play -q in.wav rooms/1.wav --midi nothing:there --sound portaudio --output system --record older.wav
 osc() { # osc ADDRESS [TYPE VALUE]: sends a message, then waits for its effect to be heard
     sleep 0.25
     oscsend localhost $port "$@" || fail "oscsend $*"
