@@ -634,7 +634,7 @@ GPUCONV_API gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuc
 /**
  * Convolves a block. For one thread at a time, typically the audio callback.
  * It takes no lock, allocates nothing and makes no system call; it waits for the tail only when freewheeling.
- * Subnormal numbers are flushed to zero during the call.
+ * Subnormal numbers are flushed to zero during the call. NaN and infinite input samples count as silence.
  * @param realtime  the real-time convolution
  * @param in        one array of `frames` samples per input
  * @param[out] out  one array of `frames` samples per output; may be the same buffers as `in`
@@ -673,6 +673,16 @@ GPUCONV_API gpuconv_status gpuconv_realtime_swap(gpuconv_realtime *realtime, con
  */
 GPUCONV_API gpuconv_status gpuconv_realtime_swap_routes(gpuconv_realtime *realtime, const gpuconv_ir *ir,
                                                         double seconds, gpuconv_error *error);
+
+/**
+ * Returns to silence: forgets all input, ends crossfades, and lets an exchange that waits take effect at once. The next
+ * call of gpuconv_realtime_process gives what the first one of a new object with the present responses gives, and
+ * gpuconv_realtime_late_blocks counts from 0. For any thread, while no thread is in gpuconv_realtime_process: it waits
+ * for the threads of the library and for an exchange that another thread makes, some milliseconds in general. A tail on
+ * a GPU is transferred there again; if that fails, the CPU takes over.
+ * @param realtime  the real-time convolution
+ */
+GPUCONV_API void gpuconv_realtime_reset(gpuconv_realtime *realtime);
 
 /** Sets whether calls wait for a late tail, as `freewheel` in the configuration. From any thread. */
 GPUCONV_API void gpuconv_realtime_set_freewheel(gpuconv_realtime *realtime, bool freewheel);

@@ -75,7 +75,7 @@ class StreamingConvolver:
         self._options = (self._rate, block, threads)
         self._others = (choose("backend", backend, BACKENDS), device, latency)
         self._exchanged: dict[tuple[int, int], np.ndarray] = {}
-        self.reset()
+        self._begin()
 
     @property
     def channels(self) -> int:
@@ -126,7 +126,14 @@ class StreamingConvolver:
         """Returns to silence, with the present response."""
         if self._device_stream is not None:
             self._device_stream.reset()
-            return
+        elif os.getpid() == self._pid:
+            self._stream.reset()
+            self._decaying = 0
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Makes the stream in this process, with the present response."""
         if self._exchanged:
             self._response = self._present()
         self._stream = _core.Stream(self._response._ir, *self._options, not self._realtime, *self._others)
@@ -143,7 +150,7 @@ class StreamingConvolver:
 
     def process(self, x: Any) -> Any:
         """Convolves one block: (frames,) for one channel, or (channels, frames). Returns (outputs, frames), or (frames,)
-        where both have one channel and x has one dimension."""
+        where both have one channel and x has one dimension. On the CPU NaN and infinite samples count as 0."""
         kind = library(x, "x")
         if kind == "torch" and x.requires_grad:
             import torch

@@ -62,6 +62,14 @@ void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::dev
     }
 }
 
+void reset(stream &self) {
+    run_unlocked([&](gpuconv_error *) {
+        std::lock_guard<std::mutex> locked(self.lock);
+        gpuconv_realtime_reset(self.realtime);
+        return GPUCONV_OK;
+    });
+}
+
 void swap(stream &self, const response &to, double seconds) {
     run_unlocked(
         [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
@@ -79,6 +87,7 @@ void bind_realtime(nb::module_ &m) {
         .def("__init__", &new_stream, nb::arg("response"), nb::arg("rate"), nb::arg("block"), nb::arg("threads"),
              nb::arg("freewheel"), nb::arg("backend"), nb::arg("device"), nb::arg("latency"))
         .def("process", &process, nb::arg("x"), nb::arg("y"))
+        .def("reset", &reset)
         .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))
         .def("swap_routes", &swap_routes, nb::arg("response"), nb::arg("seconds"))
         .def("set_freewheel", [](stream &s, bool freewheel) { gpuconv_realtime_set_freewheel(s.realtime, freewheel); })

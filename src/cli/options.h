@@ -35,7 +35,6 @@
     X(NOISE_TIME, 0, 60)                                                                                               \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
-    X(UDP_PORT, 1, 65535)                                                                                              \
     X(RATE, 1000, 1e6)                                                                                                 \
     X(REPEAT, 1, 100)                                                                                                  \
     X(RT60, 0.1, 20)                                                                                                   \

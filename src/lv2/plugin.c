@@ -99,7 +99,9 @@ static void connect(LV2_Handle handle, uint32_t index, void *data) {
 }
 
 static void activate(LV2_Handle handle) {
-    gc_lv2_clear_signal(handle);
+    plugin *p = handle;
+    gpuconv_realtime_reset(p->realtime);
+    gc_lv2_clear_signal(p);
 }
 
 static void run(LV2_Handle handle, uint32_t frames) {

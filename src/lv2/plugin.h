@@ -65,6 +65,8 @@ typedef struct plugin {
     LV2_URID_Map *map;
     LV2_Worker_Schedule *worker;
     LV2_Log_Logger log;
+    _Atomic int64_t log_from; /* seconds: errors before then are only counted */
+    _Atomic int unlogged;     /* errors that were counted */
     uris uri;
     /* The response */
     gpuconv_realtime *realtime;
@@ -88,7 +90,8 @@ typedef struct plugin {
     float block[6][CHUNK];
 } plugin;
 
-/* Writes an error to the host's log. */
+/* Writes an error to the host's log. After a line it only counts for a second, because each message of a host may fail;
+ * the next line has the count. */
 void gc_lv2_log_error(plugin *p, const char *text);
 
 /* Loads a response and exchanges it for the current one. Not for the audio thread: it reads files and blocks.

@@ -64,6 +64,11 @@ static void read_tap(const plugin *p, delay_tap *tap, int64_t position, int64_t 
     }
 }
 
+/* Returns a sample of the host's; silence instead of NaN or infinity. */
+static float without_nan(float sample) {
+    return isfinite(sample) ? sample : 0;
+}
+
 /* Writes n input frames from frame `from` to the delay line and reads both taps. */
 static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed, float *const *dry) {
     delay_line *l = &p->line;
@@ -72,7 +77,7 @@ static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed
     retarget(l, &l->dry, atomic_load(&p->lead));
     for (int64_t i = 0; i < n; i++) {
         for (int c = 0; c < p->inputs; c++)
-            l->samples[c * l->capacity + l->position] = p->in[c][from + i];
+            l->samples[c * l->capacity + l->position] = without_nan(p->in[c][from + i]);
         l->position = (l->position + 1) % l->capacity;
     }
     read_tap(p, &l->predelay, position, n, delayed);
@@ -81,7 +86,7 @@ static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed
 
 static void update_peak(float *peak, const float *samples, int64_t n) {
     for (int64_t i = 0; i < n; i++)
-        *peak = fmaxf(*peak, fabsf(samples[i])); /* fmaxf ignores NaN */
+        *peak = fmaxf(*peak, fabsf(without_nan(samples[i])));
 }
 
 /* Lets the meters fall by the block's duration, before the block's own peaks are taken in. */
@@ -103,6 +108,11 @@ typedef struct ramp {
     float target;           /* of `active` */
 } ramp;
 
+/* Returns a sample with a gain; 0 if that is 0, also of a convolution that has overflowed. */
+static float scaled(float gain, float sample) {
+    return gain != 0 ? gain * sample : 0;
+}
+
 /* Writes n frames to the outputs and advances the gains. */
 static void mix(plugin *p, const ramp *step, int64_t at, int64_t n, float *const *convolved, float *const *dry) {
     for (int64_t i = 0; i < n; i++) {
@@ -111,8 +121,9 @@ static void mix(plugin *p, const ramp *step, int64_t at, int64_t n, float *const
         p->active = step->active > 0 ? fminf(p->active + step->active, step->target)
                                      : fmaxf(p->active + step->active, step->target);
         for (int c = 0; c < OUTPUTS; c++) {
-            float input = dry[c][i], effect = p->wet * convolved[c][i] + p->dry * input;
-            p->out[c][at + i] = input + p->active * (effect - input);
+            float input = dry[c][i], effect = scaled(p->wet, convolved[c][i]) + scaled(p->dry, input);
+            /* The sum would round a soft effect as the loud input. */
+            p->out[c][at + i] = p->active == 1 ? effect : input + scaled(p->active, effect - input);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const double fade_seconds = 0.05;
 
@@ -19,7 +20,18 @@ typedef struct message {
 } message;
 
 void gc_lv2_log_error(plugin *p, const char *text) {
-    lv2_log_error(&p->log, "gpuconv: %s\n", text);
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t from = atomic_load(&p->log_from);
+    if (now.tv_sec < from || !atomic_compare_exchange_strong(&p->log_from, &from, now.tv_sec + 2)) {
+        atomic_fetch_add(&p->unlogged, 1);
+        return;
+    }
+    const int more = atomic_exchange(&p->unlogged, 0);
+    if (more)
+        lv2_log_error(&p->log, "gpuconv: %s (%d other errors before it were left out)\n", text, more);
+    else
+        lv2_log_error(&p->log, "gpuconv: %s\n", text);
 }
 
 /* ---- The response ------------------------------------------------------------------------------------------------ */

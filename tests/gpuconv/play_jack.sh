@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests `gpuconv play` with JACK's dummy driver: another client records the command's ports; the recording equals the offline
-# convolution.
+# convolution. If the server is killed, playing and measuring end with a message, and a recording is kept.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound jackd jack_rec jack_lsp
@@ -20,3 +20,46 @@ attempt() {
     "$TOOLS/look_audio" null server.wav offline.wav -85 80000
 }
 attempt || attempt || attempt || fail "the recording differs from the offline convolution"
+
+# PortAudio does not say that the server has gone: it calls nothing more, and waits or aborts where it is closed. Its ALSA
+# plug-in is a device of its own.
+ended() { # ended SECONDS: waits until the job has ended
+    tries=0
+    while kill -0 $job 2>"$work/log/kill"; do
+        tries=$((tries + 1))
+        [ $tries -lt $(($1 * 10)) ] || fail "still running $1 s after the server was killed: $(cat "$work/log/err")"
+        sleep 0.1
+    done
+    wait $job
+}
+runs play --list-devices
+devices=system
+grep -q '(ALSA)' "$work/log/out" && devices="system JACK"
+for device in $devices; do
+    for seconds in '' '--seconds 60'; do
+        # shellcheck disable=SC2086 # word splitting is intended
+        "$GPUCONV" live ir.wav --sound portaudio --output $device --input $device --record kept.wav $seconds >"$work/log/out" 2>"$work/log/err" &
+        job=$!
+        sleep 3
+        kill -9 $server
+        ended 20
+        status=$?
+        [ $status -eq 1 ] || fail "$device $seconds: exit $status: $(cat "$work/log/err")"
+        grep -q 'has failed or was removed; what was played before is in kept.wav' "$work/log/err" ||
+            fail "$device: does not say so: $(cat "$work/log/err")"
+        [ "$("$TOOLS/look_audio" about kept.wav | cut -d' ' -f1)" -gt 24000 ] || fail "$device: less than half a second was kept"
+        rm kept.wav
+        start_jack # under the same name: JACK forgets a server that was killed when another one takes its place
+    done
+    "$GPUCONV" ir measure --play found.wav --output "$device" --input "$device" --no-check >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    sleep 2
+    kill -9 $server
+    ended 20
+    status=$?
+    [ $status -eq 1 ] || fail "ir measure, $device: exit $status: $(cat "$work/log/err")"
+    grep -q 'has failed, was removed' "$work/log/err" || fail "ir measure: does not say so: $(cat "$work/log/err")"
+    [ -e found.wav ] && fail "ir measure: writes a response"
+    start_jack
+done
+exit 0

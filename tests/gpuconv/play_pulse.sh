@@ -97,6 +97,10 @@ quietly pactl set-default-sink null
 
 runs play in.wav ir.wav --seek 1 --record heard.wav --seconds 0.5 -q
 [ -s heard.wav ] || fail "nothing was recorded"
+"$TOOLS/look_audio" about heard.wav | grep -q '^24000 ' || fail "not half a second: $("$TOOLS/look_audio" about heard.wav)"
+# A live input begins late: the seconds count from the first frame.
+runs live ir.wav --rate 48000 --block 2048 --seconds 2 --record take.wav -q
+"$TOOLS/look_audio" about take.wav | grep -q '^96000 ' || fail "not two seconds: $("$TOOLS/look_audio" about take.wav)"
 refuses 1 "no such output" play in.wav ir.wav --output nonsense
 refuses 1 "missing.wav" play missing.wav ir.wav
 refuses 1 "missing.wav" play in.wav missing.wav

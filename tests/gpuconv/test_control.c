@@ -74,14 +74,116 @@ static void osc_messages_have_their_meaning(void **state) {
 }
 
 #ifdef OSC_MODULE
-/* Sends a packet to a port of this machine. */
-static void send_packet(int port, const char *bytes, size_t size) {
+/* The module lies in another folder than the test. */
+void *__wrap_gc_module_load(const char *name, const char *symbol, char *why, size_t room);
+
+void *__wrap_gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
+    (void)name, (void)why, (void)room;
+    void *library = dlopen(OSC_MODULE, RTLD_NOW | RTLD_LOCAL);
+    CHECK(library, "%s", dlerror());
+    return dlsym(library, symbol);
+}
+
+/* Sends a packet to a port of an address of this machine. */
+static void send_to(const char *address, int port, const char *bytes, size_t size) {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(inet_pton(AF_INET, address, &to.sin_addr), 1);
     int sender = socket(AF_INET, SOCK_DGRAM, 0);
     assert_true(sender >= 0);
-    assert_int_equal(sendto(sender, bytes, size, 0, (const struct sockaddr *)(const void *)&to, sizeof to), (int)size);
+    (void)sendto(sender, bytes, size, 0, (const struct sockaddr *)(const void *)&to, sizeof to);
     close(sender);
+}
+
+static void send_packet(int port, const char *bytes, size_t size) {
+    send_to("127.0.0.1", port, bytes, size);
+}
+
+/* Opens a free port of an address, such as "127.0.0.1:"; "" for none. */
+static gc_osc *open_free_port(const char *address, int *port) {
+    char where[100];
+    gc_osc *osc = NULL;
+    gpuconv_error error = {0};
+    *port = 20000 + (int)(getpid() % 20000);
+    for (int tries = 0; !osc && tries < 50; tries++) {
+        snprintf(where, sizeof where, "%s%d", address, ++*port);
+        (void)gc_osc_open(where, &osc, &error);
+    }
+    CHECK(osc, "%s: %s", where, error.message);
+    return osc;
+}
+
+/* 127.0.0.2 is this machine too, but another address. */
+static void a_port_is_of_this_machine_unless_an_address_is_given(void **state) {
+    (void)state;
+    static const char packet[] = "/a\0\0,\0\0";
+    static const struct {
+        const char *address;
+        bool first, second;
+    } cases[] = {{"", true, false},        {"127.0.0.1:", true, false}, {"127.0.0.2:", false, true},
+                 {"0.0.0.0:", true, true}, {"[0.0.0.0]:", true, true},  {"[::]:", true, true},
+                 {"[::1]:", false, false}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        int port, probe = strchr(cases[i].address, '[') ? socket(AF_INET6, SOCK_DGRAM, 0) : 0;
+        if (probe < 0) /* a machine without IPv6 */
+            continue;
+        if (probe)
+            close(probe);
+        gc_osc *osc = open_free_port(cases[i].address, &port);
+        gc_osc_message m;
+        send_to("127.0.0.1", port, packet, sizeof packet);
+        CHECK(gc_osc_take(osc, &m) == cases[i].first, "%s and a message to 127.0.0.1", cases[i].address);
+        send_to("127.0.0.2", port, packet, sizeof packet);
+        CHECK(gc_osc_take(osc, &m) == cases[i].second, "%s and a message to 127.0.0.2", cases[i].address);
+        gc_osc_close(osc);
+    }
+}
+
+static void names_that_are_no_port_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "",          "0",        "65536",          "9000x",    "x:9000",   ":9000",
+        "::1:9000",  "[::1]",    "[::1:9000",      "[]:9000",  "[x]:9000", "localhost:9000",
+        "1.2.3.4:0", "1.2.3.4:", "1.2.3.4.5:9000", "[::1]:-1", "-1",       "1e3"};
+    for (int i = 0; i < COUNT(names); i++) {
+        gc_osc *osc;
+        gpuconv_error error = {0};
+        CHECK(gc_osc_check(names[i], &error) == GPUCONV_ERROR_ARGUMENT && strstr(error.message, "is no UDP port"),
+              "'%s': %s", names[i], error.message);
+        assert_int_equal(gc_osc_open(names[i], &osc, &error), GPUCONV_ERROR_ARGUMENT);
+        assert_null(osc);
+    }
+    char longest[300];
+    memset(longest, '1', sizeof longest);
+    memcpy(longest + 290, ":9000", 6);
+    assert_int_equal(gc_osc_check(longest, NULL), GPUCONV_ERROR_ARGUMENT);
+}
+
+/* Messages for a later time would fill the memory. */
+static void messages_for_later_are_taken_at_once(void **state) {
+    (void)state;
+    static const char bundle[] = "#bundle\0\xff\0\0\0\0\0\0\1\0\0\0\x14/gpuconv/next\0\0\0,\0\0\0";
+    int port;
+    gc_osc *osc = open_free_port("", &port);
+    gc_osc_message m;
+    send_packet(port, bundle, sizeof bundle - 1);
+    assert_true(gc_osc_take(osc, &m));
+    assert_string_equal(m.address, "/gpuconv/next");
+    gc_osc_close(osc);
+}
+
+/* Packets that are no messages do not keep the caller from returning. */
+static void packets_that_are_no_messages_are_skipped(void **state) {
+    (void)state;
+    int port, takes = 0;
+    gc_osc *osc = open_free_port("", &port);
+    gc_osc_message m;
+    for (int i = 0; i < 100; i++)
+        send_packet(port, "no OSC", 6);
+    send_packet(port, "/a\0\0,\0\0", 8);
+    while (!gc_osc_take(osc, &m) && takes < 10)
+        takes++;
+    CHECK(takes >= 1 && takes < 10, "after %d", takes);
+    gc_osc_close(osc);
 }
 
 /* A bundle has several messages, which are all delivered, in their order. */
@@ -91,47 +193,40 @@ static void bundles_are_delivered_whole(void **state) {
                                  "\0\0\0\x18/gpuconv/wet\0\0\0\0,f\0\0\xc0\xc0\0\0" /* -6 */
                                  "\0\0\0\x14/head/ypr\0\0\0,iT\0\0\0\0\x1e"         /* 30 and true */
                                  "\0\0\0\x14/gpuconv/next\0\0\0,\0\0\0";
-    char why[200] = "", address[300];
-    void *library = dlopen(OSC_MODULE, RTLD_NOW | RTLD_LOCAL);
-    CHECK(library, "%s", dlerror());
-    gc_osc_module_get *get;
-    *(void **)&get = dlsym(library, GC_OSC_MODULE);
-    const gc_osc_module *osc = get();
-    int port = 20000 + (int)(getpid() % 20000);
-    void *receiver = NULL;
-    for (int tries = 0; !receiver && tries < 50; tries++)
-        receiver = osc->open(++port, why, sizeof why);
-    CHECK(receiver, "port %d: %s", port, why);
-    assert_null(osc->open(port, why, sizeof why)); /* it is taken */
-    CHECK(*why, "no reason");
+    char address[300], where[20];
+    int port;
+    gc_osc *osc = open_free_port("", &port), *second;
+    gpuconv_error error = {0};
+    snprintf(where, sizeof where, "%d", port);
+    assert_int_equal(gc_osc_open(where, &second, &error), GPUCONV_ERROR_DEVICE); /* it is taken */
+    CHECK(strstr(error.message, where) && strstr(error.message, "in use"), "'%s'", error.message);
     gc_osc_message m;
-    assert_false(osc->take(receiver, &m));
+    assert_false(gc_osc_take(osc, &m));
     send_packet(port, bundle, sizeof bundle - 1);
     memset(address, 'a', sizeof address);
     *address = '/';
     memcpy(address + 256, "\0\0\0\0,\0\0", 8);
     send_packet(port, address, 264); /* too long: not delivered */
     send_packet(port, "no OSC", 6);
-    assert_true(osc->take(receiver, &m));
+    assert_true(gc_osc_take(osc, &m));
     assert_string_equal(m.address, "/gpuconv/wet");
     assert_int_equal(m.count, 1);
     assert_true(m.value[0] == -6 && isnan(m.value[1]));
-    assert_true(osc->take(receiver, &m));
+    assert_true(gc_osc_take(osc, &m));
     assert_string_equal(m.address, "/head/ypr");
     assert_int_equal(m.count, 2);
     assert_true(m.value[0] == 30 && m.value[1] == 1 && isnan(m.value[2]));
-    assert_true(osc->take(receiver, &m));
+    assert_true(gc_osc_take(osc, &m));
     assert_string_equal(m.address, "/gpuconv/next");
     assert_true(m.count == 0 && isnan(m.value[0]));
-    assert_false(osc->take(receiver, &m));
+    assert_false(gc_osc_take(osc, &m));
     for (int i = 0; i < 100; i++) /* more than the queue holds at a time */
         send_packet(port, bundle, sizeof bundle - 1);
     int taken = 0;
-    while (osc->take(receiver, &m))
+    while (gc_osc_take(osc, &m))
         taken++;
     assert_int_equal(taken, 300);
-    osc->close(receiver);
-    dlclose(library);
+    gc_osc_close(osc);
 }
 #endif
 
@@ -141,6 +236,10 @@ int main(void) {
         cmocka_unit_test(osc_messages_have_their_meaning),
 #ifdef OSC_MODULE
         cmocka_unit_test(bundles_are_delivered_whole),
+        cmocka_unit_test(a_port_is_of_this_machine_unless_an_address_is_given),
+        cmocka_unit_test(names_that_are_no_port_are_refused),
+        cmocka_unit_test(messages_for_later_are_taken_at_once),
+        cmocka_unit_test(packets_that_are_no_messages_are_skipped),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <time.h>
 
 /* A matrix bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
- * next call sleep, `bank_fails` makes its calls fail. */
+ * next call sleep, `bank_fails` makes its calls, and opening one, fail. */
 struct gc_filter_bank {
     gc_filter_bank_config config;
     gc_route *route;
@@ -22,6 +22,8 @@ static _Atomic bool bank_fails;
 
 static gpuconv_status fake_open(const gc_filter_bank_config *c, gc_filter_bank **bank, gpuconv_error *error) {
     (void)error;
+    if (atomic_load(&bank_fails))
+        return GPUCONV_ERROR_DEVICE;
     gc_filter_bank *b = calloc(1, sizeof *b);
     CHECK(b, "no memory");
     b->config = *c;
@@ -209,11 +211,60 @@ static void a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu(void **state)
     }
 }
 
+/* The bank has no reset: it is opened anew, in the middle of a period and of the tail. */
+static void after_a_reset_a_gpu_tail_is_that_of_a_new_object(void **state) {
+    (void)state;
+    oracle_random random = {19};
+    guarded kept, past = guarded_random(&random, 2, 12000), x = guarded_random(&random, 2, 12000);
+    gpuconv_ir *ir = harness_response(&random, 4, 2, 5000, &kept);
+    gpuconv_realtime *rt = start_with_gpu_tail(ir, true), *fresh = start_with_gpu_tail(ir, true);
+    guarded want = harness_play(fresh, &x, 2, 0, NULL);
+    for (int round = 0; round < 5; round++) {
+        past.frames = 5000 + oracle_below(&random, 5000); /* late for less than the 0.2 s of a failure */
+        gpuconv_realtime_set_freewheel(rt, round % 2);
+        guarded before = harness_play(rt, &past, 2, 0, NULL);
+        gpuconv_realtime_set_freewheel(rt, true);
+        gpuconv_realtime_reset(rt);
+        assert_int_equal(gpuconv_realtime_late_blocks(rt), 0);
+        assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CUDA);
+        guarded y = harness_play(rt, &x, 2, 0, NULL);
+        CHECK(oracle_identical("after a reset", &y, x.frames, &want, x.frames), "round %d", round);
+        guarded_free(&before);
+        guarded_free(&y);
+    }
+    gpuconv_realtime_free(rt);
+    gpuconv_realtime_free(fresh);
+    guarded_free(&want);
+    guarded_free(&kept);
+    guarded_free(&past);
+    guarded_free(&x);
+    gpuconv_ir_free(ir);
+}
+
+/* Where the bank cannot be opened again, the CPU takes over. */
+static void a_gpu_tail_that_cannot_be_reset_is_replaced_by_the_cpu(void **state) {
+    (void)state;
+    gpuconv_ir *ir = two_taps();
+    gpuconv_realtime *rt = start_with_gpu_tail(ir, false);
+    float least, most;
+    assert_true(play_ones(rt, 0.5, &least, &most) == 0.75f);
+    atomic_store(&bank_fails, true);
+    gpuconv_realtime_reset(rt);
+    (void)play_ones(rt, 1, &least, &most);
+    CHECK(gpuconv_realtime_backend(rt) == GPUCONV_BACKEND_CPU, "the tail is still on the GPU");
+    CHECK(fabsf(play_ones(rt, 0.5, &least, &most) - 0.75f) < 1e-5f, "the tail is missing");
+    atomic_store(&bank_fails, false);
+    gpuconv_realtime_free(rt);
+    gpuconv_ir_free(ir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpu_tail_gives_the_same_samples_as_the_engine),
         cmocka_unit_test(a_short_stall_of_the_filter_bank_is_inaudible),
         cmocka_unit_test(a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu),
+        cmocka_unit_test(after_a_reset_a_gpu_tail_is_that_of_a_new_object),
+        cmocka_unit_test(a_gpu_tail_that_cannot_be_reset_is_replaced_by_the_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

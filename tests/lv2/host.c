@@ -41,16 +41,26 @@ static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t si
     return LV2_WORKER_SUCCESS;
 }
 
+static int log_line(LV2_Log_Handle handle, LV2_URID type, const char *format, va_list arguments) {
+    host *h = handle;
+    (void)type;
+    h->lines++;
+    return vfprintf(stderr, format, arguments);
+}
+
 void host_begin(host *h, const char *uri) {
     static LV2_Worker_Schedule worker;
-    static LV2_Feature features[2];
-    static const LV2_Feature *list[3];
+    static LV2_Log_Log log;
+    static LV2_Feature features[3];
+    static const LV2_Feature *list[4];
     memset(h, 0, sizeof *h);
     worker = (LV2_Worker_Schedule){h, schedule};
+    log = (LV2_Log_Log){.handle = h, .vprintf = log_line};
     features[0] = (LV2_Feature){LV2_URID__map, &host_map};
     features[1] = (LV2_Feature){LV2_WORKER__schedule, &worker};
-    list[0] = &features[0];
-    list[1] = &features[1];
+    features[2] = (LV2_Feature){LV2_LOG__log, &log};
+    for (int i = 0; i < COUNT(features); i++)
+        list[i] = &features[i];
     h->library = dlopen(PLUGIN_BUNDLE "/gpuconv.so", RTLD_NOW | RTLD_LOCAL);
     CHECK(h->library, "%s", dlerror());
     const LV2_Descriptor *(*descriptor)(uint32_t) = NULL;

@@ -10,6 +10,7 @@
 #include <lv2/atom/forge.h>
 #include <lv2/atom/util.h>
 #include <lv2/core/lv2.h>
+#include <lv2/log/log.h>
 #include <lv2/patch/patch.h>
 #include <lv2/state/state.h>
 #include <lv2/urid/urid.h>
@@ -60,6 +61,7 @@ typedef struct host {
     LV2_Worker_Status result;
     double phase;
     int loads;            /* requests that the worker received */
+    int lines;            /* of the log */
     char announced[1024]; /* the path that the plug-in announced last */
 } host;
 

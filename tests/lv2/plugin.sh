@@ -44,6 +44,7 @@ applied() { # applied IN PLUGIN "PORT VALUE ..." OPTION...: compares lv2apply's 
     "$TOOLS/look_audio" null host.wav want.wav -110 140000 || fail "$plugin with $ports differs from gpuconv $*"
 }
 applied in.wav stereo "wet 0"
+applied in.wav stereo "wet -60" --wet -60
 applied in.wav stereo "wet -6 dry 0 predelay 20" --wet -6 --dry 0 --predelay 0.02
 applied mono.wav mono "gain -12" --gain -12
 applied in.wav stereo "start 0.02 length 0.9 fade 0.3" --ir-start 0.02 --ir-length 0.9 --fade 0.3

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void a_requested_response_is_loaded_announced_and_heard_without_a_click(void **state) {
@@ -60,6 +61,23 @@ static void an_unreadable_response_changes_nothing(void **state) {
     assert_string_equal(h->announced, loud);
     CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "another response sounds");
     assert_memory_equal(h->out[0], h->out[1], sizeof h->out[0]);
+    host_end(h);
+    free(h);
+}
+
+/* A host may send messages faster than a log can be read: a line a second has the count of the others. */
+static void a_flood_of_bad_messages_gives_few_lines_of_log(void **state) {
+    (void)state;
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    const time_t begun = time(NULL);
+    host_begin(h, "urn:gpuconv:stereo");
+    for (int k = 0; k < 500; k++) {
+        host_play(h, "/nowhere/at/all.wav");
+        host_deliver_reply(h);
+    }
+    assert_int_equal(h->loads, 500);
+    CHECK(h->lines >= 1 && h->lines <= 2 + (int)(time(NULL) - begun), "%d lines", h->lines);
     host_end(h);
     free(h);
 }
@@ -358,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_requested_response_is_loaded_announced_and_heard_without_a_click),
         cmocka_unit_test(an_unreadable_response_changes_nothing),
+        cmocka_unit_test(a_flood_of_bad_messages_gives_few_lines_of_log),
         cmocka_unit_test(levels_predelay_and_latency_follow_the_ports),
         cmocka_unit_test(states_restored_without_playback_do_not_block_and_the_last_one_sounds),
         cmocka_unit_test(a_late_reply_about_a_replaced_response_is_dropped),

@@ -36,6 +36,27 @@ def test_one_channel_and_reset(rng):
     assert_close(first, oracle(x, h)[:1000], bound=-110)
 
 
+def test_a_reset_is_exact_and_ends_a_crossfade(rng):
+    h, other = (rng.standard_normal(20000).astype(np.float32) for _ in range(2))
+    x = rng.standard_normal(30000).astype(np.float32)
+    stream = gpuconv.StreamingConvolver(h, block=256)
+    made = stream._stream
+    stream(x)
+    stream.swap(other, seconds=1)
+    stream(x[:5000])
+    stream.reset()
+    assert stream._stream is made  # cleared, not made again
+    assert np.array_equal(stream(x), gpuconv.StreamingConvolver(other, block=256)(x))
+
+
+def test_samples_that_are_not_finite_count_as_silence(rng):
+    h, x = rng.standard_normal(5000).astype(np.float32), rng.standard_normal(8000).astype(np.float32)
+    spoilt, clean = x.copy(), x.copy()
+    spoilt[[100, 200, 3000]] = np.nan, np.inf, -np.inf
+    clean[[100, 200, 3000]] = 0
+    assert np.array_equal(gpuconv.StreamingConvolver(h)(spoilt), gpuconv.StreamingConvolver(h)(clean))
+
+
 def test_a_matrix_and_a_swap(rng):
     taps = rng.standard_normal((4, 300)).astype(np.float32)
     stream = gpuconv.StreamingConvolver(gpuconv.ImpulseResponse(taps, 48000), channels=2)

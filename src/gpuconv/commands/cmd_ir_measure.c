@@ -75,6 +75,10 @@ static int run_play(const char *response) {
     if (result.xruns)
         (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
                              (long long)result.xruns);
+    if (result.nonfinite)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: %lld recorded samples were not finite (NaN or infinity) and taken as silence",
+                             response, (long long)result.nonfinite);
     return gc_print_error(
         GC_EXIT_DONE, "%s: mean of %d, latency %lld frames, direct sound after %.2f ms%s; gpuconv ir info prints more",
         response, result.repeats, (long long)result.latency, 1e3 * result.delay,

@@ -2,8 +2,10 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/play/device.h"
+#include "gpuconv/play/osc.h"
 #include "gpuconv/play/player.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "play_files.h"
@@ -21,10 +23,10 @@ static const char words_backend[] = "cpu|cuda";
 static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
-    char *output, *source, *record, *direction, *speakers, *follow;
+    char *output, *source, *record, *direction, *speakers, *follow, *osc;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend, *sound, *midi, *layout;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index, osc;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index;
 } options;
 
 static int list_devices(const options *o) {
@@ -38,8 +40,8 @@ static int list_devices(const options *o) {
 }
 
 /* Displays the state and handles keys until playing ends: at the end of IN, on a key, after --seconds, on a signal, or
- * when the device fails. */
-static int run_player(const options *o, gc_play_screen *screen, const volatile int *cancel) {
+ * when the device fails, which sets *failed. */
+static int run_player(const options *o, gc_play_screen *screen, const volatile int *cancel, bool *failed) {
     gc_player *p = screen->player;
     const double period = o->follow ? 0.02 : 0.05;
     struct timespec interval = {0, (long)(1e9 * period)};
@@ -47,9 +49,10 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
     gc_player_view v;
     int result = GC_EXIT_DONE;
     bool gpu = false;
-    double played = 0;
+    gc_player_get_view(p, &v);
+    gc_sound_watch watch = {.rate = v.rate, .block = o->block};
     gc_play_screen_begin(screen);
-    for (bool go = true; go; played += period) {
+    for (bool go = true; go;) {
         nanosleep(&interval, NULL);
         gc_player_get_view(p, &v);
         if (gpu && !v.gpu && v.device_active)
@@ -62,17 +65,15 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
             result = gc_print_error(GC_EXIT_FAILED, "%s", error.message);
             break;
         }
-        if (v.finished || (o->seconds > 0 && played >= o->seconds))
+        if (v.finished)
             break;
         if (gc_flag_is_raised(cancel)) {
             result = GC_EXIT_INTERRUPTED;
             break;
         }
-        if (!v.device_active) {
-            result =
-                gc_print_error(GC_EXIT_FAILED, "the sound device has failed or was removed; the recording is kept");
+        *failed = !gc_sound_works(&watch, v.device_active, v.frames, period);
+        if (*failed)
             break;
-        }
     }
     gc_play_screen_end(screen);
     if (!o->quiet)
@@ -101,11 +102,8 @@ static int open_control(const options *o, gc_play_screen *screen, const gc_contr
 
 static int open_controls(const options *o, gc_play_screen *screen) {
     int result = GC_EXIT_DONE;
-    if (o->osc) {
-        char port[20];
-        (void)snprintf(port, sizeof port, "%d", o->osc);
-        result = open_control(o, screen, gc_control_osc(), port);
-    }
+    if (o->osc)
+        result = open_control(o, screen, gc_control_osc(), o->osc);
     if (result != GC_EXIT_DONE || !o->midi)
         return result;
     gpuconv_error error = {0};
@@ -118,6 +116,14 @@ static int open_controls(const options *o, gc_play_screen *screen) {
 static void close_controls(gc_play_screen *screen) {
     for (int i = 0; i < screen->controls; i++)
         screen->control[i].system->close(screen->control[i].control);
+}
+
+/* Prints how many samples of the input were replaced by silence. */
+static void note_not_finite(const options *o, const gc_player *player, const char *input) {
+    const long long count = (long long)gc_player_nonfinite(player);
+    if (count && !o->quiet)
+        (void)gc_print_error(0, "%s: %lld sample%s not finite (NaN or infinity) and taken as silence",
+                             input ? input : "the input", count, count == 1 ? " was" : "s were");
 }
 
 static int play(const options *o, const char *input, const char *const *responses, int count) {
@@ -139,6 +145,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .latency = o->latency,
                                .loop = o->loop,
                                .seek = o->seek,
+                               .seconds = o->seconds,
                                .gain = o->gain,
                                .wet = o->wet,
                                .dry = o->dry,
@@ -165,17 +172,22 @@ static int play(const options *o, const char *input, const char *const *response
                              .shown = isatty(STDERR_FILENO) && !o->quiet,
                              .quiet = o->quiet,
                              .live = !input};
+    bool failed = false, recorded = false;
     int result = open_controls(o, &screen);
     if (result == GC_EXIT_DONE) {
         status = gc_player_start(player, &error);
-        if (!status)
-            result = run_player(o, &screen, config.cancel);
+        if (!status) {
+            result = run_player(o, &screen, config.cancel, &failed);
+            status = gc_player_stop(player, failed, &recorded, &error);
+        }
     }
-    close_controls(&screen);
-    if (!status)
-        status = gc_player_stop(player, &error);
+    if (failed && !status)
+        status = gc_fail(&error, GPUCONV_ERROR_DEVICE, "the sound device has failed or was removed");
     if (status)
-        result = gc_print_error(gc_exit_of(status), "%s", error.message);
+        result = gc_print_error(gc_exit_of(status), "%s%s%s", error.message,
+                                recorded ? "; what was played before is in " : "", recorded ? o->record : "");
+    note_not_finite(o, player, input);
+    close_controls(&screen);
     gc_player_free(player);
     return result;
 }
@@ -190,6 +202,9 @@ static int run(options *o, bool live, const char **paths, int count) {
     o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
     if (o->layout_index < 0)
         return GC_EXIT_USAGE;
+    gpuconv_error error = {0};
+    if (o->osc && gc_osc_check(o->osc, &error))
+        return gc_print_error(GC_EXIT_USAGE, "--osc: %s; try --help", error.message);
     if (count < (live ? 1 : 2))
         return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
                                                   : "a file and a response are needed, IN IR; try --help");
@@ -233,12 +248,15 @@ static int live_command(const char **arguments, int count) {
      "file with a direction for each channel", "NAME|FILE"}, \
     {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
-     "messages /ypr with three floats to a UDP port (default: 9000)", "FILE|osc[:PORT]"}, \
+     "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \
     {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
-    {"osc", '\0', POPT_ARG_INT, &given.osc, GC_RANGE_UDP_PORT, "listen to OSC messages on this UDP port", "PORT"}, \
+    {"osc", '\0', POPT_ARG_STRING, &given.osc, 0, \
+     "listen to OSC messages of this machine on a UDP port, or at the numeric ADDRESS of a network interface, such as " \
+     "0.0.0.0 or [::] for all", "[ADDRESS:]PORT"}, \
     {"midi", '\0', POPT_ARG_STRING, &given.midi, 0, \
      "listen to MIDI through JACK, connected to this output port, or to none", "SOURCE|none"}, \
-    {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, "stop after SECONDS", "SECONDS"}, \
+    {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, \
+     "stop after SECONDS of sound, which --record then has", "SECONDS"}, \
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, \
      "where to compute the tail; the CPU takes over if the GPU is late for too long (default: cpu)", words_backend}, \
     {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \

@@ -12,7 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { METER = 24, NOTE_DRAWS = 40 };
+enum { METER = 24, NOTE_DRAWS = 40, HOLD_LOOKS = 40, EVENTS = 1000 /* of a control that are taken at a time */ };
 
 static struct termios saved_terminal;
 static bool is_raw;
@@ -39,8 +39,30 @@ void gc_play_screen_begin(gc_play_screen *s) {
     s->note_left = NOTE_DRAWS;
 }
 
+/* Prints how many lines were left out. */
+static void print_left_out(gc_play_screen *s) {
+    if (s->left_out)
+        fprintf(stderr, "%sgpuconv: %d more such lines were left out\n", s->shown ? "\r\033[K" : "", s->left_out);
+    s->left_out = 0;
+}
+
+/* Prints a line about a change of the response, unless quiet. A remote control may ask for thousands a second: after a
+ * line the next ones are counted until two seconds have passed without one. */
+static void say(gc_play_screen *s, const char *about, const char *text) {
+    char shown[256];
+    if (s->quiet)
+        return;
+    if (s->hold)
+        s->left_out++;
+    else
+        fprintf(stderr, "%sgpuconv: %s%s%s\n", s->shown ? "\r\033[K" : "", gc_visible(shown, sizeof shown, about),
+                *about ? ": " : "", text);
+    s->hold = HOLD_LOOKS;
+}
+
 void gc_play_screen_end(gc_play_screen *s) {
     leave_raw();
+    print_left_out(s);
     if (s->shown)
         fputs("\r\033[K", stderr);
 }
@@ -109,19 +131,19 @@ static void set_level(gc_play_screen *s, const gc_player_view *v, gc_control_kin
 static void select_response(gc_play_screen *s, int number) {
     gpuconv_error error = {0};
     gc_player_view v;
-    char shown[256];
-    if (gc_player_select_response(s->player, number, &error))
-        fprintf(stderr, "%sgpuconv: %s\n", s->shown ? "\r\033[K" : "", error.message);
-    else
-        note(s, "response changed");
+    if (gc_player_select_response(s->player, number, &error)) {
+        say(s, "", error.message);
+        return;
+    }
+    note(s, "response changed");
     gc_player_get_view(s->player, &v);
-    if (v.response == number && *v.applied && !s->quiet)
-        fprintf(stderr, "%sgpuconv: %s: %s\n", s->shown ? "\r\033[K" : "",
-                gc_visible(shown, sizeof shown, s->names[number]), v.applied);
+    if (*v.applied)
+        say(s, s->names[number], v.applied);
 }
 
-/* Makes the change that a key or a remote control asked for. */
-static void apply(gc_play_screen *s, const gc_player_view *v, const gc_control_event *e) {
+/* Makes the change that a key or a remote control asked for; one of the response only in *number, because it takes
+ * time and only the last one counts. */
+static void apply(gc_play_screen *s, const gc_player_view *v, const gc_control_event *e, int *number) {
     switch (e->kind) {
     case GC_CONTROL_WET:
     case GC_CONTROL_DRY:
@@ -137,10 +159,11 @@ static void apply(gc_play_screen *s, const gc_player_view *v, const gc_control_e
         note(s, e->value > 0 ? "paused" : "playing");
         break;
     case GC_CONTROL_RESPONSE:
-        select_response(s, (int)e->value - 1);
+        *number = (int)e->value - 1;
         break;
     case GC_CONTROL_STEP:
-        select_response(s, (v->response + (e->value > 0 ? 1 : s->count - 1)) % s->count);
+        *number = ((*number < 0 || *number >= s->count ? v->response : *number) + (e->value > 0 ? 1 : s->count - 1)) %
+                  s->count;
         break;
     case GC_CONTROL_SEEK:
         gc_player_seek(s->player, e->value);
@@ -214,20 +237,25 @@ bool gc_play_screen_handle(gc_play_screen *s, const gc_player_view *view) {
     gc_player_view v = *view;
     gc_control_event e;
     unsigned char key;
+    int number = -1;
     while (is_raw && read(STDIN_FILENO, &key, 1) == 1) {
         if (key == 'q')
             return false;
         if (key == '?')
             print_keys(s);
         if (read_key(&v, key, &e)) {
-            apply(s, &v, &e);
+            apply(s, &v, &e, &number);
             gc_player_get_view(s->player, &v);
         }
     }
     for (int i = 0; i < s->controls; i++)
-        while (s->control[i].system->take(s->control[i].control, &e)) {
-            apply(s, &v, &e);
+        for (int n = 0; n < EVENTS && s->control[i].system->take(s->control[i].control, &e); n++) {
+            apply(s, &v, &e, &number);
             gc_player_get_view(s->player, &v);
         }
+    if (number >= 0)
+        select_response(s, number);
+    if (s->hold && --s->hold == 0)
+        print_left_out(s);
     return true;
 }

@@ -14,6 +14,8 @@ typedef struct gc_play_screen {
     bool shown, quiet, live;
     char note[100]; /* the value that was changed last */
     int note_left;  /* draws for which it is shown */
+    int hold;       /* looks at the controls for which lines are counted instead of printed */
+    int left_out;   /* lines that were counted */
     struct {
         const gc_control_system *system;
         gc_control *control;

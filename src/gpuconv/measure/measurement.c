@@ -23,7 +23,7 @@ typedef struct stream {
     int64_t noise, period, frames; /* frames of noise, of a sweep with its silence, of the recording */
     int repeat;
     float *recorded; /* inputs x frames */
-    int64_t xruns;
+    int64_t xruns, nonfinite;
 } stream;
 
 static gpuconv_status check_config(const gc_measurement_config *c, gpuconv_error *error) {
@@ -82,6 +82,7 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
     if (!status) {
         s->recorded = take.samples;
         s->xruns = take.xruns;
+        s->nonfinite = take.nonfinite;
     }
     free(samples);
     free(played);
@@ -270,6 +271,7 @@ gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, 
         int64_t start = gc_max(-s.noise, find_start(c, result->channel, reference));
         result->latency = c->loopback ? result->channel[reference].lag : start + llrint(before_onset * c->sweep.rate);
         result->xruns = s.xruns;
+        result->nonfinite = s.nonfinite;
         status = add_up(&s, start, reference, result->channel[reference].lag, mean, result, error);
     }
     if (!status && !result->repeats)

@@ -28,12 +28,13 @@ typedef struct gc_measurement_config {
 typedef struct gc_measurement {
     gc_sweep_channel channel[GC_MEASURE_INPUTS]; /* of every input */
     int inputs;
-    int without;     /* inputs without the sweep, besides the loopback */
-    int repeats;     /* sweeps in the mean */
-    int left_out;    /* sweeps that were recorded with a gap */
-    int64_t xruns;   /* that the device reported */
-    int64_t latency; /* frames from output to loopback, or to the earliest input without loopback */
-    double delay;    /* seconds from time zero to the direct sound */
+    int without;       /* inputs without the sweep, besides the loopback */
+    int repeats;       /* sweeps in the mean */
+    int left_out;      /* sweeps that were recorded with a gap */
+    int64_t xruns;     /* that the device reported */
+    int64_t nonfinite; /* samples that were NaN or infinite, and counted as silence */
+    int64_t latency;   /* frames from output to loopback, or to the earliest input without loopback */
+    double delay;      /* seconds from time zero to the direct sound */
 } gc_measurement;
 
 /* Measures and writes the response: all inputs but the loopback, as floats. Time zero is the arrival of the sweep at

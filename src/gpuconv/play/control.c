@@ -4,18 +4,15 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
-#include "libgpuconv/core/number.h"
 #include "osc.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { MAX_PORT = 65535 };
+#include <string.h>
 
 struct gc_control {
     gc_osc *osc;
-    char where[60];
+    char where[100];
 };
 
 static void osc_close(gc_control *c) {
@@ -25,19 +22,17 @@ static void osc_close(gc_control *c) {
 }
 
 static gpuconv_status osc_open(const char *where, gc_control **control, gpuconv_error *error) {
-    int64_t port;
     *control = NULL;
-    if (!gc_integer_parse(where, &port) || port < 1 || port > MAX_PORT)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "'%.40s' is no UDP port; use 1 to %d", where, MAX_PORT);
     gc_control *c = gc_calloc(1, sizeof *c);
     if (!c)
         return gc_fail_memory(error, "remote control");
-    gpuconv_status status = gc_osc_open((int)port, &c->osc, error);
+    gpuconv_status status = gc_osc_open(where, &c->osc, error);
     if (status) {
         osc_close(c);
         return status;
     }
-    (void)snprintf(c->where, sizeof c->where, "OSC on UDP port %d", (int)port);
+    (void)snprintf(c->where, sizeof c->where, "OSC on UDP port %.60s%s", where,
+                   strchr(where, ':') ? "" : " of this machine");
     *control = c;
     return GPUCONV_OK;
 }

@@ -25,7 +25,7 @@ typedef struct gc_control gc_control;
 
 /* The functions of one kind of remote control. */
 typedef struct gc_control_system {
-    /* Opens the control. @param where OSC: the UDP port; MIDI: the port to connect to, or "" for none */
+    /* Opens the control. @param where OSC: the UDP port (osc.h); MIDI: the port to connect to, or "" for none */
     gpuconv_status (*open)(const char *where, gc_control **control, gpuconv_error *error);
     /* Returns where it listens, such as a port's name. */
     const char *(*where)(const gc_control *control);

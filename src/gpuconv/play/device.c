@@ -38,6 +38,13 @@ gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **sys
                              why);
 }
 
+bool gc_sound_works(gc_sound_watch *w, bool active, int64_t frames, double passed) {
+    const double limit = ((double)frames < w->rate ? 6 : 3) + 4 * w->block / w->rate;
+    w->silent = frames == w->frames ? w->silent + passed : 0;
+    w->frames = frames;
+    return active && w->silent < limit;
+}
+
 char *gc_sound_devices(gc_sound_choice choice, gpuconv_error *error) {
     const gc_sound_system *system;
     return gc_sound_load(choice, &system, error) ? NULL : system->list(error);

@@ -21,6 +21,13 @@ typedef struct gc_sound_config {
     void *context;
 } gc_sound_config;
 
+/* How a device is closed. */
+typedef enum gc_sound_end {
+    GC_SOUND_ABORT,
+    GC_SOUND_DRAIN,  /* plays the buffered output first */
+    GC_SOUND_ABANDON /* it has failed: never waits for it; what cannot be freed without it remains */
+} gc_sound_end;
+
 /* The functions that the module provides. */
 typedef struct gc_sound_system {
     const char *name;         /* as the user sees it */
@@ -38,13 +45,30 @@ typedef struct gc_sound_system {
         const gc_sound_device *sound); /* callbacks flagged with an output underflow or an input overflow */
     bool (*is_active)(const gc_sound_device *sound); /* the device still calls the callback */
 
-    /* Closes the device; no callback runs after it returns. `drain`: plays the buffered output first. */
-    void (*close)(gc_sound_device *sound, bool drain);
+    /* Closes the device; no callback runs after it returns. */
+    void (*close)(gc_sound_device *sound, gc_sound_end end);
 } gc_sound_system;
 
 /* The function that the module exports under this name. */
 #define GC_SOUND_SYSTEM "gpuconv_sound_system"
 typedef const gc_sound_system *gc_sound_system_get(void);
+
+/* Watches whether a device calls its callback: some sound systems go on without a server and do not say so. */
+typedef struct gc_sound_watch {
+    double rate;    /* Hz */
+    int block;      /* frames; 0: the device chooses */
+    int64_t frames; /* that were processed at the last look */
+    double silent;  /* seconds since the last one in which the callback ran */
+} gc_sound_watch;
+
+/* Looks at a device.
+ * @param active  what the device says
+ * @param frames  that the callback has processed since the beginning
+ * @param passed  seconds since the last look; time in which the program is stopped does not count
+ * @return false if the device has failed: it says so, or the callback was silent for 3 seconds and four blocks, because
+ *         PulseAudio goes on after 2 seconds when it was late; for 6 within the first second of sound, because sound
+ *         servers wake their devices */
+bool gc_sound_works(gc_sound_watch *watch, bool active, int64_t frames, double passed);
 
 /* The sound systems to choose from. */
 typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_PORTAUDIO } gc_sound_choice;

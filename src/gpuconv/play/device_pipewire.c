@@ -283,10 +283,10 @@ static int connect_stream(device *d, const gc_sound_config *config, bool input) 
                              parameters, 1);
 }
 
-static void sound_close(gc_sound_device *d, bool drain) {
+static void sound_close(gc_sound_device *d, gc_sound_end end) {
     if (!d)
         return;
-    if (d->loop && drain && d->output) {
+    if (d->loop && end == GC_SOUND_DRAIN && d->output) {
         pw_thread_loop_lock(d->loop);
         (void)pw_stream_flush(d->output, true);
         pw_thread_loop_unlock(d->loop);
@@ -324,14 +324,14 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
     d->planes = gc_calloc(widest * STEP, sizeof *d->planes);
     d->interleaved = gc_calloc(widest * STEP, sizeof *d->interleaved);
     if (!d->loop || !d->planes || !d->interleaved || !gc_frame_ring_init(&d->captured, (int)widest, RING)) {
-        sound_close(d, false);
+        sound_close(d, GC_SOUND_ABORT);
         return gc_fail_memory(error, "a sound device");
     }
     int result = config->outputs > CHANNELS || config->inputs > CHANNELS ? -EINVAL : connect_stream(d, config, false);
     if (result >= 0 && config->inputs)
         result = connect_stream(d, config, true);
     if (result < 0) {
-        sound_close(d, false);
+        sound_close(d, GC_SOUND_ABORT);
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "PipeWire: %s", strerror(-result));
     }
     *sound = d;

@@ -13,10 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { IDLE, IN_CALLBACK, ABANDONED };
 
 struct gc_sound_device {
     PaStream *stream;
+    _Atomic int state; /* an abandoned device calls the callback no more */
     gc_sound_callback *callback;
     void *context;
     _Atomic int64_t xruns;
@@ -109,10 +113,14 @@ static int find_device(const char *name, bool input) {
 static int stream_callback(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
                            PaStreamCallbackFlags flags, void *context) {
     gc_sound_device *s = context;
+    int idle = IDLE;
     (void)time;
+    if (!atomic_compare_exchange_strong(&s->state, &idle, IN_CALLBACK))
+        return paAbort;
     if (flags & (paOutputUnderflow | paInputOverflow))
         atomic_fetch_add_explicit(&s->xruns, 1, memory_order_relaxed);
     s->callback(s->context, in, out, (int64_t)frames);
+    atomic_store(&s->state, IDLE);
     return paContinue;
 }
 
@@ -180,10 +188,20 @@ static bool sound_is_active(const gc_sound_device *s) {
     return Pa_IsStreamActive(s->stream) == 1;
 }
 
-static void sound_close(gc_sound_device *s, bool drain) {
-    if (!s)
+/* Waits for the callback, and keeps it from running again. The stream stays open to the end of the process: without its
+ * server PortAudio waits for ever when it closes it, or ends the process by an assertion. */
+static void abandon(gc_sound_device *s) {
+    const struct timespec interval = {0, 1000000};
+    for (int idle = IDLE; !atomic_compare_exchange_strong(&s->state, &idle, ABANDONED); idle = IDLE)
+        nanosleep(&interval, NULL);
+}
+
+static void sound_close(gc_sound_device *s, gc_sound_end end) {
+    if (s && end == GC_SOUND_ABANDON)
+        abandon(s);
+    if (!s || end == GC_SOUND_ABANDON)
         return;
-    (void)(drain ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* closed in any case */
+    (void)(end == GC_SOUND_DRAIN ? Pa_StopStream(s->stream) : Pa_AbortStream(s->stream)); /* closed in any case */
     Pa_CloseStream(s->stream);
     Pa_Terminate();
     free(s);

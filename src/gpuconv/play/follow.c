@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINE = 256, MAX_TEXT = 1 << 26 /* bytes */, PORT = 9000, MAX_PORT = 65535 };
+enum { MAX_LINE = 256, MAX_TEXT = 1 << 26 /* bytes */, MESSAGES = 1000 /* that are taken at a time */ };
 
 typedef struct moment {
     double seconds, angle[3];
@@ -89,7 +89,7 @@ static gpuconv_status read_file(gc_follow *f, const char *path, gpuconv_error *e
 /* Takes the messages that have arrived. One whose address ends in ypr turns the head. */
 static void take_messages(gc_follow *f) {
     gc_osc_message m;
-    while (gc_osc_take(f->osc, &m)) {
+    for (int taken = 0; taken < MESSAGES && gc_osc_take(f->osc, &m); taken++) {
         const size_t length = strlen(m.address);
         const double *v = m.value;
         if (m.count == 3 && length >= 3 && strcmp(m.address + length - 3, "ypr") == 0 && fabs(v[0]) <= 360 &&
@@ -98,21 +98,14 @@ static void take_messages(gc_follow *f) {
     }
 }
 
-static gpuconv_status open_osc(gc_follow *f, const char *port, gpuconv_error *error) {
-    int64_t number = PORT;
-    if (port && (!gc_integer_parse(port, &number) || number < 1 || number > MAX_PORT))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "'%.40s' is no UDP port; use osc or osc:PORT with 1 to %d", port,
-                       MAX_PORT);
-    return gc_osc_open((int)number, &f->osc, error);
-}
-
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error) {
     *follow = NULL;
     gc_follow *f = gc_calloc(1, sizeof *f);
     if (!f)
         return gc_fail_memory(error, "following a head");
     const bool osc = strcmp(source, "osc") == 0 || strncmp(source, "osc:", 4) == 0;
-    gpuconv_status status = osc ? open_osc(f, source[3] ? source + 4 : NULL, error) : read_file(f, source, error);
+    gpuconv_status status =
+        osc ? gc_osc_open(source[3] ? source + 4 : "9000", &f->osc, error) : read_file(f, source, error);
     if (status) {
         gc_follow_free(f);
         return status;

@@ -8,9 +8,9 @@
 typedef struct gc_follow gc_follow;
 
 /* Opens a source: the path of a text file with lines SECONDS YAW [PITCH [ROLL]] in rising time, # begins a comment; or
- * osc or osc:PORT, which receives messages whose address ends in ypr, with three floats, on a UDP port (default 9000).
- * Angles are degrees to the left, up, and to the right. Fails with FILE, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED in a
- * build without liblo. */
+ * osc or osc: and a port as in osc.h (default 9000), which receives messages whose address ends in ypr, with three
+ * floats. Angles are degrees to the left, up, and to the right. Fails with FILE, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED
+ * in a build without liblo. */
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error);
 void gc_follow_free(gc_follow *follow);
 

@@ -1,21 +1,83 @@
-/* Loads the module that receives OSC. */
+/* Opens the sockets for OSC, because liblo cannot bind to an address, and loads the module that receives from them. */
 #include "osc.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
+#include "libgpuconv/core/number.h"
 
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MAX_PORT = 65535, ADDRESS = 80 /* characters */ };
 
 struct gc_osc {
     const gc_osc_module *module;
     void *receiver;
 };
 
-gpuconv_status gc_osc_open(int port, gc_osc **osc, gpuconv_error *error) {
+/* Copies the address of ADDRESS:PORT or [ADDRESS]:PORT; `colon` is the last one. Returns whether it is so written. */
+static bool copy_address(const char *where, const char *colon, char *address) {
+    const bool brackets = *where == '[' && colon - where > 1 && colon[-1] == ']';
+    const int length = (int)(colon - where) - 2 * brackets;
+    if (length < 1 || length >= ADDRESS)
+        return false;
+    (void)snprintf(address, ADDRESS, "%.*s", length, where + brackets);
+    return brackets || !strchr(address, ':');
+}
+
+/* Finds what the name of a port stands for; freed with freeaddrinfo. Returns ARGUMENT. */
+static gpuconv_status find_port(const char *where, struct addrinfo **found, gpuconv_error *error) {
+    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    const char *colon = strrchr(where, ':'), *port = colon ? colon + 1 : where;
+    char address[ADDRESS] = "127.0.0.1";
+    int64_t number;
+    if (gc_integer_parse(port, &number) && number >= 1 && number <= MAX_PORT &&
+        (!colon || copy_address(where, colon, address)) && getaddrinfo(address, port, &hints, found) == 0)
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                   "'%.80s' is no UDP port; use PORT, ADDRESS:PORT or [ADDRESS]:PORT, with a port from 1 to %d and a "
+                   "numeric address, such as 0.0.0.0 for all",
+                   where, MAX_PORT);
+}
+
+gpuconv_status gc_osc_check(const char *where, gpuconv_error *error) {
+    struct addrinfo *found;
+    gpuconv_status status = find_port(where, &found, error);
+    if (!status)
+        freeaddrinfo(found);
+    return status;
+}
+
+/* Opens a socket at a port. Returns ARGUMENT, DEVICE. */
+static gpuconv_status bind_port(const char *where, int *fd, gpuconv_error *error) {
+    struct addrinfo *to;
+    gpuconv_status status = find_port(where, &to, error);
+    if (status)
+        return status;
+    *fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || bind(*fd, to->ai_addr, to->ai_addrlen) != 0) {
+        status = gc_fail(error, GPUCONV_ERROR_DEVICE, "UDP port %.80s: %s; choose another", where, strerror(errno));
+        if (*fd >= 0)
+            close(*fd);
+    }
+    freeaddrinfo(to);
+    return status;
+}
+
+gpuconv_status gc_osc_open(const char *where, gc_osc **osc, gpuconv_error *error) {
     char why[400];
+    int fd;
     gc_osc_module_get *get;
     *osc = NULL;
+    gpuconv_status status = gc_osc_check(where, error);
+    if (status)
+        return status;
     *(void **)&get = gc_module_load("gpuconv-osc", GC_OSC_MODULE, why, sizeof why);
     if (!get)
         return gc_fail(
@@ -25,13 +87,14 @@ gpuconv_status gc_osc_open(int port, gc_osc **osc, gpuconv_error *error) {
     if (!made)
         return gc_fail_memory(error, "OSC");
     made->module = get();
-    made->receiver = made->module->open(port, why, sizeof why);
-    if (!made->receiver) {
+    status = bind_port(where, &fd, error);
+    if (!status && !(made->receiver = made->module->open(fd, why, sizeof why)))
+        status = gc_fail(error, GPUCONV_ERROR_DEVICE, "UDP port %.80s: %s", where, why);
+    if (status)
         free(made);
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "UDP port %d: %s; choose another", port, why);
-    }
-    *osc = made;
-    return GPUCONV_OK;
+    else
+        *osc = made;
+    return status;
 }
 
 bool gc_osc_take(gc_osc *osc, gc_osc_message *message) {

@@ -1,5 +1,8 @@
 /* OSC messages that arrive at a UDP port, for remote control and for head trackers. The implementation is a module,
- * loaded when a port is opened. A port is used by one thread. */
+ * loaded when a port is opened. A port is used by one thread.
+ *
+ * A port is named PORT, which only programs of this machine reach, or ADDRESS:PORT or [ADDRESS]:PORT with the numeric
+ * address of a network interface; 0.0.0.0 and [::] are all. */
 #ifndef GPUCONV_PLAY_OSC_H
 #define GPUCONV_PLAY_OSC_H
 
@@ -15,9 +18,12 @@ typedef struct gc_osc_message {
 
 typedef struct gc_osc gc_osc;
 
-/* Opens a port, 1 to 65535. Fails with UNSUPPORTED (a build without the module), DEVICE (the port cannot be opened),
+/* Checks the name of a port. Fails with ARGUMENT. */
+gpuconv_status gc_osc_check(const char *where, gpuconv_error *error);
+
+/* Opens a port. Fails with ARGUMENT, UNSUPPORTED (a build without the module), DEVICE (the port cannot be opened),
  * MEMORY. */
-gpuconv_status gc_osc_open(int port, gc_osc **osc, gpuconv_error *error);
+gpuconv_status gc_osc_open(const char *where, gc_osc **osc, gpuconv_error *error);
 
 /* Takes the next message without waiting. @return false: none has arrived */
 bool gc_osc_take(gc_osc *osc, gc_osc_message *message);
@@ -25,7 +31,7 @@ void gc_osc_close(gc_osc *osc);
 
 /* The functions of the module. */
 typedef struct gc_osc_module {
-    void *(*open)(int port, char *why, size_t room); /* NULL: `why` has the reason */
+    void *(*open)(int socket, char *why, size_t room); /* takes the socket in any case; NULL: `why` has the reason */
     bool (*take)(void *receiver, gc_osc_message *message);
     void (*close)(void *receiver);
 } gc_osc_module;

@@ -2,13 +2,16 @@
  * queue until they are taken. */
 #include "osc.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <lo/lo.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { QUEUE = 64 };
+enum { QUEUE = 64, PACKETS = 64 /* without a message that are skipped at a time */ };
 
 typedef struct receiver {
     lo_server server;
@@ -36,11 +39,11 @@ static int on_message(const char *path, const char *types, lo_arg **argument, in
     (void)message;
     if (r->count == QUEUE || strlen(path) >= sizeof r->queue->address)
         return 0;
-    gc_osc_message *m = &r->queue[(r->first + r->count++) % QUEUE];
-    m->count = count;
-    (void)snprintf(m->address, sizeof m->address, "%s", path);
+    gc_osc_message m = {.count = count};
+    (void)snprintf(m.address, sizeof m.address, "%s", path);
     for (int i = 0; i < GC_OSC_VALUES; i++)
-        m->value[i] = i < count ? value_of(types[i], argument[i]) : (double)NAN;
+        m.value[i] = i < count ? value_of(types[i], argument[i]) : (double)NAN;
+    r->queue[(r->first + r->count++) % QUEUE] = m;
     return 0;
 }
 
@@ -51,15 +54,23 @@ static void close_receiver(void *opened) {
     free(r);
 }
 
-static void *open_receiver(int port, char *why, size_t room) {
-    char text[16];
+/* Makes a server whose socket, at any port of all interfaces, is replaced before it receives anything. Its queue for
+ * messages with a time in the future, whose length a sender would determine, is not used: they are taken at once. */
+static void *open_receiver(int socket, char *why, size_t room) {
     receiver *r = calloc(1, sizeof *r);
-    (void)snprintf(text, sizeof text, "%d", port);
     (void)snprintf(last_error, sizeof last_error, "out of memory");
     if (r)
-        r->server = lo_server_new_with_proto(text, LO_UDP, note_error);
-    if (r && r->server && lo_server_add_method(r->server, NULL, NULL, on_message, r))
+        r->server = lo_server_new_with_proto(NULL, LO_UDP, note_error);
+    bool good = r && r->server && lo_server_add_method(r->server, NULL, NULL, on_message, r);
+    if (good && dup3(socket, lo_server_get_socket_fd(r->server), O_CLOEXEC) < 0) {
+        (void)snprintf(last_error, sizeof last_error, "%s", strerror(errno));
+        good = false;
+    }
+    close(socket);
+    if (good) {
+        (void)lo_server_enable_queue(r->server, 0, 1);
         return r;
+    }
     (void)snprintf(why, room, "%s", last_error);
     close_receiver(r);
     return NULL;
@@ -67,8 +78,8 @@ static void *open_receiver(int port, char *why, size_t room) {
 
 static bool take_message(void *opened, gc_osc_message *message) {
     receiver *r = opened;
-    while (r->count == 0 && lo_server_recv_noblock(r->server, 0) > 0) {
-    }
+    for (int packets = 0; packets < PACKETS && r->count == 0 && lo_server_wait(r->server, 0) > 0; packets++)
+        (void)lo_server_recv(r->server); /* its result does not tell a bad packet from none */
     if (r->count == 0)
         return false;
     *message = r->queue[r->first];

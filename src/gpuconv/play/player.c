@@ -158,6 +158,7 @@ gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player,
         return gc_fail_memory(error, "the player");
     p->config = *config;
     p->tail_frames_left = -1;
+    p->limit = INT64_MAX;
     atomic_store(&p->seek, config->seek > 0 ? 0 : -1);
     gc_player_set_levels(p, config->gain, config->wet, config->dry);
     gpuconv_status status = open_all(p, error);
@@ -167,6 +168,8 @@ gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player,
     }
     if (config->seek > 0)
         gc_player_seek(p, config->seek);
+    if (config->seconds > 0)
+        p->limit = llrint(config->seconds * p->rate);
     p->current_wet = atomic_load(&p->gain) * atomic_load(&p->wet);
     p->current_dry = atomic_load(&p->gain) * atomic_load(&p->dry);
     atomic_store(&p->starting, true);
@@ -190,6 +193,7 @@ static gpuconv_status wait_for_prefetch(gc_player *p, gpuconv_error *error) {
 gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
     bool seeks = atomic_load(&p->seek) >= 0; /* before the reader thread takes the request */
     if (p->writer) {
+        atomic_store(&p->recording, true);
         if (pthread_create(&p->recorder_thread, NULL, gc_player_record_thread, p) != 0)
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the recorder thread");
         p->recorder_running = true;
@@ -217,6 +221,7 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .late_blocks = gpuconv_realtime_late_blocks(p->realtime),
                           .xruns = p->system->xruns(p->sound),
                           .underruns = atomic_load(&p->underruns),
+                          .frames = atomic_load(&p->frames),
                           .paused = atomic_load(&p->paused),
                           .bypassed = atomic_load(&p->bypassed),
                           .finished = atomic_load(&p->finished),
@@ -277,33 +282,47 @@ gpuconv_status gc_player_select_response(gc_player *p, int response, gpuconv_err
     return status;
 }
 
-/* Closes the device, then ends and joins the threads. */
-static void stop_threads(gc_player *p) {
+/* Ends and joins the recorder, which writes what was handed to it. */
+static void stop_recorder(gc_player *p) {
+    atomic_store(&p->recording, false);
+    if (p->recorder_running)
+        pthread_join(p->recorder_thread, NULL);
+    p->recorder_running = false;
+}
+
+/* Closes the device, then ends and joins the reader. */
+static void stop_device(gc_player *p, gc_sound_end end) {
     if (p->sound)
-        p->system->close(p->sound, atomic_load(&p->finished) && !p->err);
+        p->system->close(p->sound, end);
     p->sound = NULL;
     atomic_store(&p->quit, true);
     __atomic_store_n(&p->reader_cancel, 1, __ATOMIC_RELAXED);
     if (p->reader_running)
         pthread_join(p->reader_thread, NULL);
-    if (p->recorder_running)
-        pthread_join(p->recorder_thread, NULL);
-    p->reader_running = p->recorder_running = false;
+    p->reader_running = false;
 }
 
-gpuconv_status gc_player_stop(gc_player *p, gpuconv_error *error) {
-    stop_threads(p);
+gpuconv_status gc_player_stop(gc_player *p, bool failed, bool *recorded, gpuconv_error *error) {
+    stop_recorder(p); /* first, and committed: closing a device may take long, or end the process */
     gpuconv_status committed = p->writer ? gc_writer_commit(p->writer, error) : GPUCONV_OK;
+    *recorded = p->writer && !committed;
+    const bool drain = atomic_load(&p->finished) && !atomic_load(&p->thread_failed);
+    stop_device(p, failed ? GC_SOUND_ABANDON : drain ? GC_SOUND_DRAIN : GC_SOUND_ABORT);
     if (!p->err)
         return committed;
     *error = p->error;
     return p->err;
 }
 
+int64_t gc_player_nonfinite(const gc_player *p) {
+    return atomic_load(&p->nonfinite) + (p->reader ? gc_reader_nonfinite(p->reader, NULL) : 0);
+}
+
 void gc_player_free(gc_player *p) {
     if (!p)
         return;
-    stop_threads(p);
+    stop_recorder(p);
+    stop_device(p, GC_SOUND_ABORT);
     gpuconv_realtime_free(p->realtime);
     gc_reader_free(p->reader);
     gc_resampler_free(p->resampler);

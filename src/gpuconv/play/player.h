@@ -34,6 +34,7 @@ typedef struct gc_player_config {
     int64_t latency;         /* frames of latency that may be added to reduce the work per block */
     bool loop;
     double seek;                      /* seconds */
+    double seconds;                   /* that are played, and recorded; 0: to the end */
     double gain, wet, dry;            /* dB; dry -INFINITY: no dry signal */
     double crossfade;                 /* seconds, between responses */
     gpuconv_layout layout;            /* of the responses' channels */
@@ -55,6 +56,7 @@ typedef struct gc_player_view {
     int64_t late_blocks;              /* blocks of the tail that were not ready in time */
     int64_t xruns;                    /* underflows and overflows that the device reported */
     int64_t underruns;                /* chunks for which the file was not read in time */
+    int64_t frames;                   /* that the device has taken since the beginning */
     bool paused, bypassed, finished;
     bool device_active; /* false: the device stopped by itself */
     double gain, wet, dry;
@@ -93,9 +95,15 @@ gpuconv_status gc_player_select_response(gc_player *player, int response, gpucon
  * milliseconds. The responses of the new orientation are crossfaded. Fails with what gpuconv_realtime_swap returns. */
 gpuconv_status gc_player_follow(gc_player *player, gpuconv_error *error);
 
-/* Stops the device and the threads and commits the recording. Returns the first error of a thread, else that of the
- * commit. The player must still be freed. */
-gpuconv_status gc_player_stop(gc_player *player, gpuconv_error *error);
+/* Commits the recording, then stops the device and the threads. Where a disk was full, the recording is committed up to
+ * there. The player must still be freed.
+ * @param failed    the device has failed: it is not waited for
+ * @param recorded  whether there is a recording and it was committed
+ * @return the first error of a thread, else that of the commit */
+gpuconv_status gc_player_stop(gc_player *player, bool failed, bool *recorded, gpuconv_error *error);
+
+/* Returns how many samples of the input were NaN or infinite, and were silence. After gc_player_stop. */
+int64_t gc_player_nonfinite(const gc_player *player);
 void gc_player_free(gc_player *player);
 
 #endif

@@ -1,5 +1,6 @@
 /* The player's device callback: fetches input frames, convolves them, mixes wet and dry signal, records the result. */
 #include "libgpuconv/core/clock.h"
+#include "libgpuconv/dsp/finite.h"
 #include "player_state.h"
 
 #include <math.h>
@@ -76,7 +77,7 @@ static void mix(gc_player *p, const float *const *dry, const float *const *wet, 
             double ramp = (double)(i + 1) / (double)n;
             double w = p->current_wet + (wet_target - p->current_wet) * ramp;
             double d = p->current_dry + (dry_target - p->current_dry) * ramp;
-            float y = (float)(w * (double)wet[c][i] + (dry_channel ? d * (double)dry_channel[i] : 0));
+            float y = (float)((w != 0 ? w * (double)wet[c][i] : 0) + (dry_channel ? d * (double)dry_channel[i] : 0));
             out[c][i] = y;
             float magnitude = fabsf(y);
             peak = magnitude > peak ? magnitude : peak;
@@ -87,9 +88,33 @@ static void mix(gc_player *p, const float *const *dry, const float *const *wet, 
     p->current_dry = dry_target;
 }
 
+/* Copies n frames of a live input; NaN and infinite samples become silence. */
+static void copy_live(gc_player *p, const float *const *in, int64_t at, float *const *planes, int64_t n) {
+    int64_t replaced = 0, first;
+    for (int c = 0; c < p->inputs; c++) {
+        memcpy(planes[c], in[c] + at, (size_t)n * sizeof(float));
+        replaced += gc_zero_nonfinite(planes[c], n, &first);
+    }
+    if (replaced)
+        atomic_fetch_add_explicit(&p->nonfinite, replaced, memory_order_relaxed);
+}
+
+/* Counts n frames. Those past the limit become silence, which is played for the device's latency, and then playing
+ * ends. Returns the number of frames before the limit. */
+static int64_t count_frames(gc_player *p, float *const *out, int64_t n) {
+    const int64_t before = atomic_load_explicit(&p->frames, memory_order_relaxed), after = before + n;
+    const int64_t heard = gc_min(n, gc_max(0, p->limit - before));
+    for (int c = 0; c < p->outputs; c++)
+        memset(out[c] + heard, 0, (size_t)(n - heard) * sizeof(float));
+    if (after >= p->limit && after - p->limit >= p->drain_frames)
+        atomic_store(&p->finished, true);
+    atomic_store_explicit(&p->frames, after, memory_order_relaxed);
+    return heard;
+}
+
 /* Hands a chunk to the recorder thread; drops it if the ring is full, because the callback must not wait. */
 static void record(gc_player *p, float *const *out, float *interleaved, int64_t n) {
-    if (!p->recorder_running || gc_frame_ring_space(&p->recorded) < n)
+    if (!atomic_load_explicit(&p->recording, memory_order_acquire) || gc_frame_ring_space(&p->recorded) < n)
         return;
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < p->outputs; c++)
@@ -126,12 +151,11 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
         if (p->reader)
             fetch_file(p, input, interleaved, n);
         else
-            for (int c = 0; c < p->inputs; c++)
-                memcpy(input[c], in[c] + at, (size_t)n * sizeof(float));
+            copy_live(p, in, at, input, n);
         gpuconv_realtime_process(p->realtime, (const float *const *)input, wet, n);
         delay_dry(p, (const float *const *)input, dry, n);
         mix(p, (const float *const *)dry, (const float *const *)wet, mixed, n);
-        record(p, mixed, interleaved, n);
+        record(p, mixed, interleaved, count_frames(p, mixed, n));
     }
     update_load(p, gc_now() - start, frames);
 }

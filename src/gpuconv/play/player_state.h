@@ -31,14 +31,17 @@ struct gc_player {
     double rate, file_rate; /* Hz; rate: of the device */
     int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
     int64_t drain_frames;   /* the device's latency and a margin, in frames */
+    int64_t limit;          /* frames that are played and recorded; INT64_MAX: to the end */
 
     /* Threads. */
     pthread_t reader_thread, recorder_thread;
     bool reader_running, recorder_running;
     gc_frame_ring prefetched, recorded;
-    _Atomic bool quit;
+    _Atomic bool recording;     /* the callback hands frames to the recorder, which ends after the last one */
+    _Atomic bool quit;          /* the reader ends */
     volatile int reader_cancel; /* raised with `quit`: cancels a read from a pipe */
-    gpuconv_status err;         /* of a thread; read after it is joined */
+    _Atomic bool thread_failed; /* the first one that fails writes `err` and `error` */
+    gpuconv_status err;         /* of a thread; read after all are joined */
     gpuconv_error error;
 
     /* Used by the control functions only. */
@@ -59,7 +62,9 @@ struct gc_player {
     _Atomic double gain, wet, dry; /* requested linear factors */
 
     /* Statistics, written by the callback. */
+    _Atomic int64_t frames; /* processed */
     _Atomic int64_t underruns;
+    _Atomic int64_t nonfinite;              /* samples of a live input */
     _Atomic uint64_t busy_ns, available_ns; /* time spent in the callback, and duration of the blocks */
     _Atomic uint64_t worst_load;            /* millionths of a block's duration */
     _Atomic uint32_t peak[GC_PLAYER_CHANNELS];

@@ -15,8 +15,10 @@ void gc_player_sleep(void) {
 
 /* Stores a thread's error and ends playback. */
 static void fail_thread(gc_player *p, gpuconv_status status, const gpuconv_error *error) {
-    p->err = status;
-    p->error = *error;
+    if (!atomic_exchange(&p->thread_failed, true)) {
+        p->err = status;
+        p->error = *error;
+    }
     atomic_store(&p->finished, true);
 }
 
@@ -101,8 +103,9 @@ void *gc_player_record_thread(void *player) {
     if (!block)
         status = gc_fail_memory(&error, "recording");
     while (!status) {
+        const bool recording = atomic_load(&p->recording); /* before the look at the ring */
         int64_t n = gc_min(STEP, gc_frame_ring_available(&p->recorded));
-        if (n == 0 && atomic_load(&p->quit))
+        if (n == 0 && !recording)
             break;
         if (n == 0) {
             gc_player_sleep();
@@ -111,8 +114,10 @@ void *gc_player_record_thread(void *player) {
         gc_frame_ring_read(&p->recorded, block, n);
         status = gc_writer_write(p->writer, block, n, &error);
     }
-    if (status)
+    if (status) {
         fail_thread(p, status, &error);
+        gc_writer_forgive(p->writer); /* a full disk: what it took is kept */
+    }
     free(block);
     return NULL;
 }

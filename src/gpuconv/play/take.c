@@ -3,13 +3,12 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { STALL = 500 /* polls without a block, 5 s, after which the device counts as failed */ };
 
 typedef struct recorder {
     const gc_take_config *config;
@@ -34,19 +33,16 @@ static void exchange(void *context, const float *const *in, float *const *out, i
 /* Waits until everything is recorded. */
 static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_device *sound, recorder *r,
                                    gpuconv_error *error) {
-    const struct timespec interval = {0, 10000000};
-    int64_t before = 0;
-    for (int idle = 0; idle < STALL;) {
-        int64_t at = atomic_load_explicit(&r->at, memory_order_acquire);
+    const double period = 0.01;
+    const struct timespec interval = {0, (long)(1e9 * period)};
+    gc_sound_watch watch = {.rate = r->config->rate, .block = r->config->block};
+    int64_t at = 0;
+    for (; gc_sound_works(&watch, system->is_active(sound), at, period); nanosleep(&interval, NULL)) {
+        at = atomic_load_explicit(&r->at, memory_order_acquire);
         if (at >= r->config->recorded)
             return GPUCONV_OK;
         if (r->config->cancel && *r->config->cancel)
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-        idle = at > before ? 0 : idle + 1;
-        before = at;
-        if (!system->is_active(sound))
-            break;
-        nanosleep(&interval, NULL);
     }
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "the sound device has failed, was removed, or delivers no sound");
 }
@@ -76,8 +72,10 @@ gpuconv_status gc_take_record(const gc_take_config *c, gc_take *take, gpuconv_er
         if (!status)
             status = wait_for_end(system, sound, &r, error);
         take->xruns = system->xruns(sound);
-        system->close(sound, false);
+        system->close(sound, status == GPUCONV_ERROR_DEVICE ? GC_SOUND_ABANDON : GC_SOUND_ABORT);
     }
+    int64_t first;
+    take->nonfinite = status ? 0 : gc_zero_nonfinite(r.samples, c->recorded * c->inputs, &first);
     if (status)
         free(r.samples);
     else

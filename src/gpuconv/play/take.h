@@ -18,8 +18,9 @@ typedef struct gc_take_config {
 } gc_take_config;
 
 typedef struct gc_take {
-    float *samples; /* inputs x recorded, planar; freed by the caller */
-    int64_t xruns;  /* underflows and overflows that the device reported */
+    float *samples;    /* inputs x recorded, planar; freed by the caller */
+    int64_t xruns;     /* underflows and overflows that the device reported */
+    int64_t nonfinite; /* samples that were NaN or infinite; they are 0 */
 } gc_take;
 
 /* Plays and records; returns when all is recorded. @return UNSUPPORTED (no sound in this build), DEVICE (also if the

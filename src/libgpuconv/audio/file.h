@@ -122,6 +122,9 @@ const char *gc_writer_note(const gc_writer *writer);
 /* Writes `frames` interleaved frames. @return FILE, CANCELLED (while a pipe blocked) */
 gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frames, gpuconv_error *error);
 
+/* Forgets that a write has failed, so that a file of plain samples can be committed with what was written before. */
+void gc_writer_forgive(gc_writer *writer);
+
 /* Closes the file and gives it its name, replacing an existing file. The writer must still be freed. @return FILE,
  * CANCELLED */
 gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);

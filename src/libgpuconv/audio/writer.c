@@ -48,7 +48,8 @@ static int open_stdout(gpuconv_error *error) {
 }
 
 /* Callbacks for libsndfile that store write errors: sf_close does not report an error of a compressing encoder's last
- * writes, and a truncated file must not be committed. */
+ * writes, and a truncated file must not be committed. Of a failed write at the end of a file nothing stays, so that the
+ * file holds what libsndfile counts. */
 static sf_count_t io_length(void *writer) {
     struct stat st;
     return fstat(((gc_writer *)writer)->fd, &st) == 0 ? st.st_size : -1;
@@ -62,10 +63,15 @@ static sf_count_t io_read(void *bytes, sf_count_t count, void *writer) {
     return read(((gc_writer *)writer)->fd, bytes, (size_t)count);
 }
 
+static sf_count_t io_tell(void *writer) {
+    return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
+}
+
 static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     gc_writer *w = writer;
     sf_count_t done = 0;
-    if (w->max_bytes > 0 && lseek(w->fd, 0, SEEK_CUR) > w->max_bytes - count)
+    const sf_count_t at = io_tell(w);
+    if (w->max_bytes > 0 && at > w->max_bytes - count)
         w->err = w->err ? w->err : EFBIG;
     if (w->err)
         return 0;
@@ -78,11 +84,9 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     }
     if (done < count && !w->err)
         w->err = errno ? errno : EIO;
+    if (done < count && io_length(w) == at + done && ftruncate(w->fd, at) == 0 && io_seek(at, SEEK_SET, w) == at)
+        return 0;
     return done;
-}
-
-static sf_count_t io_tell(void *writer) {
-    return lseek(((gc_writer *)writer)->fd, 0, SEEK_CUR);
 }
 
 /* Returns the errno value of the first failed write, or 0. */
@@ -327,6 +331,11 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
     if (done != frames || write_error(w))
         return fail_writing(error, w, sf_strerror(w->file));
     return GPUCONV_OK;
+}
+
+void gc_writer_forgive(gc_writer *w) {
+    if (w->plain && !w->uses_pipe)
+        w->err = 0;
 }
 
 /* Clears the time stamp in the PEAK chunk of a complete file. @return 0 or an errno value */

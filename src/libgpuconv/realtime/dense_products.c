@@ -121,6 +121,11 @@ gc_rt_dense *gc_rt_dense_new(const gpuconv_ir *ir, const gc_components *componen
     return d;
 }
 
+void gc_rt_dense_reset(gc_rt_dense *d) {
+    for (int i = 0; i < d->components->count; i++)
+        memset(d->part[i].x, 0, (size_t)(d->cut.slabs * d->part[i].x_slab) * sizeof *d->part[i].x);
+}
+
 void gc_rt_dense_forward(gc_rt_dense *d, int input, int64_t t, const float *samples) {
     if (d->components->input_owner[input] < 0)
         return;

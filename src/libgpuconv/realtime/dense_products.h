@@ -24,6 +24,9 @@ gc_rt_dense *gc_rt_dense_new(const gpuconv_ir *ir, const gc_components *componen
                              int64_t points);
 void gc_rt_dense_free(gc_rt_dense *dense);
 
+/* Forgets all blocks: the next one is block 0. */
+void gc_rt_dense_reset(gc_rt_dense *dense);
+
 /* Transforms block `t` of an input: `points` samples. Blocks are numbered from 0, without gaps. */
 void gc_rt_dense_forward(gc_rt_dense *dense, int input, int64_t t, const float *samples);
 

@@ -18,9 +18,10 @@ static const double late_limit_seconds = 0.2;
 struct gc_gpu_tail {
     const gc_filter_bank_backend *backend;
     gc_filter_bank *bank;
+    int device;
     gpuconv_ir *ir;
     gc_input_ring input;
-    float *in;  /* inputs x PERIOD, pinned */
+    float *in;  /* inputs x PERIOD, pinned; of the bank */
     float *out; /* outputs x OUTPUT_RING */
     struct timespec poll_interval;
     int64_t late_limit; /* frames */
@@ -86,16 +87,47 @@ static void *run_tail(void *argument) {
     return NULL;
 }
 
-void gc_gpu_tail_free(gc_gpu_tail *tail) {
-    if (!tail)
-        return;
+/* Opens the filter bank and starts the thread. Returns DEVICE, MEMORY, or the filter bank's error. */
+static gpuconv_status start(gc_gpu_tail *tail, gpuconv_error *error) {
+    const gpuconv_ir *ir = tail->ir;
+    const gc_filter_bank_config config = {.channels = ir->routes,
+                                          .block = PERIOD,
+                                          .taps = ir->frames - GC_GPU_TAIL_OFFSET,
+                                          .device = tail->device,
+                                          .inputs = ir->inputs,
+                                          .outputs = ir->outputs,
+                                          .route = ir->route,
+                                          .response = copy_taps,
+                                          .context = tail->ir};
+    gpuconv_status status = tail->backend->open(&config, &tail->bank, error);
+    if (status)
+        return status;
+    tail->in = tail->backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
+    if (!tail->in)
+        return gc_fail_memory(error, "the tail on the GPU");
+    int code = pthread_create(&tail->thread, NULL, run_tail, tail);
+    tail->thread_started = code == 0;
+    return code ? gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the GPU tail thread: %s", strerror(code))
+                : GPUCONV_OK;
+}
+
+/* Ends the thread and closes the filter bank. */
+static void stop(gc_gpu_tail *tail) {
     atomic_store(&tail->quit, true);
     if (tail->thread_started)
         pthread_join(tail->thread, NULL);
+    tail->thread_started = false;
     if (tail->bank) {
         tail->backend->free_pinned(tail->bank, tail->in);
         tail->backend->free(tail->bank);
     }
+    tail->bank = NULL;
+}
+
+void gc_gpu_tail_free(gc_gpu_tail *tail) {
+    if (!tail)
+        return;
+    stop(tail);
     gpuconv_ir_free(tail->ir);
     free(tail->out);
     free(tail);
@@ -108,35 +140,30 @@ gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filte
     if (!made)
         return gc_fail_memory(error, "the tail on the GPU");
     made->backend = backend;
+    made->device = device;
     made->ir = gc_ir_hold(ir);
     made->input = *input;
     made->poll_interval.tv_nsec = (long)(1e9 * PERIOD / rate / 4);
     made->late_limit = (int64_t)(late_limit_seconds * rate);
-    gc_filter_bank_config config = {.channels = ir->routes,
-                                    .block = PERIOD,
-                                    .taps = ir->frames - GC_GPU_TAIL_OFFSET,
-                                    .device = device,
-                                    .inputs = ir->inputs,
-                                    .outputs = ir->outputs,
-                                    .route = ir->route,
-                                    .response = copy_taps,
-                                    .context = made->ir};
-    gpuconv_status status = backend->open(&config, &made->bank, error);
-    if (!status) {
-        made->in = backend->alloc_pinned(made->bank, (int64_t)ir->inputs * PERIOD);
-        made->out = gc_calloc((int64_t)ir->outputs * OUTPUT_RING, sizeof *made->out);
-        if (!made->in || !made->out)
-            status = gc_fail_memory(error, "the tail on the GPU");
-    }
-    int code = status ? 0 : pthread_create(&made->thread, NULL, run_tail, made);
-    if (code)
-        status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the GPU tail thread: %s", strerror(code));
-    made->thread_started = !status;
+    made->out = gc_calloc((int64_t)ir->outputs * OUTPUT_RING, sizeof *made->out);
+    gpuconv_status status = made->out ? start(made, error) : gc_fail_memory(error, "the tail on the GPU");
     if (status)
         gc_gpu_tail_free(made);
     else
         *tail = made;
     return status;
+}
+
+void gc_gpu_tail_reset(gc_gpu_tail *tail) {
+    if (gc_gpu_tail_has_failed(tail))
+        return;
+    stop(tail);
+    atomic_store(&tail->quit, false);
+    atomic_store(&tail->published, 0);
+    atomic_store(&tail->done, 0);
+    tail->late_frames = 0;
+    if (start(tail, NULL))
+        atomic_store(&tail->failed, true);
 }
 
 void gc_gpu_tail_publish(gc_gpu_tail *tail, int64_t frames) {

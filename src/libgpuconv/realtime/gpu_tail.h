@@ -37,6 +37,10 @@ gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filte
                                const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error);
 void gc_gpu_tail_free(gc_gpu_tail *tail);
 
+/* Forgets all input; frames count from 0 again. Opens the filter bank anew, which has no other way to forget: the taps
+ * are uploaded and transformed once more. If that fails, the tail has failed. No other thread may use the tail. */
+void gc_gpu_tail_reset(gc_gpu_tail *tail);
+
 /* Publishes that the ring holds the input up to frame `frames`. For the callback. */
 void gc_gpu_tail_publish(gc_gpu_tail *tail, int64_t frames);
 

@@ -1,7 +1,8 @@
 /* The audio callback: it starts exchanges, applies fades and sums the voices. It never locks, allocates or waits,
- * unless freewheeling. */
+ * unless freewheeling. And the reset, which takes its place for a moment. */
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/dsp/finite.h"
 #include "realtime_state.h"
 
 #include <string.h>
@@ -170,7 +171,7 @@ void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float
     if (!r || !in || !out)
         return;
     uint64_t saved = gc_save_and_flush_subnormals();
-    int64_t late = 0;
+    int64_t late = 0, first;
     float *to[GC_MAX_CHANNELS];
     for (int64_t at = 0; at < frames; at += GC_RT_CHUNK) {
         int64_t n = gc_min(GC_RT_CHUNK, frames - at);
@@ -178,6 +179,7 @@ void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float
         for (int c = 0; c < r->inputs; c++) {
             r->input[c] = r->scratch + (int64_t)(r->inputs + r->outputs + c) * GC_RT_CHUNK;
             memcpy(r->input[c], in[c] + at, (size_t)n * sizeof(float));
+            (void)gc_zero_nonfinite(r->input[c], n, &first);
         }
         for (int c = 0; c < r->outputs; c++) {
             to[c] = out[c] + at;
@@ -188,4 +190,46 @@ void gpuconv_realtime_process(gpuconv_realtime *r, const float *const *in, float
     if (late)
         atomic_fetch_add_explicit(&r->late_blocks, late, memory_order_relaxed);
     gc_restore_subnormals(saved);
+}
+
+/* ---- Reset ------------------------------------------------------------------------------------------------------- */
+
+/* Ends all crossfades and retires the voices that decay. Returns when the worker has freed them. */
+static void end_fades(gpuconv_realtime *r) {
+    const struct timespec interval = {0, 100000};
+    for (int i = 0; i < GC_RT_VOICES; i++) {
+        gc_voice *v = &r->voice[i];
+        v->fade_done = v->fade_length;
+        v->fade_out_length = 0;
+        if (atomic_load(&v->state) == GC_VOICE_DECAYING)
+            atomic_store(&v->state, GC_VOICE_RETIRED);
+    }
+    for (int i = 0; i < GC_RT_VOICES; i++)
+        while (atomic_load(&r->voice[i].state) == GC_VOICE_RETIRED)
+            nanosleep(&interval, NULL);
+}
+
+/* Clears a voice's convolver while no worker uses it. */
+static void clear_voice(gc_voice *v) {
+    const struct timespec interval = {0, 20000};
+    gc_rt_convolver *c = atomic_exchange(&v->convolver, NULL);
+    while (atomic_load(&v->readers) > 0)
+        nanosleep(&interval, NULL);
+    gc_rt_convolver_reset(c);
+    atomic_store(&v->convolver, c);
+}
+
+void gpuconv_realtime_reset(gpuconv_realtime *r) {
+    pthread_mutex_lock(&r->control);
+    end_fades(r); /* before an exchange, which waits for fades and for an empty voice */
+    exchange_whole(r);
+    end_fades(r);
+    for (int l = 0; l < GC_RT_LAYERS; l++)
+        exchange_layer(r, l);
+    end_fades(r);
+    for (int i = 0; i < GC_RT_VOICES; i++)
+        if (atomic_load(&r->voice[i].state) == GC_VOICE_ACTIVE)
+            clear_voice(&r->voice[i]);
+    atomic_store(&r->late_blocks, 0);
+    pthread_mutex_unlock(&r->control);
 }

@@ -172,6 +172,21 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
     return GPUCONV_OK;
 }
 
+void gc_rt_convolver_reset(gc_rt_convolver *c) {
+    if (c->tail)
+        gc_gpu_tail_reset(c->tail); /* first: its thread reads the input ring */
+    for (int i = 0; i < c->schedule.stages; i++) {
+        stage *s = &c->stage[i];
+        if (s->dense)
+            gc_rt_dense_reset(s->dense);
+        atomic_store(&s->published, 0);
+        atomic_store(&s->claimed, 0);
+        atomic_store(&s->done, 0);
+    }
+    memset(c->input, 0, (size_t)(c->ir->inputs * (c->ring + c->mirror)) * sizeof *c->input);
+    c->now = 0;
+}
+
 const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *c) {
     return &c->schedule;
 }

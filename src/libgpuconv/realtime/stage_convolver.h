@@ -29,6 +29,9 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
                                    gc_rt_convolver **convolver, gpuconv_error *error);
 void gc_rt_convolver_free(gc_rt_convolver *convolver);
 
+/* Forgets all input: the next frame is frame 0. No other thread may use the convolver. */
+void gc_rt_convolver_reset(gc_rt_convolver *convolver);
+
 /* Terms of the exchange for which a convolver is made. */
 typedef struct gc_rt_terms {
     int64_t fade;     /* frames */
