@@ -44,9 +44,9 @@ MOST=$((2 * MOST)) bounded "kept.jsonl.gz: its text is more than 100 times" batc
 rm -f one rows.jsonl quote.csv ./*.gz
 for kind in txt conf matrix; do
     ln -s /dev/zero zero.$kind
-    bounded "a zero byte" -b cpu a.wav zero.$kind out.wav
+    bounded "zero.$kind: is a pipe or a device" -b cpu a.wav zero.$kind out.wav
 done
-bounded "zero.csv, line 1: a zero byte" -b cpu a.wav head.sofa out.wav --layout zero.csv
+bounded "zero.csv: is a pipe or a device" -b cpu a.wav head.sofa out.wav --layout zero.csv
 bounded "zero.scp, line 1: a zero byte" batch good.csv --out o --noises zero.scp --snr 3
 bounded "zero.csv, line 1: a zero byte" batch list.scp --irs ir.wav --segments zero.csv --out o
 
@@ -80,10 +80,6 @@ stops pipe batch list.scp --irs ir.wav --segments pipe --out o
 stops pipe.scp batch good.csv --irs pipe.scp --out o
 stops pipe.jsonl batch list.scp --irs pipe.jsonl --out o
 stops pipe.scp batch list.scp --irs ir.wav --noises pipe.scp --snr 3 --out o
-for kind in txt conf matrix wav; do
-    stops pipe.$kind -b cpu a.wav pipe.$kind out.wav
-done
-stops pipe -b cpu a.wav head.sofa out.wav --layout pipe
 [ ! -e o ] || fail "a batch without a list made its folder: $(ls o)"
 
 # The same entries from a pipe, from members of gzip behind each other, and with zeros behind the last.

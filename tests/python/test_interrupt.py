@@ -63,7 +63,6 @@ CALLS = {
 }
 PIPES = {
     "read": "gpuconv.read('pipe')",
-    "load_ir": "gpuconv.load_ir('pipe')",
     "convolve_file": "gpuconv.convolve_file('pipe', 'ir.wav', 'out.wav')",
     "batch": "gpuconv.batch(inputs='pipe', irs='ir.wav', out='wet')",
     "write": "gpuconv.write('unread', h, 48000, format='wav')",

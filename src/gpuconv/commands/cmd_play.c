@@ -126,6 +126,23 @@ static void note_not_finite(const options *o, const gc_player *player, const cha
                              input ? input : "the input", count, count == 1 ? " was" : "s were");
 }
 
+/* Starts the player, runs it until playing ends, and stops it. @return an exit status */
+static int start_and_stop(const options *o, gc_play_screen *screen, const volatile int *cancel) {
+    gpuconv_error error = {0};
+    int result = GC_EXIT_DONE;
+    bool failed = false, recorded = false;
+    gpuconv_status status = gc_player_start(screen->player, &error);
+    if (!status) {
+        result = run_player(o, screen, cancel, &failed);
+        status = gc_player_stop(screen->player, failed, &recorded, &error);
+    }
+    if (failed && !status)
+        status = gc_fail(&error, GPUCONV_ERROR_DEVICE, "the sound device has failed or was removed");
+    return status ? gc_print_error(gc_exit_of(status), "%s%s%s", error.message,
+                                   recorded ? "; what was played before is in " : "", recorded ? o->record : "")
+                  : result;
+}
+
 static int play(const options *o, const char *input, const char *const *responses, int count) {
     gpuconv_error error = {0};
     gc_player *player;
@@ -172,20 +189,9 @@ static int play(const options *o, const char *input, const char *const *response
                              .shown = isatty(STDERR_FILENO) && !o->quiet,
                              .quiet = o->quiet,
                              .live = !input};
-    bool failed = false, recorded = false;
     int result = open_controls(o, &screen);
-    if (result == GC_EXIT_DONE) {
-        status = gc_player_start(player, &error);
-        if (!status) {
-            result = run_player(o, &screen, config.cancel, &failed);
-            status = gc_player_stop(player, failed, &recorded, &error);
-        }
-    }
-    if (failed && !status)
-        status = gc_fail(&error, GPUCONV_ERROR_DEVICE, "the sound device has failed or was removed");
-    if (status)
-        result = gc_print_error(gc_exit_of(status), "%s%s%s", error.message,
-                                recorded ? "; what was played before is in " : "", recorded ? o->record : "");
+    if (result == GC_EXIT_DONE)
+        result = start_and_stop(o, &screen, config.cancel);
     note_not_finite(o, player, input);
     close_controls(&screen);
     gc_player_free(player);

@@ -136,7 +136,7 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
     gc_player *p = context;
     double start = gc_now();
     float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS] = {NULL};
-    float *wet[GC_PLAYER_CHANNELS] = {NULL}, *mixed[GC_PLAYER_CHANNELS];
+    float *wet[GC_PLAYER_CHANNELS] = {NULL}, *mixed[GC_PLAYER_CHANNELS] = {NULL};
     float *interleaved = p->scratch + (int64_t)(2 * p->inputs + p->outputs) * CHUNK;
     for (int c = 0; c < p->inputs; c++)
         input[c] = p->scratch + (int64_t)c * CHUNK;
