@@ -16,11 +16,11 @@ advised() {
     gain=$1
     shift
     runs -b cpu --gain "$gain" "$@"
-    one_line "clipped"
+    grep -q clipped "$work/log/err" || fail "no note of clipping: $(cat "$work/log/err")"
     better=$(advice)
     [ -n "$better" ] || fail "no advice: $(cat "$work/log/err")"
     runs -b cpu "--gain=$better" "$@"
-    [ -s "$work/log/err" ] && fail "--gain $gain: the advised $better clips too: $(cat "$work/log/err")"
+    grep -q clipped "$work/log/err" && fail "--gain $gain: the advised $better clips too: $(cat "$work/log/err")"
 }
 make_audio taps one.wav 1 44100 1
 make_audio taps minus.wav 1 44100 -1
@@ -75,6 +75,29 @@ done
 "$TOOLS/look_audio" near bulk/a.wav want.wav 1e-6 || fail "a batch writes infinities"
 # A response with samples that are not finite is refused.
 refuses 1 "hole.wav: the response is not finite at frame 1 of channel 1" -b cpu in.wav hole.wav out.wav
+
+# 32-bit integers and doubles keep the bits of floats: a note where both input and output have more, but not with --quiet.
+make_audio noise wide32.wav wav-32 1 44100 2000 0.5
+make_audio noise wide64.wav wav-double 1 44100 2000 0.5
+for case in "wide32.wav out.wav" "wide64.wav out.wav" "wide64.wav out.wav --encoding s32" "wide32.wav out.aiff"; do
+    # shellcheck disable=SC2086
+    set -- $case
+    input=$1 out=$2
+    shift 2
+    runs -b cpu $input one.wav $out "$@"
+    one_line "with 24 significant bits, because samples are computed as 32 bit floats"
+    one_line "gpuconv: $out: "
+    runs -q -b cpu $input one.wav $out "$@"
+    [ -s "$work/log/err" ] && fail "--quiet prints $(cat "$work/log/err")"
+done
+for case in "wide32.wav --encoding s24" "wide64.wav --encoding float" "in.wav --encoding s32" "in.wav --encoding double"; do
+    # shellcheck disable=SC2086
+    runs -b cpu ${case%% *} one.wav out.wav ${case#* }
+    [ -s "$work/log/err" ] && fail "$case: $(cat "$work/log/err")"
+done
+printf 'input,response,output\nwide32.wav,one.wav,wide.wav\n' >list.csv
+runs batch list.csv --out bulk -q
+grep -q 'wide.wav.*"note":"Signed 32 bit PCM with 24 significant bits' bulk/results.jsonl || fail "a batch does not note it"
 
 # Floats do not clip: no note.
 make_audio noise float.wav wav-float 1 44100 20000 1

@@ -1,4 +1,4 @@
-/* Room acoustic parameters of constructed responses: double slopes, filters, doubts, speech, interaural correlation,
+/* Room acoustic parameters of constructed responses: double slopes, filters, doubts, interaural correlation,
  * lateral energy and strength, whose values follow from their construction. */
 #include "check.h"
 #include "gpuconv/room/decay.h"
@@ -8,7 +8,6 @@
 #include <math.h>
 
 enum { RATE = 48000 };
-static const double pi = 3.14159265358979323846;
 
 /* A decay of two exponentials: energy of a frame A exp(-a t) + B exp(-b t). */
 typedef struct slopes {
@@ -196,84 +195,6 @@ static void the_autocorrelation_belongs_to_the_filter(void **state) {
     }
 }
 
-/* The octaves of speech: a tone at the centre of the octave below is 42 dB weaker or more, the edges are at -3 dB. */
-static void the_filters_of_speech_are_steep(void **state) {
-    (void)state;
-    for (int k = 0; k < GC_SPEECH_BANDS; k++) {
-        gc_octave_band band = gc_octave_of_speech(k);
-        near("an octave", band.nominal, 125 * exp2(k), 0);
-        double edge = -20 * log10(cabs(gc_octave_response(&band, band.low)));
-        double below = -20 * log10(cabs(gc_octave_response(&band, band.centre / 2)));
-        double centre = cabs(gc_octave_response(&band, band.centre * 1.02));
-        CHECK(fabs(edge - 3.01) < 0.01 && below >= 42 && fabs(centre - 1) < 1e-6, "%g Hz: %g, %g dB", band.nominal,
-              edge, below);
-    }
-}
-
-static gc_speech speech_of(const float *taps, int64_t frames, const gc_speech_levels *levels) {
-    gc_speech s;
-    gc_channel *c = gc_channel_new(taps, frames, RATE, -1);
-    assert_non_null(c);
-    for (int k = 0; k < GC_SPEECH_BANDS; k++) {
-        gc_octave_band band = gc_octave_of_speech(k);
-        gc_acoustics unused;
-        assert_true(gc_channel_band(c, &band, &unused, NULL));
-        gc_speech_band(c, RATE, k, levels, &s);
-    }
-    gc_speech_finish(&s);
-    gc_channel_free(c);
-    return s;
-}
-
-/* An exponential decay has the modulation transfer function 1 / sqrt(1 + (2 pi F T / 13.8)^2). */
-static void the_speech_index_is_that_of_the_construction(void **state) {
-    (void)state;
-    static const double times[] = {0.5, 1, 2, 4};
-    static const double modulation[] = {0.63, 0.8, 1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8, 10, 12.5};
-    gc_speech_levels levels = {.speech = (double)NAN};
-    for (int k = 0; k < COUNT(times); k++) {
-        const slopes s = {{0, -300}, {times[k], 1}};
-        double sum = 0;
-        int64_t frames;
-        float *taps = make(&s, 2 * times[k], &frames);
-        for (int f = 0; f < COUNT(modulation); f++) {
-            double m = 1 / sqrt(1 + pow(2 * pi * modulation[f] * times[k] / (6 * log(10)), 2));
-            sum += (fmin(fmax(10 * log10(m / (1 - m)), -15), 15) + 15) / 30 / COUNT(modulation);
-        }
-        gc_speech got = speech_of(taps, frames, &levels);
-        CHECK(fabs(got.sti - sum) < 0.015, "STI of %g s is %.4f instead of %.4f", times[k], got.sti, sum);
-        free(taps);
-    }
-    float click[9600] = {[10] = 1};
-    near("STI of a click", speech_of(click, COUNT(click), &levels).sti, 1, 1e-6);
-}
-
-/* Levels: noise as strong as the speech gives a signal-to-noise ratio of 0 dB, a transmission index of 0.5. */
-static void noise_and_level_reduce_the_speech_index(void **state) {
-    (void)state;
-    static const double spectrum[] = {-2.5, 0.5, 0, -6, -12, -18, -24};
-    float click[9600] = {[10] = 1};
-    gc_speech_levels levels = {.speech = 70, .has_noise = true};
-    for (int k = 0; k < GC_SPEECH_BANDS; k++)
-        levels.noise[k] = 70 + spectrum[k];
-    gc_speech equal = speech_of(click, COUNT(click), &levels);
-    CHECK(equal.sti > 0.46 && equal.sti <= 0.5, "0 dB: STI %g", equal.sti);
-    for (int k = 0; k < GC_SPEECH_BANDS; k++)
-        levels.noise[k] -= 15;
-    CHECK(speech_of(click, COUNT(click), &levels).sti > 0.9, "15 dB: STI is low");
-    levels.has_noise = false;
-    levels.speech = 0;
-    CHECK(speech_of(click, COUNT(click), &levels).sti < 0.12, "below the threshold of hearing STI is high");
-    /* 1 kHz at 60 dBA: speech 54 dB, the octave below 60 dB masks by 0.5 60 - 65 = -35 dB, the threshold is 6.5 dB. */
-    levels.speech = 60;
-    double ratio = 54 - 10 * log10(pow(10, (60 - 35) / 10.0) + pow(10, 0.65));
-    near("the index at 1 kHz", speech_of(click, COUNT(click), &levels).mti[3], (fmin(ratio, 15) + 15) / 30, 1e-6);
-    levels.speech = 100; /* 94 dB; the octave below, 100 dB, masks by -10 dB */
-    near("the index at 1 kHz and 100 dBA", speech_of(click, COUNT(click), &levels).mti[3], (94 - 90 + 15) / 30.0, 1e-4);
-    assert_string_equal(gc_speech_rating(0.5), "fair");
-    assert_string_equal(gc_speech_rating((double)NAN), "-");
-}
-
 /* Two ears hear a common noise and noises of their own; the right ear hears the common one 0.4 ms later. */
 static void interaural_correlation_is_that_of_the_construction(void **state) {
     (void)state;
@@ -356,9 +277,6 @@ int main(void) {
         cmocka_unit_test(the_filter_does_not_lengthen_a_decay),
         cmocka_unit_test(the_filters_are_of_class_1),
         cmocka_unit_test(the_autocorrelation_belongs_to_the_filter),
-        cmocka_unit_test(the_filters_of_speech_are_steep),
-        cmocka_unit_test(the_speech_index_is_that_of_the_construction),
-        cmocka_unit_test(noise_and_level_reduce_the_speech_index),
         cmocka_unit_test(interaural_correlation_is_that_of_the_construction),
         cmocka_unit_test(the_shortest_responses_are_analysed),
         cmocka_unit_test(lateral_energy_is_that_of_the_construction),

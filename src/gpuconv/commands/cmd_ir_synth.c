@@ -61,7 +61,9 @@ static struct poptOption synth_table[] = {
     {"size", '\0', POPT_ARG_STRING, &synth.size, 0,
      "room, plate: size in metres (default: 8x6x3.2 for a room, 2.02x0.993 for a plate)", "XxYxZ"},
     {"rt60", '\0', POPT_ARG_DOUBLE, &synth.rt60, GC_RANGE_RT60,
-     "room, plate: reverberation time at 1 kHz (default: from the volume of a room, 2.1 for a plate)", "SECONDS"},
+     "room, plate: reverberation time (T30) of every channel at 1 kHz, with the absorption of air (default: from the volume "
+     "of a room, 2.1 for a plate)",
+     "SECONDS"},
     {"distance", '\0', POPT_ARG_DOUBLE, &synth.distance, GC_RANGE_DISTANCE,
      "room: distance from the source to the microphones (default: 0.35 of the room's length)", "METRES"},
     {"channels", '\0', POPT_ARG_INT, &synth.channels, GC_RANGE_SYNTH_CHANNELS,
@@ -79,8 +81,11 @@ const gc_command gc_command_ir_synth = {
     .name = "gpuconv ir synth",
     .arguments = "room|plate|spring|cabinet|telephone IR",
     .about = "Synthesizes the impulse response of a room, a plate, a spring, a guitar cabinet or a telephone.",
-    .details = "A room is made of image sources and a diffuse tail, a steel plate mode by mode, a spring tank by its "
-               "dispersion. The response has unity gain for pink noise.",
+    .details =
+        "A room is made of image sources and a diffuse tail, a steel plate mode by mode, a spring tank by its "
+        "dispersion. The response has unity gain for pink noise. The reverberation time of a room is 1.12 times as "
+        "long at 63 Hz as at 1 kHz; above 1 kHz it falls with the absorption of walls and air, which alone allows "
+        "5.9 s at 4 kHz and 1.7 s at 8 kHz. A time at 1 kHz that the size does not allow is refused.",
     .options = synth_table,
     .run = run_synth,
     .renamed = synth_renamed,

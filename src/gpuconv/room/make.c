@@ -1,6 +1,7 @@
 /* Parameters of a synthesis: checked, turned into a model's description, rendered and written to a file. */
 #include "make.h"
 
+#include "acoustics.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -20,14 +21,66 @@ static double least(double a, double b) {
     return a < b ? a : b;
 }
 
-/* Sets the walls' decay times from the RT60 at 1 kHz: longer in the bass and shorter in the treble. */
+/* Returns the decay time of walls that cause `rt60` together with air, at a frequency where air alone has a longer one.
+ */
+static double wall_decay(double rt60, double hz) {
+    return 1 / (1 / rt60 - 1 / gc_room_air_decay(hz));
+}
+
+/* Sets the walls' decay times from the RT60 at 1 kHz, at most 20 s, where air alone has 37 s. Up to 1 kHz it rises
+ * towards the bass. Above, the walls absorb a little more than at 1 kHz, and what air absorbs, most of all at 8 kHz and
+ * 16 kHz, shortens it. */
 static void set_decay(struct room *room, double rt60) {
     static const double shape[ROOM_OCTAVES] = {1.12, 1.08, 1.04, 1.02, 1, 0.98, 0.93, 0.86, 0.78};
     for (int o = 0; o < ROOM_OCTAVES; o++)
-        room->decay[o] = rt60 * shape[o];
+        room->decay[o] = o < 4 ? wall_decay(rt60 * shape[o], 62.5 * exp2(o)) : wall_decay(rt60, 1000) * shape[o];
 }
 
-static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpuconv_error *error) {
+static gpuconv_status fail_decay(double rt60, gpuconv_error *error) {
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                   "a response of this size cannot have an RT60 of %g s at 1 kHz; use a longer RT60 or a smaller size",
+                   rt60);
+}
+
+/* Measures how far T30 of a channel at 1 kHz, as `gpuconv ir info` prints it, is from `rt60`: 0.1 if it is 10 % longer.
+ * `taps` has room for the channel. Returns MEMORY, ARGUMENT (more than twice or less than half: not the same decay). */
+static gpuconv_status measure_decay(const gc_sound *sound, int channel, double rt60, float *taps, double *off,
+                                    gpuconv_error *error) {
+    gc_acoustics measured;
+    for (long n = 0; n < sound->frames; n++)
+        taps[n] = (float)sound->channel[channel][n];
+    if (!gc_acoustics_of(taps, sound->frames, RATE, 1000, &measured, NULL))
+        return gc_fail_memory(error, "the response");
+    *off = measured.t30 / rt60 - 1;
+    return *off > -0.5 && *off < 1 ? GPUCONV_OK : fail_decay(rt60, error);
+}
+
+/* Changes the decay of a channel until its T30 is `rt60`: that of a single response deviates from its model by chance,
+ * by several per cent if it is short. A step is halved each time it went too far. Returns as measure_decay. */
+static gpuconv_status adjust_decay(gc_sound *sound, int channel, double rt60, float *taps, gpuconv_error *error) {
+    double off = 0, before = 0, step = 1;
+    gpuconv_status status = measure_decay(sound, channel, rt60, taps, &off, error);
+    for (int pass = 0; !status && pass < 12 && fabs(off) > 0.002; pass++) {
+        step = off * before < 0 ? step / 2 : step;
+        const double nepers = step * log(1000) * (1 / (1 + off) - 1) / rt60 / RATE;
+        for (long n = 0; n < sound->frames; n++)
+            sound->channel[channel][n] *= exp(nepers * (double)n);
+        before = off;
+        status = measure_decay(sound, channel, rt60, taps, &off, error);
+    }
+    return status || fabs(off) < 0.01 ? status : fail_decay(rt60, error);
+}
+
+static gpuconv_status adjust_decays(gc_sound *sound, double rt60, gpuconv_error *error) {
+    float *taps = gc_calloc(sound->frames, sizeof *taps);
+    gpuconv_status status = taps ? GPUCONV_OK : gc_fail_memory(error, "the response");
+    for (int c = 0; c < sound->channels && !status; c++)
+        status = adjust_decay(sound, c, rt60, taps, error);
+    free(taps);
+    return status;
+}
+
+static gpuconv_status describe_room(const gc_synth *s, struct room *room, double *decay, gpuconv_error *error) {
     static const double standard[3] = {8, 6, 3.2};
     *room = (struct room){.share = {0.9, 1.1, 1.0, 0.9, 1.3, 0.8}, .scattering = 0.2};
     double volume = 1;
@@ -42,6 +95,7 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, gpucon
     if (!(rt60 >= 0.1 && rt60 <= 20))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room's RT60 is 0.1 to 20 s, not %g", rt60);
     set_decay(room, rt60);
+    *decay = rt60;
     room->mixing = 0.06 + 0.004 * cbrt(volume);
     room->seconds = 1.1 * rt60 + 0.1;
     double farthest = 0.8 * room->size[0] - 0.2, distance = s->distance != 0 ? s->distance : 0.35 * room->size[0];
@@ -89,6 +143,7 @@ static gpuconv_status describe_plate(const gc_synth *s, struct plate *plate, gpu
 static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_error *error) {
     struct room room;
     struct plate plate;
+    double decay = s->rt60; /* 0: the model's own */
     gpuconv_status status = GPUCONV_OK;
     bool good = false;
     *sound = (gc_sound){0};
@@ -97,7 +152,7 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
                        s->rate);
     switch (s->kind) {
     case GC_SYNTH_ROOM:
-        status = describe_room(s, &room, error);
+        status = describe_room(s, &room, &decay, error);
         good = !status && gc_room_response(&room, s->seed, sound);
         break;
     case GC_SYNTH_PLATE:
@@ -113,6 +168,8 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
     default:
         good = gc_telephone_response(sound);
     }
+    if (good && decay > 0 && s->kind <= GC_SYNTH_PLATE && !gc_cancelled())
+        status = adjust_decays(sound, decay, error);
     good = good && !gc_cancelled() && gc_sound_normalize(sound);
     return status ? status : good ? GPUCONV_OK : gc_fail_memory(error, "the response");
 }

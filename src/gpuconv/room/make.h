@@ -14,8 +14,9 @@ typedef enum gc_synth_kind {
 
 typedef struct gc_synth {
     gc_synth_kind kind;
-    double size[3];  /* metres; a plate has two sides; 0 for the default: 8 x 6 x 3.2, or 2.02 x 0.993 */
-    double rt60;     /* seconds at 1 kHz; 0 for the default: from a room's volume, 2.1 for a plate */
+    double size[3]; /* metres; a plate has two sides; 0 for the default: 8 x 6 x 3.2, or 2.02 x 0.993 */
+    double rt60;    /* T30 of every channel at 1 kHz, air included, in seconds; 0 for the default: from a room's volume,
+                       2.1 for a plate */
     double distance; /* room only: metres from source to microphones; 0: 0.35 of the room's length */
     int channels;    /* room only: 1, 2, or 4 for true stereo */
     double rate;     /* frames a second */
@@ -26,8 +27,8 @@ typedef struct gc_synth {
 gc_synth gc_synth_default(void);
 
 /* Writes the response at unity gain for pink noise, as 24-bit samples where the file type allows it.
- * @return ARGUMENT if a value is outside its range (0 selects a default; NaN and negative values are errors), FILE,
- * FORMAT, MEMORY, CANCELLED */
+ * @return ARGUMENT if a value is outside its range (0 selects a default; NaN and negative values are errors) or the
+ * size cannot have the RT60, FILE, FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_synth_write(const gc_synth *synth, const char *path, gpuconv_error *error);
 
 #endif

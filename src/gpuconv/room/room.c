@@ -69,6 +69,10 @@ static double air_absorption(double hz) {
     return 2 * hz * hz * (1.84e-11 + relaxation);
 }
 
+double gc_room_air_decay(double hz) {
+    return NEPERS_60DB / (SPEED * air_absorption(hz));
+}
+
 static double volume(const struct room *room) {
     return room->size[0] * room->size[1] * room->size[2];
 }

@@ -116,7 +116,8 @@ int gc_writer_channels(const gc_writer *writer);
 const char *gc_writer_name(const gc_writer *writer);
 
 /* Returns a note for the user if a compressed encoding of the input was replaced or metadata are left out, such as "WAV
- * cannot hold MPEG Layer III; written as 32 bit float"; "" otherwise. */
+ * cannot hold MPEG Layer III; written as 32 bit float", or if input and output have more bits than a float; ""
+ * otherwise. */
 const char *gc_writer_note(const gc_writer *writer);
 
 /* Writes `frames` interleaved frames. @return FILE, CANCELLED (while a pipe blocked) */

@@ -208,6 +208,11 @@ bool gc_format_is_compressed(int format) {
     }
 }
 
+bool gc_format_exceeds_float(int format) {
+    const int sample = format & SF_FORMAT_SUBMASK;
+    return sample == SF_FORMAT_PCM_32 || sample == SF_FORMAT_ALAC_32 || sample == SF_FORMAT_DOUBLE;
+}
+
 double gc_format_frame_bytes(int format, int channels) {
     switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_S8:

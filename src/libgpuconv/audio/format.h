@@ -51,6 +51,9 @@ int gc_format_nearest(int container, int like, int channels, int rate);
 /* Returns true if the encoding is lossy or companded: a change of the encoding is then reported to the user. */
 bool gc_format_is_compressed(int format);
 
+/* Returns whether an encoding keeps more bits of a sample than a 32-bit float. */
+bool gc_format_exceeds_float(int format);
+
 /* Returns a lower bound of the bytes per frame; 0 if none is known. */
 double gc_format_frame_bytes(int format, int channels);
 

@@ -204,15 +204,19 @@ static gpuconv_status choose_format(const char *path, const gc_output_options *o
     return choose_rf64(path, channels, like->rate, frames, format, error);
 }
 
-/* Notes for the user that a compressed encoding of the input was replaced by another. */
-static void note_encoding(gc_writer *w, int format, int like) {
+/* Notes for the user that a compressed encoding of the input was replaced by another, unless the user `chose` it, or
+ * that input and output have more bits than the samples in between. */
+static void note_encoding(gc_writer *w, int format, int like, bool chose) {
     char container[48], old_encoding[48], new_encoding[48];
-    if (!gc_format_is_compressed(like) || ((format ^ like) & SF_FORMAT_SUBMASK) == 0)
-        return;
     gc_format_container_name(format, container, sizeof container);
     gc_format_encoding_name(like, old_encoding, sizeof old_encoding);
     gc_format_encoding_name(format, new_encoding, sizeof new_encoding);
-    (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, old_encoding, new_encoding);
+    if (!chose && gc_format_is_compressed(like) && ((format ^ like) & SF_FORMAT_SUBMASK) != 0)
+        (void)snprintf(w->note, sizeof w->note, "%s cannot hold %s; written as %s", container, old_encoding,
+                       new_encoding);
+    else if (gc_format_exceeds_float(like) && gc_format_exceeds_float(format))
+        (void)snprintf(w->note, sizeof w->note,
+                       "%s with 24 significant bits, because samples are computed as 32 bit floats", new_encoding);
 }
 
 static gpuconv_status open_output(gc_writer *w, const gc_output_options *options, gpuconv_error *error) {
@@ -248,8 +252,6 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
     w->plain = gc_format_is_plain(format);
     w->max_bytes = gc_format_max_bytes(format);
     gc_format_name(format, w->name, sizeof w->name);
-    if (!(options && options->encoding))
-        note_encoding(w, format, like->file_format);
     status = open_output(w, options, error);
     if (status) {
         gc_writer_free(w);
@@ -262,6 +264,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
         gc_writer_free(w);
         return status;
     }
+    note_encoding(w, format, like->file_format, options && options->encoding);
     /* The PEAK chunk contains a time stamp; without it, the same input gives the same bytes. */
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
     if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && !w->uses_pipe &&
