@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <unistd.h>
 
 enum { RATE = 48000, SILENCE = 24000, SOUND = 6000, BLOCK = 256, MOST = 1 << 17 };
 
