@@ -122,6 +122,7 @@ static int null; /* the number of the pointer that is NULL */
             DONE(gpuconv_realtime_process(P(0, o.realtime), P(1, o.taps), P(2, o.planes), 8)))                         \
     REFUSED(gpuconv_realtime_swap, 2, gpuconv_realtime_swap(P(0, o.realtime), P(1, o.ir), 0.1, E))                     \
     REFUSED(gpuconv_realtime_swap_routes, 2, gpuconv_realtime_swap_routes(P(0, o.realtime), P(1, o.ir), 0.1, E))       \
+    NEUTRAL(gpuconv_realtime_reset, 1, DONE(gpuconv_realtime_reset(NULL)))                                             \
     NEUTRAL(gpuconv_realtime_set_freewheel, 1, DONE(gpuconv_realtime_set_freewheel(NULL, true)))                       \
     NEUTRAL(gpuconv_realtime_late_blocks, 1, gpuconv_realtime_late_blocks(NULL) == 0)                                  \
     NEUTRAL(gpuconv_realtime_backend, 1, gpuconv_realtime_backend(NULL) == GPUCONV_BACKEND_AUTO)                       \

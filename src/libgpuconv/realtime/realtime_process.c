@@ -220,6 +220,8 @@ static void clear_voice(gc_voice *v) {
 }
 
 void gpuconv_realtime_reset(gpuconv_realtime *r) {
+    if (!r)
+        return;
     pthread_mutex_lock(&r->control);
     end_fades(r); /* before an exchange, which waits for fades and for an empty voice */
     exchange_whole(r);
