@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS_MAX = 256, COLUMN_FILE = -1, COLUMN_KEPT = -2 };
+enum {
+    FIELDS_MAX = 256,
+    COLUMN_FILE = -1,
+    COLUMN_KEPT = -2,
+    GROWTH = 65536 /* bytes by which libcsv enlarges its field: with its 128, a long field is copied 100 000 times */
+};
 
 typedef struct table {
     gc_builder *b;
@@ -195,6 +200,7 @@ gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *b, gpuconv_error
     t->name = name;
     t->error = error;
     csv_set_space_func(&parser, is_never_space);
+    csv_set_blk_size(&parser, GROWTH);
     gpuconv_status status = feed(t, &parser, lines);
     if (!status)
         status = finish(t, &parser);
