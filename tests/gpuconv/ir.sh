@@ -150,11 +150,11 @@ decays() { # decays CHANNELS SECONDS KIND [OPTION...]
         END { exit bad || count != channels }' || fail "$*: not $time s: $("$GPUCONV" ir info asked.wav | grep ' 1000 Hz')"
 }
 for time in 1.2 2 4 6; do
-    decays 2 $time room --size 50x30x20
+    decays 2 "$time" room --size 50x30x20
 done
 for time in 0.1 0.3 2; do
-    decays 1 $time room --size 3x2.5x2.4 --channels 1
-    decays 2 $time plate
+    decays 1 "$time" room --size 3x2.5x2.4 --channels 1
+    decays 2 "$time" plate
 done
 decays 4 0.6 room --channels 4
 decays 2 1 room --size 12x9x4 --seed 7 --rate 44100

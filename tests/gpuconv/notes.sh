@@ -84,10 +84,10 @@ for case in "wide32.wav out.wav" "wide64.wav out.wav" "wide64.wav out.wav --enco
     set -- $case
     input=$1 out=$2
     shift 2
-    runs -b cpu $input one.wav $out "$@"
+    runs -b cpu "$input" one.wav "$out" "$@"
     one_line "with 24 significant bits, because samples are computed as 32 bit floats"
     one_line "gpuconv: $out: "
-    runs -q -b cpu $input one.wav $out "$@"
+    runs -q -b cpu "$input" one.wav "$out" "$@"
     [ -s "$work/log/err" ] && fail "--quiet prints $(cat "$work/log/err")"
 done
 for case in "wide32.wav --encoding s24" "wide64.wav --encoding float" "in.wav --encoding s32" "in.wav --encoding double"; do

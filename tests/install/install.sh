@@ -46,7 +46,7 @@ cp -r "$prefix" static
 find static -name 'libgpuconv.so*' -exec rm {} +
 moved=$(find "$PWD/static" -path '*/pkgconfig/gpuconv.pc')
 # shellcheck disable=SC2046
-quietly ${CC:-cc} -o statically "$SOURCE/examples/02_streaming.c" \
+quietly "${CC:-cc}" -o statically "$SOURCE/examples/02_streaming.c" \
     $(PKG_CONFIG_PATH=$(dirname "$moved") pkg-config --static --cflags --libs gpuconv) || fail "pkg-config --static: $(cat "$work/log/err")"
 quietly ./statically || fail "by pkg-config --static: $(cat "$work/log/err")"
 
