@@ -31,9 +31,9 @@ static void convolve(const char *in, const char *response, const char *out, gpuc
 static void check_level(const char *what, const float *y, int64_t frames, const float *actual, const double *expected) {
     double error = 0, power = 0;
     for (int i = 0; i < CHECKED; i++)
-        error += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+        error += pow((double)actual[i] - expected[i], 2);
     for (int64_t i = 0; i < frames; i++)
-        power += (double)y[i] * y[i];
+        power += pow((double)y[i], 2);
     const double db = 10 * log10((error / CHECKED) / (power / (double)frames));
     CHECK(db <= -120, "%s: the error is %.1f dB of the output", what, db);
 }
