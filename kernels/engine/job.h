@@ -1,6 +1,6 @@
 /*
- * The C interface of the kernels for jobs on the caller's device memory (gpuconv_cuda.h). Included by kernels.h; the
- * rules of that header apply.
+ * The C interface of the kernels for jobs on the caller's device memory (gpuconv_cuda.h). Included by kernels.h, whose
+ * rules and types apply.
  *
  * Every operation of a job is a sum of circular products of 2 N real points in overlap-save order. With `reflect` the
  * spectrum of the response is conjugated, which turns the convolution into a correlation:
@@ -156,7 +156,8 @@ cudaError_t gck_job_direct_load(void); /* as gck_chip_load */
 cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream);
 cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream);
 
-/* ---- Transforms in three kernels (job_3pass.cu) ------------------------------------------------------------------ */
+/* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu)
+ * ------------------------------------------------------------------ */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */
 enum { GCK_3PASS_SIZES = 7 };
@@ -168,8 +169,9 @@ typedef struct gck_3pass_sizes {
 } gck_3pass_sizes;
 
 gck_3pass_sizes gck_3pass_query(int size);
-void gck_3pass_twiddles(int size, float2 *twiddles); /* in host memory */
-cudaError_t gck_3pass_load(int shared_bytes_max);    /* as gck_chip_load */
+void gck_3pass_twiddles(int size, float2 *twiddles);      /* in host memory */
+cudaError_t gck_3pass_load(int shared_bytes_max);         /* as gck_chip_load */
+cudaError_t gck_3pass_load_columns(int shared_bytes_max); /* the part of three_pass_columns.cu */
 
 /* Blocks of rows that the columns read or write: row `first_row` + r, block b of `blocks` is transform r blocks + b of
  * the scratch memory. Point m of block b is frame (first_block + b) step + shift + m of the row. */
@@ -192,9 +194,9 @@ cudaError_t gck_3pass_forward(int size, const gck_3pass_blocks *from, const floa
 cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2 *twiddles, const float2 *scratch,
                               cudaStream_t stream);
 
-/* Transforms the rows of `transforms` transforms: spectra in the layout of the products. `spectra` may be `scratch`. */
-cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, const float2 *scratch,
-                              float2 *spectra, cudaStream_t stream);
+/* Transforms the rows of `transforms` transforms in place: spectra in the layout of the products. */
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, float2 *spectra,
+                              cudaStream_t stream);
 
 /* Products with one response of one part per row: count x blocks transforms in place. */
 typedef struct gck_3pass_products {
@@ -210,19 +212,16 @@ typedef struct gck_3pass_products {
 
 cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *products, cudaStream_t stream);
 
-/* One term of a sum: transforms of source row `from` with response `response`. */
-typedef struct gck_3pass_term {
-    int from, response;
-} gck_3pass_term;
-
-/* Sums of products. Source transforms are [batch][inputs][blocks + parts - 1], results [batch][outputs][blocks].
- * Result (o, b) = sum over its terms, over p, of source (from, b + parts - 1 - p) with spectrum response parts + p; if
- * `reflect`, of source (from, b + p) with its conjugate. */
+/* Sums of products. Source transforms are [batch][inputs][blocks + parts - 1], results [batch][outputs][blocks]; they
+ * may be the same memory if output o has one route, from input o, and `parts` is 1. Result (o, b) = sum over the routes
+ * of o, over p, of source (input, b + parts - 1 - p) with spectrum plane parts + p; if `reflect`, of source (input, b +
+ * p) with its conjugate. */
 typedef struct gck_3pass_sums {
     int batch, blocks, parts, inputs, outputs;
-    const int *row; /* outputs + 1 entries: index of an output's first term; NULL: one term, (o, its response) */
-    const gck_3pass_term *term;
-    gck_sharing sharing; /* of the rows first_row + o, if row is NULL */
+    int single;             /* every output has one route, and `parts` is 1 */
+    const gck_route *route; /* by output; NULL: output o has one, from input o to the response of row first_row + o */
+    const int *row;         /* outputs + 1 entries: index of an output's first route; NULL: each has one */
+    gck_sharing sharing;    /* if route is NULL */
     int first_row, first_response, reflect;
     const float2 *twiddles, *spectra, *sources;
     float2 *results;
@@ -234,7 +233,7 @@ cudaError_t gck_3pass_sum(int size, const gck_3pass_sums *sums, cudaStream_t str
  * sum (r, p) += over the rows of r and over b of conj(x (row, b)) g (row, b + p). */
 typedef struct gck_3pass_correlations {
     gck_sharing sharing;           /* if route is NULL */
-    const gck_3pass_term *route;   /* response r: row `from` of each batch's x, row `response` of its g; or NULL */
+    const gck_route *route;        /* response r: row `input` of each batch's x, row `plane` of its g; or NULL */
     int first_row, count;          /* rows, or batches if route is given */
     int inputs, outputs;           /* per batch, if route is given */
     int first_response, responses; /* those that are summed */

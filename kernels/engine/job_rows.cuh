@@ -4,7 +4,7 @@
 #ifndef GC_KERNELS_JOB_ROWS_CUH
 #define GC_KERNELS_JOB_ROWS_CUH
 
-#include "job.h"
+#include "kernels.h"
 #include "launch.cuh"
 
 #include <cuda_bf16.h>

@@ -147,7 +147,7 @@ typedef struct gck_overlap_save_sizes {
     int64_t spectrum; /* of one plane's spectrum */
     int shared_bytes; /* of shared memory per block */
     /* Scratch of one transform; 0: one kernel, no scratch. A convolution needs blocks times this for each input, and
-     * for each output unless matrix.in_place. gck_overlap_save_spectra needs min(planes, 65535) times this. */
+     * for each output unless matrix.in_place. */
     int64_t scratch;
 } gck_overlap_save_sizes;
 
@@ -162,8 +162,7 @@ gck_overlap_save_sizes gck_overlap_save_query(const gck_overlap_save_form *form)
 /* Writes the twiddle table, in host memory. */
 void gck_overlap_save_twiddles(const gck_overlap_save_form *form, float2 *twiddles);
 
-/* Computes the spectra of whole responses of at most `points` taps. A caller with less scratch passes some planes at a
- * time. */
+/* Computes the spectra of whole responses of at most `points` taps. */
 cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gck_responses *responses,
                                      const gck_overlap_save_memory *memory, cudaStream_t stream);
 

@@ -161,4 +161,14 @@ cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threa
     return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 
+/* Calls launch(first, n) for parts of `count` items, whose launches have n x each blocks in a dimension of the grid
+ * that can have 65535. Returns the first error. */
+template <typename Launch> cudaError_t launch_parts(int64_t count, int each, Launch launch) {
+    const int64_t most = 65535 / each;
+    cudaError_t err = cudaSuccess;
+    for (int64_t first = 0; first < count && !err; first += most)
+        err = launch(first, (int)(count - first < most ? count - first : most));
+    return err;
+}
+
 #endif

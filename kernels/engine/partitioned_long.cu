@@ -3,8 +3,9 @@
  *
  *      Y_s = sum over p of H_p X_(s-p)
  *
- * Block s of the input and partition p have one transform in three kernels each (job_3pass.cu): 2 N real samples as N
- * complex points (right_angle.cuh), N frames apart. In the delay line X begins in the history of the input:
+ * Block s of the input and partition p have one transform in three kernels each (overlap_save_3pass.cu): 2 N real
+ * samples as N complex points (right_angle.cuh), N frames apart. In the delay line X begins in the history of the
+ * input:
  *
  *      delay    | -(partitions - 1) ... -1 | 0 ... blocks - 1 |    spectra of an input
  *
@@ -89,24 +90,10 @@ int size_of(int64_t points) {
     return -1;
 }
 
-/* The transforms of one launch: the third dimension of the grid of columns, the second one of rows. */
-enum { GRID_MAX = 65535 };
-
-/* Transforms `blocks` blocks of each of `channels` rows, 2 N samples every N, into `to`. */
-cudaError_t transform(int size, gck_3pass_blocks from, int channels, const float2 *twiddles, float2 *to,
-                      cudaStream_t stream) {
-    const int64_t points = gck_3pass_query(size).points;
-    const int group = max(1, GRID_MAX / from.blocks);
-    cudaError_t err = cudaSuccess;
-    for (int first = 0; first < channels && !err; first += group) {
-        float2 *at = to + (int64_t)first * from.blocks * points;
-        from.first_row = first;
-        from.count = min(group, channels - first);
-        err = gck_3pass_forward(size, &from, twiddles, at, stream);
-        if (!err)
-            err = gck_3pass_spectra(size, (int64_t)from.count * from.blocks, twiddles, at, at, stream);
-    }
-    return err;
+/* Transforms `blocks` blocks of each row, 2 N samples every N, into `to`. */
+cudaError_t transform(int size, const gck_3pass_blocks &from, const float2 *twiddles, float2 *to, cudaStream_t stream) {
+    const cudaError_t err = gck_3pass_forward(size, &from, twiddles, to, stream);
+    return err ? err : gck_3pass_spectra(size, (int64_t)from.count * from.blocks, twiddles, to, stream);
 }
 
 } // namespace
@@ -131,6 +118,7 @@ cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *p, const g
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
     from.rows = {(void *)responses->taps, responses->taps_count, responses->taps_count, NULL, NULL, GCK_F32};
+    from.count = responses->planes;
     from.blocks = p->partitions;
     from.step = hop;
     from.window = (int)hop;
@@ -142,7 +130,7 @@ cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *p, const g
         err = gck_device_query(device, &d);
     if (!err)
         err = gck_3pass_load(d.shared_bytes);
-    return err ? err : transform(size, from, responses->planes, p->twiddles, p->spectra, stream);
+    return err ? err : transform(size, from, p->twiddles, p->spectra, stream);
 }
 
 cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partitioning *p, cudaStream_t stream) {
@@ -153,30 +141,25 @@ cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partit
     gck_3pass_blocks from = {};
     from.rows = {
         (void *)(matrix->in - history * hop), (history + p->blocks) * hop, matrix->in_stride, NULL, NULL, GCK_F32};
+    from.count = matrix->inputs;
     from.blocks = history - 1 + p->blocks;
     from.step = hop;
     from.window = (int)p->points;
     from.scale = 1;
-    cudaError_t err = transform(size, from, matrix->inputs, p->twiddles, p->delay, stream);
+    cudaError_t err = transform(size, from, p->twiddles, p->delay, stream);
     if (err)
         return err;
     const int groups = (p->blocks + STEP - 1) / STEP;
     err = launch_dependent(sum_long_partitions, dim3((unsigned)(groups * (hop / (2 * BLOCK))), (unsigned)outputs),
                            BLOCK, 0, stream, *matrix, hop, p->blocks, p->partitions, (const float4 *)p->spectra,
                            (const float4 *)p->delay, (float4 *)p->sums);
-    const int group = max(1, GRID_MAX / p->blocks);
     gck_3pass_blocks to = {};
     to.rows = {matrix->out, p->blocks * hop, matrix->out_stride, NULL, NULL, GCK_F32};
+    to.count = outputs;
     to.blocks = p->blocks;
     to.step = hop;
     to.lo = to.kept = (int)hop;
-    for (int first = 0; first < outputs && !err; first += group) {
-        float2 *at = p->sums + (int64_t)first * p->blocks * hop;
-        to.first_row = first;
-        to.count = min(group, outputs - first);
-        err = gck_3pass_finish(size, (int64_t)to.count * p->blocks, 1, p->twiddles, at, at, stream);
-        if (!err)
-            err = gck_3pass_inverse(size, &to, p->twiddles, at, stream);
-    }
-    return err;
+    if (!err)
+        err = gck_3pass_finish(size, (int64_t)outputs * p->blocks, 1, p->twiddles, p->sums, p->sums, stream);
+    return err ? err : gck_3pass_inverse(size, &to, p->twiddles, p->sums, stream);
 }

@@ -1,177 +1,113 @@
 /*
- * Transforms of N = C R complex points in three kernels: what overlap-save (overlap_save_3pass.cu, whose head comment
- * explains the method) and jobs on device memory (job_3pass.cu) share. They differ in where samples come from and go
- * to:
- *
- *      Source::load<F>(v, n2, t)    loads the samples of column n2 that thread t transforms: points (t + j T) R + n2 of
- *                                   the block in v[j].x, those N further on in v[j].y. Returns false if all are zero.
- *      Target::reads()              whether the block has samples to store
- *      Target::column()             the column, 0 .. 7, from which the samples of 8 columns are an aligned sector
- *      Target::store<F>(v, n2, t)   stores them
- *
- * block.x: columns; block.y: block of a signal; block.z: signal. The kernels are launched early (launch.cuh): what a
- * kernel before them writes is read by plain loads.
+ * A transform of N = C R points as a matrix of C rows and R columns (overlap_save_3pass.cu has the method): the
+ * transform of the columns for three_pass_columns.cu, and the sizes of the rows for three_pass_rows.cu too.
  */
 #ifndef GC_KERNELS_THREE_PASS_CUH
 #define GC_KERNELS_THREE_PASS_CUH
 
-#include "columns.cuh"
-#include "launch.cuh"
-#include "twiddles.h"
+#include "kernels/device/fft_fma.cuh"
 
-#include "kernels/device/right_angle.cuh"
+enum { ROW_POINTS = 1024, ROWS_PER_BLOCK = 4 };
 
-namespace {
+typedef fft_fma<5, 5> row_fft;
 
-enum { ROW_THREADS = 32 * ROWS_PER_BLOCK };
+enum {
+    ROW_BYTES = ROWS_PER_BLOCK * row_fft::shared * (int)sizeof(float2), /* of shared memory per block */
+    ROW_TWIDDLES = row_fft::forward_twiddles + row_fft::inverse_twiddles
+};
 
-const int row_bytes = ROWS_PER_BLOCK * row_fft::shared * (int)sizeof(float2);
-const int row_twiddles = row_fft::forward_twiddles + row_fft::inverse_twiddles;
+/* Transform of columns of 2^A 2^B points: thread k + columns t holds indices t + 2^B j of column k. */
+template <int A, int B> struct column_fft {
+    static const int P = 1 << A, T = 1 << B, C = P * T;
+    static const int columns = C >= 1024 ? 8 : C >= 64 ? 16 : 32, threads = columns * T;
+    static const int row = T * columns;
+    static const int bytes = T > 1 ? P *row *(int)sizeof(float2) : 0; /* at most 64 KB, the limit of Turing */
+    static const int forward_twiddles = C / 2, inverse_twiddles = C / 2;
 
-/* ---- Columns ----------------------------------------------------------------------------------------------------- */
+    /* With eight columns, half a warp accesses two rows or two neighbours in a row. Exchanging the neighbours in every
+     * other row keeps both free of bank conflicts; padding would need more than 64 KB. */
+    static __device__ __forceinline__ constexpr int swap(int node) {
+        return columns == 8 ? node % 2 * columns : 0;
+    }
 
-/* Returns where column n2 of this block's transform begins. */
-template <typename F> __device__ __forceinline__ int64_t transform_start(int n2) {
-    return ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * F::C * ROW_POINTS + n2;
-}
+    /* Returns where index t of node j is stored. */
+    static __device__ __forceinline__ int at_index(int j, int k, int t) {
+        return j * row + ((t * columns + k) ^ swap(j));
+    }
 
-template <int A, int B, typename Source>
-__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    forward_columns(const __grid_constant__ Source source, const float2 *__restrict__ twiddles, float2 *scratch) {
-    typedef column_fft<A, B> f;
-    extern __shared__ __align__(16) float2 shared[];
-    pdl_trigger();
-    pdl_wait();
-    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
-    float2 v[f::P];
-    if (source.template load<f>(v, n2, t)) {
-        f::forward(v, shared, k, t, twiddles);
-        twiddle_column<A, B, false>(v, n2, t);
-    } else {
+    /* Returns where register i of the second step is stored: index i mod T of node t + i / T * T. */
+    static __device__ __forceinline__ int at_leaf(int i, int k, int t) {
+        /* T is even: the parity of the node is that of t. */
+        return (t + i / T * T) * row + k + i % T * columns + (i % 2 ? -swap(t) : swap(t));
+    }
+
+    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int k, int t,
+                                                   const float2 *__restrict__ twiddles) {
+        forward_root<A, true>(v);
+        if constexpr (B > 0) {
 #pragma unroll
-        for (int j = 0; j < f::P; j++)
-            v[j] = make_float2(0.0f, 0.0f);
-    }
-    float2 *to = scratch + transform_start<f>(n2);
+            for (int j = 0; j < P; j++)
+                s[at_index(j, k, t)] = v[j];
+            __syncthreads();
 #pragma unroll
-    for (int i = 0; i < f::P; i++)
-        to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
-}
-
-template <int A, int B, typename Target>
-__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    inverse_columns(const __grid_constant__ Target target, const float2 *__restrict__ twiddles, const float2 *scratch) {
-    typedef column_fft<A, B> f;
-    extern __shared__ __align__(16) float2 shared[];
-    pdl_trigger();
-    pdl_wait();
-    if (!target.reads())
-        return;
-    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns;
-    const int n2 = (target.column() + blockIdx.x * f::columns + k) % ROW_POINTS;
-    const float2 *from = scratch + transform_start<f>(n2);
-    float2 v[f::P];
+            for (int i = 0; i < P; i++)
+                v[i] = s[at_leaf(i, k, t)];
 #pragma unroll
-    for (int i = 0; i < f::P; i++)
-        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
-    twiddle_column<A, B, true>(v, n2, t);
-    f::inverse(v, shared, k, t, twiddles);
-    untwist<f::P>(v, untwist_angle<f::C>(t));
-    target.template store<f>(v, n2, t);
-}
-
-/* The steps over the columns for 2^(A + B) rows, and the table of the whole transform. */
-template <int A, int B> struct three_pass {
-    typedef column_fft<A, B> f;
-    static const int64_t points = (int64_t)f::C * ROW_POINTS;
-    static const int twiddles = row_twiddles + f::forward_twiddles + f::inverse_twiddles;
-    static const int shared_bytes = f::bytes > row_bytes ? f::bytes : row_bytes;
-
-    static void write_twiddles(float2 *to) {
-        to = write_inverse_twiddles(write_forward_twiddles(to, 5, 5), 5, row_fft::T);
-        if (B > 0)
-            write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, f::T);
+            for (int i = 0; i < P; i += T)
+                forward_node<B>(v + i, twiddles + t + i, P);
+        }
     }
 
-    static dim3 grid(int64_t blocks, int64_t signals) {
-        return dim3(ROW_POINTS / f::columns, (unsigned)blocks, (unsigned)signals);
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int k, int t,
+                                                   const float2 *__restrict__ twiddles) {
+        if constexpr (B > 0) {
+#pragma unroll
+            for (int i = 0; i < P; i += T)
+                inverse_leaves<B>(v + i);
+#pragma unroll
+            for (int i = 0; i < P; i++)
+                s[at_leaf(i, k, t)] = v[i];
+            __syncthreads();
+#pragma unroll
+            for (int j = 0; j < P; j++)
+                v[j] = s[at_index(j, k, t)];
+            inverse_blocks<A>(v, twiddles + t, T);
+        } else {
+            inverse_leaves<A>(v);
+        }
     }
 
-    /* Queues the columns of signals x blocks transforms into `scratch`. */
-    template <typename Source>
-    static cudaError_t forward(const Source &source, int64_t blocks, int64_t signals, const float2 *table,
-                               float2 *scratch, cudaStream_t stream) {
-        const cudaError_t err = allow_shared(forward_columns<A, B, Source>, f::bytes);
-        return err ? err
-                   : launch_dependent(forward_columns<A, B, Source>, grid(blocks, signals), f::threads, f::bytes,
-                                      stream, source, table + row_twiddles, scratch);
-    }
-
-    template <typename Target>
-    static cudaError_t inverse(const Target &target, int64_t blocks, int64_t signals, const float2 *table,
-                               const float2 *scratch, cudaStream_t stream) {
-        const cudaError_t err = allow_shared(inverse_columns<A, B, Target>, f::bytes);
-        return err ? err
-                   : launch_dependent(inverse_columns<A, B, Target>, grid(blocks, signals), f::threads, f::bytes,
-                                      stream, target, table + row_twiddles + f::forward_twiddles, scratch);
+    /* Returns the leaf that register i holds after `forward`. */
+    static __device__ __forceinline__ int leaf(int i, int t) {
+        return ((t + i / T * T) << B) + i % T;
     }
 };
 
-/* ---- Rows: a warp transforms one row of 1024 points -------------------------------------------------------------- */
-
-/* Returns the row of a warp, as an offset in a transform: block.x is one of `per_rows` blocks for each group of
- * ROWS_PER_BLOCK rows. */
-__device__ __forceinline__ int64_t warp_row_start(int per_rows) {
-    return (int64_t)(blockIdx.x / per_rows * ROWS_PER_BLOCK + threadIdx.x / 32) * ROW_POINTS;
+/* Returns e^(2 pi i revolutions). */
+__device__ __forceinline__ float2 unit_circle(float revolutions) {
+    float2 w;
+    sincospif(2 * revolutions, &w.y, &w.x);
+    return w;
 }
 
-__device__ __forceinline__ void load_row(float2 *v, const float2 *from, int t) {
+/* Multiplies leaf J of column n2 by e^(2 pi i n2 v(J) / R), or by its conjugate. v(J) is the sum of the fraction of the
+ * node that this thread holds, a multiple of 2^-B, the bits of the leaf within the node, and a quarter of 1 / C. Angles
+ * are multiples of 1 / 4 N revolution, exact in floats. */
+template <int A, int B, bool Conjugate> __device__ __forceinline__ void twiddle_column(float2 *v, int n2, int t) {
+    typedef column_fft<A, B> f;
+    const int BITS = B > 0 ? B : A, NODES = B > 0 ? f::P / f::T : 1;
+    const float column = (float)n2 / ROW_POINTS;
+    float2 factor[BITS];
 #pragma unroll
-    for (int j = 0; j < row_fft::P; j++)
-        v[j] = from[t + j * row_fft::T];
-}
-
-/* Loads or stores a row of a spectrum: two registers of a thread are adjacent. */
-__device__ __forceinline__ void load_spectrum(float2 *v, const float2 *from, int t) {
+    for (int i = 0; i < BITS; i++)
+        factor[i] = unit_circle(column / (2 << i));
 #pragma unroll
-    for (int j = 0; j < row_fft::P; j += 2) {
-        const float4 w = *(const float4 *)(from + j * row_fft::T + 2 * t);
-        v[j] = make_float2(w.x, w.y);
-        v[j + 1] = make_float2(w.z, w.w);
+    for (int n = 0; n < NODES; n++) {
+        int node = t + n * f::T;
+        int numerator = B > 0 ? (n2 * bit_reversed(node, A)) & (f::C * ROW_POINTS - 1) : 0;
+        float2 base = unit_circle((float)(4 * numerator + n2) * (1.0f / (4.0f * (float)f::C * ROW_POINTS)));
+        twiddle_leaves<BITS, Conjugate>(v + (n << BITS), base, factor);
     }
 }
-
-__device__ __forceinline__ void store_spectrum(const float2 *v, float2 *to, int t) {
-#pragma unroll
-    for (int j = 0; j < row_fft::P; j += 2)
-        *(float4 *)(to + j * row_fft::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-}
-
-/* Transforms a row back and stores it. */
-__device__ __forceinline__ void finish_row(float2 *v, float2 *s, float2 *to, const float2 *__restrict__ twiddles,
-                                           int t) {
-    __syncwarp();
-    row_fft::inverse(v, s, t, twiddles + row_fft::forward_twiddles);
-#pragma unroll
-    for (int j = 0; j < row_fft::P; j++)
-        to[t + j * row_fft::T] = v[j];
-}
-
-/* Transforms rows into spectra, in the layout that the products read; `in` may be `spectra`. Does not let the next
- * kernel start early, so that spectra may be read through the read-only cache. block.x: groups of rows; block.y:
- * transform. */
-__global__ void __launch_bounds__(ROW_THREADS)
-    transform_rows(int rows, const float2 *__restrict__ twiddles, const float2 *in, float2 *spectra) {
-    extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x % 32;
-    const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
-    float2 v[row_fft::P];
-    pdl_wait();
-    load_row(v, in + start, t);
-    row_fft::forward(v, shared + threadIdx.x / 32 * row_fft::shared, t, twiddles);
-    store_spectrum(v, spectra + start, t);
-}
-
-} // namespace
 
 #endif

@@ -128,22 +128,6 @@ int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *s, i
     return (ir->inputs + (is_in_place(ir, s, chunk) ? 0 : (int64_t)ir->outputs)) * (chunk / s->hop);
 }
 
-/* Computes the spectra of all planes, as many at a time as the scratch memory of `transforms` has room for. */
-static cudaError_t compute_spectra(const gck_overlap_save_form *form, const gck_responses *all,
-                                   const gck_overlap_save_memory *memory, int64_t transforms, cudaStream_t stream) {
-    const gck_overlap_save_sizes sizes = gck_overlap_save_query(form);
-    const int64_t group = sizes.scratch ? gc_max(transforms, 1) : all->planes;
-    cudaError_t err = cudaSuccess;
-    for (int64_t first = 0; first < all->planes && !err; first += group) {
-        gck_overlap_save_memory part = *memory;
-        part.spectra += first * sizes.spectrum;
-        gck_responses some = {all->taps + first * all->taps_count, (int)gc_min(group, all->planes - first),
-                              all->taps_count};
-        err = gck_overlap_save_spectra(form, &some, &part, stream);
-    }
-    return err;
-}
-
 static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
                               gc_cuda_resources *r, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
@@ -161,7 +145,7 @@ static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, co
     free(twiddles);
     m->spectra = gc_cuda_memory(r, ir->planes * sizes.spectrum * each);
     m->scratch = gc_cuda_memory(r, transforms * sizes.scratch * each);
-    GC_CUDA_TRY(r->err, compute_spectra(&c->form, responses, m, transforms, stream));
+    GC_CUDA_TRY(r->err, gck_overlap_save_spectra(&c->form, responses, m, stream));
 }
 
 cudaError_t gc_cuda_convolver_init(gc_cuda_convolver *c, const gpuconv_plan *plan, int64_t in_stride,

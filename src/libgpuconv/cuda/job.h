@@ -21,10 +21,10 @@ struct gpuconv_cuda_responses {
     gc_job_routes routes;
     float2 *spectra; /* rows x parts */
     float *samples;  /* rows x taps, of few short responses without routes, for direct sums; or NULL */
-    /* With routes: the terms by output, the terms of the transposed matrix by input, and the routes themselves (from:
-     * input, response: output), in device memory. */
+    /* With routes, in device memory: those by output, those of the transposed matrix by input, and for gradients the
+     * input and the output (in `plane`) of each. */
     const int *row, *transposed_row;
-    const gck_3pass_term *term, *transposed_term, *route;
+    const gck_route *route, *transposed_route, *ends;
 };
 
 /* Returns the rows of an array as the kernels take them. */

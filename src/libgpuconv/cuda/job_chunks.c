@@ -10,8 +10,6 @@
 
 #include "libgpuconv/core/memory.h"
 
-enum { GRID_MAX = 65535 };
-
 typedef struct chunk {
     int64_t row, rows; /* rows, or batches */
     int64_t segment, segments;
@@ -32,23 +30,17 @@ typedef struct work {
     cudaError_t err;
 } work;
 
-/* Transforms the columns of the blocks of rows first .. first + count - 1 into `to`, GRID_MAX rows at a time. */
+/* Transforms the columns of the blocks of rows first .. first + count - 1 into `to`. */
 static void forward(work *w, gck_3pass_blocks from, int64_t first, int64_t count, float2 *to) {
-    for (int64_t done = 0; done < count; done += GRID_MAX) {
-        from.first_row = (int)(first + done);
-        from.count = (int)gc_min(count - done, GRID_MAX);
-        GC_CUDA_TRY(w->err, gck_3pass_forward(w->size, &from, w->twiddles, to + done * from.blocks * w->plan->points,
-                                              w->stream));
-    }
+    from.first_row = (int)first;
+    from.count = (int)count;
+    GC_CUDA_TRY(w->err, gck_3pass_forward(w->size, &from, w->twiddles, to, w->stream));
 }
 
 static void inverse(work *w, gck_3pass_blocks to, int64_t first, int64_t count, const float2 *from) {
-    for (int64_t done = 0; done < count; done += GRID_MAX) {
-        to.first_row = (int)(first + done);
-        to.count = (int)gc_min(count - done, GRID_MAX);
-        GC_CUDA_TRY(w->err,
-                    gck_3pass_inverse(w->size, &to, w->twiddles, from + done * to.blocks * w->plan->points, w->stream));
-    }
+    to.first_row = (int)first;
+    to.count = (int)count;
+    GC_CUDA_TRY(w->err, gck_3pass_inverse(w->size, &to, w->twiddles, from, w->stream));
 }
 
 /* Returns the blocks of responses: one for each part. */
@@ -80,13 +72,9 @@ static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_cuda_array *a
 /* Transforms fresh responses: the columns; the rows too, if products are summed. */
 static void transform_responses(work *w, const chunk *c) {
     const gc_job_plan *p = w->plan;
-    const int64_t transforms = c->responses * p->parts;
     forward(w, response_blocks(w), c->response, c->responses, w->responses);
-    for (int64_t done = 0; w->plan->sums && done < transforms; done += GRID_MAX) {
-        float2 *at = w->responses + done * p->points;
-        GC_CUDA_TRY(w->err,
-                    gck_3pass_spectra(w->size, gc_min(transforms - done, GRID_MAX), w->twiddles, at, at, w->stream));
-    }
+    if (p->sums)
+        GC_CUDA_TRY(w->err, gck_3pass_spectra(w->size, c->responses * p->parts, w->twiddles, w->responses, w->stream));
 }
 
 /* Multiplies the sources of a chunk in place, or sums the products into the results. */
@@ -121,9 +109,9 @@ static void multiply(work *w, const chunk *c) {
                               .row = !w->routed    ? NULL
                                      : w->convolve ? kept->row
                                                    : kept->transposed_row,
-                              .term = !w->routed    ? NULL
-                                      : w->convolve ? kept->term
-                                                    : kept->transposed_term,
+                              .route = !w->routed    ? NULL
+                                       : w->convolve ? kept->route
+                                                     : kept->transposed_route,
                               .sharing = gc_job_sharing(w->shape),
                               .first_row = (int)c->row,
                               .first_response = kept ? 0 : (int)c->response,
@@ -152,7 +140,7 @@ static void convolve(work *w, const chunk *c) {
 /* Adds the products of a chunk to the sums of its responses. */
 static void correlate(work *w, const chunk *c, bool add) {
     const gc_job_plan *p = w->plan;
-    const int64_t behind = c->segments + p->parts - 1, each = gc_max(1, GRID_MAX / p->parts);
+    const int64_t behind = c->segments + p->parts - 1;
     gck_3pass_blocks x = signal_blocks(w, &w->job->signal, c->segment, c->segments);
     gck_3pass_blocks g = signal_blocks(w, &w->job->output, c->segment, behind);
     x.window = (int)p->hop;
@@ -161,38 +149,31 @@ static void correlate(work *w, const chunk *c, bool add) {
     g.shift = p->shift;
     forward(w, x, c->row * w->inputs, c->rows * w->inputs, w->sources);
     forward(w, g, c->row * w->outputs, c->rows * w->outputs, w->results);
-    for (int64_t done = 0; done < c->responses; done += each) {
-        const gck_3pass_correlations a = {.sharing = gc_job_sharing(w->shape),
-                                          .route = w->routed ? w->job->prepared->route : NULL,
-                                          .first_row = (int)c->row,
-                                          .count = (int)c->rows,
-                                          .inputs = w->inputs,
-                                          .outputs = w->outputs,
-                                          .first_response = (int)(c->response + done),
-                                          .responses = (int)gc_min(c->responses - done, each),
-                                          .blocks = (int)c->segments,
-                                          .parts = (int)p->parts,
-                                          .splits = (int)p->splits,
-                                          .add = add,
-                                          .twiddles = w->twiddles,
-                                          .x = w->sources,
-                                          .g = w->results,
-                                          .sums = w->responses + done * p->parts * p->splits * p->points};
-        GC_CUDA_TRY(w->err, gck_3pass_correlate(w->size, &a, w->stream));
-    }
+    const gck_3pass_correlations a = {.sharing = gc_job_sharing(w->shape),
+                                      .route = w->routed ? w->job->prepared->ends : NULL,
+                                      .first_row = (int)c->row,
+                                      .count = (int)c->rows,
+                                      .inputs = w->inputs,
+                                      .outputs = w->outputs,
+                                      .first_response = (int)c->response,
+                                      .responses = (int)c->responses,
+                                      .blocks = (int)c->segments,
+                                      .parts = (int)p->parts,
+                                      .splits = (int)p->splits,
+                                      .add = add,
+                                      .twiddles = w->twiddles,
+                                      .x = w->sources,
+                                      .g = w->results,
+                                      .sums = w->responses};
+    GC_CUDA_TRY(w->err, gck_3pass_correlate(w->size, &a, w->stream));
 }
 
 /* Transforms the sums back and stores them. The columns follow the sums in the workspace. */
 static void finish(work *w, const chunk *c) {
     const gc_job_plan *p = w->plan;
-    const int64_t each = gc_max(1, GRID_MAX / p->parts);
     float2 *columns = w->responses + c->responses * p->parts * p->splits * p->points;
-    for (int64_t done = 0; done < c->responses; done += each) {
-        const int64_t count = gc_min(c->responses - done, each);
-        GC_CUDA_TRY(w->err, gck_3pass_finish(w->size, count * p->parts, p->splits, w->twiddles,
-                                             w->responses + done * p->parts * p->splits * p->points,
-                                             columns + done * p->parts * p->points, w->stream));
-    }
+    GC_CUDA_TRY(w->err, gck_3pass_finish(w->size, c->responses * p->parts, p->splits, w->twiddles, w->responses,
+                                         columns, w->stream));
     inverse(w, response_blocks(w), c->response, c->responses, columns);
 }
 

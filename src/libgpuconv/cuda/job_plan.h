@@ -17,7 +17,7 @@ typedef struct gc_job_device {
 } gc_job_device;
 
 typedef enum gc_job_kind {
-    GC_JOB_3PASS, /* transforms in three kernels (job_3pass.cu) */
+    GC_JOB_3PASS, /* transforms in three kernels (three_pass_rows.cu) */
     GC_JOB_CHIP,  /* a whole transform on the chip (job_chip.cu) */
     GC_JOB_DIRECT /* direct sums (job_direct.cu) */
 } gc_job_kind;

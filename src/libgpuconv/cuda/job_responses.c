@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { GRID_MAX = 65535, ROWS_MIN = 64, DIRECT_TAPS_MAX = 8192, DIRECT_SAMPLES_MAX = 1 << 20 };
+enum { ROWS_MIN = 64, DIRECT_TAPS_MAX = 8192, DIRECT_SAMPLES_MAX = 1 << 20 };
 
 /* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
  * more: what is kept is used often, mostly with batches. */
@@ -43,26 +43,18 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
                              cudaStream_t stream) {
     const int size = r->transform.size;
     const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
-    const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
+    const int64_t points = points_of(r->transform);
     if (r->transform.kind == GC_JOB_CHIP)
         return gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, r->spectra, stream);
     const int64_t part_taps = r->parts == 1 ? r->taps : points;
-    cudaError_t err = cudaSuccess;
-    gck_3pass_blocks from = {.rows = *rows,
-                             .blocks = (int)r->parts,
-                             .step = part_taps,
-                             .window = (int)part_taps,
-                             .scale = 1.0f / (float)points};
-    for (int64_t done = 0; done < r->rows; done += GRID_MAX) {
-        from.first_row = (int)done;
-        from.count = (int)gc_min(r->rows - done, GRID_MAX);
-        GC_CUDA_TRY(err, gck_3pass_forward(size, &from, twiddles, r->spectra + done * r->parts * points, stream));
-    }
-    for (int64_t done = 0; done < transforms; done += GRID_MAX) {
-        float2 *at = r->spectra + done * points;
-        GC_CUDA_TRY(err, gck_3pass_spectra(size, gc_min(transforms - done, GRID_MAX), twiddles, at, at, stream));
-    }
-    return err;
+    const gck_3pass_blocks from = {.rows = *rows,
+                                   .count = (int)r->rows,
+                                   .blocks = (int)r->parts,
+                                   .step = part_taps,
+                                   .window = (int)part_taps,
+                                   .scale = 1.0f / (float)points};
+    cudaError_t err = gck_3pass_forward(size, &from, twiddles, r->spectra, stream);
+    return GC_CUDA_TRY(err, gck_3pass_spectra(size, r->rows * r->parts, twiddles, r->spectra, stream));
 }
 
 /* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
@@ -167,13 +159,13 @@ gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_c
 static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir) {
     const int64_t n = ir->routes, channels = ir->inputs + ir->outputs + 2;
     int *row = gc_calloc(channels, sizeof *row), *transposed_row = row ? row + ir->outputs + 1 : NULL;
-    gck_3pass_term *term = gc_calloc(3 * n, sizeof *term), *transposed = term ? term + n : NULL;
+    gck_route *route = gc_calloc(3 * n, sizeof *route), *transposed = route ? route + n : NULL;
     gc_cuda_resources *d = &r->resources;
-    if (row && term) {
+    if (row && route) {
         int at = 0;
         for (int i = 0; i < ir->routes; i++) {
-            term[i] = (gck_3pass_term){ir->route[i].input, ir->route[i].plane};
-            term[2 * n + i] = (gck_3pass_term){ir->route[i].input, ir->route[i].output};
+            route[i] = (gck_route){ir->route[i].input, ir->route[i].plane};
+            route[2 * n + i] = (gck_route){ir->route[i].input, ir->route[i].output};
             row[ir->route[i].output + 1]++;
         }
         for (int o = 0; o < ir->outputs; o++)
@@ -181,21 +173,21 @@ static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir
         for (int input = 0; input < ir->inputs; input++) {
             for (int i = 0; i < ir->routes; i++)
                 if (ir->route[i].input == input)
-                    transposed[at++] = (gck_3pass_term){ir->route[i].output, ir->route[i].plane};
+                    transposed[at++] = (gck_route){ir->route[i].output, ir->route[i].plane};
             transposed_row[input + 1] = at;
         }
         const int *rows = gc_cuda_upload(d, row, channels * (int64_t)sizeof *row);
-        const gck_3pass_term *terms = gc_cuda_upload(d, term, 3 * n * (int64_t)sizeof *term);
+        const gck_route *routes = gc_cuda_upload(d, route, 3 * n * (int64_t)sizeof *route);
         r->row = rows;
         r->transposed_row = rows ? rows + ir->outputs + 1 : NULL;
-        r->term = terms;
-        r->transposed_term = terms ? terms + n : NULL;
-        r->route = terms ? terms + 2 * n : NULL;
+        r->route = routes;
+        r->transposed_route = routes ? routes + n : NULL;
+        r->ends = routes ? routes + 2 * n : NULL;
     } else {
         GC_CUDA_TRY(d->err, cudaErrorMemoryAllocation);
     }
     free(row);
-    free(term);
+    free(route);
     return d->err;
 }
 

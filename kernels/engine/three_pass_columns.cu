@@ -1,0 +1,273 @@
+/*
+ * The steps over the columns of transforms in three kernels (overlap_save_3pass.cu has the method): from blocks of rows
+ * into the scratch memory, and back. Contracts: job.h.
+ *
+ * block.x: columns; block.y: block of a row; block.z: row. The kernels are launched early (launch.cuh): what a kernel
+ * before them writes is read by plain loads.
+ */
+#include "job_rows.cuh"
+#include "three_pass.cuh"
+#include "twiddles.h"
+
+#include "kernels/device/right_angle.cuh"
+
+namespace {
+
+/* Loads the samples of blocks of rows. */
+struct block_source {
+    gck_3pass_blocks a;
+
+    /* Loads the samples of column n2 that thread t transforms: points (t + j T) R + n2 of the block in v[j].x, the
+     * points N further on in v[j].y. Returns false if all are zero. */
+    template <typename F> __device__ __forceinline__ bool load(float2 *v, int n2, int t) const {
+        const int points = F::C * ROW_POINTS, row = a.first_row + blockIdx.z;
+        const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
+        const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
+        if (begin >= end)
+            return false;
+        const float scale = a.gain ? a.scale * a.gain[row] : a.scale;
+        const int64_t start = row_start(a.rows, row) + at;
+        if (a.rows.sample == GCK_F32 && begin == 0 && end == 2 * points) { /* all but the ends of a row of floats */
+            const float *x = (const float *)a.rows.data + start + n2;
+#pragma unroll
+            for (int j = 0; j < F::P; j++) {
+                const int n = (t + j * F::T) * ROW_POINTS;
+                v[j] = make_float2(x[n], x[n + points]);
+            }
+        } else {
+            with_samples(a.rows, start, [&](auto *x) {
+#pragma unroll
+                for (int j = 0; j < F::P; j++) {
+                    const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
+                    v[j].x = n >= begin && n < end ? sample_of(x[n]) : 0.0f;
+                    v[j].y = m >= begin && m < end ? sample_of(x[m]) : 0.0f;
+                }
+            });
+        }
+        /* Behind the loads, so that no load waits for another. */
+        if (scale != 1.0f)
+#pragma unroll
+            for (int j = 0; j < F::P; j++)
+                v[j] = make_float2(v[j].x * scale, v[j].y * scale);
+        return true;
+    }
+};
+
+/* Stores the samples of blocks of rows. */
+struct block_target {
+    gck_3pass_blocks a;
+
+    __device__ __forceinline__ int row() const {
+        return a.first_row + blockIdx.z;
+    }
+
+    __device__ __forceinline__ int64_t frame() const {
+        return (a.first_block + blockIdx.y) * a.step;
+    }
+
+    /* Returns whether the block has samples to store. */
+    __device__ __forceinline__ bool reads() const {
+        return frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
+    }
+
+    /* Returns the column, 0 .. 7, from which the samples of 8 columns are an aligned sector: a sector that two blocks
+     * write costs more than a sector of the scratch memory that two blocks read. */
+    __device__ __forceinline__ int column() const {
+        const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
+        return a.rows.sample == GCK_F32 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
+    }
+
+    /* Calls set(m, value) for point m of each register. */
+    template <typename F, typename Set>
+    static __device__ __forceinline__ void each(const float2 *v, int n2, int t, Set set) {
+#pragma unroll
+        for (int j = 0; j < 2 * F::P; j++)
+            set((t + j % F::P * F::T) * ROW_POINTS + n2 + j / F::P * F::C * ROW_POINTS,
+                j < F::P ? v[j % F::P].x : v[j % F::P].y);
+    }
+
+    template <typename F> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
+        const written_frames frames = frames_to_write({a.rows, a.accumulate}, row());
+        const int hi = a.lo + within(frames.end - frame(), a.kept),
+                  valued = a.lo + within(frames.valued - frame(), a.kept);
+        const float gain = a.gain ? a.gain[row()] : 1.0f;
+        const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
+        if (a.rows.sample == GCK_F32 && !a.accumulate && gain == 1.0f && valued == hi &&
+            hi == 2 * F::C * ROW_POINTS) { /* all but the last block of a row of floats */
+            float *y = (float *)a.rows.data + start;
+            each<F>(v, n2, t, [&](int m, float x) {
+                if (m >= a.lo)
+                    y[m] = x;
+            });
+            return;
+        }
+        with_samples(a.rows, start, [&](auto *y) {
+            const auto value_of = [&](int m, float x) { return m < valued ? gain * x : 0.0f; };
+            if (a.accumulate)
+                each<F>(v, n2, t, [&](int m, float x) {
+                    if (m >= a.lo && m < hi)
+                        set_sample(y + m, sample_of(y[m]) + value_of(m, x));
+                });
+            else
+                each<F>(v, n2, t, [&](int m, float x) {
+                    if (m >= a.lo && m < hi)
+                        set_sample(y + m, value_of(m, x));
+                });
+        });
+    }
+};
+
+/* Returns where column n2 of this block's transform begins. */
+template <typename F> __device__ __forceinline__ int64_t transform_start(int n2) {
+    return ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * F::C * ROW_POINTS + n2;
+}
+
+template <int A, int B>
+__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
+    forward_columns(const __grid_constant__ block_source source, const float2 *__restrict__ twiddles, float2 *scratch) {
+    typedef column_fft<A, B> f;
+    extern __shared__ __align__(16) float2 shared[];
+    pdl_trigger();
+    pdl_wait();
+    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
+    float2 v[f::P];
+    if (source.load<f>(v, n2, t)) {
+        f::forward(v, shared, k, t, twiddles);
+        twiddle_column<A, B, false>(v, n2, t);
+    } else {
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            v[j] = make_float2(0.0f, 0.0f);
+    }
+    float2 *to = scratch + transform_start<f>(n2);
+#pragma unroll
+    for (int i = 0; i < f::P; i++)
+        to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
+}
+
+template <int A, int B>
+__global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
+    inverse_columns(const __grid_constant__ block_target target, const float2 *__restrict__ twiddles,
+                    const float2 *scratch) {
+    typedef column_fft<A, B> f;
+    extern __shared__ __align__(16) float2 shared[];
+    pdl_trigger();
+    pdl_wait();
+    if (!target.reads())
+        return;
+    const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns;
+    const int n2 = (target.column() + blockIdx.x * f::columns + k) % ROW_POINTS;
+    const float2 *from = scratch + transform_start<f>(n2);
+    float2 v[f::P];
+#pragma unroll
+    for (int i = 0; i < f::P; i++)
+        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
+    twiddle_column<A, B, true>(v, n2, t);
+    f::inverse(v, shared, k, t, twiddles);
+    untwist<f::P>(v, untwist_angle<f::C>(t));
+    target.store<f>(v, n2, t);
+}
+
+/* The launchers for 2^(A + B) rows. */
+template <int A, int B> struct columns {
+    typedef column_fft<A, B> f;
+    static const int64_t points = (int64_t)f::C * ROW_POINTS;
+
+    static gck_3pass_sizes sizes() {
+        return gck_3pass_sizes{points, ROW_TWIDDLES + f::forward_twiddles + f::inverse_twiddles,
+                               max(f::bytes, (int)ROW_BYTES)};
+    }
+
+    static void write_twiddles(float2 *to) {
+        to = write_inverse_twiddles(write_forward_twiddles(to, 5, 5), 5, row_fft::T);
+        if (B > 0)
+            write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, f::T);
+    }
+
+    static cudaError_t load() {
+        const cudaError_t err = load_kernel(forward_columns<A, B>, f::bytes);
+        return err ? err : load_kernel(inverse_columns<A, B>, f::bytes);
+    }
+
+    static dim3 grid(const gck_3pass_blocks &a) {
+        return dim3(ROW_POINTS / f::columns, (unsigned)a.blocks, (unsigned)a.count);
+    }
+
+    static cudaError_t forward(const gck_3pass_blocks &a, const float2 *twiddles, float2 *scratch,
+                               cudaStream_t stream) {
+        const cudaError_t err = allow_shared(forward_columns<A, B>, f::bytes);
+        return err ? err
+                   : launch_dependent(forward_columns<A, B>, grid(a), f::threads, f::bytes, stream, block_source{a},
+                                      twiddles + ROW_TWIDDLES, scratch);
+    }
+
+    static cudaError_t inverse(const gck_3pass_blocks &a, const float2 *twiddles, const float2 *scratch,
+                               cudaStream_t stream) {
+        const cudaError_t err = allow_shared(inverse_columns<A, B>, f::bytes);
+        return err ? err
+                   : launch_dependent(inverse_columns<A, B>, grid(a), f::threads, f::bytes, stream, block_target{a},
+                                      twiddles + ROW_TWIDDLES + f::forward_twiddles, scratch);
+    }
+};
+
+struct columns_row {
+    gck_3pass_sizes (*sizes)();
+    void (*write_twiddles)(float2 *twiddles);
+    cudaError_t (*load)();
+    cudaError_t (*forward)(const gck_3pass_blocks &a, const float2 *twiddles, float2 *scratch, cudaStream_t stream);
+    cudaError_t (*inverse)(const gck_3pass_blocks &a, const float2 *twiddles, const float2 *scratch,
+                           cudaStream_t stream);
+};
+
+template <int A, int B> constexpr columns_row row_of() {
+    typedef columns<A, B> c;
+    return columns_row{c::sizes, c::write_twiddles, c::load, c::forward, c::inverse};
+}
+
+const columns_row sizes[GCK_3PASS_SIZES] = {row_of<4, 0>(), row_of<5, 0>(), row_of<4, 2>(), row_of<4, 3>(),
+                                            row_of<4, 4>(), row_of<5, 4>(), row_of<5, 5>()};
+
+/* Returns `count` of the rows, from number `first` on. */
+gck_3pass_blocks rows_from(const gck_3pass_blocks *all, int64_t first, int count) {
+    gck_3pass_blocks part = *all;
+    part.first_row += (int)first;
+    part.count = count;
+    return part;
+}
+
+/* Returns where the transforms of row number `first` are. */
+template <typename T> T *at_row(int size, const gck_3pass_blocks *all, T *scratch, int64_t first) {
+    return scratch + first * all->blocks * sizes[size].sizes().points;
+}
+
+} // namespace
+
+gck_3pass_sizes gck_3pass_query(int size) {
+    return sizes[size].sizes();
+}
+
+void gck_3pass_twiddles(int size, float2 *twiddles) {
+    sizes[size].write_twiddles(twiddles);
+}
+
+cudaError_t gck_3pass_load_columns(int shared_bytes_max) {
+    cudaError_t err = cudaSuccess;
+    for (const columns_row &r : sizes)
+        if (!err && r.sizes().shared_bytes <= shared_bytes_max)
+            err = r.load();
+    return err;
+}
+
+cudaError_t gck_3pass_forward(int size, const gck_3pass_blocks *from, const float2 *twiddles, float2 *scratch,
+                              cudaStream_t stream) {
+    return launch_parts(from->count, 1, [=](int64_t first, int count) {
+        return sizes[size].forward(rows_from(from, first, count), twiddles, at_row(size, from, scratch, first), stream);
+    });
+}
+
+cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2 *twiddles, const float2 *scratch,
+                              cudaStream_t stream) {
+    return launch_parts(to->count, 1, [=](int64_t first, int count) {
+        return sizes[size].inverse(rows_from(to, first, count), twiddles, at_row(size, to, scratch, first), stream);
+    });
+}

@@ -1,0 +1,317 @@
+/*
+ * The steps over the rows of transforms in three kernels (overlap_save_3pass.cu has the method; three_pass_columns.cu
+ * the steps before and behind these): a warp transforms one row of 1024 points. Contracts: job.h.
+ *
+ *      multiply   transform, multiply by the response's row, transform back          in place
+ *      sum        transform all sources of a result, multiply, add, transform back   ->  results
+ *      correlate  transform x and g, sum += conj(X) G                                ->  sums, then `finish`
+ *
+ * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
+ * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
+ */
+#include "job_rows.cuh"
+#include "three_pass.cuh"
+
+namespace {
+
+enum { ROW_THREADS = 32 * ROWS_PER_BLOCK };
+
+typedef row_fft f;
+
+/* Returns the row of a warp, as an offset in a transform: block.x is one of `per_rows` blocks for each group of
+ * ROWS_PER_BLOCK rows. */
+__device__ __forceinline__ int64_t warp_row_start(int per_rows) {
+    return (int64_t)(blockIdx.x / per_rows * ROWS_PER_BLOCK + threadIdx.x / 32) * ROW_POINTS;
+}
+
+__device__ __forceinline__ void load_row(float2 *v, const float2 *from, int t) {
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        v[j] = from[t + j * f::T];
+}
+
+/* Loads or stores a row of a spectrum: two registers of a thread are adjacent. */
+__device__ __forceinline__ void load_spectrum(float2 *v, const float2 *from, int t) {
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2) {
+        const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+}
+
+__device__ __forceinline__ void store_spectrum(const float2 *v, float2 *to, int t) {
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2)
+        *(float4 *)(to + j * f::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+}
+
+/* Transforms a row back and stores it. */
+__device__ __forceinline__ void finish_row(float2 *v, float2 *s, float2 *to, const float2 *__restrict__ twiddles,
+                                           int t) {
+    __syncwarp();
+    f::inverse(v, s, t, twiddles + f::forward_twiddles);
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        to[t + j * f::T] = v[j];
+}
+
+/* Transforms rows into spectra, in place, in the layout that the products read. Does not let the next
+ * kernel start early, so that spectra may be read through the read-only cache. block.x: groups of rows; block.y:
+ * transform. */
+__global__ void __launch_bounds__(ROW_THREADS)
+    transform_rows(int rows, const float2 *__restrict__ twiddles, float2 *spectra) {
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x % 32;
+    const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
+    float2 v[f::P];
+    pdl_wait();
+    load_row(v, spectra + start, t);
+    f::forward(v, shared + threadIdx.x / 32 * f::shared, t, twiddles);
+    store_spectrum(v, spectra + start, t);
+}
+
+/* Multiplies a row by the spectrum h in registers, or by the one in memory if Held is false, and by its conjugate if
+ * sign is -1. */
+template <bool Held>
+__device__ __forceinline__ void multiply_row(float2 *v, const float2 *h, const float2 *from, float sign, int t) {
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2) {
+        float4 w;
+        if (Held)
+            w = make_float4(h[j].x, h[j].y, h[j + 1].x, h[j + 1].y);
+        else
+            w = *(const float4 *)(from + j * f::T + 2 * t);
+        v[j] = mul(v[j], make_float2(w.x, sign * w.y));
+        v[j + 1] = mul(v[j + 1], make_float2(w.z, sign * w.w));
+    }
+}
+
+/* Adds the products of a row with the spectrum in memory, or with its conjugate if sign is -1. */
+__device__ __forceinline__ void add_products(float2 *sum, const float2 *v, const float2 *from, float sign, int t) {
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2) {
+        const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
+        sum[j] = mul_add(v[j], make_float2(w.x, sign * w.y), sum[j]);
+        sum[j + 1] = mul_add(v[j + 1], make_float2(w.z, sign * w.w), sum[j + 1]);
+    }
+}
+
+/* block.x: ranges of per_warp blocks for a group of rows; block.y: row of the job. */
+template <bool Fresh>
+__global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
+    job_multiply(const __grid_constant__ gck_3pass_products a, int rows, int ranges) {
+    extern __shared__ __align__(16) float2 shared[];
+    float2 *s = shared + threadIdx.x / 32 * f::shared, h[Fresh ? f::P : 1], v[f::P];
+    const int t = threadIdx.x % 32, first = blockIdx.x % ranges * a.per_warp;
+    const int64_t row_start = warp_row_start(ranges), points = (int64_t)rows * ROW_POINTS;
+    const int response = response_of(a.sharing, a.first_row + blockIdx.y) - a.first_response;
+    const float2 *from = a.responses + response * points + row_start;
+    const float sign = a.reflect ? -1.0f : 1.0f;
+    pdl_trigger();
+    pdl_wait();
+    if constexpr (Fresh) {
+        load_row(h, from, t);
+        f::forward(h, s, t, a.twiddles);
+        __syncwarp();
+    }
+#pragma unroll 1
+    for (int b = first; b < min(first + a.per_warp, a.blocks); b++) {
+        float2 *x = a.scratch + ((int64_t)blockIdx.y * a.blocks + b) * points + row_start;
+        load_row(v, x, t);
+        __syncwarp();
+        f::forward(v, s, t, a.twiddles);
+        multiply_row<Fresh>(v, h, from, sign, t);
+        finish_row(v, s, x, a.twiddles, t);
+    }
+}
+
+/* Returns route `e` of an output. */
+__device__ __forceinline__ gck_route route_of(const gck_3pass_sums &a, int output, int e) {
+    return a.route ? a.route[a.row ? a.row[output] + e : output]
+                   : gck_route{output, response_of(a.sharing, a.first_row + output) - a.first_response};
+}
+
+/* block.x: blocks for a group of rows, all of them before the next group, so that a row of the response is used while
+ * it is in the cache; block.y: output; block.z: batch. Single: every sum has one term. */
+template <bool Single>
+__global__ void __launch_bounds__(ROW_THREADS, Single ? 4 : 2)
+    job_sum(const __grid_constant__ gck_3pass_sums a, int rows) {
+    extern __shared__ __align__(16) float2 shared[];
+    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], sum[Single ? 1 : f::P];
+    const int t = threadIdx.x % 32, block = blockIdx.x % a.blocks, output = blockIdx.y;
+    const int64_t row_start = warp_row_start(a.blocks), points = (int64_t)rows * ROW_POINTS;
+    const float sign = a.reflect ? -1.0f : 1.0f;
+    const int step = a.reflect ? 1 : -1, at = a.reflect ? block : block + a.parts - 1;
+    pdl_trigger();
+    pdl_wait();
+#pragma unroll
+    for (int j = 0; j < (Single ? 0 : f::P); j++)
+        sum[j] = make_float2(0.0f, 0.0f);
+    const int terms = Single ? 1 : (a.row ? a.row[output + 1] - a.row[output] : 1) * a.parts;
+#pragma unroll 1
+    for (int e = 0; e < terms; e++) {
+        const int p = Single ? 0 : e % a.parts;
+        const gck_route route = route_of(a, output, Single ? 0 : e / a.parts);
+        const int64_t source =
+            ((int64_t)blockIdx.z * a.inputs + route.input) * (a.blocks + a.parts - 1) + at + step * p;
+        load_row(v, a.sources + source * points + row_start, t);
+        __syncwarp();
+        f::forward(v, s, t, a.twiddles);
+        const float2 *h = a.spectra + ((int64_t)route.plane * a.parts + p) * points + row_start;
+        if constexpr (Single)
+            multiply_row<false>(v, NULL, h, sign, t);
+        else
+            add_products(sum, v, h, sign, t);
+    }
+#pragma unroll
+    for (int j = 0; j < (Single ? 0 : f::P); j++)
+        v[j] = sum[j];
+    float2 *to = a.results + (((int64_t)blockIdx.z * a.outputs + output) * a.blocks + block) * points + row_start;
+    finish_row(v, s, to, a.twiddles, t);
+}
+
+/* Transforms of one term of a gradient; x is negative if the row does not belong to this call. */
+struct factors {
+    int64_t x, g;
+};
+
+__device__ __forceinline__ factors factors_of(const gck_3pass_correlations &a, int response, int index, int block,
+                                              int part) {
+    int x_row, g_row;
+    if (a.route) {
+        x_row = index * a.inputs + a.route[response].input;
+        g_row = index * a.outputs + a.route[response].plane;
+    } else {
+        x_row = g_row = sharing_row(a.sharing, response, index) - a.first_row;
+        if (x_row < 0 || x_row >= a.count)
+            return {-1, -1};
+    }
+    return {(int64_t)x_row * a.blocks + block, (int64_t)g_row * (a.blocks + a.parts - 1) + block + part};
+}
+
+/* block.x: groups of rows; block.y: response and part; block.z: split, whose sums are `pitch` transforms apart. */
+__global__ void __launch_bounds__(ROW_THREADS, 2)
+    job_correlate(const __grid_constant__ gck_3pass_correlations a, int rows, int64_t pitch) {
+    extern __shared__ __align__(16) float2 shared[];
+    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P], sum[f::P];
+    const int t = threadIdx.x % 32, response = a.first_response + blockIdx.y / a.parts, part = blockIdx.y % a.parts;
+    const int64_t row_start = warp_row_start(1), points = (int64_t)rows * ROW_POINTS;
+    const int units = (a.route ? a.count : sharing_rows(a.sharing)) * a.blocks;
+    const int end = (int)((blockIdx.z + 1ll) * units / a.splits);
+    float2 *to = a.sums + (blockIdx.z * pitch + blockIdx.y) * points + row_start;
+    pdl_trigger();
+    pdl_wait();
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        sum[j] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int unit = (int)((int64_t)blockIdx.z * units / a.splits); unit < end; unit++) {
+        const factors at = factors_of(a, response, unit / a.blocks, unit % a.blocks, part);
+        if (at.x < 0)
+            continue;
+        load_row(x, a.x + at.x * points + row_start, t);
+        f::forward(x, s, t, a.twiddles);
+        __syncwarp();
+        load_row(v, a.g + at.g * points + row_start, t);
+        f::forward(v, s, t, a.twiddles);
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            sum[j] = mul_add(v[j], make_float2(x[j].x, -x[j].y), sum[j]);
+    }
+    if (a.add) {
+        load_spectrum(v, to, t);
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            sum[j] = add(sum[j], v[j]);
+    }
+    store_spectrum(sum, to, t);
+}
+
+/* block.x: groups of rows; block.y: transform. The splits are `pitch` transforms apart. */
+__global__ void __launch_bounds__(ROW_THREADS)
+    job_finish(int rows, int splits, int64_t pitch, const float2 *__restrict__ twiddles, const float2 *sums,
+               float2 *scratch) {
+    extern __shared__ __align__(16) float2 shared[];
+    const int t = threadIdx.x % 32;
+    const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
+    float2 v[f::P];
+    pdl_trigger();
+    pdl_wait();
+    load_spectrum(v, sums + start, t);
+#pragma unroll 1
+    for (int s = 1; s < splits; s++) {
+        const float2 *from = sums + s * pitch * rows * ROW_POINTS + start;
+#pragma unroll
+        for (int j = 0; j < f::P; j += 2) {
+            const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
+            v[j] = add(v[j], make_float2(w.x, w.y));
+            v[j + 1] = add(v[j + 1], make_float2(w.z, w.w));
+        }
+    }
+    finish_row(v, shared + threadIdx.x / 32 * f::shared, scratch + start, twiddles, t);
+}
+
+/* Returns the rows of a transform of this size. */
+int rows_of(int size) {
+    return 16 << size;
+}
+
+/* Returns a grid with `per_rows` blocks for each group of rows. */
+dim3 row_grid(int size, int64_t per_rows, int64_t y, int64_t z) {
+    return dim3((unsigned)(rows_of(size) / ROWS_PER_BLOCK * per_rows), (unsigned)y, (unsigned)z);
+}
+
+} // namespace
+
+cudaError_t gck_3pass_load(int shared_bytes_max) {
+    cudaError_t err = load_kernel(job_multiply<false>, ROW_BYTES);
+    err = err ? err : load_kernel(job_multiply<true>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<false>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<true>, ROW_BYTES);
+    err = err ? err : load_kernel(job_correlate, ROW_BYTES);
+    err = err ? err : load_kernel(transform_rows, ROW_BYTES);
+    err = err ? err : load_kernel(job_finish, ROW_BYTES);
+    return err ? err : gck_3pass_load_columns(shared_bytes_max);
+}
+
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, float2 *spectra,
+                              cudaStream_t stream) {
+    return launch_parts(transforms, 1, [=](int64_t first, int count) {
+        return launch_dependent(transform_rows, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
+                                rows_of(size), twiddles, spectra + first * rows_of(size) * ROW_POINTS);
+    });
+}
+
+cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *p, cudaStream_t stream) {
+    const int ranges = (p->blocks + p->per_warp - 1) / p->per_warp;
+    return launch_dependent(p->fresh ? job_multiply<true> : job_multiply<false>, row_grid(size, ranges, p->count, 1),
+                            ROW_THREADS, ROW_BYTES, stream, *p, rows_of(size), ranges);
+}
+
+cudaError_t gck_3pass_sum(int size, const gck_3pass_sums *sums, cudaStream_t stream) {
+    return launch_dependent(sums->single ? job_sum<true> : job_sum<false>,
+                            row_grid(size, sums->blocks, sums->outputs, sums->batch), ROW_THREADS, ROW_BYTES, stream,
+                            *sums, rows_of(size));
+}
+
+cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream) {
+    const int64_t pitch = (int64_t)c->responses * c->parts;
+    return launch_parts(c->responses, c->parts, [=](int64_t first, int count) {
+        gck_3pass_correlations part = *c;
+        part.first_response += (int)first;
+        part.sums += first * c->parts * rows_of(size) * ROW_POINTS;
+        return launch_dependent(job_correlate, row_grid(size, 1, (int64_t)count * c->parts, c->splits), ROW_THREADS,
+                                ROW_BYTES, stream, part, rows_of(size), pitch);
+    });
+}
+
+cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,
+                             float2 *scratch, cudaStream_t stream) {
+    return launch_parts(transforms, 1, [=](int64_t first, int count) {
+        const int64_t offset = first * rows_of(size) * ROW_POINTS;
+        return launch_dependent(job_finish, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream, rows_of(size),
+                                (int)splits, transforms, twiddles, sums + offset, scratch + offset);
+    });
+}
