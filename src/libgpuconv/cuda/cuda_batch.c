@@ -180,10 +180,9 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
     GC_CUDA_TRY(err, gc_cuda_batch_allocate(s, bytes, items));
     gc_cuda_leave(caller);
     if (err) {
+        const int64_t bytes_asked = s->resources.device_bytes;
         free_slot(s);
-        (void)cudaGetLastError();
-        return gc_fail(error, err == cudaErrorMemoryAllocation ? GPUCONV_ERROR_MEMORY : GPUCONV_ERROR_DEVICE,
-                       "CUDA device %d: %s", device, cudaGetErrorString(err));
+        return gc_cuda_check_memory(error, device, err, "a batch", bytes_asked);
     }
     *slot = s;
     return GPUCONV_OK;
