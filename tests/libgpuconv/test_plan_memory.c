@@ -1,6 +1,6 @@
-/* Tests plans for a GPU with little free memory: they take what fits, are refused with the bytes that are needed and those
- * that are free, or leave the work to the CPU with a note. The GPU is a stand-in that replaces the registry of backends, so
- * that the test runs everywhere; in a build with CUDA the cost model of the CUDA backend plans for it. */
+/* Tests plans for a GPU with little free memory: they take what fits, are refused with the bytes that are needed and
+ * those that are free, or leave the work to the CPU with a note. The GPU is a stand-in that replaces the registry of
+ * backends, so that the test runs everywhere; in a build with CUDA the cost model of the CUDA backend plans for it. */
 #include "harness.h"
 
 #include "libgpuconv/core/error.h"
@@ -137,9 +137,8 @@ static void without_enough_memory_the_cpu_works_and_says_why(void **state) {
         fails_to_start = k;
         assert_int_equal(plan_matrix(4, 48000, GPUCONV_BACKEND_AUTO, &plan, &error), GPUCONV_OK);
         assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
-        assert_string_equal(gpuconv_plan_note(plan),
-                            k ? "running on the CPU: a GPU has too little free memory to start"
-                              : "running on the CPU: 1.00 GB are needed, 0.50 GB are free");
+        assert_string_equal(gpuconv_plan_note(plan), k ? "running on the CPU: a GPU has too little free memory to start"
+                                                       : "running on the CPU: 1.00 GB are needed, 0.50 GB are free");
         gpuconv_plan_free(plan);
     }
     fails_to_start = false;
@@ -164,8 +163,8 @@ static void a_job_for_the_cpu_starts_no_gpu(void **state) {
 }
 
 #ifdef GPUCONV_WITH_CUDA
-/* The convolution that was refused: 32 x 32 responses of 1 s. Less memory gives smaller chunks, then other transforms, and
- * never a plan that takes more than its share. */
+/* The convolution that was refused: 32 x 32 responses of 1 s. Less memory gives smaller chunks, then other transforms,
+ * and never a plan that takes more than its share. */
 static void the_cost_model_of_cuda_keeps_to_what_is_free(void **state) {
     (void)state;
     double chunk = INFINITY;
