@@ -1,6 +1,7 @@
 /* A GPU that others share: with little free memory a convolution is right, with far too little it is refused with the
  * bytes that are needed and those that are free, or left to the CPU with a note. */
 #include "gpu_test.h"
+#include "libgpuconv/engine/batch_convolver.h"
 #include "libgpuconv/engine/filter_bank.h"
 
 #include <cuda_runtime_api.h>
@@ -102,7 +103,7 @@ static gpuconv_status open_bank(gpuconv_error *error) {
 void test_too_little_free_memory_is_refused_with_both_figures(void **state) {
     (void)state;
     gpuconv_plan *refused, *automatic;
-    gpuconv_error why = {0}, bank_why = {0}, error = {0};
+    gpuconv_error why = {0}, bank_why = {0}, batch_why = {0}, error = {0};
     guarded taps;
     gpuconv_ir *ir = new_matrix(&taps);
     void *taken = occupy(150 * mebibyte);
@@ -110,7 +111,13 @@ void test_too_little_free_memory_is_refused_with_both_figures(void **state) {
                          bank = open_bank(&bank_why),
                          other = plan_for(ir, GPUCONV_BACKEND_AUTO, INT64_C(3600) * 48000, &automatic, &error);
     require(cudaFree(taken), "cudaFree");
-    print_message("%s\n%s\n", why.message, bank_why.message);
+    taken = occupy(50 * mebibyte);
+    const gpuconv_status batch = gc_batch_cuda.init_device(0, &batch_why);
+    require(cudaFree(taken), "cudaFree");
+    print_message("%s\n%s\n%s\n", why.message, bank_why.message, batch_why.message);
+    CHECK(batch == GPUCONV_ERROR_DEVICE && strstr(batch_why.message, "need 0.13 GB") &&
+              strstr(batch_why.message, "0.05 GB are free"),
+          "%s", batch_why.message);
     CHECK(status == GPUCONV_ERROR_UNSUPPORTED && strstr(why.message, " need 0.") && strstr(why.message, " GB free"),
           "%s", why.message);
     CHECK(bank == GPUCONV_ERROR_MEMORY && strstr(bank_why.message, "needs 0.") && strstr(bank_why.message, "are free"),
