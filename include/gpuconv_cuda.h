@@ -31,8 +31,12 @@
  * - The same job with the same data gives the same bytes on the same kind of device. No result depends on the order in
  *   which thread blocks run.
  * - Errors: ARGUMENT (the message names the field, such as "job.output.stride"), DEVICE (CUDA refused; its text),
- * MEMORY (only functions that create objects), UNSUPPORTED (this build has no CUDA). In a build without CUDA the header
- * is installed all the same, gpuconv_cuda_new returns UNSUPPORTED, and no other function can be reached.
+ *   MEMORY (only functions that create objects; the message has the bytes that are needed and those that are free),
+ *   UNSUPPORTED (this build has no CUDA). In a build without CUDA the header is installed all the same,
+ *   gpuconv_cuda_new returns UNSUPPORTED, and no other function can be reached with an object.
+ * - NULL: a function that returns a status returns ARGUMENT if an object, a structure or an output pointer is NULL,
+ *   unless its documentation allows it; a stream, an `error` and an unused workspace may be NULL. A function that frees
+ *   does nothing with NULL.
  */
 #ifndef GPUCONV_CUDA_H
 #define GPUCONV_CUDA_H
@@ -61,7 +65,7 @@ typedef struct gpuconv_cuda gpuconv_cuda;
  */
 GPUCONV_API gpuconv_status gpuconv_cuda_new(int device, gpuconv_cuda **cuda, gpuconv_error *error);
 
-GPUCONV_API int gpuconv_cuda_device(const gpuconv_cuda *cuda); /**< number of its device */
+GPUCONV_API int gpuconv_cuda_device(const gpuconv_cuda *cuda); /**< number of its device; -1 of NULL */
 
 /** Frees the tables. No work that uses them may be queued. */
 GPUCONV_API void gpuconv_cuda_free(gpuconv_cuda *cuda);
@@ -129,7 +133,8 @@ typedef struct gpuconv_cuda_job {
                                                  GRADIENT_RESPONSE takes only their routes */
 } gpuconv_cuda_job;
 
-/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+/** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function
+ * below. */
 GPUCONV_API void gpuconv_cuda_job_init(gpuconv_cuda_job *job, size_t size);
 
 /** Returns a job with the defaults: a convolution of float arrays that the caller fills in. */
@@ -211,7 +216,8 @@ GPUCONV_API gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cud
                                                          const gpuconv_cuda_array *response, struct CUstream_st *stream,
                                                          gpuconv_error *error);
 
-GPUCONV_API int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses); /**< device memory taken */
+/** Returns the bytes of device memory that the transforms take; 0 of NULL. */
+GPUCONV_API int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses);
 
 /** Frees the transforms. No work that uses them may be queued. */
 GPUCONV_API void gpuconv_cuda_responses_free(gpuconv_cuda_responses *responses);
@@ -253,7 +259,7 @@ GPUCONV_API gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *
                                                          const gpuconv_cuda_array *out, struct CUstream_st *stream,
                                                          gpuconv_error *error);
 
-/** Queues the return to silence: the next block is the first one. @return DEVICE */
+/** Queues the return to silence: the next block is the first one. @return ARGUMENT, DEVICE */
 GPUCONV_API gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *streamer, struct CUstream_st *stream,
                                                        gpuconv_error *error);
 

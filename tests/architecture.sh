@@ -138,10 +138,10 @@ while read -r file; do
 done <"$list"
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show
-# numbers to people only; the CUDA backend, which prints sizes in its plans, and the lab are bound to a record of a GPU.
+# numbers to people only.
 # core/memory.c scans integers. A statement ends with a line that ends in ; or a brace.
-find src python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/memory.c" \
-    ! -path "src/$L/cuda/*" ! -path 'src/gpulab/*' ! -path 'src/lv2/*' ! -path 'src/window/*' >"$list"
+find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/memory.c" \
+    ! -path 'src/lv2/*' ! -path 'src/window/*' >"$list"
 found=$(while read -r file; do code "$file" | sed "s|^|$file: |"; done <"$list" | awk '
     { file = $1; sub("^[^ ]* ", ""); line = $0; gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
       words = "strto(d|f|ld)|atof|[a-z]*scanf|v[a-z]*printf|setlocale|localeconv|strcoll|strn?casecmp"

@@ -68,8 +68,9 @@ static void print_differences(const gc_lab_run *run, char *text, size_t room) {
     int64_t differ = 0, compared = run->size[0] < 100000 ? run->size[0] : 100000;
     for (int64_t i = 0; i < compared; i++)
         differ += out[i] != compute(other_form, run->in[0][i], run->in[1][i], run->in[2][i]);
-    (void)snprintf(text, room, "%.1f %% of the results differ from the form %s",
-                   100.0 * (double)differ / (double)compared,
+    const int64_t tenths = (2000 * differ / compared + 1) / 2; /* no decimal comma in any locale */
+    (void)snprintf(text, room, "%d.%d %% of the results differ from the form %s", (int)(tenths / 10),
+                   (int)(tenths % 10),
                    (const char *const[]){"fused", "apart", "(x + y) + z", "x + (y + z)"}[other_form]);
 }
 

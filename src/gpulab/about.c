@@ -6,6 +6,7 @@
 #include "about.h"
 
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 enum { WARP = 32, REGISTER_UNIT = 256, SHARED_UNIT = 128 };
 
@@ -49,23 +50,23 @@ void gc_lab_print_device(const gc_lab_session *session, const gc_lab_block_shape
             (long long)d->shared_multiprocessor / 1024);
     fprintf(to, "  block limits             %d threads, %lld KiB shared memory, up to %lld KiB if requested\n",
             d->threads_block, (long long)d->shared_block / 1024, (long long)d->shared_block_optin / 1024);
-    fprintf(to, "  memory                   %.1f GiB, %d bits at %.0f MHz; L2 cache %.0f MiB; constants %lld KiB\n",
-            (double)d->memory / 0x1p30, d->bus_bits, d->memory_clock_hz * 1e-6, (double)d->l2 / 0x1p20,
-            (long long)d->constant / 1024);
+    gc_print(to, "  memory                   %.1f GiB, %d bits at %.0f MHz; L2 cache %.0f MiB; constants %lld KiB\n",
+             (double)d->memory / 0x1p30, d->bus_bits, d->memory_clock_hz * 1e-6, (double)d->l2 / 0x1p20,
+             (long long)d->constant / 1024);
     fprintf(to, "  copy engines             %d; managed memory: %s; mapped memory: %s\n", d->copy_engines,
             d->managed ? "yes" : "no", d->mapped ? "yes" : "no");
     if (gc_lab_nvml_read(session->nvml, &reading)) {
         char reasons[200];
         gc_lab_nvml_throttle_text(reading.throttle_reasons, reasons, sizeof reasons);
-        fprintf(to, "  present state            %.0f of %.0f MHz, memory %.0f MHz, %.0f C, %.0f W, throttled by: %s\n",
-                reading.clock_hz * 1e-6, reading.clock_max_hz * 1e-6, reading.memory_clock_hz * 1e-6, reading.celsius,
-                reading.watts, reasons);
+        gc_print(to, "  present state            %.0f of %.0f MHz, memory %.0f MHz, %.0f C, %.0f W, throttled by: %s\n",
+                 reading.clock_hz * 1e-6, reading.clock_max_hz * 1e-6, reading.memory_clock_hz * 1e-6, reading.celsius,
+                 reading.watts, reasons);
     } else {
         fprintf(to, "  present state            unknown: NVML is not available\n");
     }
-    fprintf(to,
-            "blocks of %d threads, %d registers per thread, %lld bytes of shared memory per block:\n"
-            "  %d blocks per multiprocessor, occupancy %.0f %%, limited by %s; %d blocks fill the device\n",
-            shape->threads, shape->registers, (long long)shape->shared, blocks,
-            100.0 * blocks * shape->threads / d->threads_multiprocessor, limit, blocks * d->multiprocessors);
+    gc_print(to,
+             "blocks of %d threads, %d registers per thread, %lld bytes of shared memory per block:\n"
+             "  %d blocks per multiprocessor, occupancy %.0f %%, limited by %s; %d blocks fill the device\n",
+             shape->threads, shape->registers, (long long)shape->shared, blocks,
+             100.0 * blocks * shape->threads / d->threads_multiprocessor, limit, blocks * d->multiprocessors);
 }

@@ -5,6 +5,7 @@
 #include "cli/wrap.h"
 #include "code.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/number.h"
 #include "recorded.h"
 #include "run.h"
 
@@ -174,10 +175,10 @@ static void write_effects(const gc_lab_module *module, FILE *to) {
     for (int i = 0; i < module->effect_count; i++) {
         const gc_lab_effect *e = &module->effects[i];
         if (e->slower)
-            fprintf(to, "- %s: *%s* compared with *%s*, %s %g\n", e->what, e->slower, e->faster,
-                    e->agree ? "within a factor of" : "at least", e->ratio);
+            gc_print(to, "- %s: *%s* compared with *%s*, %s %g\n", e->what, e->slower, e->faster,
+                     e->agree ? "within a factor of" : "at least", e->ratio);
         else
-            fprintf(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
+            gc_print(to, "- %s: *%s* reaches at least %g of its peak rate\n", e->what, e->faster, e->ratio);
     }
 }
 

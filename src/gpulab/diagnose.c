@@ -1,6 +1,7 @@
 /* Classifies the elements of an output and looks for patterns in the indices of the wrong ones. */
 #include "diagnose.h"
 
+#include "libgpuconv/core/number.h"
 #include "types.h"
 
 #include <math.h>
@@ -114,7 +115,7 @@ static void add(growing *to, const char *format, ...) {
     va_list args;
     va_start(args, format);
     if (to->used < to->room) {
-        int written = vsnprintf(to->text + to->used, to->room - to->used, format, args);
+        int written = gc_vformat(to->text + to->used, to->room - to->used, format, args);
         to->used += written > 0 ? (size_t)written : 0;
     }
     va_end(args);

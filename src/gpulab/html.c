@@ -3,6 +3,7 @@
 
 #include "code.h"
 #include "html_plots.h"
+#include "libgpuconv/core/number.h"
 #include "recorded.h"
 #include "run.h"
 
@@ -34,9 +35,9 @@ static void put_paragraphs(FILE *to, const char *text) {
 
 static void put_time(FILE *to, double seconds) {
     if (seconds >= 1e-3)
-        fprintf(to, "%.3f ms", seconds * 1e3);
+        gc_print(to, "%.3f ms", seconds * 1e3);
     else
-        fprintf(to, "%.2f µs", seconds * 1e6);
+        gc_print(to, "%.2f µs", seconds * 1e6);
 }
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
@@ -65,18 +66,18 @@ static void put_measured(FILE *to, const json_t *row, bool is_recorded, double l
     bool has_figure = json_object_get(row, "figure") != NULL;
     fprintf(to, "<td class='n'>%s", is_recorded ? "* " : "");
     if (has_figure) {
-        fprintf(to, "%.4g ", number_of(row, "figure"));
+        gc_print(to, "%.4g ", number_of(row, "figure"));
         gc_html_put_text(to, text_of(row, "unit"));
     } else {
         put_time(to, median);
     }
-    fprintf(to, "</td><td><span class='bar' style='width:%.1f%%'></span>", longest > 0 ? 100 * median / longest : 0);
+    gc_print(to, "</td><td><span class='bar' style='width:%.1f%%'></span>", longest > 0 ? 100 * median / longest : 0);
     if (bytes > 0 && !has_figure)
-        fprintf(to, " %.1f GB/s", bytes / median * 1e-9);
+        gc_print(to, " %.1f GB/s", bytes / median * 1e-9);
     if (work / (bytes > 0 ? bytes : 1) > 1 && !has_figure)
-        fprintf(to, " %.2f TFLOP/s", work / median * 1e-12);
+        gc_print(to, " %.2f TFLOP/s", work / median * 1e-12);
     if (share > 0) {
-        fprintf(to, " <b>%.*f %%</b> of ", share < 0.01 ? 3 : 0, 100 * share);
+        gc_print(to, " <b>%.*f %%</b> of ", share < 0.01 ? 3 : 0, 100 * share);
         gc_html_put_text(to, text_of(row, "bound"));
     }
     fputs("</td>", to);
@@ -209,8 +210,8 @@ static void put_module(const page *p, const gc_lab_module *module) {
         int holds = json_is_true(json_object_get(effect, "holds"));
         fprintf(to, "<p class='%s'>%s ", holds ? "y" : "x", holds ? "&#10003;" : "&#10007;");
         gc_html_put_text(to, text_of(effect, "what"));
-        fprintf(to, " <span class='c'>(%.3g, expected %s %.3g)</span></p>\n", number_of(effect, "ratio"),
-                json_is_true(json_object_get(effect, "agree")) ? "within" : "at least", number_of(effect, "wanted"));
+        gc_print(to, " <span class='c'>(%.3g, expected %s %.3g)</span></p>\n", number_of(effect, "ratio"),
+                 json_is_true(json_object_get(effect, "agree")) ? "within" : "at least", number_of(effect, "wanted"));
     }
     fputs("<h3>What to see</h3>\n", to);
     put_paragraphs(to, module->see);
@@ -255,7 +256,7 @@ static void put_device(FILE *to, const json_t *report, const json_t *recorded) {
     fputs("<p>", to);
     if (number_of(peak, "copy") > 0) {
         gc_html_put_text(to, text_of(device, "name"));
-        fprintf(
+        gc_print(
             to,
             ". Measured in this run: copy %.2f TB/s, multiply-add loop %.1f TFLOP/s, cuBLAS fp16 %.0f and tf32 %.0f "
             "TFLOP/s, an empty launch %.1f µs.",

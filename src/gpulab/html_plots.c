@@ -2,6 +2,7 @@
  * colour-blind can tell apart) and in their dashes, which remain on paper without colours. */
 #include "html_plots.h"
 
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 
 #include <math.h>
@@ -74,12 +75,12 @@ static double grid_step(double range) {
 
 static void grid_line(FILE *to, const axis *x, const axis *y, double v, int horizontal) {
     if (horizontal)
-        fprintf(
+        gc_print(
             to,
             "<line x1='%.1f' x2='%.1f' y1='%.1f' y2='%.1f' class='g'/><text x='%.1f' y='%.1f' class='e'>%.3g</text>\n",
             x->from, x->to, to_svg(y, v), to_svg(y, v), x->from - 6, to_svg(y, v) + 4, v);
     else
-        fprintf(
+        gc_print(
             to,
             "<line x1='%.1f' x2='%.1f' y1='%.1f' y2='%.1f' class='g'/><text x='%.1f' y='%.1f' class='m'>%.4g</text>\n",
             to_svg(x, v), to_svg(x, v), y->from, y->to, to_svg(x, v), y->from + 16, v);
@@ -133,8 +134,8 @@ static void draw_column(FILE *to, const json_t *sweep, size_t column, const axis
     json_array_foreach(points, i, point) {
         const json_t *v = json_array_get(point, column);
         if (json_is_number(v) && (!y->logarithmic || json_number_value(v) > 0))
-            fprintf(to, "%.1f,%.1f ", to_svg(x, json_number_value(json_array_get(point, 0))),
-                    to_svg(y, json_number_value(v)));
+            gc_print(to, "%.1f,%.1f ", to_svg(x, json_number_value(json_array_get(point, 0))),
+                     to_svg(y, json_number_value(v)));
     }
     fprintf(to,
             "'/>\n<line x1='%d' x2='%d' y1='%d' y2='%d' stroke='%s' stroke-width='2'%s/>\n"
@@ -181,12 +182,12 @@ void gc_html_draw_sweep(FILE *to, const char *name, const json_t *sweep) {
 /* Draws the bound for one peak rate of arithmetic: slope `copy` bytes per second up to the rate, then level. */
 static void draw_roof(FILE *to, int colour, double copy, double rate, const axis *x, const axis *y) {
     double level = to_svg(y, rate * 1e-12);
-    fprintf(to,
-            "<polyline fill='none' stroke='%s' stroke-width='2'%s points='%.1f,%.1f %.1f,%.1f %.1f,%.1f'/>"
-            "<text x='%.1f' y='%.1f' class='e' style='fill:%s'>%s %.0f TFLOP/s</text>\n",
-            line_colours[colour], dashes[colour], to_svg(x, x->low), to_svg(y, x->low * copy * 1e-12),
-            to_svg(x, rate / copy), level, to_svg(x, x->high), level, x->to - 4, level - 5, line_colours[colour],
-            colour ? "fp16 with cuBLAS" : "fp32 multiply-add loop", rate * 1e-12);
+    gc_print(to,
+             "<polyline fill='none' stroke='%s' stroke-width='2'%s points='%.1f,%.1f %.1f,%.1f %.1f,%.1f'/>"
+             "<text x='%.1f' y='%.1f' class='e' style='fill:%s'>%s %.0f TFLOP/s</text>\n",
+             line_colours[colour], dashes[colour], to_svg(x, x->low), to_svg(y, x->low * copy * 1e-12),
+             to_svg(x, rate / copy), level, to_svg(x, x->high), level, x->to - 4, level - 5, line_colours[colour],
+             colour ? "fp16 with cuBLAS" : "fp32 multiply-add loop", rate * 1e-12);
 }
 
 void gc_html_draw_roofline(FILE *to, const json_t *report) {
@@ -214,8 +215,8 @@ void gc_html_draw_roofline(FILE *to, const json_t *report) {
             continue;
         double intensity = fmin(fmax(work / bytes, x.low), x.high),
                rate = fmin(fmax(work / median * 1e-12, y.low), y.high);
-        fprintf(to, "<circle cx='%.1f' cy='%.1f' r='3.5' class='%s'><title>", to_svg(&x, intensity), to_svg(&y, rate),
-                strcmp(text_of(row, "bound"), "arithmetic") == 0 ? "a" : "b");
+        gc_print(to, "<circle cx='%.1f' cy='%.1f' r='3.5' class='%s'><title>", to_svg(&x, intensity), to_svg(&y, rate),
+                 strcmp(text_of(row, "bound"), "arithmetic") == 0 ? "a" : "b");
         gc_html_put_text(to, text_of(row, "module"));
         fputs(": ", to);
         gc_html_put_text(to, text_of(row, "variant"));

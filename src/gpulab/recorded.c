@@ -1,6 +1,7 @@
 /* Finds rows in the recorded report. */
 #include "recorded.h"
 
+#include "libgpuconv/core/number.h"
 #include "sources.h"
 
 #include <stdio.h>
@@ -41,18 +42,19 @@ void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_
                *unit = json_string_value(json_object_get(row, "unit"));
     size_t used;
     if (figure && unit)
-        used = (size_t)snprintf(text, room, "%.4g %s", json_number_value(figure), unit);
+        used = (size_t)gc_format(text, room, "%.4g %s", json_number_value(figure), unit);
     else if (median >= 1e-3)
-        used = (size_t)snprintf(text, room, "%.3f ms", median * 1e3);
+        used = (size_t)gc_format(text, room, "%.3f ms", median * 1e3);
     else if (median >= 1e-6)
-        used = (size_t)snprintf(text, room, "%.2f us", median * 1e6);
+        used = (size_t)gc_format(text, room, "%.2f us", median * 1e6);
     else
-        used = (size_t)snprintf(text, room, "%.1f ns", median * 1e9);
+        used = (size_t)gc_format(text, room, "%.1f ns", median * 1e9);
     if (used < room && with_size)
         used += (size_t)snprintf(text + used, room - used, " at %s", size ? size : "?");
     if (used < room && share > 0 && bound)
-        (void)snprintf(text + used, room - used,
-                       100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit", 100 * share, bound);
+        (void)gc_format(text + used, room - used,
+                        100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit", 100 * share,
+                        bound);
 }
 
 bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row) {

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static void print_reason(const gc_lab_session *session, const gc_lab_job *job, c
 
 static void print_number(const gc_lab_session *session, const gc_lab_job *job, const char *label, double value) {
     FILE *to = begin_progress(session, job);
-    if (to && fprintf(to, "%s %.4g\n", label, value) > 0)
+    if (to && gc_print(to, "%s %.4g\n", label, value) > 0)
         (void)fflush(to);
 }
 

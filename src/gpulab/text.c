@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include "cli/terminal.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "recorded.h"
 #include "run.h"
@@ -49,7 +50,7 @@ static void print_part(row_printer *p, const char *format, ...) {
     char part[400], shown[400];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(part, sizeof part, format, args);
+    (void)gc_vformat(part, sizeof part, format, args);
     va_end(args);
     int columns = gc_display_columns(gc_visible(shown, sizeof shown, part));
     if (p->column + 2 + columns > p->width && p->column > INDENT) {
@@ -62,11 +63,11 @@ static void print_part(row_printer *p, const char *format, ...) {
 
 static void format_time(double seconds, char *text, size_t room) {
     if (seconds >= 1)
-        (void)snprintf(text, room, "%8.3f s ", seconds);
+        (void)gc_format(text, room, "%8.3f s ", seconds);
     else if (seconds >= 1e-3)
-        (void)snprintf(text, room, "%8.3f ms", seconds * 1e3);
+        (void)gc_format(text, room, "%8.3f ms", seconds * 1e3);
     else
-        (void)snprintf(text, room, "%8.2f us", seconds * 1e6);
+        (void)gc_format(text, room, "%8.2f us", seconds * 1e6);
 }
 
 static void print_measured(const json_t *row, row_printer *p) {
@@ -146,9 +147,9 @@ static void print_sweep(const char *name, const json_t *sweep, FILE *to) {
         const json_t *value;
         json_array_foreach(point, k, value) {
             if (k == 0)
-                fprintf(to, "  %12.0f", json_number_value(value));
+                gc_print(to, "  %12.0f", json_number_value(value));
             else if (json_is_number(value))
-                fprintf(to, "  %24.5g", json_number_value(value));
+                gc_print(to, "  %24.5g", json_number_value(value));
             else
                 fprintf(to, "  %24s", "-");
         }
@@ -160,11 +161,11 @@ static void print_device(const json_t *report, const json_t *recorded, FILE *to)
     const json_t *peak = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
     if (number_of(peak, "copy") > 0) {
         print_text(to, text_of(device, "name"), 0);
-        fprintf(to,
-                "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
-                "%.1f TFLOP/s, an empty launch %.2f us\n",
-                number_of(peak, "copy") * 1e-9, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
-                number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
+        gc_print(to,
+                 "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
+                 "%.1f TFLOP/s, an empty launch %.2f us\n",
+                 number_of(peak, "copy") * 1e-9, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
+                 number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
     } else if (json_object_get(device, "missing")) {
         fputs("There is no GPU (", to);
         print_text(to, text_of(device, "missing"), 0);
@@ -179,8 +180,8 @@ static void print_effect(const json_t *row, FILE *to) {
     print_text(to, text_of(row, "what"), 0);
     fputs(" (", to);
     print_text(to, text_of(row, "size"), 0);
-    fprintf(to, "): %.3g, expected %s %.3g\n", number_of(row, "ratio"),
-            json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
+    gc_print(to, "): %.3g, expected %s %.3g\n", number_of(row, "ratio"),
+             json_is_true(json_object_get(row, "agree")) ? "within" : "at least", number_of(row, "wanted"));
 }
 
 void gc_lab_write_tables(const json_t *report, FILE *to) {

@@ -6,6 +6,7 @@
 #include "compiler_messages.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "process.h"
 #include "run.h"
 #include "student.h"
@@ -235,7 +236,8 @@ static gpuconv_status time_kernel(const attempt *a, gpuconv_error *error) {
     if (!err && has_state(report, "timed"))
         gc_try_print_ladder(&a->subject, report, stdout);
     else if (!err && has_state(report, "endless"))
-        printf("It was not timed: the ladder takes more than %.0f s; choose a smaller --size.\n", time_seconds);
+        gc_print(stdout, "It was not timed: the ladder takes more than %.0f s; choose a smaller --size.\n",
+                 time_seconds);
     else if (!err)
         printf("It could not be timed.\n");
     json_decref(report);

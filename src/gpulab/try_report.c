@@ -6,6 +6,7 @@
 #include "compile.h"
 #include "compiler_messages.h"
 #include "diagnose.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "recorded.h"
 
@@ -141,11 +142,11 @@ static const gc_lab_variant *find_variant(const gc_lab_module *module, const cha
 static void print_rung(const rung *r, FILE *to) {
     char shown[200];
     double share = number_of(r->row, "share"), median = number_of(r->row, "median");
-    fprintf(to, "%c %-34s %10.3f %s", r->variant ? ' ' : '>',
-            gc_visible(shown, sizeof shown, text_of(r->row, "variant")), median >= 1e-3 ? median * 1e3 : median * 1e6,
-            median >= 1e-3 ? "ms" : "us");
+    gc_print(to, "%c %-34s %10.3f %s", r->variant ? ' ' : '>',
+             gc_visible(shown, sizeof shown, text_of(r->row, "variant")), median >= 1e-3 ? median * 1e3 : median * 1e6,
+             median >= 1e-3 ? "ms" : "us");
     if (share > 0)
-        fprintf(to, "  %5.1f %% of %s", 100 * share, gc_visible(shown, sizeof shown, text_of(r->row, "bound")));
+        gc_print(to, "  %5.1f %% of %s", 100 * share, gc_visible(shown, sizeof shown, text_of(r->row, "bound")));
     fputc('\n', to);
 }
 
@@ -180,9 +181,9 @@ void gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to
     fputc('\n', to);
     if (yours > 0) {
         const rung *next = &rungs[yours - 1];
-        (void)snprintf(text, sizeof text, "The next rung, \"%s\", is %.2f times as fast: %.600s.",
-                       text_of(next->row, "variant"), median / number_of(next->row, "median"),
-                       next->variant ? next->variant->changed : "");
+        (void)gc_format(text, sizeof text, "The next rung, \"%s\", is %.2f times as fast: %.600s.",
+                        text_of(next->row, "variant"), median / number_of(next->row, "median"),
+                        next->variant ? next->variant->changed : "");
     } else {
         (void)snprintf(text, sizeof text, "Your kernel is the fastest of the ladder.");
     }
@@ -191,10 +192,10 @@ void gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to
         double goal = number_of(rungs[i].row, "median");
         if (rungs[i].variant != s->goal)
             continue;
-        (void)snprintf(text, sizeof text,
-                       goal < median / 1.05 ? "The goal, \"%s\", is %.2f times as fast as yours."
-                                            : "It has reached the goal, \"%s\" (%.2f of its speed).",
-                       s->goal->name, goal < median / 1.05 ? median / goal : goal / median);
+        (void)gc_format(text, sizeof text,
+                        goal < median / 1.05 ? "The goal, \"%s\", is %.2f times as fast as yours."
+                                             : "It has reached the goal, \"%s\" (%.2f of its speed).",
+                        s->goal->name, goal < median / 1.05 ? median / goal : goal / median);
         gc_try_print_text(text, 0, to);
     }
 }

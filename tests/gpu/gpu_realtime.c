@@ -258,44 +258,81 @@ void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state) {
     guarded_free(&x);
 }
 
-/* The real-time convolver with its tail on the GPU, called with blocks of different sizes, true stereo. */
-void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
-    (void)state;
-    enum { FRAMES = 30000, TAPS = 15000 };
-    oracle_random random = {.state = 82};
-    guarded taps, x = guarded_random(&random, 2, FRAMES), y = guarded_new(2, FRAMES);
-    gpuconv_ir *ir = harness_response(&random, 4, 2, TAPS, &taps);
-    gpuconv_realtime_config config = {.size = sizeof config,
-                                      .rate = 48000,
-                                      .block = 256,
-                                      .freewheel = true,
-                                      .backend = GPUCONV_BACKEND_CUDA,
-                                      .device = -1};
+/* A real-time convolver with its tail on the GPU, true stereo. */
+enum { TAIL_FRAMES = 30000, TAIL_TAPS = 15000 };
+
+static gpuconv_realtime *new_convolver(const gpuconv_ir *ir) {
+    const gpuconv_realtime_config config = {.size = sizeof config,
+                                            .rate = 48000,
+                                            .block = 256,
+                                            .freewheel = true,
+                                            .backend = GPUCONV_BACKEND_CUDA,
+                                            .device = -1};
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
     CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
-    for (int64_t at = 0, n = 1; at < FRAMES; at += n, n = n * 5 % 1009 + 1) {
-        n = n < FRAMES - at ? n : FRAMES - at;
-        const float *in[] = {x.channel[0] + at, x.channel[1] + at};
+    return rt;
+}
+
+/* Plays a signal in calls of different sizes. Returns the error in dB. */
+static double play_tail(gpuconv_realtime *rt, const guarded *taps, const guarded *x) {
+    guarded y = guarded_new(2, TAIL_FRAMES);
+    for (int64_t at = 0, n = 1; at < TAIL_FRAMES; at += n, n = n * 5 % 1009 + 1) {
+        n = n < TAIL_FRAMES - at ? n : TAIL_FRAMES - at;
+        const float *in[] = {x->channel[0] + at, x->channel[1] + at};
         float *out[] = {y.channel[0] + at, y.channel[1] + at};
         gpuconv_realtime_process(rt, in, out, n);
     }
     assert_int_equal(gpuconv_realtime_backend(rt), GPUCONV_BACKEND_CUDA);
-    gpuconv_realtime_free(rt);
     int outputs;
-    double *want = harness_expected(&taps, &x, &outputs), wrong = 0, power = 0;
+    double *want = harness_expected(taps, x, &outputs), wrong = 0, power = 0;
     for (int c = 0; c < 2; c++)
-        for (int64_t i = 0; i < FRAMES; i++) {
-            double w = want[c * (int64_t)(FRAMES + TAPS - 1) + i], d = (double)y.channel[c][i] - w;
+        for (int64_t i = 0; i < TAIL_FRAMES; i++) {
+            double w = want[c * (int64_t)(TAIL_FRAMES + TAIL_TAPS - 1) + i], d = (double)y.channel[c][i] - w;
             wrong += d * d;
             power += w * w;
         }
-    double decibels = 10 * log10(wrong / power);
+    free(want);
+    guarded_free(&y);
+    return 10 * log10(wrong / power);
+}
+
+void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {.state = 82};
+    guarded taps, x = guarded_random(&random, 2, TAIL_FRAMES);
+    gpuconv_ir *ir = harness_response(&random, 4, 2, TAIL_TAPS, &taps);
+    gpuconv_realtime *rt = new_convolver(ir);
+    const double decibels = play_tail(rt, &taps, &x);
     CHECK(decibels <= -120, "%.1f dB", decibels);
     gpu_note("a tail in real time", decibels);
-    free(want);
+    gpuconv_realtime_free(rt);
     gpuconv_ir_free(ir);
     guarded_free(&taps);
     guarded_free(&x);
-    guarded_free(&y);
+}
+
+/* The second signal is quieter, so that the tail of the first one would be far above its error. */
+void test_a_reset_forgets_the_tail_on_the_gpu(void **state) {
+    (void)state;
+    oracle_random random = {.state = 84};
+    guarded taps, x = guarded_random(&random, 2, TAIL_FRAMES), quiet = guarded_random(&random, 2, TAIL_FRAMES);
+    gpuconv_ir *ir = harness_response(&random, 4, 2, TAIL_TAPS, &taps);
+    gpuconv_realtime *rt = new_convolver(ir);
+    for (int c = 0; c < 2; c++)
+        for (int64_t i = 0; i < TAIL_FRAMES; i++)
+            quiet.channel[c][i] *= 1e-3F;
+    for (int round = 0; round < 3; round++) {
+        const double loud = play_tail(rt, &taps, &x);
+        CHECK(loud <= -120, "round %d, before the reset: %.1f dB", round, loud);
+        gpuconv_realtime_reset(rt);
+        const double decibels = play_tail(rt, &taps, &quiet);
+        CHECK(decibels <= -120, "round %d, after the reset: %.1f dB", round, decibels);
+        gpuconv_realtime_reset(rt);
+    }
+    gpuconv_realtime_free(rt);
+    gpuconv_ir_free(ir);
+    guarded_free(&taps);
+    guarded_free(&x);
+    guarded_free(&quiet);
 }

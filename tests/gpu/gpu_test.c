@@ -348,9 +348,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_a_matrix_in_real_time_agrees_with_the_oracle),
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
+        cmocka_unit_test(test_a_reset_forgets_the_tail_on_the_gpu),
     };
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(test_long_partitions_agree_with_the_oracle),
+        cmocka_unit_test(test_a_matrix_with_little_free_memory_agrees_with_the_cpu),
+        cmocka_unit_test(test_too_little_free_memory_is_refused_with_both_figures),
         cmocka_unit_test(test_convolutions_that_read_each_others_outputs_need_no_wait),
         cmocka_unit_test(test_objects_leave_the_current_device_as_it_was),
         cmocka_unit_test(test_objects_leave_the_default_memory_pool_as_it_was),

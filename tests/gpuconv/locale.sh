@@ -2,7 +2,7 @@
 # A process whose locale has decimal commas (German) or other letters (Turkish, where I is no capital i) writes and reads the
 # same bytes as in the "C" locale. Usage: locale.sh MODULE, which tests/set_locale.c became
 . "$(dirname "$0")/lib.sh"
-module=$1
+module=$1 lab=${GPUCONV%/*}/gpulab record=$SOURCE/tests/gpu/nvidia-h200-lab.json
 [ -z "${SANITIZE:-}" ] || skip "a sanitizer must be loaded before LD_PRELOAD"
 
 # The locales of the system, or built into a folder.
@@ -55,6 +55,9 @@ work_in() {
         in_locale "$name" "$GPUCONV" batch -b cpu -q --inputs '*[aB].wav' --irs 'ir*.wav' --noises B.wav --snr 5.5:20.5 \
             --gain=-6:-1 --dry=-12.25 --early 20.5 --level rms:-26.5 --seed 3 --out "$to/wet"
         in_locale "$name" "$GPUCONV" batch -b cpu "$to/wet/manifest.csv" --dry-run --out "$to/wet"
+        in_locale "$name" "$lab" report --from "$record"
+        in_locale "$name" "$lab" report --from "$record" --html "$to/lab.html"
+        in_locale "$name" "$lab" show transpose --markdown
     } >"$work/log/out" 2>&1
     # Without what differs between two runs of one locale: times, and the name of the folder.
     sed -e "s|$to/|TO/|g" -e '/times real time\|a second\|seconds\|predicted\|memory/d' "$work/log/out" >"$work/log/$to"

@@ -24,6 +24,11 @@ static struct {
     gpuconv_realtime_config realtime_config;
     gpuconv_job job;
     gpuconv_cuda_job cuda_job;
+    gpuconv_cuda *made_cuda;
+    gpuconv_cuda_responses *prepared;
+    gpuconv_cuda_streamer *streamer;
+    gpuconv_cuda_array array;
+    size_t bytes;
     gpuconv_memory_row row;
     int64_t produced;
     double number;
@@ -40,12 +45,20 @@ static int null; /* the number of the pointer that is NULL */
 #define E (null % 2 ? NULL : &o.error)
 #define IR P(0, o.ir)
 #define MADE P(1, &o.made)
+#define ARRAY P(1, &o.array)
+
+/* Objects of a GPU cannot be made here. A function that looks into one before it has checked all pointers crashes. */
+static char no_object;
+#define CUDA P(0, (gpuconv_cuda *)(void *)&no_object)
+#define PREPARED ((gpuconv_cuda_responses *)(void *)&no_object)
+#define STREAMER ((gpuconv_cuda_streamer *)(void *)&no_object)
 
 /* A call that must return ARGUMENT, and leave no object behind. */
 #define REFUSED(name, count, ...)                                                                                      \
     static void call_##name(void) {                                                                                    \
         CHECK((__VA_ARGS__) == GPUCONV_ERROR_ARGUMENT, "pointer %d", null / 2);                                        \
         CHECK(!o.made && !o.made_plan && !o.made_engine && !o.made_realtime, "an object is made");                     \
+        CHECK(!o.made_cuda && !o.prepared && !o.streamer, "an object of a GPU is made");                               \
     }
 /* A call that must do nothing, or return what the expression says. */
 #define NEUTRAL(name, count, ...)                                                                                      \
@@ -149,6 +162,18 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_memory_response_new, 2, gpuconv_memory_response_new(P(0, o.samples), 64, 1, P(1, &o.response), E)) \
     NEUTRAL(gpuconv_memory_response_free, 1, DONE(gpuconv_memory_response_free(NULL)))                                 \
     REFUSED(gpuconv_memory_convolve, 2, gpuconv_memory_convolve(P(0, o.memory), P(1, &o.row), 1, E))                   \
+    REFUSED(gpuconv_cuda_new, 1, gpuconv_cuda_new(0, P(0, &o.made_cuda), E))                                           \
+    NEUTRAL(gpuconv_cuda_device, 1, gpuconv_cuda_device(NULL) == -1)                                                   \
+    REFUSED(gpuconv_cuda_workspace, 3, gpuconv_cuda_workspace(CUDA, P(1, &o.cuda_job), P(2, &o.bytes), E))             \
+    REFUSED(gpuconv_cuda_run, 2, gpuconv_cuda_run(CUDA, P(1, &o.cuda_job), o.samples, 0, NULL, E))                     \
+    REFUSED(gpuconv_cuda_responses_new, 3, gpuconv_cuda_responses_new(CUDA, ARRAY, 8, NULL, P(2, &o.prepared), E))     \
+    REFUSED(gpuconv_cuda_responses_route, 3, gpuconv_cuda_responses_route(CUDA, P(1, o.ir), 8, P(2, &o.prepared), E))  \
+    REFUSED(gpuconv_cuda_responses_update, 3, gpuconv_cuda_responses_update(CUDA, P(2, PREPARED), ARRAY, NULL, E))     \
+    NEUTRAL(gpuconv_cuda_responses_bytes, 1, gpuconv_cuda_responses_bytes(NULL) == 0)                                  \
+    REFUSED(gpuconv_cuda_streamer_new, 3, gpuconv_cuda_streamer_new(CUDA, ARRAY, 1, 64, NULL, P(2, &o.streamer), E))   \
+    REFUSED(gpuconv_cuda_streamer_process, 3,                                                                          \
+            gpuconv_cuda_streamer_process(P(0, STREAMER), P(1, &o.array), P(2, &o.array), NULL, E))                    \
+    REFUSED(gpuconv_cuda_streamer_reset, 1, gpuconv_cuda_streamer_reset(P(0, STREAMER), NULL, E))                      \
     NEUTRAL(gpuconv_cuda_free, 1, DONE(gpuconv_cuda_free(NULL)))                                                       \
     NEUTRAL(gpuconv_cuda_job_init, 1, DONE(gpuconv_cuda_job_init(NULL, sizeof o.cuda_job)))                            \
     NEUTRAL(gpuconv_cuda_responses_free, 1, DONE(gpuconv_cuda_responses_free(NULL)))                                   \
@@ -167,12 +192,8 @@ static const entry entries[] = {FUNCTIONS(ENTRY, ENTRY)};
 
 /* Functions that are not called here. */
 static const char *const left_out[] = {
-    "gpuconv_calibrate", /* measures for a minute; both of its pointers may be NULL */
-    /* Objects of the GPU cannot be made here, and the functions that take them do not check them. */
-    "gpuconv_cuda_new", "gpuconv_cuda_device", "gpuconv_cuda_workspace", "gpuconv_cuda_run",
-    "gpuconv_cuda_responses_new", "gpuconv_cuda_responses_route", "gpuconv_cuda_responses_update",
-    "gpuconv_cuda_responses_bytes", "gpuconv_cuda_streamer_new", "gpuconv_cuda_streamer_process",
-    "gpuconv_cuda_streamer_reset"};
+    "gpuconv_calibrate" /* measures for a minute; both of its pointers may be NULL */
+};
 
 static bool is_known(const char *name) {
     for (int i = 0; i < COUNT(entries); i++)

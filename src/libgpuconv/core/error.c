@@ -41,8 +41,12 @@ bool gc_begin(void *made, const void *from, const char *function, gpuconv_error 
     if (made)
         memset(made, 0, sizeof(void *)); /* the pointer has another type in every function */
     if (!made || !from)
-        gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an argument that it needs is NULL", function);
+        gc_fail_null(error, function);
     return made && from;
+}
+
+gpuconv_status gc_fail_null(gpuconv_error *error, const char *function) {
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an argument that it needs is NULL", function);
 }
 
 gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *format, ...) {

@@ -15,6 +15,9 @@ gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *
  * ARGUMENT and the name of the function in *error, if `made` or `from` is NULL. */
 bool gc_begin(void *made, const void *from, const char *function, gpuconv_error *error);
 
+/* Returns ARGUMENT with the message that a public function needs an argument that is NULL. */
+gpuconv_status gc_fail_null(gpuconv_error *error, const char *function);
+
 /* Returns MEMORY with the message "out of memory for WHAT", or CANCELLED if the thread's flag is raised: functions that
  * return NULL or false do so both for a failed allocation and for cancelled work. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);

@@ -85,6 +85,16 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
+static gpuconv_status free_memory(gc_device *device, gpuconv_error *error) {
+    const cudaError_t err = gc_cuda_free_memory(device->number, &device->memory);
+    if (err == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s has too little free memory to start", device->name);
+    }
+    device->started = !err;
+    return gc_cuda_check(error, device->number, err);
+}
+
 static gpuconv_status start(const gpuconv_config *config, gpuconv_error *error) {
     int number;
     gpuconv_status status = gc_cuda_choose_device(config->device, &number, error);
@@ -167,10 +177,12 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     GC_CUDA_TRY(err, init(s));
     gc_cuda_leave(caller);
     if (err) {
-        gpuconv_status status =
-            gc_fail(error, GPUCONV_ERROR_DEVICE, "%s cannot be set up: %s", plan->device.name, cudaGetErrorString(err));
+        const int64_t bytes = s->resources.device_bytes;
         free_state(s);
-        return status;
+        return err == cudaErrorMemoryAllocation
+                   ? gc_cuda_check_memory(error, plan->device.number, err, "a convolution", bytes)
+                   : gc_fail(error, GPUCONV_ERROR_DEVICE, "%s cannot be set up: %s", plan->device.name,
+                             cudaGetErrorString(err));
     }
     s->measured.setup = gc_now() - begin;
     *state = s;
@@ -331,6 +343,7 @@ static const char *failure(const gc_stream *s) {
 const gc_backend gc_backend_cuda = {
     .id = GPUCONV_BACKEND_CUDA,
     .probe = probe,
+    .free_memory = free_memory,
     .start = start,
     .plan = gc_cuda_plan,
     .new_stream = new_stream,

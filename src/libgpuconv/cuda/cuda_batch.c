@@ -31,11 +31,15 @@ static int count_devices(gpuconv_error *error) {
     return count;
 }
 
+/* Starts a device. Refuses it if the slots of one worker, some 60 MB on an H200, and the kernels may not fit, so that a
+ * batch that may use the CPU does. */
 static gpuconv_status init_device(int device, gpuconv_error *error) {
-    int caller;
-    cudaError_t err = gc_cuda_enter(device, &caller);
-    GC_CUDA_TRY(err, cudaFree(NULL)); /* creates the context where no call has done so yet */
-    gc_cuda_leave(caller);
+    const double least = 0x1p27;
+    double available = 0;
+    const cudaError_t err = gc_cuda_free_memory(device, &available);
+    if (!err && available < least)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "batches need %.2f GB on CUDA device %d, of which %.2f GB are free",
+                       least * 1e-9, device, available * 1e-9);
     return gc_cuda_check(error, device, err);
 }
 
@@ -180,10 +184,9 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
     GC_CUDA_TRY(err, gc_cuda_batch_allocate(s, bytes, items));
     gc_cuda_leave(caller);
     if (err) {
+        const int64_t bytes_asked = s->resources.device_bytes;
         free_slot(s);
-        (void)cudaGetLastError();
-        return gc_fail(error, err == cudaErrorMemoryAllocation ? GPUCONV_ERROR_MEMORY : GPUCONV_ERROR_DEVICE,
-                       "CUDA device %d: %s", device, cudaGetErrorString(err));
+        return gc_cuda_check_memory(error, device, err, "a batch", bytes_asked);
     }
     *slot = s;
     return GPUCONV_OK;

@@ -6,6 +6,7 @@
 
 #include "cuda_convolver.h"
 #include "cuda_dense.h"
+#include "cuda_device.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -31,21 +32,22 @@ typedef struct job {
     int64_t frames, known_frames; /* of the signal; known_frames: negative if the caller does not know them */
 } job;
 
+/* Returns the frames of which a chunk is a multiple. */
+static int64_t step_of(const gc_schedule *s) {
+    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+        return 32 * 1024;
+    return s->algorithm == GPUCONV_ALGORITHM_PARTITIONED && !gc_cuda_long_partitions(s) ? 2 * s->hop : s->hop;
+}
+
 static int64_t chunk_of(const gpuconv_ir *ir, const gc_schedule *s, int64_t frames) {
     int64_t channels = ir->inputs > ir->outputs ? ir->inputs : ir->outputs;
-    int64_t total = frames + s->taps - 1, step = 32 * 1024;
+    int64_t total = frames + s->taps - 1, step = step_of(s);
     int64_t target = gc_min(chunk_samples / channels, total / CHUNKS);
     target = gc_max(target, chunk_samples_min / channels);
-    if (s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE)
-        step = s->hop;
-    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX) {
-        step = s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
         target = gc_max(target, DENSE_BLOCKS * step);
-    }
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        step = gc_cuda_long_partitions(s) ? s->hop : 2 * s->hop;
+    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
         target = gc_max(target, step * s->partitions); /* each chunk computes the spectra of the history again */
-    }
     /* Rounds to the nearest multiple: a chunk that is half a step shorter costs less than the wait for half a step
      * more. */
     return gc_max(step, gc_round_up(gc_min(target, total) - step / 2, step));
@@ -218,18 +220,36 @@ static bool make_schedule(const gpuconv_plan *plan, gpuconv_algorithm algorithm,
     return true;
 }
 
-/* Reports why no size was chosen. least: bytes of the smallest one; HUGE_VAL: there is none. */
-static gpuconv_status fail(const gpuconv_plan *plan, gpuconv_algorithm algorithm, double least, gpuconv_error *error) {
+/* Reports why no size was chosen and sets plan->bytes to the memory that is missing for it. least: bytes of the
+ * smallest one; HUGE_VAL: there is none. */
+static gpuconv_status fail(gpuconv_plan *plan, gpuconv_algorithm algorithm, double least, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
+    plan->bytes = least < HUGE_VAL ? least / GC_CUDA_MEMORY_SHARE : 0;
     if (least < HUGE_VAL)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "%d inputs, %d outputs and %d responses of %lld frames need %.1f GB with %s; %s has %.1f GB",
-                       ir->inputs, ir->outputs, ir->routes, (long long)ir->frames, least * 1e-9,
-                       gpuconv_algorithm_name(algorithm), plan->device.name, plan->device.memory * 1e-9);
+                       "%d inputs, %d outputs and %d responses of %lld frames need %.2f GB with %s; %s has %.2f GB%s",
+                       ir->inputs, ir->outputs, ir->routes, (long long)ir->frames, plan->bytes * 1e-9,
+                       gpuconv_algorithm_name(algorithm), plan->device.name, plan->device.memory * 1e-9,
+                       plan->device.started ? " free" : "");
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
                    (long long)ir->frames, gpuconv_algorithm_name(algorithm), plan->device.name,
                    algorithm == GPUCONV_ALGORITHM_MATRIX ? GCK_DENSE_POINTS_MAX : GCK_OVERLAP_SAVE_POINTS_MAX);
+}
+
+/* Halves the chunk until the memory suffices, and sets the slots and bytes of `sized`. Returns false if not even one
+ * step fits. */
+static bool fit_chunk(const job *j, gpuconv_plan *sized) {
+    const gc_device *device = &j->plan->device;
+    const int64_t step = step_of(&sized->schedule);
+    for (;; sized->chunk = gc_round_up(sized->chunk / 2, step)) {
+        sized->slots = slots_of(j->plan->ir, sized->chunk, j->known_frames);
+        sized->bytes = device_bytes(device, j->plan->ir, j->components, &sized->schedule, sized->chunk, sized->slots);
+        if (sized->bytes <= GC_CUDA_MEMORY_SHARE * device->memory)
+            return true;
+        if (sized->chunk <= step)
+            return false;
+    }
 }
 
 /* Chooses the sizes for one algorithm. */
@@ -245,21 +265,20 @@ static gpuconv_status plan_sizes(const job *j, gpuconv_plan *plan, gpuconv_algor
             gc_schedule s;
             if (!make_schedule(plan, algorithm, n, second, &s))
                 continue;
-            const int64_t chunk = chunk_of(ir, &s, j->frames);
-            if (gc_cuda_long_partitions(&s) && s.partitions + chunk / s.hop > GCK_LONG_PARTITIONED_BLOCKS_MAX)
+            gpuconv_plan sized = {.schedule = s, .chunk = chunk_of(ir, &s, j->frames)};
+            if (gc_cuda_long_partitions(&s) && s.partitions + sized.chunk / s.hop > GCK_LONG_PARTITIONED_BLOCKS_MAX)
                 continue;
-            const int slots = slots_of(ir, chunk, j->known_frames);
-            const double bytes = device_bytes(&plan->device, ir, j->components, &s, chunk, slots);
-            least = fmin(least, bytes);
-            if (bytes > 0.8 * plan->device.memory)
+            const bool fits = fit_chunk(j, &sized);
+            least = fmin(least, sized.bytes);
+            if (!fits)
                 continue;
-            const double seconds = cost(j, &s, chunk);
+            const double seconds = cost(j, &s, sized.chunk);
             if (seconds < plan->predicted) {
                 plan->predicted = seconds;
                 plan->schedule = s;
-                plan->chunk = chunk;
-                plan->slots = slots;
-                plan->bytes = bytes;
+                plan->chunk = sized.chunk;
+                plan->slots = sized.slots;
+                plan->bytes = sized.bytes;
             }
         }
     return plan->predicted < HUGE_VAL ? GPUCONV_OK : fail(plan, algorithm, least, error);

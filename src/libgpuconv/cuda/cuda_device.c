@@ -1,6 +1,7 @@
 /* Discovery of CUDA devices, and messages about them. */
 #include "cuda_device.h"
 
+#include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
 
@@ -67,4 +68,27 @@ gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err) 
         return GPUCONV_OK;
     (void)cudaGetLastError();
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", device, cudaGetErrorString(err));
+}
+
+cudaError_t gc_cuda_free_memory(int device, double *bytes) {
+    size_t available = 0, total = 0;
+    int caller;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, cudaMemGetInfo(&available, &total));
+    gc_cuda_leave(caller);
+    *bytes = (double)available;
+    return err;
+}
+
+gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_t err, const char *what,
+                                    int64_t bytes) {
+    const double needed = (double)bytes / GC_CUDA_MEMORY_SHARE;
+    double available;
+    if (err != cudaErrorMemoryAllocation)
+        return gc_cuda_check(error, device, err);
+    (void)cudaGetLastError();
+    if (gc_cuda_free_memory(device, &available) || available >= needed) /* host memory is missing */
+        return gc_fail_memory(error, what);
+    return gc_fail(error, GPUCONV_ERROR_MEMORY, "%s needs %.2f GB on CUDA device %d, of which %.2f GB are free", what,
+                   needed * 1e-9, device, available * 1e-9);
 }

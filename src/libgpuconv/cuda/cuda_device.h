@@ -6,6 +6,11 @@
 
 #include <cuda_runtime_api.h>
 
+/* The share of the free memory that plans take. Allocations are rounded up, and kernels that are loaded later take
+ * some.
+ */
+#define GC_CUDA_MEMORY_SHARE 0.9
+
 /* Returns the number of CUDA devices; 0 with the reason in *error. Creates no context. */
 int gc_cuda_count_devices(gpuconv_error *error);
 
@@ -19,6 +24,14 @@ cudaError_t gc_cuda_enter(int device, int *caller);
 
 /* Makes the device that was current before gc_cuda_enter current again. */
 void gc_cuda_leave(int caller);
+
+/* Stores the bytes of a device that are free, which starts the device. */
+cudaError_t gc_cuda_free_memory(int device, double *bytes);
+
+/* Does what gc_cuda_check does for an object of `bytes` bytes of device memory. Where memory is missing, the message
+ * has the bytes that are needed and those that are free: call it when the memory of the object has been released.
+ * @return GPUCONV_ERROR_MEMORY if memory is missing */
+gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_t err, const char *what, int64_t bytes);
 
 /* Stores the text of `err` on a device in *error and clears the runtime's last error.
  * @return GPUCONV_ERROR_DEVICE, or GPUCONV_OK if `err` is cudaSuccess */

@@ -14,6 +14,7 @@
 #include "cuda_device.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,8 +91,8 @@ static void describe(gc_filter_bank *b) {
         used += (size_t)snprintf(b->plan + used, sizeof b->plan - used, "%s%d x %lld", k ? ", " : "",
                                  b->kernel.level[k].partitions, (long long)b->kernel.level[k].hop);
     if (used < sizeof b->plan)
-        (void)snprintf(b->plan + used, sizeof b->plan - used, "; %.2f GB on the device",
-                       (double)b->resources.device_bytes * 1e-9);
+        (void)gc_format(b->plan + used, sizeof b->plan - used, "; %.2f GB on the device",
+                        (double)b->resources.device_bytes * 1e-9);
 }
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
@@ -234,10 +235,10 @@ static gpuconv_status open_bank(const gc_filter_bank_config *c, gc_filter_bank *
         err = init(b, c, device);
     }
     gc_cuda_leave(caller);
-    status = gc_cuda_check(error, device, err);
-    if (status) {
+    if (err) {
+        const int64_t bytes = b->resources.device_bytes;
         close_bank(b);
-        return status;
+        return gc_cuda_check_memory(error, device, err, "a filter bank", bytes);
     }
     describe(b);
     *bank = b;

@@ -89,7 +89,7 @@ void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
         r->err = r->pool ? cudaMallocFromPoolAsync(&p, size, r->pool, r->order) : cudaMalloc(&p, size);
         GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order)); /* other streams will use it */
     }
-    r->device_bytes += r->err ? 0 : bytes;
+    r->device_bytes += bytes;
     return add(r, DEVICE_MEMORY, p);
 }
 

@@ -24,7 +24,7 @@ typedef struct gc_cuda_resources {
     cudaError_t err;
     cudaStream_t order;   /* of allocations, uploads and releases; NULL before the first one */
     cudaMemPool_t pool;   /* NULL: the device has no memory pools */
-    int64_t device_bytes; /* of device memory */
+    int64_t device_bytes; /* of device memory that was asked for, also after an error */
     int count, capacity;
     struct gc_cuda_resource *list;
 } gc_cuda_resources;

@@ -92,18 +92,18 @@ static gpuconv_status blank(const gpuconv_cuda *cuda, int64_t frames, gpuconv_cu
 static gpuconv_status made(gpuconv_cuda_responses **responses, cudaError_t err, gpuconv_error *error) {
     if (!err)
         return GPUCONV_OK;
-    (void)cudaGetLastError();
-    gpuconv_status status = err == cudaErrorMemoryAllocation ? gc_fail_memory(error, "prepared responses on the GPU")
-                                                             : gc_cuda_check(error, (*responses)->device, err);
+    const int device = (*responses)->device;
+    const int64_t bytes = (*responses)->resources.device_bytes;
     gpuconv_cuda_responses_free(*responses);
     *responses = NULL;
-    return status;
+    return gc_cuda_check_memory(error, device, err, "a set of prepared responses", bytes);
 }
 
 gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, int64_t frames,
                                           struct CUstream_st *stream, gpuconv_cuda_responses **responses,
                                           gpuconv_error *error) {
-    *responses = NULL;
+    if (!gc_begin(responses, cuda && response ? cuda : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_job_check_array(response, "response", false, error);
     if (!status)
         status = gc_job_check_data(response, "response", error);
@@ -147,7 +147,8 @@ static gpuconv_status check_update(const gpuconv_cuda *cuda, const gpuconv_cuda_
 gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,
                                              const gpuconv_cuda_array *response, struct CUstream_st *stream,
                                              gpuconv_error *error) {
-    gpuconv_status status = check_update(cuda, responses, response, error);
+    gpuconv_status status =
+        cuda && responses && response ? check_update(cuda, responses, response, error) : gc_fail_null(error, __func__);
     if (status)
         return status;
     const gck_rows rows = gc_job_rows(response);
@@ -193,6 +194,8 @@ static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir
 
 gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuconv_ir *ir, int64_t frames,
                                             gpuconv_cuda_responses **responses, gpuconv_error *error) {
+    if (!gc_begin(responses, cuda && ir ? cuda : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = blank(cuda, frames, responses, error);
     if (status)
         return status;
@@ -218,7 +221,7 @@ gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuc
 }
 
 int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses) {
-    return responses->resources.device_bytes;
+    return responses ? responses->resources.device_bytes : 0;
 }
 
 void gpuconv_cuda_responses_free(gpuconv_cuda_responses *responses) {

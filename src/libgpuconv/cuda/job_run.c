@@ -66,8 +66,10 @@ static cudaError_t init(gpuconv_cuda *c) {
 }
 
 gpuconv_status gpuconv_cuda_new(int device, gpuconv_cuda **cuda, gpuconv_error *error) {
-    int current = 0, count = gc_cuda_count_devices(error);
-    *cuda = NULL;
+    int current = 0;
+    if (!gc_begin(cuda, cuda, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    const int count = gc_cuda_count_devices(error);
     if (count == 0)
         return GPUCONV_ERROR_DEVICE;
     gpuconv_status status = gc_cuda_check(error, device, cudaGetDevice(&current));
@@ -93,7 +95,7 @@ gpuconv_status gpuconv_cuda_new(int device, gpuconv_cuda **cuda, gpuconv_error *
 }
 
 int gpuconv_cuda_device(const gpuconv_cuda *cuda) {
-    return cuda->device;
+    return cuda ? cuda->device : -1;
 }
 
 void gpuconv_cuda_free(gpuconv_cuda *cuda) {
@@ -162,7 +164,8 @@ gpuconv_status gpuconv_cuda_workspace(const gpuconv_cuda *cuda, const gpuconv_cu
     gpuconv_cuda_job own;
     gc_job_shape shape;
     gc_job_plan plan;
-    *bytes = 0;
+    if (!gc_begin(bytes, cuda, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_job_read(job, &own, error);
     if (!status)
         status = gc_job_prepare(cuda, &own, NULL, &shape, &plan, error);
@@ -266,6 +269,6 @@ gpuconv_status gc_job_run_with(const gpuconv_cuda *cuda, const gpuconv_cuda_job 
 gpuconv_status gpuconv_cuda_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, void *workspace, size_t bytes,
                                 struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_cuda_job own;
-    gpuconv_status status = gc_job_read(job, &own, error);
+    gpuconv_status status = cuda ? gc_job_read(job, &own, error) : gc_fail_null(error, __func__);
     return status ? status : gc_job_run_with(cuda, &own, NULL, workspace, bytes, stream, error);
 }

@@ -67,10 +67,7 @@ static cudaError_t fetch_responses(const gpuconv_cuda *cuda, const gpuconv_cuda_
 }
 
 static gpuconv_status check_cuda(const gpuconv_cuda_streamer *s, cudaError_t err, gpuconv_error *error) {
-    if (err != cudaErrorMemoryAllocation)
-        return gc_cuda_check(error, s->cuda->device, err);
-    (void)cudaGetLastError();
-    return gc_fail_memory(error, "a streamer on the GPU");
+    return gc_cuda_check_memory(error, s->cuda->device, err, "a streamer", s->resources.device_bytes);
 }
 
 static gpuconv_status open_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *response, cudaStream_t stream,
@@ -134,7 +131,8 @@ static gpuconv_status open_window(gpuconv_cuda_streamer *s, const gpuconv_cuda_a
 gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, int64_t channels,
                                          int64_t block, struct CUstream_st *stream, gpuconv_cuda_streamer **streamer,
                                          gpuconv_error *error) {
-    *streamer = NULL;
+    if (!gc_begin(streamer, cuda && response ? cuda : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_job_check_array(response, "response", false, error);
     if (!status)
         status = gc_job_check_data(response, "response", error);
@@ -241,7 +239,7 @@ static cudaError_t queue_window(gpuconv_cuda_streamer *s, const gpuconv_cuda_arr
 gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *in,
                                              const gpuconv_cuda_array *out, struct CUstream_st *stream,
                                              gpuconv_error *error) {
-    gpuconv_status status = check_block(s, in, "in", false, error);
+    gpuconv_status status = s && in && out ? check_block(s, in, "in", false, error) : gc_fail_null(error, __func__);
     if (!status)
         status = check_block(s, out, "out", true, error);
     if (!status)
@@ -256,7 +254,7 @@ gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *s, const gpu
 }
 
 gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *s, struct CUstream_st *stream, gpuconv_error *error) {
-    gpuconv_status status = gc_job_check_device(s->cuda->device, error);
+    gpuconv_status status = s ? gc_job_check_device(s->cuda->device, error) : gc_fail_null(error, __func__);
     if (status)
         return status;
     const size_t bytes = (size_t)(s->channels * s->history_frames) * sizeof(float);

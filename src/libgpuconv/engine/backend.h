@@ -27,7 +27,8 @@ typedef struct gc_device {
     char name[128];
     int number;    /* of the CUDA device; 0 for the CPU */
     int threads;   /* CPU threads to use */
-    double memory; /* free bytes */
+    double memory; /* bytes of a GPU that plans may use: the whole device, or what is free once it is `started` */
+    bool started;  /* free_memory has set `memory` */
     int multiprocessors;
     int64_t shared_memory; /* bytes that one thread block can use */
     bool tensor_cores;     /* has FP16 tensor cores, many times faster than FP32 multiply-adds */
@@ -56,13 +57,17 @@ typedef struct gc_backend {
     /* Detects the processor and fills *device. Fails with DEVICE, and a reason, if there is none. */
     gpuconv_status (*probe)(const gpuconv_config *config, gc_device *device, gpuconv_error *error);
 
+    /* Sets device->memory to the bytes that are free now, and device->started. Starts the device. NULL: memory does not
+     * bound plans. Fails with DEVICE, and a reason. */
+    gpuconv_status (*free_memory)(gc_device *device, gpuconv_error *error);
+
     /* Starts the device that probe would choose and makes it the current device of the thread, so that new_stream finds
      * it started. NULL: there is nothing to start. */
     gpuconv_status (*start)(const gpuconv_config *config, gpuconv_error *error);
 
     /* Fills plan->schedule, chunk, slots, predicted and, where algorithms are not ranked by the predicted time, cost,
      * for one algorithm (never AUTO). plan->ir and plan->device are set. Fails with UNSUPPORTED, and a reason, if the
-     * algorithm cannot convolve with this response. */
+     * algorithm cannot convolve with this response; plan->bytes is then the memory that is missing for it, or 0. */
     gpuconv_status (*plan)(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
                            gpuconv_error *error);
 

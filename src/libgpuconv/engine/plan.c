@@ -128,10 +128,12 @@ gpuconv_status gc_plan_shorten(gpuconv_plan *plan, gpuconv_error *error) {
             plan->slots = (int)gc_min(plan->slots, GC_BOUNDED_SLOTS);
             return GPUCONV_OK;
         }
-        if (!made || s->transform == 0)
+        if (!made || s->transform == 0) {
+            plan->bytes = 0; /* memory is not the reason */
             return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                            "a response of %lld frames is too long for %s on a GPU within the latency asked for",
                            (long long)s->taps, gpuconv_algorithm_name(s->algorithm));
+        }
     }
 }
 
@@ -167,27 +169,32 @@ static void add_density(gpuconv_plan *plan) {
               (long long)plan->products, 100.0 * plan->ir->routes / (double)plan->products);
 }
 
-/* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. */
+/* Fills the plan for the fastest algorithm of one backend, or for the configured one, and writes plan->reason. Where no
+ * algorithm fits, *error has the reason of the one that needs the least memory, else of the last one. */
 static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *backend, const gpuconv_config *config,
                                        gpuconv_error *error) {
-    plan->backend = backend;
-    gpuconv_status status = backend->probe(config, &plan->device, error);
-    if (status)
-        return status;
+    gpuconv_status status;
     if (config->algorithm) {
         snprintf(plan->reason, sizeof plan->reason, "%s was requested", gpuconv_algorithm_name(config->algorithm));
         return plan_algorithm(plan, config->algorithm, config, error);
     }
     gpuconv_plan best = {.cost = HUGE_VAL};
+    gpuconv_error reason = {0};
     char alternatives[128] = "";
-    double seconds[GC_ALGORITHMS];
+    double seconds[GC_ALGORITHMS], least = HUGE_VAL;
     for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
         seconds[a] = HUGE_VAL;
-        status = plan_algorithm(plan, (gpuconv_algorithm)a, config, error);
+        gpuconv_error refused = {0};
+        plan->bytes = 0;
+        status = plan_algorithm(plan, (gpuconv_algorithm)a, config, &refused);
         if (status == GPUCONV_ERROR_MEMORY)
-            return status;
-        if (status)
+            return gc_fail(error, status, "%s", refused.message);
+        if (status) {
+            if (plan->bytes > 0 ? plan->bytes < least : !(least < HUGE_VAL))
+                reason = refused;
+            least = plan->bytes > 0 ? fmin(least, plan->bytes) : least;
             continue;
+        }
         seconds[a] = plan->predicted;
         if (cost_of(plan) < best.cost) {
             best.schedule = plan->schedule;
@@ -199,7 +206,7 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
         }
     }
     if (!(best.cost < HUGE_VAL))
-        return GPUCONV_ERROR_UNSUPPORTED; /* *error has the reason of the last algorithm */
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s", reason.message);
     plan->schedule = best.schedule;
     plan->chunk = best.chunk;
     plan->slots = best.slots;
@@ -221,14 +228,21 @@ static gpuconv_status choose_algorithm(gpuconv_plan *plan, const gc_backend *bac
     return GPUCONV_OK;
 }
 
+/* Makes the plan of one backend. start: starts the device and plans with the memory that is free; else with all that
+ * the device has. */
 static gpuconv_status plan_backend(const gc_backend *backend, const gpuconv_ir *ir, const gpuconv_config *config,
-                                   gpuconv_plan **plan, gpuconv_error *error) {
+                                   bool start, gpuconv_plan **plan, gpuconv_error *error) {
     if (!backend)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "this build has no CUDA backend");
     gpuconv_plan *made = new_plan(ir, config);
     if (!made)
         return gc_fail_memory(error, "the plan");
-    gpuconv_status status = choose_algorithm(made, backend, config, error);
+    made->backend = backend;
+    gpuconv_status status = backend->probe(config, &made->device, error);
+    if (!status && start && backend->free_memory)
+        status = backend->free_memory(&made->device, error);
+    if (!status)
+        status = choose_algorithm(made, backend, config, error);
     if (status) {
         gpuconv_plan_free(made);
         return status;
@@ -237,7 +251,8 @@ static gpuconv_status plan_backend(const gc_backend *backend, const gpuconv_ir *
     return GPUCONV_OK;
 }
 
-/* Replaces the CPU's plan by a GPU's if the GPU is faster, its initialisation included. */
+/* Replaces the CPU's plan by a GPU's if the GPU is faster, its initialisation included. Starts the GPU only if it is
+ * faster with all of its memory; less of it may be free. */
 static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
     gpuconv_plan *cpu = *plan, *cuda = NULL;
     gpuconv_error reason = {0};
@@ -249,7 +264,14 @@ static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpucon
         start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
     if (cpu->predicted < start) {
         snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
-    } else if (plan_backend(gpu, ir, config, &cuda, &reason) != GPUCONV_OK) {
+        return;
+    }
+    gpuconv_status status = plan_backend(gpu, ir, config, false, &cuda, &reason);
+    if (!status && cuda->predicted + start < cpu->predicted) {
+        gpuconv_plan_free(cuda);
+        status = plan_backend(gpu, ir, config, true, &cuda, &reason);
+    }
+    if (status) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
     } else if (cuda->predicted + start < cpu->predicted) {
         *plan = cuda;
@@ -269,8 +291,8 @@ static gpuconv_status make_plan(const gpuconv_ir *ir, const gpuconv_config *conf
         return status;
     const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (config->backend == GPUCONV_BACKEND_CUDA)
-        return plan_backend(gpu ? gpu->convolver : NULL, ir, config, plan, error);
-    status = plan_backend(gc_backend_find(GPUCONV_BACKEND_CPU)->convolver, ir, config, plan, error);
+        return plan_backend(gpu ? gpu->convolver : NULL, ir, config, true, plan, error);
+    status = plan_backend(gc_backend_find(GPUCONV_BACKEND_CPU)->convolver, ir, config, true, plan, error);
     /* In a build without CUDA, running on the CPU is no fallback: the plan gets no note. */
     if (!status && config->backend == GPUCONV_BACKEND_AUTO && gpu)
         prefer_gpu(gpu->convolver, ir, config, plan);
