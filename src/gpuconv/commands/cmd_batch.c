@@ -3,10 +3,10 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "dry_run.h"
-#include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/text.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
+#include "libtools/batch/batch.h"
+#include "libtools/batch/text.h"
 #include "progress.h"
 
 #include <malloc.h>

@@ -1,12 +1,12 @@
 /* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/page.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/page.h"
 #include "overwrite.h"
 #include "progress.h"
 #include "response_options.h"

@@ -1,15 +1,15 @@
 /* gpuconv ir info: figures, drawings and a page of one or several impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/charts.h"
-#include "gpuconv/room/describe.h"
-#include "gpuconv/room/describe_sofa.h"
-#include "gpuconv/room/page.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/charts.h"
+#include "libtools/room/describe.h"
+#include "libtools/room/describe_sofa.h"
+#include "libtools/room/page.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* gpuconv ir synth: synthesizes impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/make.h"
 #include "libgpuconv/core/number.h"
+#include "libtools/room/make.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Rows: the texts of one line of a list, and their conversion to an entry and back. */
+/* Rows: the texts of one line of a list by column, their conversion to an entry and back, and the check of defaults
+ * that the options of a command or a call give. */
 #ifndef GPUCONV_BATCH_ROW_H
 #define GPUCONV_BATCH_ROW_H
 

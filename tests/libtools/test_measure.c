@@ -1,7 +1,7 @@
 /* ISO 3382 parameters of synthetic decays with known values, with and without noise after them. */
 #include "check.h"
-#include "gpuconv/room/acoustics.h"
 #include "libgpuconv/dsp/bands.h"
+#include "libtools/room/acoustics.h"
 #include "oracle.h"
 
 #include <math.h>

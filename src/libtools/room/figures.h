@@ -1,4 +1,8 @@
-/* All figures of a response file: acoustic parameters by channel and band, speech transmission, two-channel parameters.
+/*
+ * Room acoustics: all figures of a response by channel and band: reverberation and clarity (acoustics.h), speech
+ * transmission (speech.h) and two-channel parameters (spatial.h). The Python package includes only this header. Beside
+ * it the folder has drawings (charts.h) and pages (page.h) of the figures, sine sweeps for measurements (sine_sweep.h)
+ * and synthesis of responses (make.h).
  */
 #ifndef GPUCONV_ROOM_FIGURES_H
 #define GPUCONV_ROOM_FIGURES_H

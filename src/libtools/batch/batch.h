@@ -1,4 +1,9 @@
-/* Batch: convolves all entries of a manifest, on the cores or GPUs of this process and of the other ranks, if any. */
+/*
+ * Batches: convolution of whole datasets. This folder reads or picks a manifest (manifest.h), turns the texts of each
+ * row (row.h) into an entry, and convolves all entries on the cores or GPUs of this process and of the other ranks, if
+ * any. It writes the outputs as files or shards, results.jsonl, and a list of the outputs. The command and the Python
+ * package include this header and row.h.
+ */
 #ifndef GPUCONV_BATCH_BATCH_H
 #define GPUCONV_BATCH_BATCH_H
 

@@ -1,6 +1,8 @@
 /* Writes a report as HTML tables. */
+#include "report_html.h"
+
 #include "libgpuconv/core/visible.h"
-#include "report_tree.h"
+#include "libgpuconv/report/report_tree.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * outputs and shared responses are found in a manifest. */
 #include "files.h"
 
-#include "gpuconv/batch/manifest.h"
-#include "gpuconv/batch/responses.h"
 #include "libgpuconv/engine/batch_convolver.h"
+#include "libtools/batch/manifest.h"
+#include "libtools/batch/responses.h"
 
 #include <math.h>
 #include <stdio.h>

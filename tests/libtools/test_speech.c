@@ -1,7 +1,7 @@
 /* The speech transmission index of constructed responses against IEC 60268-16: each weight, level, threshold and
  * modulation frequency alone, and values worked by hand. */
 #include "check.h"
-#include "gpuconv/room/figures.h"
+#include "libtools/room/figures.h"
 #include "oracle.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * reflections and several sources, in slots and rendered in memory. */
 #include "files.h"
 
-#include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/row.h"
+#include "libtools/batch/batch.h"
+#include "libtools/batch/row.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Room acoustic parameters of constructed responses: double slopes, filters, doubts, interaural correlation,
  * lateral energy and strength, whose values follow from their construction. */
 #include "check.h"
-#include "gpuconv/room/decay.h"
-#include "gpuconv/room/figures.h"
+#include "libtools/room/decay.h"
+#include "libtools/room/figures.h"
 #include "oracle.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * in flight must not change before, every file is reported once, and a worker with one slot does all files. */
 #include "files.h"
 
-#include "gpuconv/batch/work.h"
 #include "libgpuconv/core/error.h"
+#include "libtools/batch/work.h"
 
 #include <math.h>
 #include <stdlib.h>

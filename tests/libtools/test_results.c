@@ -2,11 +2,11 @@
  * ends with a complete line although the disk is full. */
 #include "files.h"
 
-#include "gpuconv/batch/history.h"
-#include "gpuconv/batch/place.h"
-#include "gpuconv/batch/results.h"
-#include "gpuconv/batch/targets.h"
-#include "gpuconv/batch/text.h"
+#include "libtools/batch/history.h"
+#include "libtools/batch/place.h"
+#include "libtools/batch/results.h"
+#include "libtools/batch/targets.h"
+#include "libtools/batch/text.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/file/draw.h"
 #include "libgpuconv/ir/object.h"
-#include "libgpuconv/report/report.h"
 #include "page_text.h"
+#include "report_html.h"
 
 #include <math.h>
 #include <stdlib.h>
