@@ -50,15 +50,6 @@ gpuconv_status gc_list_find(const char *path, char **list, char **segments, gpuc
     return GPUCONV_OK;
 }
 
-char *gc_list_beside(const char *list, const char *name) {
-    const char *slash = *name == '/' ? NULL : strrchr(list, '/');
-    size_t folder = slash ? (size_t)(slash - list) + 1 : 0, room = folder + strlen(name) + 1;
-    char *made = gc_calloc((int64_t)room, 1);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s", (int)folder, list, name);
-    return made;
-}
-
 /* Decides whether a name ends in an extension, with or without .gz behind it. */
 static bool has_extension(const char *name, const char *extension) {
     size_t n = strlen(name), e = strlen(extension);

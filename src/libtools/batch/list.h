@@ -27,7 +27,4 @@ gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *builder, gpuconv
 gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 
-/* Returns the folder of a list and a name in it, to be freed; a name that is absolute stays as it is. */
-char *gc_list_beside(const char *list, const char *name);
-
 #endif

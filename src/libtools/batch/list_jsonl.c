@@ -4,6 +4,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "list.h"
+#include "place.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static bool fill_metadata(gc_row *row, const char *list, json_t *object) {
     if (!file || !*file)
         return gc_row_refuse(row, "file_name must be a text", NULL);
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
-    char *path = gc_list_beside(list, file);
+    char *path = gc_path_beside(list, file);
     row->stem = strndup(file, dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file));
     bool good = path && row->stem && gc_row_set(row, GC_COLUMN_INPUT, path) && gc_row_set(row, GC_COLUMN_ID, file);
     free(path);

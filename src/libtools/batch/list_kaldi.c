@@ -1,4 +1,4 @@
-/* Parses Kaldi's wav.scp, with or without segments, and its lists of responses and noises. */
+/* Parses Kaldi's wav.scp, with or without segments. */
 #include "kaldi.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -6,56 +6,9 @@
 #include "list.h"
 #include "text_file.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char blanks[] = " \t\r";
-
-bool gc_kaldi_split(char *line, char **id, char **rest) {
-    line += strspn(line, blanks);
-    size_t length = strcspn(line, blanks), behind = strspn(line + length, blanks);
-    *id = line;
-    *rest = line + length + behind;
-    for (size_t n = strlen(*rest); n > 0 && strchr(blanks, (*rest)[n - 1]); n--)
-        (*rest)[n - 1] = '\0';
-    if (length == 0 || behind == 0 || !**rest)
-        return false;
-    line[length] = '\0';
-    return true;
-}
-
-const char *gc_kaldi_refusal(const char *path) {
-    size_t n = strlen(path);
-    const char *colon = strrchr(path, ':');
-    if (n > 0 && (path[n - 1] == '|' || *path == '|'))
-        return "is a command, and gpuconv runs no commands; run it once and list the file that it writes:";
-    if (colon && colon - path > 4 && strncmp(colon - 4, ".ark", 4) == 0 && isdigit((unsigned char)colon[1]))
-        return "is a place in an archive; list audio files:";
-    return NULL;
-}
-
-char *gc_kaldi_path(char *line, double *weight, const char **why) {
-    char *word = NULL, *path = NULL, *rest = line;
-    *weight = 1;
-    *why = NULL;
-    if (line[strspn(line, blanks)] != '-') {
-        if (!gc_kaldi_split(line, &word, &path))
-            *why = "needs an identifier and a file";
-    } else {
-        for (char *name = NULL; (word = strtok_r(rest, blanks, &rest)); name = *word == '-' && !name ? word : NULL) {
-            if (name && strcmp(name, "--probability") == 0 && (!gc_number_parse(word, weight) || *weight < 0))
-                *why = "--probability must be a number from 0 up";
-            path = name || *word == '-' ? path : word;
-        }
-        if (!path && !*why)
-            *why = "names no file behind its options";
-    }
-    if (!*why && gc_kaldi_refusal(path))
-        *why = "is a command or a place in an archive; list audio files";
-    return *why ? NULL : strdup(path);
-}
 
 /* A recording of a wav.scp; `id` is owned, and `path` stands in the same memory. */
 typedef struct recording {
@@ -115,8 +68,8 @@ static bool fill_part(gc_row *row, const char *begin, const char *end) {
 
 /* Fills in a row from a line of segments. @return false: out of memory */
 static bool fill_segment(gc_row *row, char *id, char *rest, const recordings *r) {
-    char *key = strtok_r(rest, blanks, &rest), *begin = strtok_r(rest, blanks, &rest),
-         *end = strtok_r(rest, blanks, &rest);
+    char *key = strtok_r(rest, GC_KALDI_BLANKS, &rest), *begin = strtok_r(rest, GC_KALDI_BLANKS, &rest),
+         *end = strtok_r(rest, GC_KALDI_BLANKS, &rest);
     static char none[] = "";
     const recording wanted = {key ? key : none, NULL};
     const recording *found = r->count ? bsearch(&wanted, r->list, (size_t)r->count, sizeof wanted, compare) : NULL;
@@ -133,7 +86,7 @@ static gpuconv_status add_segments(gc_builder *b, recordings *r, gpuconv_error *
         qsort(r->list, (size_t)r->count, sizeof *r->list, compare);
     while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line) {
         gc_row row = {.stem = NULL};
-        char *rest = line, *id = strtok_r(rest, blanks, &rest);
+        char *rest = line, *id = strtok_r(rest, GC_KALDI_BLANKS, &rest);
         if (!id)
             continue;
         status = fill_segment(&row, id, rest, r) ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
@@ -168,7 +121,7 @@ gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *b, gpuconv_error
     gpuconv_status status = GPUCONV_OK;
     b->manifest->kind = GC_LIST_KALDI;
     while (!status && !(status = gc_lines_next(lines, &line, error)) && line)
-        if (line[strspn(line, blanks)])
+        if (line[strspn(line, GC_KALDI_BLANKS)])
             status = add_line(b, &r, lines, line, error);
     if (!status && b->options.segments)
         status = add_segments(b, &r, error);

@@ -3,6 +3,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "list.h"
+#include "place.h"
 
 #include <csv.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static bool keep(char **origin, const char *text, size_t length) {
 
 /* Sets the input of a row of metadata: the file beside the list, whose name also names the output. */
 static bool set_file(table *t, const char *file) {
-    char *path = gc_list_beside(t->name, file);
+    char *path = gc_path_beside(t->name, file);
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
     size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file);
     free(t->row.stem); /* the header may name the column twice */

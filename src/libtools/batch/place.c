@@ -34,8 +34,7 @@ void gc_path_normalise(char *path) {
     *to = '\0';
 }
 
-/* Resolves `name` relative to the folder of `path`; to be freed. NULL: out of memory. */
-static char *resolve_beside(const char *path, const char *name) {
+char *gc_path_beside(const char *path, const char *name) {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;
     char *made = gc_calloc((int64_t)room, 1);
@@ -56,7 +55,7 @@ static bool follow_links(char **path, bool *exists, struct stat *st) {
         if (length < 0)
             return true;
         name[length] = '\0';
-        char *next = resolve_beside(*path, name);
+        char *next = gc_path_beside(*path, name);
         if (!next)
             return false;
         free(*path);

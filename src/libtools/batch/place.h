@@ -19,6 +19,10 @@ typedef struct gc_place {
 /* Removes `.` components and doubled slashes, in place. */
 void gc_path_normalise(char *path);
 
+/* Returns the path of a name in the folder of `path`, to be freed; a name that is absolute stays as it is. NULL: out of
+ * memory. */
+char *gc_path_beside(const char *path, const char *name);
+
 /* Finds the place of a path. The caller clears it. @return false: out of memory */
 bool gc_place_find(const char *path, gc_place *place);
 void gc_place_clear(gc_place *place);

@@ -5,7 +5,6 @@
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
-#include "row.h"
 
 #include <math.h>
 #include <stdio.h>

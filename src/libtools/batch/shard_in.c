@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "shard_path.h"
 #include "state.h"
 
 #include <errno.h>
@@ -38,20 +39,6 @@ typedef struct shard_index {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static shard_index kept[INDICES];
 static uint64_t uses;
-
-const char *gc_shard_split(const char *path, char *shard, size_t room) {
-    struct stat st;
-    for (const char *at = path; (at = strstr(at, ".tar/")); at++) {
-        size_t length = (size_t)(at - path) + 4;
-        if (length >= room)
-            return NULL;
-        memcpy(shard, path, length);
-        shard[length] = '\0';
-        if (stat(shard, &st) == 0 && S_ISREG(st.st_mode))
-            return path[length + 1] ? path + length + 1 : NULL;
-    }
-    return NULL;
-}
 
 static void free_index(shard_index *x) {
     for (int64_t i = 0; i < x->count; i++)

@@ -1,13 +1,9 @@
-/* Shards as input: tar files of samples, as webdataset keeps them. A path such as shards/000.tar/key.flac, in which
- * shards/000.tar is a regular file, names the member key.flac. Only tar files without compression are read, because
- * their members are found without reading what precedes them. */
+/* Shards as input: tar files of samples, as webdataset keeps them. shard_path.h has their paths. Only tar files without
+ * compression are read, because their members are found without reading what precedes them. */
 #ifndef GPUCONV_BATCH_SHARD_IN_H
 #define GPUCONV_BATCH_SHARD_IN_H
 
 #include "libgpuconv/audio/file.h"
-
-/* Copies the path of the shard that a path leads into. @return the member's name in `path`; NULL: it leads into none */
-const char *gc_shard_split(const char *path, char *shard, size_t room);
 
 /* Opens an audio file, which may be a member of a shard. Fails as gc_reader_open. */
 gpuconv_status gc_shard_open(const char *path, const gc_input_options *options, gc_reader **reader,

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/output_file.h"
 #include "own_files.h"
 #include "shard_in.h"
+#include "shard_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,7 @@
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
-
-#include "shard_in.h"
+#include "shard_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
 #include "place.h"
-#include "shard_in.h"
+#include "shard_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
