@@ -292,10 +292,6 @@ static const gc_option_group groups[] = {{"mode", "Output"},
                                          {"report", "Messages"},
                                          {NULL, NULL}};
 
-static const gc_renamed_option renamed[] = {{"-m", "--mode"},      {"-T", "--tail"},       {"-D", "--dither"},
-                                            {"-R", "--input-raw"}, {"-d", "--device"},     {"-p", "--plot"},
-                                            {"-c", "--compare"},   {"--then", "--series"}, {NULL, NULL}};
-
 const gc_command gc_command_convolve = {
     .name = "gpuconv",
     .arguments = "IN IR OUT",
@@ -310,7 +306,6 @@ const gc_command gc_command_convolve = {
     .options = table,
     .run = command,
     .groups = groups,
-    .renamed = renamed,
     .examples = {{"gpuconv samples/speech.flac impulses/hall.flac wet.wav", "puts speech into a hall"},
                  {"gpuconv samples/drums.flac impulses/plate.flac wet.flac --gain -3 --dry 0",
                   "adds a plate reverb to drums and lowers the result by 3 dB"}},
