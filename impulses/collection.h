@@ -3,7 +3,7 @@
 #ifndef COLLECTION_H
 #define COLLECTION_H
 
-#include "gpuconv/room/synth.h"
+#include "libtools/room/synth.h"
 
 struct label {
     const char *file;

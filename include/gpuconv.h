@@ -52,7 +52,11 @@ extern "C" {
 #define GPUCONV_API
 #endif
 
-/* ---- Status ------------------------------------------------------------------------------------------------------ */
+/**
+ * @defgroup gpuconv_group_status Status and errors
+ * Status of a call, reason of a failure, cancellation, version.
+ * @{
+ */
 
 /** Status of a call; 0 is success. */
 typedef enum gpuconv_status {
@@ -92,10 +96,22 @@ GPUCONV_API const char *gpuconv_status_text(gpuconv_status status);
 /** Returns the library's version, such as "0.1.0"; static. */
 GPUCONV_API const char *gpuconv_version(void);
 
-/* ---- Impulse responses ------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_ir Impulse responses
+ * Responses as immutable objects: read, routed, edited, measured.
+ * @{
+ */
 
 /** An impulse response: a sparse matrix of routes from inputs to outputs, each with its own taps. Immutable. */
 typedef struct gpuconv_ir gpuconv_ir;
+
+/**
+ * @defgroup gpuconv_group_ir_make Making, reading and routing
+ * From samples, sound files and matrix files to a routed response.
+ * @{
+ */
 
 /**
  * Makes a response with one input and `channels` outputs from samples in memory.
@@ -197,6 +213,14 @@ GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int i
  * @return ARGUMENT (rate), FILE, FORMAT (the message names the line), MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error);
+
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_ir_edit Editing
+ * Each function returns a new response, which records the change.
+ * @{
+ */
 
 /**
  * Resamples a response (soxr, very high quality, linear phase).
@@ -319,6 +343,14 @@ GPUCONV_API gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpucon
 GPUCONV_API gpuconv_status gpuconv_ir_series(const gpuconv_ir *first, const gpuconv_ir *second, gpuconv_ir **both,
                                              gpuconv_error *error);
 
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_ir_level Levels
+ * Gain, normalisation, and the mix with the input itself.
+ * @{
+ */
+
 /**
  * Multiplies every tap by 10^(decibels / 20).
  * @param ir           the response
@@ -365,6 +397,14 @@ GPUCONV_API gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_no
 GPUCONV_API gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuconv_ir **mixed,
                                           gpuconv_error *error);
 
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_ir_properties Properties
+ * Size, taps, peak, onset and history of a response.
+ * @{
+ */
+
 GPUCONV_API int gpuconv_ir_inputs(const gpuconv_ir *ir);     /**< number of inputs, at least 1 */
 GPUCONV_API int gpuconv_ir_outputs(const gpuconv_ir *ir);    /**< number of outputs, at least 1 */
 GPUCONV_API int gpuconv_ir_routes(const gpuconv_ir *ir);     /**< number of routes, at least 1 */
@@ -404,8 +444,16 @@ GPUCONV_API int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels);
  */
 GPUCONV_API const char *gpuconv_ir_history(const gpuconv_ir *ir);
 
+/** @} */
+
 /** Drops one reference; the last one frees the response. */
 GPUCONV_API void gpuconv_ir_free(gpuconv_ir *ir);
+
+/**
+ * @defgroup gpuconv_group_ir_prepare Preparation
+ * All steps from a file to a routed response, in one call.
+ * @{
+ */
 
 /** Steps that prepare a response file for a convolution, in the order in which they are applied. */
 typedef struct gpuconv_preparation {
@@ -460,7 +508,15 @@ static inline gpuconv_preparation gpuconv_preparation_default(void) {
 GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
                                               double rate, gpuconv_ir **ir, gpuconv_error *error);
 
-/* ---- Configuration ----------------------------------------------------------------------------------------------- */
+/** @} */
+
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_config Configuration
+ * What a plan chooses from.
+ * @{
+ */
 
 /** Backend that computes. */
 typedef enum gpuconv_backend {
@@ -504,7 +560,13 @@ static inline gpuconv_config gpuconv_config_default(void) {
 GPUCONV_API const char *gpuconv_backend_name(gpuconv_backend backend);       /**< "auto", "cpu", "cuda"; static */
 GPUCONV_API const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm); /**< such as "overlap-save"; static */
 
-/* ---- Plans ------------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_plan Plans
+ * The choice of backend, algorithm and sizes for a response.
+ * @{
+ */
 
 /** Backend, algorithm and sizes chosen for a response. Immutable; may be shared by threads. */
 typedef struct gpuconv_plan gpuconv_plan;
@@ -536,7 +598,13 @@ GPUCONV_API int64_t gpuconv_plan_partitions(const gpuconv_plan *plan); /**< part
 /** Drops one reference; the last one frees the plan. */
 GPUCONV_API void gpuconv_plan_free(gpuconv_plan *plan);
 
-/* ---- Engine ------------------------------------------------------------------------------------------------------ */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_engine Engines
+ * Convolution of a stream in blocks of any length.
+ * @{
+ */
 
 /** A running convolution of a plan, for one thread at a time. */
 typedef struct gpuconv_engine gpuconv_engine;
@@ -587,7 +655,13 @@ GPUCONV_API gpuconv_status gpuconv_engine_reset(gpuconv_engine *engine);
 /** Frees an engine, also in the middle of a convolution. */
 GPUCONV_API void gpuconv_engine_free(gpuconv_engine *engine);
 
-/* ---- Real time --------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_realtime Real time
+ * Convolution in an audio callback, with exchange of the response.
+ * @{
+ */
 
 /**
  * A real-time convolution without added latency: output frame n includes input frame n.
@@ -702,7 +776,13 @@ GPUCONV_API const char *gpuconv_realtime_plan(const gpuconv_realtime *realtime);
 /** Stops the threads and frees it. No thread may be in a call on it. */
 GPUCONV_API void gpuconv_realtime_free(gpuconv_realtime *realtime);
 
-/* ---- Reports ----------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_report Reports
+ * Facts and measurements with their units.
+ * @{
+ */
 
 /** Facts and measurements with their units; docs/report.schema.json describes the JSON form. */
 typedef struct gpuconv_report gpuconv_report;
@@ -787,7 +867,13 @@ GPUCONV_API gpuconv_status gpuconv_report_write(const gpuconv_report *report, gp
 /** Frees a report. */
 GPUCONV_API void gpuconv_report_free(gpuconv_report *report);
 
-/* ---- Files ------------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_file Files
+ * Convolution from file to file.
+ * @{
+ */
 
 /** Part of the N + M - 1 result frames that is kept. */
 typedef enum gpuconv_mode {
@@ -859,7 +945,13 @@ static inline gpuconv_job gpuconv_job_default(void) {
 GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config,
                                                  gpuconv_report *report, gpuconv_error *error);
 
-/* ---- Calibration ------------------------------------------------------------------------------------------------- */
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_calibration Calibration
+ * Costs of this machine, for plans.
+ * @{
+ */
 
 /**
  * Measures the costs of operations on this machine, including the GPU, in a few seconds, and stores them for the plans
@@ -870,6 +962,8 @@ GPUCONV_API gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const g
  * @return DEVICE, FILE, MEMORY
  */
 GPUCONV_API gpuconv_status gpuconv_calibrate(gpuconv_report *report, gpuconv_error *error);
+
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -11,12 +11,17 @@ complain() {
     failed=1
 }
 
-# allow FOLDER PATTERN...: every file in FOLDER includes, besides its own folder, only what a PATTERN matches. Includes are
-# spelled from src/, from include/ or from the top of the checkout; a name without a slash is in the same folder.
+# sources FOLDER... [OPTION...]: lists the sources in folders
+sources() {
+    find "$@" \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \)
+}
+
+# allow FOLDER PATTERN...: every file in FOLDER, not those in folders below it, includes, besides its own folder, only what
+# a PATTERN matches. Includes are spelled from src/, from include/ or from the top of the checkout; a name without a slash is in the same folder.
 allow() {
     folder=$1
     shift
-    find "$folder" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' >"$list"
+    sources "$folder" -maxdepth 1 >"$list"
     [ -s "$list" ] || complain "no sources in $folder: the rule is out of date"
     while read -r file; do
         # shellcheck disable=SC2013 # a name holds no blanks
@@ -49,32 +54,32 @@ allow src/$L/cpu $backend "$L/dsp/*" "$L/core/*"
 allow src/$L/cuda gpuconv_cuda.h $backend kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
+# ---- Tools of several products include the library; the library includes none of them ----
+allow src/libtools/batch "$L/*"
+allow src/libtools/room "$L/*"
 # ---- The command and the lab share a command line and include the library, never each other ----
 allow src/cli "$L/core/*"
-allow src/gpuconv/batch "$L/*"
 allow src/gpuconv/bench "$L/*"
 allow src/gpuconv/play "$L/*"
-allow src/gpuconv/measure gpuconv/play/take.h gpuconv/room/sine_sweep.h "$L/*"
-allow src/gpuconv/room "$L/*"
-allow src/gpuconv/commands 'gpuconv/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
+allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
 allow src/lv2
-# The Python package does to files what the command does, with the same code; and it restores responses that were pickled.
-allow python/src gpuconv/batch/batch.h gpuconv/batch/list_write.h gpuconv/batch/row.h gpuconv/room/figures.h \
-    $L/audio/file.h $L/ir/object.h "$L/core/*" "$L/dsp/*"
-allow src/window lv2/ports.h
+allow src/lv2/window lv2/ports.h
+# The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
+# it restores responses that were pickled.
+allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h \
+    "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
 allow kernels/device
 
-set +f
-for folder in src/*/ src/"$L"/*/ src/gpuconv/*/ kernels/*/; do
-    case " $checked " in
-    *" ${folder%/}"*) ;;
+for folder in $(sources src kernels python/src | sed 's|/[^/]*$||' | sort -u); do
+    case "$checked " in
+    *" $folder "*) ;;
     *) complain "$folder has no rule here" ;;
     esac
 done
-set -f
 
 # only "PATTERN..." HEADER: only files that a PATTERN matches include a library's header
 only() {
@@ -92,20 +97,20 @@ only() {
 only "src/$L/audio/*" 'sndfile\.h'
 only "src/$L/dsp/* src/$L/ir/*" 'soxr\.h'
 only "src/$L/ir/* src/$L/dsp/loudness.c" 'ebur128\.h'
-only 'src/gpuconv/batch/*' 'csv\.h'
-only "src/gpuconv/batch/* src/$L/ir/hdf5_data.c" 'zlib\.h'
-only 'src/gpuconv/batch/*' 'archive(_entry)?\.h'
-only "src/$L/report/* src/gpulab/* src/gpuconv/batch/*" 'jansson\.h'
+only 'src/libtools/batch/*' 'csv\.h'
+only "src/libtools/batch/* src/$L/ir/hdf5_data.c" 'zlib\.h'
+only 'src/libtools/batch/*' 'archive(_entry)?\.h'
+only "src/$L/report/* src/gpulab/* src/libtools/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'
 only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
-only src/gpuconv/batch/ranks_mpi.c 'mpi\.h'
+only src/libtools/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
 only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
 only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
-only 'src/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
+only 'src/lv2/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
 for header in gpuconv.h gpuconv_cuda.h gpuconv_memory.h; do
@@ -125,11 +130,11 @@ code() {
 }
 
 # The library neither prints nor exits, and the tools exit only through the command line. Comments and strings are left out.
-find src/$L src/gpuconv/batch src/gpuconv/bench src/gpuconv/measure src/gpuconv/play src/gpuconv/room src/lv2 -name '*.[ch]' >"$list"
+find src/$L src/libtools src/gpuconv/bench src/gpuconv/measure src/gpuconv/play src/lv2 -name '*.[ch]' >"$list"
 while read -r file; do
     words='exit|_exit|_Exit|quick_exit|abort|assert|printf|vprintf|puts|putchar|perror|stdout|stderr'
     case $file in
-    src/$L/report/* | src/gpuconv/room/page.c | src/gpuconv/room/clip.c | src/$L/core/number.*) ;;
+    src/$L/report/* | src/libtools/room/page.c | src/libtools/room/report_html.c | src/libtools/room/clip.c | src/$L/core/number.*) ;;
     *) words="$words|fprintf|vfprintf|fputs|fputc|putc|gc_print" ;;
     esac
     found=$(code "$file" | sed -e 's/"\([^"\\]\|\\.\)*"/""/g' -e 's/format(printf,//' |
@@ -141,7 +146,7 @@ done <"$list"
 # numbers to people only.
 # core/memory.c scans integers. A statement ends with a line that ends in ; or a brace.
 find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/memory.c" \
-    ! -path 'src/lv2/*' ! -path 'src/window/*' >"$list"
+    ! -path 'src/lv2/*' >"$list"
 found=$(while read -r file; do code "$file" | sed "s|^|$file: |"; done <"$list" | awk '
     { file = $1; sub("^[^ ]* ", ""); line = $0; gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
       words = "strto(d|f|ld)|atof|[a-z]*scanf|v[a-z]*printf|setlocale|localeconv|strcoll|strn?casecmp"

@@ -9,7 +9,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union
 import numpy as np
 
 from . import _core
-from ._libraries import axis_hint, check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
+from ._host import broadcast_batch, expand, thread_count
+from ._libraries import check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
 
@@ -21,37 +22,9 @@ if hasattr(os, "register_at_fork"):
 atexit.register(_core.end_calls)
 
 
-def thread_count(threads: Optional[int]) -> int:
-    """Returns the threads to use: an argument, GPUCONV_THREADS, or 0 for one per core."""
-    if threads is None:
-        text = os.environ.get("GPUCONV_THREADS", "")
-        if not text:
-            return 0
-        if not text.isdigit() or not 1 <= int(text) <= 1024:
-            raise ValueError(f"GPUCONV_THREADS={text!r}: use 1 to 1024")
-        return int(text)
-    return whole("threads", threads, 0, 1024, "; 0 stands for all cores")
-
-
 def _last(name: str, array: np.ndarray, axis: int) -> np.ndarray:
     check_frames(name, array.shape, axis)
     return array if axis in (-1, array.ndim - 1) else np.moveaxis(array, axis, -1)
-
-
-def _batch(x: np.ndarray, h_batch: tuple[int, ...]) -> tuple[int, ...]:
-    if not h_batch or x.shape[:-1] == h_batch:
-        return x.shape[:-1]
-    try:
-        return np.broadcast_shapes(x.shape[:-1], h_batch)
-    except ValueError:
-        raise ValueError(
-            f"the batch {x.shape[:-1]} of x and the batch {h_batch} of h do not broadcast: "
-            f"dimensions must be equal, or 1{axis_hint(x.shape)}"
-        ) from None
-
-
-def _expand(array: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
-    return array if array.shape[:-1] == batch else np.broadcast_to(array, batch + array.shape[-1:])
 
 
 def _result(batch: tuple[int, ...], frames: int, axis: int, ndim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,15 +37,6 @@ def _result(batch: tuple[int, ...], frames: int, axis: int, ndim: int) -> tuple[
     shape.insert(place, frames)
     made = np.empty(shape, np.float32)
     return made, np.moveaxis(made, place, -1)
-
-
-def convolve_host(x: np.ndarray, h: np.ndarray, offset: int, frames: int, reverse: bool, threads: int) -> np.ndarray:
-    """Convolves along the last dimension and keeps `frames` frames from `offset` on. `reverse`: h is read backwards."""
-    batch = _batch(x, h.shape[:-1])
-    y = np.empty(batch + (frames,), np.float32)
-    if y.size:
-        _core.convolve(_expand(x, batch), _expand(h, batch), y, offset, reverse, threads)
-    return y
 
 
 _torch_convolve: Optional[Callable[..., Any]] = None
@@ -140,11 +104,11 @@ def convolve(
     if not _core.all_finite(h):
         raise ValueError("h has NaN or infinite taps; a response must be finite")
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
-    batch = _batch(x, h.shape[:-1])
+    batch = broadcast_batch(x, h.shape[:-1])
     warn_of_axis(x.shape, h.shape[-1])
     y, view = _result(batch, frames, axis, ndim)
     if y.size:
-        _core.convolve(_expand(x, batch), _expand(h, batch), view, offset, False, thread_count(threads))
+        _core.convolve(expand(x, batch), expand(h, batch), view, offset, False, thread_count(threads))
     return finish(y if dtype == np.float32 else y.astype(dtype))
 
 
@@ -296,12 +260,12 @@ class Convolver:
         ndim = host.ndim
         host = _last("x", host_view("x", host), axis)
         offset, frames = window(mode, host.shape[-1], self._prepared.frames, delay)
-        batch = _batch(host, self._batch)
+        batch = broadcast_batch(host, self._batch)
         y, view = _result(batch, frames, axis, ndim)
         if y.size:
             rows = np.arange(int(np.prod(self._batch)), dtype=np.int64).reshape(self._batch)
             index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
-            self._prepared.convolve(_expand(host, batch), index, view, offset, thread_count(self._threads))
+            self._prepared.convolve(expand(host, batch), index, view, offset, thread_count(self._threads))
         return finish(y if dtype == np.float32 else y.astype(dtype))
 
     def _engine(self, inputs: int, frames: int) -> tuple[Any, ImpulseResponse]:

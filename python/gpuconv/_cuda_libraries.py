@@ -35,7 +35,7 @@ class _Torch:
 
     def layout(self, name: str, x: Any) -> Layout:
         if x.dtype not in self.types:
-            from ._torch import check
+            from ._tensors import check
 
             check(name, x)  # raises
         return Layout(tuple(x.shape), x.stride(), self.types[x.dtype])

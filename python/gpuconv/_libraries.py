@@ -176,7 +176,7 @@ def through_host(name: str, array: Any) -> tuple[np.ndarray, Callable[[np.ndarra
     if kind == "torch":
         import torch
 
-        from ._torch import check, host
+        from ._tensors import check, host
 
         check(name, array)
         return host(array.cpu()), lambda result: torch.from_numpy(result).to(array.device, array.dtype)

@@ -11,47 +11,18 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from . import _core
-from ._convolve import convolve_host, thread_count
 from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, convolve_arrays, run
+from ._host import convolve_host, thread_count
 from ._libraries import axis_hint, check_frames, warn_of_axis
 from ._modes import Mode, window
+from ._tensors import check, host
 
-FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 NAMESPACE = "gpuconv"
-
-
-def _hint(name: str, tensor: Tensor) -> str:
-    if tensor.is_complex():
-        return f"{name}.real and {name}.imag, one after the other"
-    if tensor.dtype in (torch.int16, torch.int32):
-        return f"{name}.float() / {-torch.iinfo(tensor.dtype).min} for audio"
-    return f"{name}.float()"
-
-
-def check(name: str, tensor: Tensor) -> None:
-    """Refuses what is no tensor of floats that the library computes with."""
-    if not isinstance(tensor, Tensor):
-        what = "None" if tensor is None else type(tensor).__name__
-        raise TypeError(f"{name} is {what}; use a tensor" + (f": torch.from_numpy({name})" if what == "ndarray" else ""))
-    if tensor.dtype not in FLOATS:
-        raise TypeError(f"{name} has dtype {tensor.dtype}; float32, float16 and bfloat16 fit: use {_hint(name, tensor)}")
-    if tensor.layout != torch.strided:
-        raise TypeError(f"{name} has layout {tensor.layout}; use {name}.to_dense()")
-    if tensor.device.type not in ("cpu", "cuda", "meta"):
-        raise TypeError(f"{name} is on {tensor.device}; use a tensor on the CPU or on a CUDA device")
 
 
 def _threads() -> int:
     """Returns PyTorch's number of threads, which is 1 in a worker of a DataLoader, unless GPUCONV_THREADS says more."""
     return thread_count(None) if os.environ.get("GPUCONV_THREADS") else torch.get_num_threads()
-
-
-def host(tensor: Tensor) -> np.ndarray:
-    """Returns the samples as an array of NumPy, without a copy of floats."""
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    view: np.ndarray = (tensor if tensor.dtype == torch.float32 else tensor.float()).resolve_neg().numpy()
-    return view
 
 
 def _as(made: np.ndarray, a: Tensor, b: Tensor) -> Tensor:

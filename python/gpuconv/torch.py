@@ -17,7 +17,8 @@ except ModuleNotFoundError as error:
 from ._libraries import check_frames, on_host
 from ._modes import Mode, real, whole, window
 from ._response import PATHS, ImpulseResponse, load_ir, path_of
-from ._torch import check, convolve, is_plain, prepare
+from ._tensors import check
+from ._torch import convolve, is_plain, prepare
 
 __all__ = ["Convolution", "RandomReverb", "convolve"]
 

@@ -1,9 +1,9 @@
-/* Calls the batch of the command, src/gpuconv/batch, so that names, picks and bytes are the same. */
+/* Calls the batch of libtools, as the command does, so that names, picks and bytes are the same. */
 #include "batch_job.h"
 
-#include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/row.h"
 #include "libgpuconv/core/error.h"
+#include "libtools/batch/batch.h"
+#include "libtools/batch/row.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ typedef struct gcpy_counts {
     double seconds, audio;
 } gcpy_counts;
 
-/* A value for a column of a manifest (gpuconv/batch/column.h) that rows leave empty. */
+/* A value for a column of a manifest (libtools/batch/column.h) that rows leave empty. */
 typedef struct gcpy_text {
     const char *column, *value;
 } gcpy_text;

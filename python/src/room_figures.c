@@ -1,9 +1,9 @@
-/* Calls src/gpuconv/room, and puts the figures into rows. */
+/* Calls the room acoustics of libtools, and puts the figures into rows. */
 #include "room_figures.h"
 
-#include "gpuconv/room/figures.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libtools/room/figures.h"
 
 #include <math.h>
 #include <string.h>

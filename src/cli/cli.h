@@ -17,13 +17,6 @@ typedef struct gc_option_group {
     const char *title;
 } gc_option_group;
 
-/* An option spelling of an earlier release. It is refused with a message that names the new spelling. If the letter now
- * belongs to another option, that option takes one of several words, and only other values are refused. */
-typedef struct gc_renamed_option {
-    const char *before; /* "-p" or "--then" */
-    const char *now;    /* "--pick" */
-} gc_renamed_option;
-
 typedef struct gc_example {
     const char *line;    /* a command line that works as it stands */
     const char *purpose; /* what it does */
@@ -42,7 +35,6 @@ typedef struct gc_command {
     /* The fields below may be NULL. */
     const char *details;                         /* paragraphs, each one line, with a blank line between them */
     const gc_option_group *groups;               /* ends with a NULL name */
-    const gc_renamed_option *renamed;            /* ends with a NULL name */
     gc_example examples[GC_EXAMPLES];            /* the end of the help */
     const struct gc_command *const *subcommands; /* listed in the help, from the second on; ends with NULL */
 } gc_command;

@@ -125,27 +125,11 @@ static size_t count_options(const struct poptOption *table) {
     return count;
 }
 
-/* Returns whether the table has an option with this spelling, "-x" or "--name". */
-static bool is_spelled(const struct poptOption *o, const char *spelling) {
-    return spelling[1] == '-' ? o->longName && strcmp(o->longName, spelling + 2) == 0 : o->shortName == spelling[1];
-}
-
-/* Returns the current option with this spelling, or NULL. */
-static const struct poptOption *find_option(const gc_command *c, const char *spelling) {
-    for (const struct poptOption *o = c->options; !is_end(o); o++)
-        if (is_spelled(o, spelling))
-            return o;
-    return NULL;
-}
-
-/* Makes the table that popt reads: every value is handed out as text, and `val` is the line's number plus one. A line
- * for each renamed spelling follows; a letter that a current option has taken over moves there. The caller frees the
- * table. */
+/* Makes the table that popt reads: every value is handed out as text, and `val` is the line's number plus one. The
+ * caller frees the table. */
 static struct poptOption *make_popt_table(const gc_command *c) {
-    size_t count = count_options(c->options), renamed = 0;
-    while (c->renamed && c->renamed[renamed].before)
-        renamed++;
-    struct poptOption *copy = calloc(count + renamed + 1, sizeof *copy); /* the end is all zeros */
+    size_t count = count_options(c->options);
+    struct poptOption *copy = calloc(count + 1, sizeof *copy); /* the end is all zeros */
     for (size_t i = 0; copy && i < count; i++) {
         copy[i] = c->options[i];
         if (!gc_option_takes_value(&copy[i]))
@@ -154,32 +138,7 @@ static struct poptOption *make_popt_table(const gc_command *c) {
         copy[i].arg = NULL;
         copy[i].val = (int)i + 1;
     }
-    for (size_t i = 0; copy && i < renamed; i++) {
-        const char *spelling = c->renamed[i].before;
-        const struct poptOption *current = find_option(c, spelling);
-        bool is_long = spelling[1] == '-';
-        copy[count + i] = (struct poptOption){.longName = is_long ? spelling + 2 : NULL,
-                                              .shortName = (char)(is_long ? '\0' : spelling[1]),
-                                              .argInfo = POPT_ARG_STRING | (current ? 0 : POPT_ARGFLAG_OPTIONAL),
-                                              .val = (int)(count + i) + 1};
-        if (current)
-            copy[current - c->options].shortName = '\0';
-    }
     return copy;
-}
-
-/* Handles one option that popt found. `code` is the `val` of its line. */
-static int read_option(const gc_command *c, int code, char *value) {
-    size_t index = (size_t)code - 1, count = count_options(c->options);
-    if (index < count)
-        return set_value(&c->options[index], value);
-    const gc_renamed_option *renamed = &c->renamed[index - count];
-    const struct poptOption *current = find_option(c, renamed->before);
-    if (current && value && gc_find_word(value, current->argDescrip) >= 0)
-        return set_value(current, value);
-    free(value);
-    return gc_print_error(GC_EXIT_USAGE, "%s: this option of %s is now %s; try --help", renamed->before, c->name,
-                          renamed->now);
 }
 
 bool gc_option_takes_many(const struct poptOption *o) {
@@ -230,7 +189,7 @@ int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **a
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     int status = GC_EXIT_DONE, code = 0;
     while (!status && (code = poptGetNextOpt(line->context)) > 0)
-        status = read_option(c, code, poptGetOptArg(line->context));
+        status = set_value(&c->options[code - 1], poptGetOptArg(line->context));
     if (!status && code < -1)
         return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; try --help", poptBadOption(line->context, 0),
                               poptStrerror(code));

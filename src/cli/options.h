@@ -83,8 +83,8 @@ bool gc_option_takes_many(const struct poptOption *option);
 
 /* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
  * case. If an option comes twice, the last string counts.
- * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values, or the
- *         new spelling of a renamed option; GC_EXIT_FAILED if there is no memory */
+ * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values;
+ *         GC_EXIT_FAILED if there is no memory */
 int gc_options_read(gc_line *line, const struct gc_command *command, int argc, const char **argv);
 
 /* Frees the line and the strings in the variables of the table, and sets them to NULL. */

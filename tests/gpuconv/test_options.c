@@ -1,6 +1,6 @@
 /* Tests every option of every subcommand. A value that is not a number, out of range, empty, or not one of the words is
  * refused with exit status 2 and one line that names the option, the value and the accepted values. Both ends of a
- * range and every word are accepted. A letter has one meaning, and renamed options are refused with the new name. */
+ * range and every word are accepted. A letter has one meaning. */
 #include "check.h"
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
@@ -189,36 +189,6 @@ static void a_letter_means_the_same_in_every_subcommand(void **state) {
         }
 }
 
-static bool has_letter(const gc_command *c, char letter) {
-    bool found = false;
-    for (const struct poptOption *o = c->options; o->longName; o++)
-        found |= o->shortName == letter;
-    return found;
-}
-
-static void a_renamed_option_is_refused_with_its_new_name(void **state) {
-    (void)state;
-    int renamed = 0, reused = 0;
-    for (int i = 0; gc_commands[i]; i++)
-        for (const gc_renamed_option *r = gc_commands[i]->renamed; r && r->before; r++, renamed++) {
-            const char *now = strstr(r->now, "--");
-            CHECK(now, "%s %s has no new name", gc_commands[i]->name, r->before);
-            bool found = false;
-            for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++)
-                found |= strncmp(o->longName, now + 2, strlen(o->longName)) == 0;
-            CHECK(found, "%s has no option %s", gc_commands[i]->name, now);
-            reused += r->before[1] != '-' && has_letter(gc_commands[i], r->before[1]);
-            assert_int_equal(read_words(gc_commands[i], r->before, "11"), GC_EXIT_USAGE);
-            CHECK(!runs && strstr(message, r->before) && strstr(message, r->now), "%s %s says: %s",
-                  gc_commands[i]->name, r->before, message);
-            CHECK(strchr(message, '\n') == message + strlen(message) - 1, "not one line: %s", message);
-        }
-    assert_int_equal(read_words(&gc_command_bench, "-r", "json"), GC_EXIT_DONE);
-    assert_int_equal(read_words(&gc_command_bench_rt, "-rtext", NULL), GC_EXIT_DONE);
-    print_message("%d renamed options, %d letters with another meaning now\n", renamed, reused);
-    CHECK(renamed >= 70 && reused == 2, "renamed options are missing");
-}
-
 static void the_words_of_a_choice_are_the_names_of_the_library(void **state) {
     (void)state;
     for (int b = 0; b <= GC_BACKENDS; b++)
@@ -263,7 +233,6 @@ int main(void) {
         cmocka_unit_test(every_value_of_every_option_is_checked),
         cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
         cmocka_unit_test(a_letter_means_the_same_in_every_subcommand),
-        cmocka_unit_test(a_renamed_option_is_refused_with_its_new_name),
         cmocka_unit_test(the_words_of_a_choice_are_the_names_of_the_library),
         cmocka_unit_test(the_last_of_two_texts_counts_and_lists_grow),
     };

@@ -162,15 +162,6 @@ runs unit.wav hall.wav wet.wav # as long as IR
 runs unit.wav hall.wav wet.wav
 rm unit.wav song.wav hall.wav clip.wav short.wav wet.wav kept.wav pipe.wav
 
-# Spellings of earlier releases are refused with the new one.
-refuses 2 "-R: this option of gpuconv is now --input-raw" -R 1,2,s16 in.wav ir.wav out.wav
-refuses 2 "--then: this option of gpuconv is now --series" --then=x in.wav ir.wav out.wav
-refuses 2 "-d: this option of gpuconv batch is now --device" batch -d 1
-refuses 2 "-p: this option of gpuconv batch is now --pick" batch -qp all
-refuses 2 "-r: this option of gpuconv bench is now --runs" bench -r 11
-refuses 2 "-r: this option of gpuconv bench rt is now --rate" bench rt -r44100
-refuses 2 "-d: this option of gpuconv play is now -y, --dry" play -d -6 in.wav ir.wav
-
 # gpulab reads its options with the same functions.
 GPUCONV_ALONE=$GPUCONV
 GPUCONV=$(dirname "$GPUCONV")/gpulab

@@ -2,7 +2,7 @@
  * events change the controls and choose a file. */
 #include "check.h"
 #include "files.h"
-#include "window/window.h"
+#include "lv2/window/window.h"
 
 #undef Bool /* of Xlib.h; a member of LV2_Atom_Forge has this name */
 

@@ -3,7 +3,7 @@
 #define GPUCONV_COMMANDS_BATCH_OPTIONS_H
 
 #include "cli/cli.h"
-#include "gpuconv/batch/row.h"
+#include "libtools/batch/row.h"
 
 typedef struct gc_batch_defaults {
     char *text[GC_COLUMNS]; /* values of the options that are columns; NULL: not given */

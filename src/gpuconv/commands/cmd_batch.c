@@ -3,10 +3,10 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "dry_run.h"
-#include "gpuconv/batch/batch.h"
-#include "gpuconv/batch/text.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
+#include "libtools/batch/batch.h"
+#include "libtools/batch/text.h"
 #include "progress.h"
 
 #include <malloc.h>
@@ -265,10 +265,6 @@ static const gc_option_group groups[] = {{"out", "Results"},
                                          {"quiet", "Messages"},
                                          {NULL, NULL}};
 
-static const gc_renamed_option renamed[] = {{"-i", "--inputs"}, {"-p", "--pick"},   {"-s", "--seed"},
-                                            {"-R", "--resume"}, {"-d", "--device"}, {"--devices", "--device"},
-                                            {NULL, NULL}};
-
 const gc_command gc_command_batch = {
     .name = "gpuconv batch",
     .arguments = "[MANIFEST] --out FOLDER",
@@ -288,7 +284,6 @@ const gc_command gc_command_batch = {
     .options = table,
     .run = command,
     .groups = groups,
-    .renamed = renamed,
     .examples = {{"gpuconv batch --inputs samples/*.flac --irs impulses/*.flac --preset speech --format flac --out wet",
                   "convolves each sample with a response picked at random; length and time stay the same"},
                  {"gpuconv batch wet/manifest.csv --out wet --resume", "completes a batch that was interrupted"}}};

@@ -186,16 +186,6 @@ static struct poptOption table[] = {
 static const gc_option_group groups[] = {
     {"case", "What to measure"}, {"frames", "Size"}, {"backend", "Computation"}, {"report", "Results"}, {NULL, NULL}};
 
-static const gc_renamed_option renamed[] = {{"-C", "--case"},      {"-l", "--list"},
-                                            {"-n", "--frames"},    {"-m", "--taps"},
-                                            {"-c", "--channels"},  {"-s", "--sweep"},
-                                            {"-M", "--most"},      {"-p", "--plot"},
-                                            {"-N", "--signals"},   {"-r", "--runs (-r is --report)"},
-                                            {"-S", "--stream"},    {"-P", "--peers"},
-                                            {"-w", "--processes"}, {"-o", "--roofline"},
-                                            {"-d", "--device"},    {"-R", "-r, --report"},
-                                            {NULL, NULL}};
-
 const gc_command gc_command_bench = {
     .name = "gpuconv bench",
     .arguments = "",
@@ -203,6 +193,5 @@ const gc_command gc_command_bench = {
     .options = table,
     .run = command,
     .groups = groups,
-    .renamed = renamed,
     .examples = {{"gpuconv bench --frames 1e6 --taps 48000 --backend cpu", "times one size on the CPU"},
                  {"gpuconv bench --sweep taps --most 65536 --report json", "times responses of up to 65536 taps"}}};

@@ -102,23 +102,11 @@ static struct poptOption table[] = {
      GC_WORDS_REPORT},
     GC_OPTIONS_END};
 
-static const gc_renamed_option renamed[] = {{"-d", "--device"},
-                                            {"-c", "--channels"},
-                                            {"-l", "--length"},
-                                            {"-B", "--block"},
-                                            {"-r", "--rate (-r is --report)"},
-                                            {"-s", "--seconds"},
-                                            {"-S", "--search"},
-                                            {"-p", "--plot"},
-                                            {"-R", "-r, --report"},
-                                            {NULL, NULL}};
-
 const gc_command gc_command_bench_rt = {
     .name = "gpuconv bench rt",
     .arguments = "",
     .about = "Convolves noise in real time, paced by the clock, without a sound device.",
     .options = table,
     .run = command,
-    .renamed = renamed,
     .examples = {{"gpuconv bench rt --channels 8 --length 3 --seconds 5", "runs 8 channels with 3 s of response each"},
                  {"gpuconv bench rt --search --seconds 2", "finds how many channels the machine can play"}}};

@@ -1,12 +1,12 @@
 /* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/page.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/page.h"
 #include "overwrite.h"
 #include "progress.h"
 #include "response_options.h"
@@ -292,10 +292,6 @@ static const gc_option_group groups[] = {{"mode", "Output"},
                                          {"report", "Messages"},
                                          {NULL, NULL}};
 
-static const gc_renamed_option renamed[] = {{"-m", "--mode"},      {"-T", "--tail"},       {"-D", "--dither"},
-                                            {"-R", "--input-raw"}, {"-d", "--device"},     {"-p", "--plot"},
-                                            {"-c", "--compare"},   {"--then", "--series"}, {NULL, NULL}};
-
 const gc_command gc_command_convolve = {
     .name = "gpuconv",
     .arguments = "IN IR OUT",
@@ -310,7 +306,6 @@ const gc_command gc_command_convolve = {
     .options = table,
     .run = command,
     .groups = groups,
-    .renamed = renamed,
     .examples = {{"gpuconv samples/speech.flac impulses/hall.flac wet.wav", "puts speech into a hall"},
                  {"gpuconv samples/drums.flac impulses/plate.flac wet.flac --gain -3 --dry 0",
                   "adds a plate reverb to drums and lowers the result by 3 dB"}},

@@ -1,15 +1,15 @@
 /* gpuconv ir info: figures, drawings and a page of one or several impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/charts.h"
-#include "gpuconv/room/describe.h"
-#include "gpuconv/room/describe_sofa.h"
-#include "gpuconv/room/page.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/charts.h"
+#include "libtools/room/describe.h"
+#include "libtools/room/describe_sofa.h"
+#include "libtools/room/page.h"
 
 #include <errno.h>
 #include <math.h>
@@ -218,8 +218,6 @@ static struct poptOption info_table[] = {
 static const gc_option_group info_groups[] = {
     {"bands", "Figures"}, {"report", "Output"}, {"plot", "Drawings and page"}, {NULL, NULL}};
 
-static const gc_renamed_option info_renamed[] = {{"-p", "--plot"}, {NULL, NULL}};
-
 const gc_command gc_command_ir_info = {
     .name = "gpuconv ir info",
     .arguments = "IR...",
@@ -236,7 +234,6 @@ const gc_command gc_command_ir_info = {
     .options = info_table,
     .run = run_info,
     .groups = info_groups,
-    .renamed = info_renamed,
     .examples = {{"gpuconv ir info impulses/hall.flac", "prints the parameters of a hall"},
                  {"gpuconv ir info impulses/hall.flac impulses/studio.flac --bands none --csv",
                   "prints those of two responses as a table with commas"}}};

@@ -166,10 +166,6 @@ static struct poptOption measure_table[] = {
 static const gc_option_group measure_groups[] = {
     {"seconds", "Making SWEEP"}, {"length", "Computing IR"}, {"play", "Sound devices"}, {NULL, NULL}};
 
-static const gc_renamed_option measure_renamed[] = {{"-s", "--seconds"}, {"-r", "--rate"},  {"-f", "--from"},
-                                                    {"-t", "--to"},      {"-l", "--level"}, {"-S", "--silence"},
-                                                    {"-L", "--length"},  {NULL, NULL}};
-
 const gc_command gc_command_ir_measure = {
     .name = "gpuconv ir measure",
     .arguments = "SWEEP | RECORDING SWEEP IR | --play IR",
@@ -184,6 +180,5 @@ const gc_command gc_command_ir_measure = {
     .options = measure_table,
     .run = run_measure,
     .groups = measure_groups,
-    .renamed = measure_renamed,
     .examples = {{"gpuconv ir measure sweep.wav --seconds 15", "writes a sweep of 15 seconds"},
                  {"gpuconv ir measure recording.wav sweep.wav room.wav", "computes the response from its recording"}}};

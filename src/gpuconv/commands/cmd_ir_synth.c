@@ -1,8 +1,8 @@
 /* gpuconv ir synth: synthesizes impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/room/make.h"
 #include "libgpuconv/core/number.h"
+#include "libtools/room/make.h"
 
 #include <string.h>
 
@@ -73,10 +73,6 @@ static struct poptOption synth_table[] = {
      "NUMBER"},
     GC_OPTIONS_END};
 
-static const gc_renamed_option synth_renamed[] = {{"-s", "--size"},     {"-t", "--rt60"}, {"-d", "--distance"},
-                                                  {"-c", "--channels"}, {"-r", "--rate"}, {"-S", "--seed"},
-                                                  {NULL, NULL}};
-
 const gc_command gc_command_ir_synth = {
     .name = "gpuconv ir synth",
     .arguments = "room|plate|spring|cabinet|telephone IR",
@@ -88,6 +84,5 @@ const gc_command gc_command_ir_synth = {
         "5.9 s at 4 kHz and 1.7 s at 8 kHz. A time at 1 kHz that the size does not allow is refused.",
     .options = synth_table,
     .run = run_synth,
-    .renamed = synth_renamed,
     .examples = {{"gpuconv ir synth room room.wav --size 12x9x4 --rt60 1.5", "makes a stereo response of a room"},
                  {"gpuconv ir synth plate plate.flac --rate 44100", "makes a plate at 44100 Hz"}}};

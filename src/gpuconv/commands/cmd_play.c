@@ -297,16 +297,6 @@ static const gc_option_group play_groups[] = {{"loop", "Input"},
 static const gc_option_group live_groups[] = {
     {"input", "Sound device"}, {"gain", "Levels and output"}, {"backend", "Computation"}, {NULL, NULL}};
 
-static const gc_renamed_option play_renamed[] = {{"-L", "--list-devices"}, {"-o", "--output"},  {"-B", "--block"},
-                                                 {"-r", "--rate"},         {"-d", "-y, --dry"}, {"-x", "--crossfade"},
-                                                 {"-S", "--seconds"},      {"-R", "--record"},  {"-l", "--loop"},
-                                                 {"-s", "--seek"},         {NULL, NULL}};
-
-static const gc_renamed_option live_renamed[] = {{"-L", "--list-devices"}, {"-o", "--output"},  {"-B", "--block"},
-                                                 {"-r", "--rate"},         {"-d", "-y, --dry"}, {"-x", "--crossfade"},
-                                                 {"-S", "--seconds"},      {"-R", "--record"},  {"-i", "--input"},
-                                                 {"-c", "--channels"},     {NULL, NULL}};
-
 #define REMOTE                                                                                                            \
     " OSC messages are /gpuconv/wet, /gpuconv/dry and /gpuconv/gain with decibels, /gpuconv/bypass and /gpuconv/pause "   \
     "with 0 or 1, /gpuconv/response with a number from 1, /gpuconv/next, /gpuconv/previous, /gpuconv/seek with seconds. " \
@@ -323,7 +313,6 @@ const gc_command gc_command_play = {
     .options = play_table,
     .run = play_command,
     .groups = play_groups,
-    .renamed = play_renamed,
     .examples = {{"gpuconv play samples/speech.flac impulses/hall.flac", "plays speech in a hall"},
                  {"gpuconv play samples/drums.flac impulses --loop", "repeats drums; n and p walk through a folder"}}};
 
@@ -338,6 +327,5 @@ const gc_command gc_command_live = {
     .options = live_table,
     .run = live_command,
     .groups = live_groups,
-    .renamed = live_renamed,
     .examples = {{"gpuconv live impulses/hall.flac --dry -6", "plays the default input in a hall"},
                  {"gpuconv live --list-devices", "lists the sound devices for --input and --output"}}};

@@ -2,11 +2,11 @@
 #include "dry_run.h"
 
 #include "cli/cli.h"
-#include "gpuconv/batch/failures.h"
-#include "gpuconv/batch/results.h"
-#include "gpuconv/batch/targets.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
+#include "libtools/batch/failures.h"
+#include "libtools/batch/results.h"
+#include "libtools/batch/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define GPUCONV_MEASURE_MEASUREMENT_H
 
 #include "gpuconv/play/take.h"
-#include "gpuconv/room/sine_sweep.h"
+#include "libtools/room/sine_sweep.h"
 
 enum { GC_MEASURE_INPUTS = 64 };
 

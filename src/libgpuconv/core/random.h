@@ -2,7 +2,7 @@
  *
  * There are three generators, because a change of generator would change the bytes of outputs: xorshift64* makes test
  * signals and benchmarks; splitmix64 makes dither, the random choices of a batch and the lab's inputs; xoshiro256** in
- * gpuconv/room/synth.c makes synthesised material. Tests draw from tests/oracle.c, which shares no code with the
+ * libtools/room/synth.c makes synthesised material. Tests draw from tests/oracle.c, which shares no code with the
  * product. */
 #ifndef GC_CORE_RANDOM_H
 #define GC_CORE_RANDOM_H

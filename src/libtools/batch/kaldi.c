@@ -1,0 +1,53 @@
+/* Parses lines of Kaldi's lists: of recordings, responses and noises. */
+#include "kaldi.h"
+
+#include "libgpuconv/core/number.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gc_kaldi_split(char *line, char **id, char **rest) {
+    line += strspn(line, GC_KALDI_BLANKS);
+    size_t length = strcspn(line, GC_KALDI_BLANKS), behind = strspn(line + length, GC_KALDI_BLANKS);
+    *id = line;
+    *rest = line + length + behind;
+    for (size_t n = strlen(*rest); n > 0 && strchr(GC_KALDI_BLANKS, (*rest)[n - 1]); n--)
+        (*rest)[n - 1] = '\0';
+    if (length == 0 || behind == 0 || !**rest)
+        return false;
+    line[length] = '\0';
+    return true;
+}
+
+const char *gc_kaldi_refusal(const char *path) {
+    size_t n = strlen(path);
+    const char *colon = strrchr(path, ':');
+    if (n > 0 && (path[n - 1] == '|' || *path == '|'))
+        return "is a command, and gpuconv runs no commands; run it once and list the file that it writes:";
+    if (colon && colon - path > 4 && strncmp(colon - 4, ".ark", 4) == 0 && isdigit((unsigned char)colon[1]))
+        return "is a place in an archive; list audio files:";
+    return NULL;
+}
+
+char *gc_kaldi_path(char *line, double *weight, const char **why) {
+    char *word = NULL, *path = NULL, *rest = line;
+    *weight = 1;
+    *why = NULL;
+    if (line[strspn(line, GC_KALDI_BLANKS)] != '-') {
+        if (!gc_kaldi_split(line, &word, &path))
+            *why = "needs an identifier and a file";
+    } else {
+        for (char *name = NULL; (word = strtok_r(rest, GC_KALDI_BLANKS, &rest));
+             name = *word == '-' && !name ? word : NULL) {
+            if (name && strcmp(name, "--probability") == 0 && (!gc_number_parse(word, weight) || *weight < 0))
+                *why = "--probability must be a number from 0 up";
+            path = name || *word == '-' ? path : word;
+        }
+        if (!path && !*why)
+            *why = "names no file behind its options";
+    }
+    if (!*why && gc_kaldi_refusal(path))
+        *why = "is a command or a place in an archive; list audio files";
+    return *why ? NULL : strdup(path);
+}

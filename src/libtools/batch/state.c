@@ -1,0 +1,176 @@
+/* Determines, prints, parses and compares states of files. */
+#include "state.h"
+
+#include "libgpuconv/core/random.h"
+#include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/prepare.h"
+#include "shard_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Mixes a word into a digest. */
+static uint64_t mix(uint64_t digest, uint64_t word) {
+    return gc_mix_bits((digest ^ word) + GC_SPLITMIX_STEP);
+}
+
+/* Mixes bytes into a digest; the last word is padded with zeros. */
+static uint64_t mix_bytes(uint64_t digest, const void *bytes, int64_t count) {
+    uint64_t word;
+    for (int64_t at = 0; at < count; at += (int64_t)sizeof word) {
+        int64_t left = count - at;
+        word = 0;
+        memcpy(&word, (const char *)bytes + at, left < (int64_t)sizeof word ? (size_t)left : sizeof word);
+        digest = mix(digest, word);
+    }
+    return digest;
+}
+
+gc_state gc_state_of(const struct stat *st) {
+    return (gc_state){.size = S_ISREG(st->st_mode) ? (int64_t)st->st_size : -1,
+                      .seconds = st->st_mtim.tv_sec,
+                      .nanoseconds = st->st_mtim.tv_nsec,
+                      .device = st->st_dev,
+                      .inode = st->st_ino};
+}
+
+gc_state gc_state_of_path(const char *path) {
+    struct stat st;
+    char shard[4096];
+    if (stat(path, &st) == 0)
+        return gc_state_of(&st);
+    if (gc_shard_split(path, shard, sizeof shard) && stat(shard, &st) == 0)
+        return gc_state_of(&st);
+    return (gc_state){.size = -1};
+}
+
+gc_state gc_state_join(const gc_state *a, const gc_state *b) {
+    gc_state joined = *a;
+    if (a->size < 0 || b->size < 0 || a->size > INT64_MAX - b->size)
+        return (gc_state){.size = -1};
+    joined.size += b->size;
+    joined.digest = mix(a->digested ? a->digest : 0, (uint64_t)b->seconds);
+    joined.digest = mix(joined.digest, (uint64_t)b->nanoseconds);
+    joined.digest = mix(joined.digest, b->digested ? b->digest : (uint64_t)b->size);
+    joined.digested = true;
+    return joined;
+}
+
+gc_state gc_state_of_response(const char *path) {
+    gc_state state = gc_state_of_path(path);
+    gpuconv_ir *ir;
+    if (state.size < 0 || !gc_is_matrix(path))
+        return state;
+    if (gpuconv_ir_load_matrix(path, 48000, &ir, NULL) != GPUCONV_OK)
+        return (gc_state){.size = -1};
+    state.digested = true;
+    state.digest = mix_bytes(mix(0, (uint64_t)ir->frames), &ir->rate, sizeof ir->rate);
+    state.digest = mix_bytes(state.digest, &ir->lead, sizeof ir->lead);
+    state.digest = mix_bytes(state.digest, ir->route, (int64_t)sizeof *ir->route * ir->routes);
+    state.digest = mix_bytes(state.digest, ir->taps, (int64_t)sizeof *ir->taps * ir->planes * ir->frames);
+    gpuconv_ir_free(ir);
+    return state;
+}
+
+bool gc_state_digest(int fd, gc_state *state) {
+    uint64_t words[4096];
+    uint64_t digest = 0;
+    int64_t at = 0;
+    for (;;) {
+        size_t have = 0; /* fill the block, so that the digest does not depend on the sizes of the reads */
+        ssize_t n = 1;
+        while (have < sizeof words && n != 0) {
+            n = pread(fd, (char *)words + have, sizeof words - have, at + (int64_t)have);
+            if (n < 0 && errno != EINTR)
+                return false;
+            have += n > 0 ? (size_t)n : 0;
+        }
+        digest = mix_bytes(digest, words, (int64_t)have);
+        at += (int64_t)have;
+        if (have < sizeof words)
+            break;
+    }
+    state->digest = mix(digest, (uint64_t)at);
+    state->digested = true;
+    return true;
+}
+
+void gc_state_print(const gc_state *s, bool place, char text[GC_STATE_TEXT]) {
+    int n = snprintf(text, GC_STATE_TEXT, "%" PRId64 "@%" PRId64 ".%09" PRId64, s->size, s->seconds, s->nanoseconds);
+    if (place)
+        n += snprintf(text + n, GC_STATE_TEXT - (size_t)n, "/%" PRIu64 ":%" PRIu64, s->device, s->inode);
+    if (s->digested)
+        (void)snprintf(text + n, GC_STATE_TEXT - (size_t)n, "#%016" PRIx64, s->digest);
+}
+
+/* Reads a decimal number behind the character `mark` and moves *at behind it. */
+static bool parse_signed(const char **at, char mark, int64_t *value) {
+    char *end;
+    if (mark && *(*at)++ != mark)
+        return false;
+    *value = strtoll(*at, &end, 10);
+    bool found = end != *at;
+    *at = end;
+    return found;
+}
+
+/* Reads an unsigned number behind the character `mark` and moves *at behind it. */
+static bool parse_unsigned(const char **at, char mark, int base, uint64_t *value) {
+    char *end;
+    if (*(*at)++ != mark)
+        return false;
+    *value = strtoull(*at, &end, base);
+    bool found = end != *at;
+    *at = end;
+    return found;
+}
+
+bool gc_state_parse(const char *text, gc_state *s) {
+    char again[GC_STATE_TEXT];
+    const char *at = text;
+    gc_state t = {.size = -1};
+    *s = t;
+    if (!parse_signed(&at, 0, &t.size) || !parse_signed(&at, '@', &t.seconds) ||
+        !parse_signed(&at, '.', &t.nanoseconds))
+        return false;
+    bool place = *at == '/';
+    if (place && (!parse_unsigned(&at, '/', 10, &t.device) || !parse_unsigned(&at, ':', 10, &t.inode)))
+        return false;
+    t.digested = *at == '#';
+    if (t.digested && !parse_unsigned(&at, '#', 16, &t.digest))
+        return false;
+    if (t.size < 0)
+        return false;
+    gc_state_print(&t, place, again); /* refuses other spellings of the same numbers, and what follows them */
+    if (strcmp(again, text) != 0)
+        return false;
+    *s = t;
+    return true;
+}
+
+bool gc_state_same(const gc_state *a, const gc_state *b) {
+    return a->size >= 0 && a->size == b->size && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds &&
+           a->digested == b->digested && (!a->digested || a->digest == b->digest);
+}
+
+bool gc_state_is_at(const gc_state *written, const char *path) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool same = fd >= 0 && fstat(fd, &st) == 0;
+    if (same) {
+        gc_state now = gc_state_of(&st);
+        same = now.size >= 0 && now.size == written->size;
+        bool untouched = now.device == written->device && now.inode == written->inode &&
+                         now.seconds == written->seconds && now.nanoseconds == written->nanoseconds;
+        if (same && !untouched)
+            same = written->digested && gc_state_digest(fd, &now) && now.digest == written->digest;
+    }
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
