@@ -57,18 +57,7 @@ stops() {
     shift
     mkfifo "$pipe"
     "$GPUCONV" "$@" >"$work/log/out" 2>"$work/log/err" &
-    job=$!
-    (sleep 60 && kill -9 $job) >"$work/log/guard" 2>&1 &
-    guard=$!
-    until catches $job; do
-        kill -0 $job 2>"$work/log/kill" || fail "gpuconv $*: does not catch the signal: $(cat "$work/log/err")"
-        sleep 0.02
-    done
-    sleep 0.2
-    kill -s INT $job
-    wait $job
-    status=$?
-    kill $guard
+    ends_by INT $!
     rm "$pipe"
     [ "$status" -eq 130 ] || fail "gpuconv $*: exit $status after SIGINT: $(cat "$work/log/err")"
     one_line interrupted

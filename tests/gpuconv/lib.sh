@@ -76,6 +76,21 @@ catches() {
     [ -n "$caught" ] && [ $((0x${caught#????????} & 2)) -ne 0 ]
 }
 
+# ends_by SIGNAL PID: sends a child the signal 0.2 s after it began to catch signals, waits for its end, at most 60 s, and sets
+# $status.
+ends_by() {
+    (sleep 60 && kill -9 "$2") >"$work/log/guard" 2>&1 &
+    guard=$!
+    until catches "$2" || ! kill -0 "$2" 2>"$work/log/kill"; do
+        sleep 0.02
+    done
+    sleep 0.2
+    kill -s "$1" "$2" 2>"$work/log/kill"
+    wait "$2"
+    status=$?
+    kill $guard 2>"$work/log/kill"
+}
+
 # Runs the command that follows with its output in log/.
 quietly() {
     "$@" >"$work/log/out" 2>"$work/log/err"

@@ -157,12 +157,8 @@ for bytes in 0 20 44 5000; do
             "idle.wav ir.wav out.wav" "batch in.csv --out out"; do
             head -c $bytes in.wav >&3
             # shellcheck disable=SC2086 # words
-            timeout --foreground -s KILL 60 "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
-            job=$!
-            sleep 0.2
-            kill -s $signal $job
-            wait $job
-            status=$?
+            "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
+            ends_by $signal $!
             [ "$status" -eq 130 ] || fail "$what stops after $bytes bytes, SIG$signal: exit $status: $(cat "$work/log/err")"
             one_line "interrupted"
             dd <&3 bs=65536 count=1 iflag=nonblock >"$work/log/drained" 2>&1
