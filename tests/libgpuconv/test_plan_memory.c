@@ -169,7 +169,7 @@ static void the_cost_model_of_cuda_keeps_to_what_is_free(void **state) {
     (void)state;
     double chunk = INFINITY;
     gpu.plan = gc_backend_cuda.plan;
-    for (free_bytes = 20e9; free_bytes > 0.3e9; free_bytes *= 0.9) {
+    for (free_bytes = 20e9; free_bytes > 0.3e9; free_bytes *= 0.6) {
         gpuconv_plan *plan;
         gpuconv_error error = {0};
         CHECK(plan_matrix(32, 48000, GPUCONV_BACKEND_CUDA, &plan, &error) == GPUCONV_OK, "%.2f GB: %s",

@@ -254,7 +254,7 @@ static gpuconv_status plan_backend(const gc_backend *backend, const gpuconv_ir *
 /* Replaces the CPU's plan by a GPU's if the GPU is faster, its initialisation included. Starts the GPU only if it is
  * faster with all of its memory; less of it may be free. */
 static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpuconv_config *config, gpuconv_plan **plan) {
-    gpuconv_plan *cpu = *plan, *cuda = NULL;
+    gpuconv_plan *cpu = *plan, *whole = NULL, *cuda = NULL;
     gpuconv_error reason = {0};
     size_t used = strlen(cpu->reason);
     /* The name of the GPU is unknown before it is probed: use the start-up time that was measured on this machine, or
@@ -266,19 +266,21 @@ static void prefer_gpu(const gc_backend *gpu, const gpuconv_ir *ir, const gpucon
         snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
         return;
     }
-    gpuconv_status status = plan_backend(gpu, ir, config, false, &cuda, &reason);
-    if (!status && cuda->predicted + start < cpu->predicted) {
-        gpuconv_plan_free(cuda);
+    gpuconv_status status = plan_backend(gpu, ir, config, false, &whole, &reason);
+    double seconds = status ? HUGE_VAL : whole->predicted + start;
+    gpuconv_plan_free(whole);
+    if (!status && seconds < cpu->predicted) {
         status = plan_backend(gpu, ir, config, true, &cuda, &reason);
+        seconds = status ? HUGE_VAL : cuda->predicted + start;
     }
     if (status) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
-    } else if (cuda->predicted + start < cpu->predicted) {
+    } else if (seconds < cpu->predicted) {
         *plan = cuda;
         gpuconv_plan_free(cpu);
     } else {
         gc_format(cpu->reason + used, sizeof cpu->reason - used, "; the GPU would take %.3g s with its start-up",
-                  cuda->predicted + start);
+                  seconds);
         gpuconv_plan_free(cuda);
     }
 }
