@@ -5,14 +5,13 @@
  */
 #include "libgpuconv/engine/batch_convolver.h"
 
-#include "cpu_cost.h"
+#include "cpu_algorithm.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/dsp/fft.h"
-#include "libgpuconv/engine/costs.h"
+#include "libgpuconv/engine/choose.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ typedef struct transform {
 struct gc_batch_slot {
     float *in, *out;
     gc_costs costs;
-    gc_schedule schedule;                /* of the current file, set by `prepare_plan` */
+    gc_choice choice;                    /* of the current file, set by `prepare_plan` */
     transform size[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; created on first use */
     float *padded;                       /* a signal with zeros before and after it */
     int64_t padded_size;
@@ -75,18 +74,15 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
 /* Plans as gpuconv_plan_new does for one file, so that both give the same bytes; the number of threads does not matter.
  * Returns false for the other algorithms, which the engine does. */
 static bool prepare_plan(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
-    gpuconv_plan plan = {.ir = (gpuconv_ir *)ir, .device = {.threads = 1}};
+    const gc_device device = {.threads = 1};
+    gc_problem problem;
     gpuconv_error ignored;
-    double least = HUGE_VAL;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS; a++) {
-        if (gc_cpu_plan_by(&slot->costs, &plan, (gpuconv_algorithm)a, frames, &ignored) == GPUCONV_OK &&
-            plan.cost < least) {
-            least = plan.cost;
-            slot->schedule = plan.schedule;
-        }
-    }
-    return least < HUGE_VAL && (slot->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ||
-                                slot->schedule.algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE);
+    const bool planned = gc_problem_init(&problem, ir, frames, 0) &&
+                         gc_algorithms_choose(gc_cpu_algorithms, &problem, &device, &slot->costs, &slot->choice, NULL,
+                                              &ignored) == GPUCONV_OK;
+    gc_problem_free(&problem);
+    return planned &&
+           (slot->choice.algorithm == &gc_cpu_direct.row || slot->choice.algorithm == &gc_cpu_overlap_save.row);
 }
 
 static void *in(gc_batch_slot *slot) {
@@ -143,7 +139,7 @@ static const transform *get_transform(gc_batch_slot *slot, int64_t points) {
 
 /* Convolves one item by overlap-save. Returns false if there is too little memory. */
 static bool overlap_save(gc_batch_slot *slot, const gc_batch_item *item) {
-    const gc_schedule *s = &slot->schedule;
+    const gc_schedule *s = &slot->choice.schedule;
     const transform *t = get_transform(slot, s->transform);
     if (!t)
         return false;
@@ -176,7 +172,7 @@ static gpuconv_status begin(gc_batch_slot *slot, const gc_batch_item *items, int
     (void)in_bytes;
     (void)out_bytes;
     bool (*convolve)(gc_batch_slot *, const gc_batch_item *) =
-        slot->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT ? direct : overlap_save;
+        slot->choice.algorithm == &gc_cpu_direct.row ? direct : overlap_save;
     for (int i = 0; i < count; i++)
         if (!convolve(slot, &items[i]))
             return gc_fail_memory(error, "the scratch memory of a batch slot");
