@@ -291,9 +291,9 @@ static void overlap_save_refuses_a_response_longer_than_a_transform(void **state
 static bool toy_fits_all;
 static double toy_cost, toy_bytes;
 
-static bool fit_toy(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_schedule *s) {
+static bool fit_toy(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
-    return toy_fits_all && form == 0 && points == 4096 && gc_schedule_partitioned(p->ir->frames, points, s);
+    return toy_fits_all && form == 0 && points == 4096 && gc_schedule_partitioned(p->ir->frames, points, &c->schedule);
 }
 
 static void cost_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice) {

@@ -13,6 +13,8 @@ typedef struct gc_convolver gc_convolver; /* each algorithm defines its own */
 typedef struct gc_cpu_algorithm {
     gc_algorithm row; /* the first member: gc_choice.algorithm points to it */
 
+    bool (*schedule)(int64_t taps, int64_t points, gc_schedule *schedule);
+
     /* Returns the frames that a chunk should have at least for `threads` threads. */
     int64_t (*chunk)(const gc_problem *problem, const gc_schedule *schedule, int threads);
 
@@ -49,20 +51,21 @@ static inline const gc_cpu_algorithm *gc_cpu_algorithm_of(const gc_choice *choic
 
 /* ---- What the rows share (cpu_cost.c) ---------------------------------------------------------------------------- */
 
-/* Bytes that a transform size may take, or times the bytes of the smallest size: entries of most rows. */
+/* What most algorithms may take: bytes for a transform size, or times the bytes of the smallest size. */
 #define GC_CPU_THRIFT 72e6
 #define GC_CPU_EXCESS 1.5
 
+#define GC_CPU_ROW(id, thrift, excess)                                                                                 \
+    { id, thrift, excess, gc_cpu_fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse }
+
 /* The entries of a row. `cost` and the schedule do not depend on the number of threads, and are the same for all inputs
  * of at least 2^23 frames or of unknown length. */
+bool gc_cpu_fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 void gc_cpu_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 gpuconv_status gc_cpu_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs,
                              gc_choice *choice, gpuconv_error *error);
 gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                              gpuconv_error *error);
-
-/* Returns whether a schedule that was made can be executed: gc_fft_inverse writes whole vectors. */
-bool gc_cpu_fits(bool made, int form, const gc_schedule *schedule);
 
 /* Returns the seconds of one FFT of a real block. A level costs more if the block exceeds the second-level cache. */
 double gc_cpu_fft_seconds(const gc_costs *costs, int64_t points);

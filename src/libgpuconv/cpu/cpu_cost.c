@@ -46,8 +46,12 @@ double gc_cpu_copy_seconds(const gc_problem *p, const gc_costs *c, double total)
     return total * (p->ir->inputs + p->ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
 }
 
-bool gc_cpu_fits(bool made, int form, const gc_schedule *s) {
-    return made && form == 0 && s->transform >= GC_FFT_MIN_POINTS && s->hop % 32 == 0;
+/* gc_fft_inverse writes whole vectors. */
+bool gc_cpu_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    (void)device;
+    gc_schedule *s = &c->schedule;
+    return form == 0 && gc_cpu_algorithm_of(c)->schedule(p->ir->frames, points, s) && s->transform == points &&
+           (points == 0 || (points >= GC_FFT_MIN_POINTS && s->hop % 32 == 0));
 }
 
 /* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,

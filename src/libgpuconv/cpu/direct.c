@@ -101,11 +101,6 @@ static void free_direct(gc_convolver *c) {
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
-static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_schedule *s) {
-    (void)device;
-    return points == 0 && form == 0 && gc_schedule_direct(p->ir->frames, 0, s);
-}
-
 /* A chunk is as long as its history, up to a million frames. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     (void)p;
@@ -125,11 +120,13 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 }
 
 const gc_cpu_algorithm gc_cpu_direct = {
-    .row = {GPUCONV_ALGORITHM_DIRECT, GC_CPU_THRIFT, GC_CPU_EXCESS, fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse},
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_DIRECT, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_direct,
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
     .new = new_direct,
     .run = run,
     .reset = reset,
-    .free = free_direct};
+    .free = free_direct,
+};

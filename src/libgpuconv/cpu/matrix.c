@@ -212,11 +212,6 @@ static void reset(gc_convolver *c) {
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
-static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_schedule *s) {
-    (void)device;
-    return gc_cpu_fits(gc_schedule_dense(p->ir->frames, points, s), form, s);
-}
-
 /* A chunk has the blocks for which one pass over the responses pays: full tiles, fewer where their spectra take more
  * than 256 MB. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
@@ -265,11 +260,13 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 
 /* The responses alone are two times their taps in every size. */
 const gc_cpu_algorithm gc_cpu_matrix = {
-    .row = {GPUCONV_ALGORITHM_MATRIX, 1e9, 2.5, fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse},
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_MATRIX, 1e9, 2.5),
+    .schedule = gc_schedule_dense,
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
     .new = new_matrix,
     .run = run,
     .reset = reset,
-    .free = free_matrix};
+    .free = free_matrix,
+};

@@ -138,11 +138,6 @@ static void reset(gc_convolver *c) {
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
-static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_schedule *s) {
-    (void)device;
-    return gc_cpu_fits(gc_schedule_overlap_save(p->ir->frames, points, s), form, s);
-}
-
 /* A chunk has a block for each thread. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     const int64_t least = gc_min(p->ir->inputs, p->ir->outputs);
@@ -167,12 +162,14 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
            p->ir->inputs * (double)gc_schedule_history(s);
 }
 
-const gc_cpu_algorithm gc_cpu_overlap_save = {.row = {GPUCONV_ALGORITHM_OVERLAP_SAVE, GC_CPU_THRIFT, GC_CPU_EXCESS,
-                                                      fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse},
-                                              .chunk = chunk_frames,
-                                              .seconds = seconds,
-                                              .floats = floats,
-                                              .new = new_overlap_save,
-                                              .run = run,
-                                              .reset = reset,
-                                              .free = free_overlap_save};
+const gc_cpu_algorithm gc_cpu_overlap_save = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_overlap_save,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_overlap_save,
+    .run = run,
+    .reset = reset,
+    .free = free_overlap_save,
+};

@@ -167,11 +167,6 @@ static void reset(gc_convolver *c) {
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
-static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_schedule *s) {
-    (void)device;
-    return gc_cpu_fits(gc_schedule_partitioned(p->ir->frames, points, s), form, s);
-}
-
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     (void)p;
     (void)threads;
@@ -195,12 +190,14 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
            (p->ir->inputs + p->ir->outputs) * (double)chunk * 2 + p->ir->inputs * (double)gc_schedule_history(s);
 }
 
-const gc_cpu_algorithm gc_cpu_partitioned = {.row = {GPUCONV_ALGORITHM_PARTITIONED, GC_CPU_THRIFT, GC_CPU_EXCESS, fits,
-                                                     gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse},
-                                             .chunk = chunk_frames,
-                                             .seconds = seconds,
-                                             .floats = floats,
-                                             .new = new_partitioned,
-                                             .run = run,
-                                             .reset = reset,
-                                             .free = free_partitioned};
+const gc_cpu_algorithm gc_cpu_partitioned = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_PARTITIONED, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_partitioned,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_partitioned,
+    .run = run,
+    .reset = reset,
+    .free = free_partitioned,
+};

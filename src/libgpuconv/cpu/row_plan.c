@@ -24,6 +24,14 @@ enum {
     STEP = 32 /* gc_fft_inverse writes from a multiple of it on */
 };
 
+/* Takes method and sizes for the full convolution from a choice of direct convolution or overlap-save. */
+static void take_choice(const gc_choice *choice, gc_row_plan *p) {
+    const bool direct = !choice->schedule.transform;
+    p->full_method = direct ? GC_ROW_DIRECT : GC_ROW_OVERLAP_SAVE;
+    p->full_transform = choice->schedule.transform;
+    p->full_hop = direct ? DIRECT_HOP : choice->schedule.hop;
+}
+
 /* Chooses method and sizes for the full convolution. Fails with MEMORY, or with UNSUPPORTED if the taps are too long.
  */
 static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_plan *p,
@@ -40,10 +48,7 @@ static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t
     gc_problem_free(&problem);
     if (status)
         return status;
-    const bool direct = choice.algorithm == &gc_cpu_direct.row;
-    p->full_method = direct ? GC_ROW_DIRECT : GC_ROW_OVERLAP_SAVE;
-    p->full_transform = choice.schedule.transform;
-    p->full_hop = direct ? DIRECT_HOP : choice.schedule.hop;
+    take_choice(&choice, p);
     if (p->full_method == GC_ROW_DIRECT && taps > 1 << 20) { /* longer than the backend's transforms */
         if (taps > INT64_C(1) << GC_ROW_MAX_LOG2)
             return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
@@ -93,6 +98,22 @@ static void order(const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p) {
     }
 }
 
+/* Takes the sizes of the full convolution for the frames that are in the output. */
+static void take_blocks(gc_row_plan *p) {
+    p->method = p->full_method;
+    p->transform = p->full_transform;
+    p->hop = p->full_hop;
+    p->before = p->method == GC_ROW_DIRECT ? p->taps.frames - 1 : p->transform - p->hop;
+    p->first_block = p->begin / p->hop;
+    p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
+}
+
+void gc_row_plan_fill(const gc_choice *choice, const gpuconv_memory_row *row, gc_row_plan *p) {
+    *p = (gc_row_plan){.signal = row->signal, .taps = row->response, .end = row->output_frames};
+    take_choice(choice, p);
+    take_blocks(p);
+}
+
 gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p,
                                 gpuconv_error *error) {
     order(row, taps, p);
@@ -109,12 +130,7 @@ gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row 
         if (status)
             return status;
     }
-    p->method = p->full_method;
-    p->transform = p->full_transform;
-    p->hop = p->full_hop;
-    p->before = p->method == GC_ROW_DIRECT ? p->taps.frames - 1 : p->transform - p->hop;
-    p->first_block = p->begin / p->hop;
-    p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
+    take_blocks(p);
     p->seconds = p->method == GC_ROW_DIRECT
                      ? (double)(p->end - p->begin) * (double)p->taps.frames * costs->seconds[GC_COST_CPU_TAP]
                      : (double)(2 * p->blocks + 1) * gc_cpu_fft_seconds(costs, p->transform);

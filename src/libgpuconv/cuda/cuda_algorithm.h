@@ -13,7 +13,9 @@ typedef struct gc_cuda_algorithm {
     /* Makes a schedule of a shorter size where the latency is bounded. */
     bool (*schedule)(int64_t taps, int64_t points, gc_schedule *schedule);
 
-    /* Returns the frames of which a chunk is a multiple. */
+    int points_max; /* of a transform, for messages */
+
+    /* Returns the frames of which a chunk is a multiple. NULL: the hop. */
     int64_t (*step)(const gc_schedule *schedule);
     int64_t rounding; /* frames to which chunks are rounded where the latency is not bounded; 0: to a step */
 
@@ -55,6 +57,9 @@ gpuconv_status gc_cuda_settle(const gc_problem *problem, const gc_device *device
                               gc_choice *choice, gpuconv_error *error);
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                               gpuconv_error *error);
+
+/* Returns the frames of which a chunk is a multiple. */
+int64_t gc_cuda_step(const gc_cuda_algorithm *algorithm, const gc_schedule *schedule);
 
 /* Returns the frames of a chunk. */
 int64_t gc_cuda_chunk(const gc_cuda_algorithm *algorithm, const gc_problem *problem, const gc_schedule *schedule);

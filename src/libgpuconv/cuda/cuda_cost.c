@@ -25,10 +25,14 @@ enum { CHUNK_LAUNCHES = 8 };
 const gc_algorithm *const gc_cuda_algorithms[] = {&gc_cuda_direct.row, &gc_cuda_overlap_save.row,
                                                   &gc_cuda_partitioned.row, &gc_cuda_matrix.row, NULL};
 
+int64_t gc_cuda_step(const gc_cuda_algorithm *a, const gc_schedule *s) {
+    return a->step ? a->step(s) : s->hop;
+}
+
 int64_t gc_cuda_chunk(const gc_cuda_algorithm *a, const gc_problem *p, const gc_schedule *s) {
     const int64_t channels = gc_max(p->ir->inputs, p->ir->outputs);
     const int64_t total = gc_problem_frames(p, long_input) + s->taps - 1;
-    const int64_t step = a->rounding ? a->rounding : a->step(s);
+    const int64_t step = a->rounding ? a->rounding : gc_cuda_step(a, s);
     int64_t target = gc_min(chunk_samples / channels, total / CHUNKS);
     target = gc_max(target, chunk_samples_min / channels);
     if (a->chunk)
@@ -100,7 +104,7 @@ gpuconv_status gc_cuda_shorten(int64_t most, gc_choice *c, gpuconv_error *error)
     for (int64_t points = s->transform; points == 0 || points >= GCK_PARTITIONED_POINTS_MIN; points /= 2) {
         if (!a->schedule(taps, points, s))
             break;
-        const int64_t step = a->step(s);
+        const int64_t step = gc_cuda_step(a, s);
         if (step <= most) {
             c->chunk = gc_max(step, gc_min(c->chunk, most) / step * step);
             c->slots = (int)gc_min(c->slots, GC_BOUNDED_SLOTS);
@@ -136,5 +140,5 @@ gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *p
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
                    (long long)p->ir->frames, gpuconv_algorithm_name(algorithm->id), d->name,
-                   GCK_OVERLAP_SAVE_POINTS_MAX);
+                   ((const gc_cuda_algorithm *)algorithm)->points_max);
 }

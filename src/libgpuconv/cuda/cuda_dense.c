@@ -19,15 +19,12 @@ static bool has_parts(const gc_problem *p) {
 
 /* Makes the schedule with the whole response in one partition (form 0), or with partitions of half a transform (1):
  * with one partition of half a transform the whole response has the longer hop. */
-static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_schedule *s) {
+static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
+    gc_schedule *s = &c->schedule;
     const gck_dense_sizes size = gck_dense_query(points);
     return size.twiddles && size.shared_bytes <= d->shared_memory && has_parts(p) &&
            (form ? gc_schedule_partitioned : gc_schedule_overlap_save)(p->ir->frames, points, s) && s->hop % 32 == 0 &&
            (form == 0 || s->partitions > 1);
-}
-
-static int64_t step(const gc_schedule *s) {
-    return s->hop;
 }
 
 static int64_t chunk(const gc_schedule *s) {
@@ -36,14 +33,11 @@ static int64_t chunk(const gc_schedule *s) {
 
 static gpuconv_status refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
                              gpuconv_error *error) {
-    const char *name = gpuconv_algorithm_name(algorithm->id);
-    if (!has_parts(p))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
-                       name, d->name, PARTS_MAX);
+    if (has_parts(p))
+        return gc_cuda_refuse(algorithm, p, d, error);
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
-                   (long long)p->ir->frames, name, d->name, GCK_DENSE_POINTS_MAX);
+                   "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
+                   gpuconv_algorithm_name(algorithm->id), d->name, PARTS_MAX);
 }
 
 /* Counts the inputs and outputs of all components. */
@@ -218,9 +212,10 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 const gc_cuda_algorithm gc_cuda_matrix = {
     .row = {GPUCONV_ALGORITHM_MATRIX, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, refuse},
     .schedule = gc_schedule_dense,
-    .step = step,
+    .points_max = GCK_DENSE_POINTS_MAX,
     .chunk = chunk,
     .seconds = seconds,
     .bytes = bytes,
     .init = init,
-    .run = run};
+    .run = run,
+};

@@ -211,7 +211,7 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
     const gpuconv_ir *ir = plan->ir;
     const int64_t frames = timing->frames;
     const gc_schedule *s = &plan->choice.schedule;
-    const int64_t length = gc_round_up(frames, gc_cuda_algorithm_of(&plan->choice)->step(s));
+    const int64_t length = gc_round_up(frames, gc_cuda_step(gc_cuda_algorithm_of(&plan->choice), s));
     int64_t history = gc_round_up(gc_schedule_history(s) + 32, 32), stride = history + length;
     gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .choice = plan->choice};
     one_chunk.choice.chunk = length;

@@ -46,9 +46,10 @@ struct gc_algorithm {
      * may take GC_MEMORY_SHARE of the device's memory. */
     double thrift, excess;
 
-    /* Makes the schedule with transforms of `points` points: 0, and the powers of two from 4 to 2^24. form: 0 or 1, for
-     * algorithms with two schedules of a size. Returns false if there is none, or if the device cannot execute it. */
-    bool (*fits)(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_schedule *schedule);
+    /* Makes the schedule of a choice, with transforms of `points` points: 0, and the powers of two from 4 to 2^24.
+     * form: 0 or 1, for algorithms with two schedules of a size. Returns false if there is none, or if the device
+     * cannot execute it. */
+    bool (*fits)(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 
     /* Fills chunk, slots, bytes and cost of a choice whose algorithm and schedule are set. */
     void (*cost)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);

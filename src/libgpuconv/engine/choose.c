@@ -23,7 +23,7 @@ static int cost_sizes(const gc_algorithm *a, const gc_problem *p, const gc_devic
         for (int form = 0; form < FORMS; form++) {
             gc_choice *c = &sizes[count];
             *c = (gc_choice){.algorithm = a};
-            if (a->fits(p, d, log2 < LOG2_MIN ? 0 : INT64_C(1) << log2, form, &c->schedule)) {
+            if (a->fits(p, d, log2 < LOG2_MIN ? 0 : INT64_C(1) << log2, form, c)) {
                 a->cost(p, d, costs, c);
                 count++;
             }
