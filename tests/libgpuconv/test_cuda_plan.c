@@ -38,58 +38,51 @@ static gpuconv_ir *response(int channels, bool dense, int64_t taps) {
     return ir;
 }
 
-/* A choice is shortened after its own sizes are found: to whole blocks, and to shorter transforms where a block is too
- * long. */
-static void a_choice_is_shortened_to_whole_blocks(void **state) {
-    (void)state;
-    static const struct {
-        const gc_cuda_algorithm *algorithm;
-        int64_t taps, points, most, hop, chunk; /* hop 0: refused */
-    } cases[] = {{&gc_cuda_direct, 3, 0, 4096, 1, 4096},
-                 {&gc_cuda_direct, 3, 0, 700, 1, 512},
-                 {&gc_cuda_direct, 3, 0, 500, 0, 0},
-                 {&gc_cuda_overlap_save, 1000, 16384, 4096, 3072, 3072},
-                 {&gc_cuda_overlap_save, 100000, 1 << 19, 4096, 0, 0},
-                 {&gc_cuda_partitioned, 100000, 1 << 18, 4096, 2048, 4096},
-                 {&gc_cuda_partitioned, 100000, 1 << 18, 40000, 32768, 32768},
-                 {&gc_cuda_partitioned, 100000, 8192, 511, 0, 0},
-                 {&gc_cuda_matrix, 1000, 4096, 10000, 3072, 9216}};
-    for (int i = 0; i < COUNT(cases); i++) {
-        gc_choice c = {.algorithm = &cases[i].algorithm->row, .chunk = 1 << 20, .slots = 6};
-        assert_true(cases[i].algorithm->schedule(cases[i].taps, cases[i].points, &c.schedule));
-        const gpuconv_status status = gc_cuda_shorten(cases[i].most, &c, NULL);
-        assert_int_equal(status, cases[i].hop ? GPUCONV_OK : GPUCONV_ERROR_UNSUPPORTED);
-        if (status)
-            continue;
-        CHECK(c.schedule.hop == cases[i].hop && c.chunk == cases[i].chunk && c.slots == 3,
-              "case %d: hop %lld, chunk %lld", i, (long long)c.schedule.hop, (long long)c.chunk);
-    }
+/* Checks that a plan has kernels on its device, four fifths of its memory and a chunk of whole blocks within `most`
+ * frames. */
+static void check_plan(const gc_problem *problem, const gpuconv_plan *plan, int64_t most, const char *what) {
+    gc_choice c = plan->choice;
+    bool fits = false;
+    for (int form = 0; form < 2 && !fits; form++)
+        fits = c.algorithm->fits(problem, &plan->device, plan->choice.schedule.transform, form, &c) &&
+               memcmp(&c.schedule, &plan->choice.schedule, sizeof c.schedule) == 0;
+    CHECK(fits, "%s: no kernel of %s for %lld points", what, gpuconv_algorithm_name(c.algorithm->id),
+          (long long)plan->choice.schedule.transform);
+    CHECK(c.bytes <= 0.8 * plan->device.memory, "%s: %.0f bytes", what, c.bytes);
+    CHECK(c.chunk % gc_cuda_step(gc_cuda_algorithm_of(&c), &plan->choice.schedule) == 0, "%s: chunk %lld", what,
+          (long long)c.chunk);
+    CHECK(most < 0 || (c.chunk <= most && c.slots == GC_BOUNDED_SLOTS), "%s: %d chunks of %lld frames", what, c.slots,
+          (long long)c.chunk);
 }
 
-/* Shared memory decides which transforms a plan may have, and free memory how much it may take: at most four fifths. */
-static void a_plan_keeps_to_what_the_device_has(void **state) {
+/* Shared memory and the latency decide which transforms a plan may have. Every plan has kernels, whatever they are. */
+static void a_plan_keeps_to_the_device_and_the_latency(void **state) {
     (void)state;
-    static const int64_t shared[] = {64 * 1024, 99 * 1024, 227 * 1024}, taps[] = {100, 3000, 7000, 50000, 400000};
-    for (int s = 0; s < COUNT(shared); s++)
-        for (int t = 0; t < COUNT(taps); t++)
-            for (int a = 0; a <= COUNT(harness_algorithms); a++) {
-                gpuconv_ir *ir = response(4, true, taps[t]);
-                gpuconv_plan plan;
-                gpuconv_error error = {0};
-                probed =
-                    (gc_device){.name = "a card", .memory = 4e8, .multiprocessors = 40, .shared_memory = shared[s]};
-                const gpuconv_status status = plan_for(ir, (gpuconv_algorithm)a, -1, &plan, &error);
-                CHECK(!status || (a > 0 && *error.message), "%lld taps, algorithm %d: %s", (long long)taps[t], a,
-                      error.message);
-                const int64_t points = status ? 0 : plan.choice.schedule.transform;
-                const gpuconv_algorithm got = status ? GPUCONV_ALGORITHM_AUTO : gpuconv_plan_algorithm(&plan);
-                CHECK(status || plan.choice.bytes <= 0.8 * 4e8, "%.0f bytes", plan.choice.bytes);
-                CHECK(got != GPUCONV_ALGORITHM_OVERLAP_SAVE || points != 16384 || shared[s] > 64 * 1024,
-                      "2^14 points of overlap-save do not fit into 64 KB");
-                CHECK(got != GPUCONV_ALGORITHM_PARTITIONED || points != 8192 || shared[s] > 64 * 1024,
-                      "8192 points of partitions do not fit into 64 KB");
-                gpuconv_ir_free(ir);
-            }
+    static const int64_t shared[] = {64 * 1024, 99 * 1024, 227 * 1024}, taps[] = {1, 100, 3000, 7000, 50000, 400000};
+    static const int64_t latency[] = {-1, 1024, 8192, 20000, 40000};
+    int refused = 0;
+    for (int n = 0; n < COUNT(shared) * COUNT(taps) * COUNT(latency); n++) {
+        const int s = n % COUNT(shared), t = n / COUNT(shared) % COUNT(taps), l = n / COUNT(shared) / COUNT(taps);
+        gpuconv_ir *ir = response(4, true, taps[t]);
+        gc_problem problem;
+        CHECK(gc_problem_init(&problem, ir, 1440000, latency[l]), "no memory");
+        probed = (gc_device){.name = "a card", .memory = 4e8, .multiprocessors = 40, .shared_memory = shared[s]};
+        for (int a = 0; a <= COUNT(harness_algorithms); a++) {
+            gpuconv_plan plan;
+            gpuconv_error error = {0};
+            char what[120];
+            snprintf(what, sizeof what, "%lld bytes, %lld taps, latency %lld, algorithm %d", (long long)shared[s],
+                     (long long)taps[t], (long long)latency[l], a);
+            const gpuconv_status status = plan_for(ir, (gpuconv_algorithm)a, latency[l], &plan, &error);
+            CHECK(!status || (a > 0 && *error.message), "%s: %s", what, error.message);
+            refused += status != GPUCONV_OK;
+            if (!status)
+                check_plan(&problem, &plan, latency[l] < 0 ? -1 : latency[l] / 2, what);
+        }
+        gc_problem_free(&problem);
+        gpuconv_ir_free(ir);
+    }
+    CHECK(refused > 0 && refused < 120, "%d refusals", refused);
 }
 
 /* Where no size fits, the reason says what the device lacks. */
@@ -109,8 +102,8 @@ static void a_refusal_names_the_limit(void **state) {
     assert_non_null(strstr(error.message, "too long for overlap-save on a card: transforms have at most 2097152"));
     assert_int_equal(plan_for(hall, GPUCONV_ALGORITHM_PARTITIONED, 1024, &plan, &error), GPUCONV_OK);
     assert_true(plan.choice.chunk <= 512 && plan.choice.slots == GC_BOUNDED_SLOTS);
-    assert_int_equal(plan_for(hall, GPUCONV_ALGORITHM_MATRIX, 400, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(error.message, "on a GPU within the latency asked for"));
+    assert_int_equal(plan_for(parts, GPUCONV_ALGORITHM_OVERLAP_SAVE, 1024, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "on a card within the latency asked for"));
     gpuconv_ir_free(dense);
     gpuconv_ir_free(parts);
     gpuconv_ir_free(hall);
@@ -118,8 +111,7 @@ static void a_refusal_names_the_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_choice_is_shortened_to_whole_blocks),
-        cmocka_unit_test(a_plan_keeps_to_what_the_device_has),
+        cmocka_unit_test(a_plan_keeps_to_the_device_and_the_latency),
         cmocka_unit_test(a_refusal_names_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,6 @@ enum { GC_CUDA_SLOTS = 6 };
 typedef struct gc_cuda_algorithm {
     gc_algorithm row; /* the first member: gc_choice.algorithm points to it */
 
-    /* Makes a schedule of a shorter size where the latency is bounded. */
     bool (*schedule)(int64_t taps, int64_t points, gc_schedule *schedule);
 
     int points_max; /* of a transform, for messages */
@@ -66,10 +65,6 @@ int64_t gc_cuda_chunk(const gc_cuda_algorithm *algorithm, const gc_problem *prob
 
 /* Returns the approximate bytes of device memory that a stream of this choice allocates. */
 double gc_cuda_bytes(const gc_problem *problem, const gc_device *device, const gc_choice *choice);
-
-/* Shortens the chunk of a choice, and the transforms that are longer, to `most` frames. Returns UNSUPPORTED if the
- * algorithm has no blocks so short. */
-gpuconv_status gc_cuda_shorten(int64_t most, gc_choice *choice, gpuconv_error *error);
 
 /* Returns the cost of a point in overlap-save of this size, in one kernel or three, relative to the cheapest size of
  * the same kernels, measured on an H200. Larger sizes have larger tables, fewer resident blocks and more cache misses.

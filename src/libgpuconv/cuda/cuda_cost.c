@@ -39,7 +39,11 @@ int64_t gc_cuda_chunk(const gc_cuda_algorithm *a, const gc_problem *p, const gc_
         target = gc_max(target, a->chunk(s));
     /* Rounds to the nearest multiple: a chunk that is half a step shorter costs less than the wait for half a step
      * more. */
-    return gc_max(step, gc_round_up(gc_min(target, total) - step / 2, step));
+    const int64_t chunk = gc_max(step, gc_round_up(gc_min(target, total) - step / 2, step));
+    if (!p->chunk_most)
+        return chunk;
+    const int64_t shortest = gc_cuda_step(a, s);
+    return gc_max(shortest, gc_min(chunk, p->chunk_most) / shortest * shortest);
 }
 
 double gc_cuda_slowdown(int64_t points, bool three_kernels) {
@@ -67,7 +71,7 @@ double gc_cuda_slowdown(int64_t points, bool three_kernels) {
 static int slots_of(const gc_problem *p, int64_t chunk) {
     const int64_t least = 3, total = gc_problem_frames(p, long_input) + p->ir->frames - 1;
     const int64_t chunks = p->frames < 0 ? GC_CUDA_SLOTS : (total + chunk - 1) / chunk;
-    return (int)gc_min(gc_max(chunks, least), GC_CUDA_SLOTS);
+    return (int)gc_min(gc_max(chunks, least), p->chunk_most ? GC_BOUNDED_SLOTS : GC_CUDA_SLOTS);
 }
 
 double gc_cuda_bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
@@ -95,50 +99,29 @@ void gc_cuda_cost(const gc_problem *p, const gc_device *d, const gc_costs *costs
     /* The slower one counts fully. The other one counts half: otherwise all schedules that compute faster than the bus
      * would have equal cost. */
     c->cost = fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
-}
-
-gpuconv_status gc_cuda_shorten(int64_t most, gc_choice *c, gpuconv_error *error) {
-    const gc_cuda_algorithm *a = gc_cuda_algorithm_of(c);
-    gc_schedule *s = &c->schedule;
-    const int64_t taps = s->taps;
-    for (int64_t points = s->transform; points == 0 || points >= GCK_PARTITIONED_POINTS_MIN; points /= 2) {
-        if (!a->schedule(taps, points, s))
-            break;
-        const int64_t step = gc_cuda_step(a, s);
-        if (step <= most) {
-            c->chunk = gc_max(step, gc_min(c->chunk, most) / step * step);
-            c->slots = (int)gc_min(c->slots, GC_BOUNDED_SLOTS);
-            return GPUCONV_OK;
-        }
-        if (points == 0)
-            break;
-    }
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "a response of %lld frames is too long for %s on a GPU within the latency asked for",
-                   (long long)taps, gpuconv_algorithm_name(a->row.id));
+    if (p->chunk_most)
+        c->cost += total / (double)c->chunk * CHUNK_LAUNCHES * t[GC_COST_CUDA_LAUNCH];
+    if (p->chunk_most && c->chunk > p->chunk_most)
+        c->cost = HUGE_VAL;
 }
 
 gpuconv_status gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c,
                               gpuconv_error *error) {
     (void)d;
-    const int64_t frames = gc_problem_frames(p, long_input);
-    c->predicted = c->cost;
-    if (p->chunk_most) {
-        const gpuconv_status status = gc_cuda_shorten(p->chunk_most, c, error);
-        if (status)
-            return status;
-        c->predicted += (double)frames / (double)c->chunk * CHUNK_LAUNCHES * costs->seconds[GC_COST_CUDA_LAUNCH];
-    }
-    if (frames < p->frames)
-        c->predicted *= (double)p->frames / (double)frames;
-    c->cost = c->predicted;
+    (void)costs;
+    (void)error;
+    c->predicted = c->cost *= fmax(1, (double)p->frames / (double)long_input);
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
                               gpuconv_error *error) {
+    const char *name = gpuconv_algorithm_name(algorithm->id);
+    if (p->chunk_most)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "a response of %lld frames is too long for %s on %s within the latency asked for",
+                       (long long)p->ir->frames, name, d->name);
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
-                   (long long)p->ir->frames, gpuconv_algorithm_name(algorithm->id), d->name,
-                   ((const gc_cuda_algorithm *)algorithm)->points_max);
+                   (long long)p->ir->frames, name, d->name, ((const gc_cuda_algorithm *)algorithm)->points_max);
 }
