@@ -2,7 +2,6 @@
 #include "harness.h"
 
 #include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/engine/choose.h"
 
 static gc_device probed;
 

@@ -2,7 +2,7 @@
  * and automatic choices have the lowest predicted time and give a reason. */
 #include "harness.h"
 
-#include "libgpuconv/engine/choose.h"
+#include "libgpuconv/engine/plan.h"
 
 static gpuconv_ir *response(int channels, int inputs, int64_t frames) {
     oracle_random random = {.state = 71};
@@ -302,18 +302,15 @@ static void cost_toy(const gc_problem *p, const gc_device *device, const gc_cost
     (void)costs;
     choice->chunk = 4 * choice->schedule.hop;
     choice->slots = 3;
-    choice->cost = choice->predicted = toy_cost;
+    choice->cost = toy_cost;
     choice->bytes = toy_bytes;
 }
 
-static gpuconv_status settle_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice,
-                                 gpuconv_error *error) {
+static void settle_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
     (void)p;
     (void)device;
     (void)costs;
-    (void)choice;
-    (void)error;
-    return GPUCONV_OK;
+    choice->predicted = choice->cost;
 }
 
 static gpuconv_status refuse_toy(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *device,

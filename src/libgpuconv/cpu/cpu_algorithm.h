@@ -62,8 +62,7 @@ static inline const gc_cpu_algorithm *gc_cpu_algorithm_of(const gc_choice *choic
  * of at least 2^23 frames or of unknown length. */
 bool gc_cpu_fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 void gc_cpu_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
-gpuconv_status gc_cpu_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs,
-                             gc_choice *choice, gpuconv_error *error);
+void gc_cpu_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                              gpuconv_error *error);
 

@@ -10,7 +10,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
-#include "libgpuconv/engine/choose.h"
 #include "row_convolve.h"
 
 #include <stdlib.h>

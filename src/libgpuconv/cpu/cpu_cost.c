@@ -103,15 +103,12 @@ void gc_cpu_cost(const gc_problem *p, const gc_device *device, const gc_costs *c
 }
 
 /* A job that fits into one chunk has nothing to overlap with and takes two slots. */
-gpuconv_status gc_cpu_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c,
-                             gpuconv_error *error) {
-    (void)error;
+void gc_cpu_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c) {
     const int64_t expected = p->frames < 0 ? long_input : p->frames;
     c->chunk = limited_chunk_frames(p, c, p->frames < 0 ? INT64_MAX / 4096 : p->frames, d->threads);
     c->bytes = memory_bytes(p, c, c->chunk, d->threads);
     c->predicted = job_seconds(p, costs, c, expected) / d->threads + touch_seconds(costs, c->bytes);
     c->slots = p->frames >= 0 && p->frames + c->schedule.taps - 1 <= c->chunk ? 2 : GC_CPU_SLOTS;
-    return GPUCONV_OK;
 }
 
 gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *device,

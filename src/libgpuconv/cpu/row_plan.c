@@ -14,7 +14,6 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/choose.h"
 
 #include <math.h>
 

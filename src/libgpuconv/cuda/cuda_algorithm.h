@@ -52,8 +52,7 @@ static inline const gc_cuda_algorithm *gc_cuda_algorithm_of(const gc_choice *cho
 
 /* The entries of a row. */
 void gc_cuda_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
-gpuconv_status gc_cuda_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs,
-                              gc_choice *choice, gpuconv_error *error);
+void gc_cuda_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                               gpuconv_error *error);
 

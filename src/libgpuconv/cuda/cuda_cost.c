@@ -105,13 +105,10 @@ void gc_cuda_cost(const gc_problem *p, const gc_device *d, const gc_costs *costs
         c->cost = HUGE_VAL;
 }
 
-gpuconv_status gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c,
-                              gpuconv_error *error) {
+void gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c) {
     (void)d;
     (void)costs;
-    (void)error;
     c->predicted = c->cost *= fmax(1, (double)p->frames / (double)long_input);
-    return GPUCONV_OK;
 }
 
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,

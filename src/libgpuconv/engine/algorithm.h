@@ -54,10 +54,9 @@ struct gc_algorithm {
     /* Fills chunk, slots, bytes and cost of a choice whose algorithm and schedule are set. */
     void (*cost)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 
-    /* Completes the cheapest size: fills `predicted` and adapts the rest to the length, the latency and the threads
-     * that the problem and the device have. Fails with UNSUPPORTED, and a reason, where the latency is too short. */
-    gpuconv_status (*settle)(const gc_problem *problem, const gc_device *device, const gc_costs *costs,
-                             gc_choice *choice, gpuconv_error *error);
+    /* Completes the cheapest size: fills `predicted` and adapts the rest to the length and to the threads that the
+     * problem and the device have. */
+    void (*settle)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 
     /* Stores the reason why no size fits. @return UNSUPPORTED */
     gpuconv_status (*refuse)(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,

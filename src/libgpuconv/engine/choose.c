@@ -4,8 +4,6 @@
  * All sizes of an algorithm are costed before one is chosen, because some algorithms bound their memory by that of
  * their smallest size.
  */
-#include "choose.h"
-
 #include "backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
@@ -43,8 +41,10 @@ gpuconv_status gc_algorithm_choose(const gc_algorithm *a, const gc_problem *p, c
     for (int i = 0; i < count; i++)
         if (sizes[i].bytes <= most && sizes[i].cost < choice->cost)
             *choice = sizes[i];
-    if (choice->algorithm)
-        return a->settle(p, d, costs, choice, error);
+    if (choice->algorithm) {
+        a->settle(p, d, costs, choice);
+        return GPUCONV_OK;
+    }
     if (count > 0 && least > most)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                        "%d inputs, %d outputs and %d responses of %lld frames need %.1f GB with %s; %s has %.1f GB",

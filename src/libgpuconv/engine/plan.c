@@ -7,7 +7,6 @@
 #include "plan.h"
 
 #include "backend.h"
-#include "choose.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"

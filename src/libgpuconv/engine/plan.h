@@ -1,4 +1,4 @@
-/* The definition of gpuconv_plan: backend, algorithm, and the sizes that the engine uses. */
+/* The definition of gpuconv_plan (plan.c), and the planner that fills it (choose.c). */
 #ifndef GC_ENGINE_PLAN_H
 #define GC_ENGINE_PLAN_H
 
@@ -18,5 +18,22 @@ gpuconv_status gc_config_read(const gpuconv_config *from, gpuconv_config *config
 
 /* Adds a reference, which gpuconv_plan_free drops, and returns the plan. */
 gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan);
+
+/* ---- The planner ------------------------------------------------------------------------------------------------- */
+
+/* Chooses the sizes with the lowest cost of one algorithm. Fails with UNSUPPORTED, and a reason. */
+gpuconv_status gc_algorithm_choose(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
+                                   const gc_costs *costs, gc_choice *choice, gpuconv_error *error);
+
+/* Chooses among `algorithms`, which NULL ends, the one with the lowest cost. seconds: receives the predicted time of
+ * each in turn, HUGE_VAL where it cannot convolve; or NULL. Fails with UNSUPPORTED, and the reason of the last one. */
+gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const gc_problem *problem,
+                                    const gc_device *device, const gc_costs *costs, gc_choice *choice, double *seconds,
+                                    gpuconv_error *error);
+
+/* Fills backend, device, choice and reason of a plan: the algorithm that the configuration names, or the fastest one.
+ * Fails with DEVICE, or with UNSUPPORTED and a reason if no algorithm of the backend can convolve. */
+gpuconv_status gc_plan_choose(gpuconv_plan *plan, const struct gc_backend *backend, const gc_problem *problem,
+                              const gpuconv_config *config, gpuconv_error *error);
 
 #endif
