@@ -47,11 +47,12 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/plan.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h $L/engine/costs.h $L/engine/components.h $L/engine/matrix_schedule.h $L/ir/object.h"
+backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h"
+planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
-allow src/$L/cpu $backend "$L/dsp/*" "$L/core/*"
+allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
-allow src/$L/cuda gpuconv_cuda.h $backend kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/cuda gpuconv_cuda.h $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
@@ -141,6 +142,15 @@ while read -r file; do
         grep -nE "(^|[^A-Za-z0-9_])($words)([^A-Za-z0-9_]|\$)")
     [ -z "$found" ] || complain "$file prints or exits: $found"
 done <"$list"
+
+# An algorithm is named once in the file of its row, and in the table of names. Everything else walks the arrays of the
+# backends. Exception: file/compare.c asks for direct convolution, as a user does.
+names='GPUCONV_ALGORITHM_(DIRECT|OVERLAP_SAVE|PARTITIONED|MATRIX)'
+rows="cpu/(direct|overlap_save|partitioned|matrix)\.c|cuda/cuda_(direct|overlap_save|partitioned|dense)\.c"
+found=$(grep -rlE "$names" src kernels python/src | grep -vE "^src/$L/($rows|engine/(algorithm\.h|plan\.c)|file/compare\.c)\$")
+[ -z "$found" ] || complain "names an algorithm; walk the algorithms of the backend: $found"
+found=$(grep -rcE "$names" src/$L/cpu src/$L/cuda | grep -v ':[01]$')
+[ -z "$found" ] || complain "names an algorithm outside of its row: $found"
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show
 # numbers to people only.

@@ -2,7 +2,6 @@
 #include "harness.h"
 
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/matrix_schedule.h"
 #include "libgpuconv/engine/plan.h"
 
 #include <math.h>
@@ -13,8 +12,12 @@ const gpuconv_algorithm harness_gpu_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, G
                                                      GPUCONV_ALGORITHM_PARTITIONED};
 
 bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
-    return algorithm == GPUCONV_ALGORITHM_MATRIX ? gc_matrix_schedule_make(taps, points, &plan->schedule)
-                                                 : gc_schedule_make(algorithm, taps, points, &plan->schedule);
+    static bool (*const make[GC_ALGORITHMS])(int64_t, int64_t, gc_schedule *) = {
+        [GPUCONV_ALGORITHM_DIRECT] = gc_schedule_direct,
+        [GPUCONV_ALGORITHM_OVERLAP_SAVE] = gc_schedule_overlap_save,
+        [GPUCONV_ALGORITHM_PARTITIONED] = gc_schedule_partitioned,
+        [GPUCONV_ALGORITHM_MATRIX] = gc_schedule_dense};
+    return make[algorithm](taps, points, &plan->choice.schedule);
 }
 
 gpuconv_ir *harness_route(const guarded *taps, int inputs) {

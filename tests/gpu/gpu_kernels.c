@@ -3,11 +3,9 @@
 #include "fence.h"
 #include "gpu_test.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cuda/cuda_convolver.h"
-#include "libgpuconv/cuda/cuda_cost.h"
-#include "libgpuconv/cuda/cuda_dense.h"
+#include "libgpuconv/cuda/cuda_algorithm.h"
 #include "libgpuconv/cuda/cuda_device.h"
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>
@@ -21,8 +19,7 @@ static gc_device probe(void) {
     gpuconv_error error = {0};
     gc_device device;
     config.device = 0;
-    CHECK(gc_backend_find(GPUCONV_BACKEND_CUDA)->convolver->probe(&config, &device, &error) == GPUCONV_OK, "%s",
-          error.message);
+    CHECK(gc_backend_find(GPUCONV_BACKEND_CUDA)->probe(&config, &device, &error) == GPUCONV_OK, "%s", error.message);
     return device;
 }
 
@@ -30,6 +27,16 @@ static gc_device probe(void) {
 static int overlap_save_bytes(const gc_device *device, int64_t points) {
     const gck_overlap_save_form form = {points, 1, (int)device->shared_memory};
     return gck_overlap_save_query(&form).shared_bytes;
+}
+
+/* Gives a plan an algorithm and transforms of `points` points. */
+static void set_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
+    const gc_algorithm *const *row = gc_cuda_algorithms;
+    while ((*row)->id != algorithm)
+        row++;
+    plan->choice.algorithm = *row;
+    CHECK(gc_cuda_algorithm_of(&plan->choice)->schedule(taps, points, &plan->choice.schedule),
+          "%s has no schedule with %lld points", gpuconv_algorithm_name(algorithm), (long long)points);
 }
 
 /* One convolution of mono samples that lie between the fences. */
@@ -43,13 +50,15 @@ typedef struct fenced {
 
 /* Prepares a convolver for one chunk of `frames` frames, with exactly the history that kernels.h asks for. */
 static void fenced_init(fenced *f, const gpuconv_plan *plan, int64_t frames) {
-    const gc_schedule *s = &plan->schedule;
-    const bool direct = s->algorithm == GPUCONV_ALGORITHM_DIRECT;
-    const int64_t step = direct ? 4 : s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 2 * s->hop : s->hop;
+    const gc_schedule *s = &plan->choice.schedule;
+    const gpuconv_algorithm algorithm = plan->choice.algorithm->id;
+    const bool direct = algorithm == GPUCONV_ALGORITHM_DIRECT;
+    const int64_t step = direct ? 4 : algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 2 * s->hop : s->hop;
     *f = (fenced){.plan = plan,
                   .history = direct ? gc_round_up(s->taps - 1, 32) : gc_schedule_history(s),
                   .length = gc_round_up(frames, step)};
-    gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .schedule = *s, .chunk = f->length};
+    gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .choice = plan->choice};
+    one_chunk.choice.chunk = f->length;
     gc_cuda_resources_init(&f->resources, plan->device.number);
     f->stream = gc_cuda_stream(&f->resources);
     require(gc_cuda_convolver_init(&f->convolver, &one_chunk, f->length, f->length, &f->resources, f->stream), "init");
@@ -133,7 +142,7 @@ void test_nothing_outside_the_samples_is_touched(void **state) {
                        (points < 2 * lengths[l] || overlap_save_bytes(&device, points) == 0))
                     points *= 2;
                 job_new(&j, &random, &device, lengths[l], 3001 + at_end);
-                CHECK(gc_schedule_make(harness_gpu_algorithms[a], lengths[l], points, &j.plan.schedule), "no schedule");
+                set_schedule(&j.plan, harness_gpu_algorithms[a], lengths[l], points);
                 snprintf(what, sizeof what, "%s, %lld taps, samples at the %s",
                          gpuconv_algorithm_name(harness_gpu_algorithms[a]), (long long)lengths[l],
                          at_end ? "end" : "beginning");
@@ -154,7 +163,7 @@ static double size_error(const gc_device *device, gpuconv_algorithm algorithm, i
     job_new(&j, random, device, taps, 2 * points + 77);
     snprintf(what, sizeof what, "%s, %lld points, %lld KB, samples at the %s", gpuconv_algorithm_name(algorithm),
              (long long)points, (long long)device->shared_memory / 1024, at_end ? "end" : "beginning");
-    CHECK(gc_schedule_make(algorithm, taps, points, &j.plan.schedule), "%s: no schedule", what);
+    set_schedule(&j.plan, algorithm, taps, points);
     convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], at_end);
     const double e = job_error(&j, random, what);
     job_free(&j);
@@ -215,7 +224,7 @@ void test_long_partitions_agree_with_the_oracle(void **state) {
             char what[80];
             const int64_t taps = cases[k].partitions * HOP - (edge ? HOP - 1 : 0);
             job_new(&j, &random, &device, taps, cases[k].blocks * HOP - edge);
-            CHECK(gc_schedule_make(GPUCONV_ALGORITHM_PARTITIONED, taps, POINTS, &j.plan.schedule), "no schedule");
+            set_schedule(&j.plan, GPUCONV_ALGORITHM_PARTITIONED, taps, POINTS);
             snprintf(what, sizeof what, "%lld taps in long partitions", (long long)taps);
             convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], edge);
             worst = fmax(worst, job_error(&j, &random, what));
@@ -253,7 +262,7 @@ void test_convolutions_that_read_each_others_outputs_need_no_wait(void **state) 
     }
     for (int i = 0; i < STEPS; i++) {
         job_new(&jobs[i], &random, &device, steps[i].taps, FRAMES);
-        CHECK(gc_schedule_make(steps[i].algorithm, steps[i].taps, steps[i].points, &jobs[i].plan.schedule), "schedule");
+        set_schedule(&jobs[i].plan, steps[i].algorithm, steps[i].taps, steps[i].points);
         fenced_init(&f[i], &jobs[i].plan, FRAMES);
     }
     require(cudaMemcpy(at[0] + MARGIN, jobs[0].x.channel[0], FRAMES * sizeof(float), cudaMemcpyHostToDevice),
@@ -302,20 +311,21 @@ static gpuconv_ir *estimated_response(bool dense) {
 static void estimate_covers(const gc_device *device, const estimated *e) {
     gpuconv_ir *ir = estimated_response(e->dense);
     gpuconv_plan plan = {.ir = ir, .device = *device};
-    CHECK(e->algorithm == GPUCONV_ALGORITHM_MATRIX
-              ? gc_cuda_dense_schedule(ir->frames, e->points, true, &plan.schedule)
-              : gc_schedule_make(e->algorithm, ir->frames, e->points, &plan.schedule),
-          "no schedule");
-    plan.chunk = e->blocks * plan.schedule.hop;
+    gc_problem problem;
+    CHECK(gc_problem_init(&problem, ir, -1, 0), "no memory");
+    set_schedule(&plan, e->algorithm, ir->frames, e->points);
+    plan.choice.chunk = e->blocks * plan.choice.schedule.hop;
     fenced f = {.plan = &plan};
     gc_cuda_resources_init(&f.resources, 0);
     f.stream = gc_cuda_stream(&f.resources);
-    require(gc_cuda_convolver_init(&f.convolver, &plan, plan.chunk, plan.chunk, &f.resources, f.stream), "init");
+    require(gc_cuda_convolver_init(&f.convolver, &plan, plan.choice.chunk, plan.choice.chunk, &f.resources, f.stream),
+            "init");
     require(cudaStreamSynchronize(f.stream), "spectra");
-    double estimate = gc_cuda_device_bytes(device, ir, &plan);
+    double estimate = gc_cuda_bytes(&problem, device, &plan.choice);
     CHECK((double)f.resources.device_bytes <= 1.01 * estimate, "%s, %d routes: %lld bytes taken, %.0f estimated",
           gpuconv_algorithm_name(e->algorithm), ir->routes, (long long)f.resources.device_bytes, estimate);
     fenced_free(&f);
+    gc_problem_free(&problem);
     gpuconv_ir_free(ir);
 }
 

@@ -3,8 +3,7 @@
  * several, in several chunks; and levels far from 1. */
 #include "gpu_test.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cuda/cuda_dense.h"
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/cuda/cuda_algorithm.h"
 
 #include <math.h>
 
@@ -152,8 +151,12 @@ void test_every_transform_of_a_matrix_agrees_with_the_oracle(void **state) {
                 route(&m);
                 gpuconv_plan *plan = gpu_plan(m.ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_MATRIX, frames);
                 if (gck_dense_query(points).shared_bytes <= plan->device.shared_memory) {
-                    CHECK(gc_cuda_dense_schedule(taps, points, whole, &plan->schedule), "%s: no schedule", what);
-                    plan->chunk = blocks * plan->schedule.hop;
+                    gc_problem problem;
+                    CHECK(gc_problem_init(&problem, m.ir, frames, 0), "no memory");
+                    CHECK(gc_cuda_matrix.row.fits(&problem, &plan->device, points, !whole, &plan->choice),
+                          "%s: no schedule", what);
+                    gc_problem_free(&problem);
+                    plan->choice.chunk = blocks * plan->choice.schedule.hop;
                     guarded y = harness_convolve(plan, m.ir, &m.x);
                     worst = fmax(worst, check(&m, &y, what));
                     guarded_free(&y);

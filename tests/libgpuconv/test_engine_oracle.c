@@ -120,8 +120,8 @@ static void every_transform_size_matches_the_oracle(void **state) {
             gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames, 2);
             bool fits = harness_schedule(plan, harness_algorithms[a], taps, points);
             if (fits) {
-                int64_t step = plan->schedule.hop * 2;
-                plan->chunk = (2000 / step + 1) * step;
+                int64_t step = plan->choice.schedule.hop * 2;
+                plan->choice.chunk = (2000 / step + 1) * step;
                 int outputs;
                 double *want = harness_expected(&h, &x, &outputs);
                 guarded y = harness_convolve(plan, ir, &x);

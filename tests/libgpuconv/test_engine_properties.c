@@ -11,7 +11,7 @@ static gpuconv_plan *plan_of(const gpuconv_ir *ir, gpuconv_algorithm algorithm, 
     gpuconv_plan *plan = harness_plan(ir, algorithm, 4000, 2);
     if (points > 0 && algorithm != GPUCONV_ALGORITHM_DIRECT) {
         assert_true(harness_schedule(plan, algorithm, gpuconv_ir_frames(ir), points));
-        plan->chunk = 2 * plan->schedule.hop;
+        plan->choice.chunk = 2 * plan->choice.schedule.hop;
     }
     return plan;
 }
@@ -88,8 +88,8 @@ static void an_impulse_at_every_boundary_gives_the_response_out(void **state) {
         gpuconv_algorithm algorithm = harness_algorithms[a];
         gpuconv_ir *ir = harness_route(&h, 1);
         gpuconv_plan *plan = plan_of(ir, algorithm, 512);
-        int64_t at[64], length = 3 * plan->chunk < 4000 ? 3 * plan->chunk : 4000;
-        int64_t step = algorithm == GPUCONV_ALGORITHM_DIRECT ? 480 : plan->schedule.hop;
+        int64_t at[64], length = 3 * plan->choice.chunk < 4000 ? 3 * plan->choice.chunk : 4000;
+        int64_t step = algorithm == GPUCONV_ALGORITHM_DIRECT ? 480 : plan->choice.schedule.hop;
         int count = list_boundaries(step, length, at);
         for (int i = 0; i < count; i++) {
             guarded x = zeros(1, length);

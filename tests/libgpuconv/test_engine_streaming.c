@@ -19,7 +19,7 @@ static running start(gpuconv_algorithm algorithm, int64_t frames, int64_t taps, 
     r.ir = harness_response(&random, 4, 2, taps, &r.h);
     r.plan = harness_plan(r.ir, algorithm, frames, threads);
     if (chunk > 0)
-        r.plan->chunk = (chunk / (2 * r.plan->schedule.hop) + 1) * 2 * r.plan->schedule.hop;
+        r.plan->choice.chunk = (chunk / (2 * r.plan->choice.schedule.hop) + 1) * 2 * r.plan->choice.schedule.hop;
     gpuconv_error error = {0};
     CHECK(gpuconv_engine_new(r.plan, &r.engine, &error) == GPUCONV_OK, "%s", error.message);
     return r;

@@ -130,7 +130,7 @@ static void partitions_and_chunks_of_a_matrix_match(void **state) {
             char what[96];
             gpuconv_plan *plan = harness_plan(m.ir, GPUCONV_ALGORITHM_MATRIX, 9000, 2);
             assert_true(harness_schedule(plan, GPUCONV_ALGORITHM_MATRIX, 3000, points));
-            plan->chunk = blocks * plan->schedule.hop;
+            plan->choice.chunk = blocks * plan->choice.schedule.hop;
             snprintf(what, sizeof what, "%lld points, %d blocks", (long long)points, blocks);
             guarded y = harness_convolve(plan, m.ir, &m.x);
             check_output(what, &m, &y);
@@ -185,10 +185,10 @@ static void an_engine_takes_the_memory_that_is_estimated(void **state) {
             const double before = allocated(), slack = 12e6; /* tables; five blocks, rounded to huge pages */
             CHECK(gpuconv_engine_new(plan, &engine, &error) == GPUCONV_OK, "%s", error.message);
             const double taken = allocated() - before;
-            CHECK(taken <= 1.1 * plan->bytes + slack && plan->bytes <= 1.25 * taken + slack,
+            CHECK(taken <= 1.1 * plan->choice.bytes + slack && plan->choice.bytes <= 1.25 * taken + slack,
                   "%d x %d x %lld, %s: %.1f MB taken, %.1f MB estimated", cases[i].inputs, cases[i].outputs,
-                  (long long)cases[i].taps, gpuconv_algorithm_name(plan->schedule.algorithm), taken * 1e-6,
-                  plan->bytes * 1e-6);
+                  (long long)cases[i].taps, gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)), taken * 1e-6,
+                  plan->choice.bytes * 1e-6);
             gpuconv_engine_free(engine);
             gpuconv_plan_free(plan);
         }

@@ -300,6 +300,46 @@ static void wrong_values_are_refused(void **state) {
     gpuconv_memory_free(memory);
 }
 
+/* A slot of a corpus gives the bytes of an engine for short and for long responses, also where the next response lies
+ * in the memory of the one before. */
+static void a_batch_slot_gives_the_bytes_of_the_engine(void **state) {
+    (void)state;
+    enum { FRAMES = 20000, MOST = 3000 };
+    static const int64_t lengths[] = {30, MOST};
+    const gc_batch_backend *batch = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
+    oracle_random random = {.state = 12};
+    guarded x = guarded_random(&random, 1, FRAMES);
+    float *taps = calloc(MOST, sizeof *taps);
+    gc_batch_slot *slot;
+    CHECK(taps && batch->new_slot(0, (FRAMES + MOST) * 4, 1, &slot, NULL) == GPUCONV_OK, "no memory");
+    memcpy(batch->in(slot), x.channel[0], FRAMES * sizeof(float));
+    for (int i = 0; i < 2 * COUNT(lengths); i++) {
+        guarded h;
+        const int64_t count = lengths[i / 2], total = FRAMES + count - 1;
+        gpuconv_ir *ir = harness_response(&random, 1, 1, count, &h);
+        gc_batch_item item = {.in = {0, {GC_F32, 32}, 1},
+                              .out = {0, {GC_F32, 32}, 1},
+                              .frames = FRAMES,
+                              .taps_count = count,
+                              .taps = taps};
+        memcpy(taps, h.channel[0], (size_t)count * sizeof *taps);
+        assert_true(batch->prepare_plan(slot, ir, FRAMES));
+        assert_int_equal(batch->begin(slot, &item, 1, FRAMES * 4, total * 4, NULL), GPUCONV_OK);
+        assert_int_equal(batch->finish(slot, &item, 1, NULL), GPUCONV_OK);
+        gpuconv_plan *plan = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, FRAMES, 1);
+        guarded y = harness_convolve(plan, ir, &x);
+        CHECK(memcmp(y.channel[0], batch->out(slot), (size_t)total * sizeof(float)) == 0, "response %d of %lld taps", i,
+              (long long)count);
+        gpuconv_plan_free(plan);
+        gpuconv_ir_free(ir);
+        guarded_free(&h);
+        guarded_free(&y);
+    }
+    batch->free(slot);
+    free(taps);
+    guarded_free(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_match_the_oracle),
@@ -308,6 +348,7 @@ int main(void) {
         cmocka_unit_test(the_engine_gives_the_same_bytes),
         cmocka_unit_test(a_spoilt_row_spoils_no_other),
         cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

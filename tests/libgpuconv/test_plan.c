@@ -118,7 +118,7 @@ static void the_automatic_choice_is_the_cheapest_predicted(void **state) {
             assert_int_not_equal(gpuconv_plan_algorithm(best), GPUCONV_ALGORITHM_AUTO);
             for (int a = 0; a < COUNT(harness_algorithms); a++) {
                 gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames[f], 2);
-                CHECK(best->cost <= plan->cost, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
+                CHECK(best->choice.cost <= plan->choice.cost, "%lld taps, %lld frames: %s beats %s", (long long)taps[t],
                       (long long)frames[f], gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)),
                       gpuconv_algorithm_name(gpuconv_plan_algorithm(best)));
                 if (harness_algorithms[a] == gpuconv_plan_algorithm(best)) {
@@ -199,39 +199,13 @@ static void only_a_stream_of_unknown_length_has_a_short_latency_by_default(void 
     assert_true(chunk_for(1 << 23, 8192) <= 4096);
 }
 
-/* A GPU's plan is shortened after its own choice: to whole blocks, and to shorter transforms where a block is too long.
- */
-static void a_plan_of_a_gpu_is_shortened_to_whole_blocks(void **state) {
-    (void)state;
-    static const struct {
-        gpuconv_algorithm algorithm;
-        int64_t taps, points, most, hop, chunk; /* hop 0: refused */
-    } cases[] = {{GPUCONV_ALGORITHM_DIRECT, 3, 0, 4096, 1, 4096},
-                 {GPUCONV_ALGORITHM_DIRECT, 3, 0, 700, 1, 512},
-                 {GPUCONV_ALGORITHM_DIRECT, 3, 0, 500, 0, 0},
-                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 1000, 16384, 4096, 3072, 3072},
-                 {GPUCONV_ALGORITHM_OVERLAP_SAVE, 100000, 1 << 19, 4096, 0, 0},
-                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 1 << 18, 4096, 2048, 4096},
-                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 1 << 18, 40000, 32768, 32768},
-                 {GPUCONV_ALGORITHM_PARTITIONED, 100000, 8192, 511, 0, 0},
-                 {GPUCONV_ALGORITHM_MATRIX, 1000, 4096, 10000, 3072, 9216}};
-    for (int i = 0; i < COUNT(cases); i++) {
-        gpuconv_plan plan = {.chunk = 1 << 20, .slots = 6, .chunk_most = cases[i].most};
-        assert_true(harness_schedule(&plan, cases[i].algorithm, cases[i].taps, cases[i].points));
-        const gpuconv_status status = gc_plan_shorten(&plan, NULL);
-        assert_int_equal(status, cases[i].hop ? GPUCONV_OK : GPUCONV_ERROR_UNSUPPORTED);
-        if (status)
-            continue;
-        CHECK(plan.schedule.hop == cases[i].hop && plan.chunk == cases[i].chunk && plan.slots == 3,
-              "case %d: hop %lld, chunk %lld", i, (long long)plan.schedule.hop, (long long)plan.chunk);
-    }
-}
-
 /* Checks that two plans have the same schedule, which determines every bit of the result. */
 static void check_same_schedule(const gpuconv_plan *a, const gpuconv_plan *b, const char *what) {
-    CHECK(memcmp(&a->schedule, &b->schedule, sizeof a->schedule) == 0, "%s: %s of %lld points, and %s of %lld", what,
-          gpuconv_algorithm_name(gpuconv_plan_algorithm(a)), (long long)gpuconv_plan_transform(a),
-          gpuconv_algorithm_name(gpuconv_plan_algorithm(b)), (long long)gpuconv_plan_transform(b));
+    CHECK(a->choice.algorithm == b->choice.algorithm &&
+              memcmp(&a->choice.schedule, &b->choice.schedule, sizeof a->choice.schedule) == 0,
+          "%s: %s of %lld points, and %s of %lld", what, gpuconv_algorithm_name(gpuconv_plan_algorithm(a)),
+          (long long)gpuconv_plan_transform(a), gpuconv_algorithm_name(gpuconv_plan_algorithm(b)),
+          (long long)gpuconv_plan_transform(b));
 }
 
 static void the_choice_does_not_depend_on_threads(void **state) {
@@ -313,6 +287,95 @@ static void overlap_save_refuses_a_response_longer_than_a_transform(void **state
     gpuconv_ir_free(ir);
 }
 
+/* A toy algorithm. Its rows differ from the CPU's in nothing that the planner knows. */
+static bool toy_fits_all;
+static double toy_cost, toy_bytes;
+
+static bool fit_toy(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    (void)device;
+    return toy_fits_all && form == 0 && points == 4096 && gc_schedule_partitioned(p->ir->frames, points, &c->schedule);
+}
+
+static void cost_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
+    (void)p;
+    (void)device;
+    (void)costs;
+    choice->chunk = 4 * choice->schedule.hop;
+    choice->slots = 3;
+    choice->cost = toy_cost;
+    choice->bytes = toy_bytes;
+}
+
+static void settle_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
+    (void)p;
+    (void)device;
+    (void)costs;
+    choice->predicted = choice->cost;
+}
+
+static gpuconv_status refuse_toy(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *device,
+                                 gpuconv_error *error) {
+    (void)algorithm;
+    (void)p;
+    (void)device;
+    snprintf(error->message, sizeof error->message, "no toy");
+    return GPUCONV_ERROR_UNSUPPORTED;
+}
+
+/* Plans with the toy behind the CPU's algorithms, or with the toy alone. Returns its status, and the plan in *plan. */
+static gpuconv_status plan_with_toy(const gpuconv_ir *ir, bool alone, int algorithm, gpuconv_plan *plan,
+                                    gpuconv_error *error) {
+    static const gc_algorithm toy = {(gpuconv_algorithm)77, 0, 0, fit_toy, cost_toy, settle_toy, refuse_toy};
+    const gc_backend *cpu = gc_backend_find(GPUCONV_BACKEND_CPU);
+    const gc_algorithm *row[] = {cpu->algorithms[0], cpu->algorithms[1], &toy, NULL}, *only[] = {&toy, NULL};
+    gc_backend backend = *cpu;
+    gpuconv_config config = gpuconv_config_default();
+    gc_problem problem;
+    backend.algorithms = alone ? only : row;
+    config.algorithm = (gpuconv_algorithm)algorithm;
+    assert_true(gc_problem_init(&problem, ir, 48000, -1));
+    *plan = (gpuconv_plan){0};
+    assert_int_equal(backend.probe(&config, &plan->device, error), GPUCONV_OK);
+    const gpuconv_status status = gc_plan_choose(plan, &backend, &problem, &config, error);
+    gc_problem_free(&problem);
+    return status;
+}
+
+static void a_row_in_the_array_of_a_backend_is_chosen_by_fits_and_cost_alone(void **state) {
+    (void)state;
+    gpuconv_ir *ir = response(1, 1, 5000);
+    gpuconv_plan plan;
+    gpuconv_error error = {0};
+    toy_fits_all = true;
+    toy_bytes = 0;
+    toy_cost = 1e-12;
+    assert_int_equal(plan_with_toy(ir, false, 0, &plan, &error), GPUCONV_OK);
+    assert_int_equal(gpuconv_plan_algorithm(&plan), 77);
+    assert_true(plan.choice.chunk == 8192 && plan.choice.schedule.partitions == 3);
+    assert_non_null(strstr(plan.reason, "against")); /* the rows that lost, in the order of the array */
+    assert_true(strstr(plan.reason, "for direct") < strstr(plan.reason, "for overlap-save"));
+    toy_cost = 1e3; /* dearer than the others */
+    assert_int_equal(plan_with_toy(ir, false, 0, &plan, &error), GPUCONV_OK);
+    assert_int_equal(gpuconv_plan_algorithm(&plan), GPUCONV_ALGORITHM_OVERLAP_SAVE);
+    assert_non_null(strstr(plan.reason, "1e+03 s for unknown"));
+    assert_int_equal(plan_with_toy(ir, false, 77, &plan, &error), GPUCONV_OK); /* requested */
+    assert_int_equal(gpuconv_plan_algorithm(&plan), 77);
+    toy_cost = 1e-12;
+    toy_fits_all = false;
+    assert_int_equal(plan_with_toy(ir, false, 0, &plan, &error), GPUCONV_OK);
+    assert_int_equal(gpuconv_plan_algorithm(&plan), GPUCONV_ALGORITHM_OVERLAP_SAVE);
+    assert_null(strstr(plan.reason, "unknown"));
+    assert_int_equal(plan_with_toy(ir, true, 0, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_string_equal(error.message, "no toy"); /* the row's own reason */
+    toy_fits_all = true;
+    toy_bytes = 1e9; /* more than the device has */
+    assert_int_equal(plan_with_toy(ir, true, 77, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "need 1.0 GB"));
+    assert_int_equal(plan_with_toy(ir, true, GPUCONV_ALGORITHM_DIRECT, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "has no algorithm direct"));
+    gpuconv_ir_free(ir);
+}
+
 static void names_match_the_command_line(void **state) {
     (void)state;
     assert_string_equal(gpuconv_backend_name(GPUCONV_BACKEND_AUTO), "auto");
@@ -383,7 +446,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_as_documented),
         cmocka_unit_test(the_latency_asked_for_is_kept),
         cmocka_unit_test(only_a_stream_of_unknown_length_has_a_short_latency_by_default),
-        cmocka_unit_test(a_plan_of_a_gpu_is_shortened_to_whole_blocks),
+        cmocka_unit_test(a_row_in_the_array_of_a_backend_is_chosen_by_fits_and_cost_alone),
 #ifndef GPUCONV_WITH_CUDA
         cmocka_unit_test(without_cuda_the_backend_is_refused_and_auto_has_no_note),
 #endif

@@ -4,8 +4,7 @@
 #include "harness.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/engine/backends.h"
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 
@@ -40,35 +39,52 @@ static gpuconv_status fake_free_memory(gc_device *device, gpuconv_error *error) 
 /* Bytes and seconds of each algorithm of the stand-in; it has no other ones. */
 static const struct {
     double bytes, seconds;
-} costs[GC_ALGORITHMS] = {[GPUCONV_ALGORITHM_DIRECT] = {1e9, 3e-3}, [GPUCONV_ALGORITHM_OVERLAP_SAVE] = {4e9, 1e-3}};
+} needs[GC_ALGORITHMS] = {[GPUCONV_ALGORITHM_DIRECT] = {1e9, 3e-3}, [GPUCONV_ALGORITHM_OVERLAP_SAVE] = {4e9, 1e-3}};
 
-static gpuconv_status fake_plan(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
-                                gpuconv_error *error) {
-    const double bytes = costs[algorithm].bytes;
-    (void)config;
-    plan->bytes = bytes > plan->device.memory ? bytes : 0;
-    if (bytes == 0)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "no such algorithm");
-    if (plan->bytes > 0)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%.2f GB are needed, %.2f GB are free", bytes * 1e-9,
-                       plan->device.memory * 1e-9);
-    plan->schedule = (gc_schedule){.algorithm = algorithm};
-    plan->chunk = 32768;
-    plan->slots = 3;
-    plan->predicted = plan->cost = slowness * costs[algorithm].seconds;
-    plan->bytes = bytes;
-    return GPUCONV_OK;
+static bool fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice) {
+    (void)problem;
+    (void)device;
+    (void)choice;
+    return points == 0 && form == 0;
 }
 
-static gc_backend gpu = {
-    .id = GPUCONV_BACKEND_CUDA, .probe = fake_probe, .free_memory = fake_free_memory, .plan = fake_plan};
+static void cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
+    (void)problem;
+    (void)device;
+    (void)costs;
+    choice->chunk = 32768;
+    choice->slots = 3;
+    choice->bytes = needs[choice->algorithm->id].bytes;
+    choice->cost = choice->predicted = slowness * needs[choice->algorithm->id].seconds;
+}
 
-const gc_backend_tables *__real_gc_backend_find(gpuconv_backend backend);
-const gc_backend_tables *__wrap_gc_backend_find(gpuconv_backend backend);
+static void settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
+    (void)problem;
+    (void)device;
+    (void)costs;
+    (void)choice;
+}
 
-const gc_backend_tables *__wrap_gc_backend_find(gpuconv_backend backend) {
-    static const gc_backend_tables tables = {.convolver = &gpu};
-    return backend == GPUCONV_BACKEND_CUDA ? &tables : __real_gc_backend_find(backend);
+static const gc_algorithm direct = {.id = GPUCONV_ALGORITHM_DIRECT, .fits = fits, .cost = cost, .settle = settle},
+                          overlap_save = {
+                              .id = GPUCONV_ALGORITHM_OVERLAP_SAVE, .fits = fits, .cost = cost, .settle = settle};
+static const gc_algorithm *const algorithms[] = {&direct, &overlap_save, NULL};
+
+static gc_costs fake_costs(const gc_device *device) {
+    return gc_costs_of_cuda("", device->multiprocessors);
+}
+
+static gc_backend gpu = {.id = GPUCONV_BACKEND_CUDA,
+                         .algorithms = algorithms,
+                         .probe = fake_probe,
+                         .free_memory = fake_free_memory,
+                         .costs = fake_costs};
+
+const gc_backend *__real_gc_backend_find(gpuconv_backend backend);
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend backend);
+
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend backend) {
+    return backend == GPUCONV_BACKEND_CUDA ? &gpu : __real_gc_backend_find(backend);
 }
 
 static int64_t frames = INT64_C(3600) * 48000;
@@ -112,7 +128,7 @@ static void a_gpu_is_planned_with_what_is_free(void **state) {
                 GPUCONV_OK);
             assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CUDA);
             assert_int_equal(gpuconv_plan_algorithm(plan), cases[i].algorithm);
-            assert_true(plan->bytes == costs[cases[i].algorithm].bytes);
+            assert_true(plan->choice.bytes == needs[cases[i].algorithm].bytes);
             assert_int_equal(starts, 1);
             gpuconv_plan_free(plan);
         }
@@ -125,7 +141,9 @@ static void too_little_memory_is_refused_with_both_figures(void **state) {
     free_bytes = 0.5e9;
     assert_int_equal(plan_matrix(4, 48000, GPUCONV_BACKEND_CUDA, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
     assert_null(plan);
-    assert_string_equal(error.message, "1.00 GB are needed, 0.50 GB are free");
+    assert_string_equal(
+        error.message,
+        "4 inputs, 4 outputs and 16 responses of 48000 frames need 1.11 GB with direct; a GPU has 0.50 GB free");
 }
 
 static void without_enough_memory_the_cpu_works_and_says_why(void **state) {
@@ -137,8 +155,10 @@ static void without_enough_memory_the_cpu_works_and_says_why(void **state) {
         fails_to_start = k;
         assert_int_equal(plan_matrix(4, 48000, GPUCONV_BACKEND_AUTO, &plan, &error), GPUCONV_OK);
         assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
-        assert_string_equal(gpuconv_plan_note(plan), k ? "running on the CPU: a GPU has too little free memory to start"
-                                                       : "running on the CPU: 1.00 GB are needed, 0.50 GB are free");
+        assert_string_equal(
+            gpuconv_plan_note(plan),
+            k ? "running on the CPU: a GPU has too little free memory to start"
+              : "running on the CPU: 4 inputs, 4 outputs and 16 responses of 48000 frames need 1.11 GB with direct; a GPU has 0.50 GB free");
         gpuconv_plan_free(plan);
     }
     fails_to_start = false;
@@ -168,14 +188,14 @@ static void a_job_for_the_cpu_starts_no_gpu(void **state) {
 static void the_cost_model_of_cuda_keeps_to_what_is_free(void **state) {
     (void)state;
     double chunk = INFINITY;
-    gpu.plan = gc_backend_cuda.plan;
+    gpu.algorithms = gc_backend_cuda.algorithms;
     for (free_bytes = 20e9; free_bytes > 0.3e9; free_bytes *= 0.6) {
         gpuconv_plan *plan;
         gpuconv_error error = {0};
         CHECK(plan_matrix(32, 48000, GPUCONV_BACKEND_CUDA, &plan, &error) == GPUCONV_OK, "%.2f GB: %s",
               free_bytes * 1e-9, error.message);
-        CHECK(plan->bytes > 4.0 * 32 * 32 * 48000 && plan->bytes <= 0.9 * free_bytes, "%.2f of %.2f GB",
-              plan->bytes * 1e-9, free_bytes * 1e-9);
+        CHECK(plan->choice.bytes > 4.0 * 32 * 32 * 48000 && plan->choice.bytes <= 0.9 * free_bytes, "%.2f of %.2f GB",
+              plan->choice.bytes * 1e-9, free_bytes * 1e-9);
         chunk = fmin(chunk, (double)gpuconv_plan_chunk(plan));
         gpuconv_plan_free(plan);
     }
@@ -185,7 +205,7 @@ static void the_cost_model_of_cuda_keeps_to_what_is_free(void **state) {
     free_bytes = 0.15e9;
     assert_int_equal(plan_matrix(32, 48000, GPUCONV_BACKEND_CUDA, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
     CHECK(strstr(error.message, "a GPU has 0.15 GB free") && strstr(error.message, " need 0."), "%s", error.message);
-    gpu.plan = fake_plan;
+    gpu.algorithms = algorithms;
 }
 #endif
 

@@ -9,8 +9,7 @@ static void partitions_cover_the_response(void **state) {
         const int64_t lengths[] = {1, 2, points / 2 - 1, points / 2, points / 2 + 1, points, 5 * points - 1, 100003};
         for (int i = 0; i < COUNT(lengths); i++) {
             gc_schedule s;
-            assert_true(gc_schedule_make(GPUCONV_ALGORITHM_PARTITIONED, lengths[i], points, &s));
-            assert_int_equal(s.algorithm, GPUCONV_ALGORITHM_PARTITIONED);
+            assert_true(gc_schedule_partitioned(lengths[i], points, &s));
             assert_int_equal(s.taps, lengths[i]);
             assert_int_equal(s.transform, points);
             assert_int_equal(s.hop, points / 2);
@@ -27,7 +26,7 @@ static void overlap_save_keeps_only_unwrapped_frames(void **state) {
     for (int64_t points = 4; points <= 65536; points *= 4) {
         for (int64_t taps = 1; taps < points; taps += points / 4 + 1) {
             gc_schedule s;
-            if (!gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, taps, points, &s)) {
+            if (!gc_schedule_overlap_save(taps, points, &s)) {
                 CHECK(taps >= points / 2, "%lld points refused for %lld taps", (long long)points, (long long)taps);
                 continue;
             }
@@ -44,7 +43,7 @@ static void overlap_save_keeps_only_unwrapped_frames(void **state) {
 static void direct_needs_no_transform(void **state) {
     (void)state;
     gc_schedule s;
-    assert_true(gc_schedule_make(GPUCONV_ALGORITHM_DIRECT, 777, 0, &s));
+    assert_true(gc_schedule_direct(777, 0, &s));
     assert_int_equal(s.transform, 0);
     assert_int_equal(s.hop, 1);
     assert_int_equal(s.partition, 777);
@@ -55,19 +54,18 @@ static void direct_needs_no_transform(void **state) {
 static void impossible_sizes_are_refused(void **state) {
     (void)state;
     gc_schedule s;
-    static const gpuconv_algorithm with_transform[] = {GPUCONV_ALGORITHM_OVERLAP_SAVE, GPUCONV_ALGORITHM_PARTITIONED};
+    static bool (*const with_transform[])(int64_t, int64_t, gc_schedule *) = {
+        gc_schedule_overlap_save, gc_schedule_partitioned, gc_schedule_dense};
     static const int64_t bad[] = {-8, 0, 1, 2, 3, 5, 6, 12, 1000, 65535};
     for (int a = 0; a < COUNT(with_transform); a++) {
         for (int i = 0; i < COUNT(bad); i++)
-            CHECK(!gc_schedule_make(with_transform[a], 1, bad[i], &s), "%lld points accepted", (long long)bad[i]);
-        assert_false(gc_schedule_make(with_transform[a], 0, 1024, &s));
-        assert_false(gc_schedule_make(with_transform[a], -5, 1024, &s));
+            CHECK(!with_transform[a](1, bad[i], &s), "%lld points accepted", (long long)bad[i]);
+        assert_false(with_transform[a](0, 1024, &s));
+        assert_false(with_transform[a](-5, 1024, &s));
     }
-    assert_false(gc_schedule_make(GPUCONV_ALGORITHM_DIRECT, 0, 0, &s));
-    assert_false(gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, 1024, 1024, &s));
-    assert_false(gc_schedule_make(GPUCONV_ALGORITHM_OVERLAP_SAVE, 5000, 1024, &s));
-    assert_false(gc_schedule_make(GPUCONV_ALGORITHM_AUTO, 10, 1024, &s));
-    assert_false(gc_schedule_make((gpuconv_algorithm)99, 10, 1024, &s));
+    assert_false(gc_schedule_direct(0, 0, &s));
+    assert_false(gc_schedule_overlap_save(1024, 1024, &s));
+    assert_false(gc_schedule_overlap_save(5000, 1024, &s));
 }
 
 int main(void) {

@@ -66,9 +66,9 @@ static void report_result(const gc_bench *b, const gc_bench_case *what, const gc
 
 /* Times copying the samples on the same device in the same run, the lower bound of the time of a convolution: once with
  * each copy after the previous one, once launched early as convolutions are, if the processor does that. */
-static gpuconv_status time_copies(const gc_bench *b, const gc_backend_tables *backend, const gc_bench_case *what,
+static gpuconv_status time_copies(const gc_bench *b, const gc_backend *backend, const gc_bench_case *what,
                                   bounds *bound, gpuconv_error *error) {
-    const char *id = gpuconv_backend_name(backend->convolver->id);
+    const char *id = gpuconv_backend_name(backend->id);
     const int64_t bytes = 2 * what->frames * (what->channels + gc_bench_outputs(what));
     double seconds[GC_BENCH_RUNS_MOST];
     gc_bench_result plain = {.error = (double)NAN}, early = plain;
@@ -99,23 +99,23 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
     gpuconv_plan *plan = NULL;
     gpuconv_status status = GPUCONV_OK;
     if (only == GPUCONV_ALGORITHM_AUTO && (status = gpuconv_plan_new(m->ir, &config, &plan, error)) == GPUCONV_OK) {
-        chosen = plan->schedule.algorithm;
-        slowest = GC_BENCH_SLOWEST * plan->predicted;
+        chosen = plan->choice.algorithm->id;
+        slowest = GC_BENCH_SLOWEST * plan->choice.predicted;
         gpuconv_plan_free(plan);
     }
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a < GC_ALGORITHMS && !status; a++) {
+    for (const gc_algorithm *const *row = gc_backend_find(config.backend)->algorithms; *row && !status; row++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
-        config.algorithm = (gpuconv_algorithm)a;
+        config.algorithm = (*row)->id;
         if (only != GPUCONV_ALGORITHM_AUTO && config.algorithm != only)
             continue;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* this algorithm does not support the response */
-        if (plan->predicted <= slowest) {
+        if (plan->choice.predicted <= slowest) {
             status = gc_bench_time_plan(b, plan, m, &r, error);
             if (!status) {
                 gc_roofline_add(b, plan, &m->what, r.seconds);
-                report_result(b, &m->what, &r, a == GPUCONV_ALGORITHM_DIRECT ? operations : 0,
+                report_result(b, &m->what, &r, plan->choice.schedule.transform ? 0 : operations,
                               config.algorithm == chosen, bound);
             }
         }
@@ -127,7 +127,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
 }
 
 /* Times the reference library of a backend, FFTW or cuFFT. If it is not installed, a note says so. */
-static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables *backend, gpuconv_config config,
+static gpuconv_status time_reference(const gc_bench *b, const gc_backend *backend, gpuconv_config config,
                                      gc_material *m, const bounds *bound, gpuconv_error *error) {
     gpuconv_plan *plan = NULL;
     gc_bench_result r = {0}, transforms = {.error = (double)NAN};
@@ -159,12 +159,11 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend_tables 
 }
 
 /* Times the material on one backend. */
-static gpuconv_status convolve_on(const gc_bench *b, const gc_backend_tables *backend, gc_material *m,
-                                  gpuconv_error *error) {
+static gpuconv_status convolve_on(const gc_bench *b, const gc_backend *backend, gc_material *m, gpuconv_error *error) {
     gpuconv_config config = b->config;
-    config.backend = backend->convolver->id;
+    config.backend = backend->id;
     config.frames = m->what.frames;
-    bounds bound = {.arithmetic = b->arithmetic[backend->convolver->id]};
+    bounds bound = {.arithmetic = b->arithmetic[backend->id]};
     gpuconv_status status = time_copies(b, backend, &m->what, &bound, error);
     if (!status)
         status = time_algorithms(b, config, m, &bound, error);
@@ -174,7 +173,7 @@ static gpuconv_status convolve_on(const gc_bench *b, const gc_backend_tables *ba
 }
 
 gpuconv_status gc_bench_convolve(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
-    const gc_backend_tables *list[GC_BACKENDS];
+    const gc_backend *list[GC_BACKENDS];
     gc_material m;
     int count = gc_bench_backends(b, list);
     gpuconv_status status = count ? gc_material_new(what, &m, error) : gc_bench_fail_no_backend(error);

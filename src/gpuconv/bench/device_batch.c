@@ -11,7 +11,7 @@
 gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int64_t signals, gpuconv_error *error) {
     enum { DEVICES = 64 };
     static const char *const names[] = {"devices", "ms", "spread", "GB/s", "signals a second", "of linear", "error dB"};
-    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
         return gc_backend_fail_missing(error);
     int device[DEVICES], count = (int)gc_min(DEVICES, gpu->batch->devices(error));

@@ -13,19 +13,19 @@ enum { LENGTHS = 40 };
 
 /* Milliseconds by backend, algorithm and length; NaN: not measured. Algorithm 0 is the planner's choice. */
 typedef struct sweep {
-    const gc_backend_tables *backend[GC_BACKENDS];
+    const gc_backend *backend[GC_BACKENDS];
     int backends, lengths;
     double length[LENGTHS], time[GC_BACKENDS][GC_ALGORITHMS][LENGTHS];
 } sweep;
 
 /* Times every algorithm of one backend at one length, and the planner's choice. @param time receives milliseconds */
-static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *backend, gc_material *m,
+static gpuconv_status time_length(const gc_bench *b, const gc_backend *backend, gc_material *m,
                                   double time[GC_ALGORITHMS], gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     gpuconv_config config = b->config;
     gpuconv_plan *plan;
     double slowest = HUGE_VAL;
-    config.backend = backend->convolver->id;
+    config.backend = backend->id;
     config.frames = m->what.frames;
     for (int a = GPUCONV_ALGORITHM_AUTO; a < GC_ALGORITHMS && !status; a++) {
         gpuconv_error reason = {0};
@@ -35,8 +35,8 @@ static gpuconv_status time_length(const gc_bench *b, const gc_backend_tables *ba
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* this algorithm does not support the response */
         if (a == GPUCONV_ALGORITHM_AUTO)
-            slowest = GC_BENCH_SLOWEST * plan->predicted;
-        if (plan->predicted <= slowest) {
+            slowest = GC_BENCH_SLOWEST * plan->choice.predicted;
+        if (plan->choice.predicted <= slowest) {
             status = gc_bench_time_plan(b, plan, m, &r, error);
             time[a] = r.seconds * 1e3;
         }
@@ -74,7 +74,7 @@ static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, in
         for (int a = 0; a < GC_ALGORITHMS; a++)
             s->time[i][a][s->lengths] = time[a];
         if (!status)
-            report_times(b, gpuconv_backend_name(s->backend[i]->convolver->id), (double)length, time);
+            report_times(b, gpuconv_backend_name(s->backend[i]->id), (double)length, time);
     }
     s->lengths++;
     return status;
@@ -89,7 +89,7 @@ static gpuconv_status draw(const sweep *s, const char *title, const char *x_labe
                    "a drawing has room for every algorithm of every backend");
     for (int i = 0; i < s->backends; i++)
         for (int a = 0; a < GC_ALGORITHMS; a++) {
-            snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(s->backend[i]->convolver->id),
+            snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(s->backend[i]->id),
                      a ? gpuconv_algorithm_name((gpuconv_algorithm)a) : "the plan's choice");
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = s->time[i][a];

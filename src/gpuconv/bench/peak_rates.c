@@ -29,15 +29,15 @@ static void report_rates(const gc_bench *b, const char *backend, const char *dev
 }
 
 gpuconv_status gc_bench_peak_rates(gc_bench *b, gpuconv_error *error) {
-    const gc_backend_tables *list[GC_BACKENDS];
+    const gc_backend *list[GC_BACKENDS];
     int count = gc_bench_backends(b, list);
     if (!count)
         return gc_bench_fail_no_backend(error);
     for (int i = 0; i < count; i++) {
         gc_device device;
         gc_peak_rates rates = {0};
-        gpuconv_backend id = list[i]->convolver->id;
-        gpuconv_status status = list[i]->convolver->probe(&b->config, &device, error);
+        gpuconv_backend id = list[i]->id;
+        gpuconv_status status = list[i]->probe(&b->config, &device, error);
         if (!status)
             status = list[i]->measure->peak_rates(&b->config, &rates, error);
         if (status)

@@ -9,7 +9,7 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
@@ -145,7 +145,7 @@ static gc_route *new_routes(int inputs, int outputs) {
 /* Creates the GPU's filter bank or matrix and its pinned input. */
 static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
         return gc_backend_fail_missing(error);
     gc_route *route = w->outputs ? new_routes(s->channels, w->outputs) : NULL;

@@ -10,9 +10,9 @@
  * transforms n real values, counts as 2.5 n log2(n / 2); every input and every output has one. Each of the n / 2 bins
  * has a complex product per route and partition, and the products of an output are added. */
 static double operations_per_frame(const gpuconv_plan *plan) {
-    const gc_schedule *s = &plan->schedule;
+    const gc_schedule *s = &plan->choice.schedule;
     const double inputs = plan->ir->inputs, outputs = plan->ir->outputs, routes = plan->ir->routes;
-    if (s->algorithm == GPUCONV_ALGORITHM_DIRECT)
+    if (!s->transform)
         return 2 * routes * (double)s->taps;
     const double n = (double)s->transform, products = routes * (double)s->partitions;
     return n * (2.5 * (inputs + outputs) * log2(n / 2) + 4 * products - outputs) / (double)s->hop;

@@ -14,13 +14,13 @@ void gc_bench_note(const gc_bench *b, const char *text) {
         b->note(b->context, text);
 }
 
-int gc_bench_backends(const gc_bench *b, const gc_backend_tables *list[GC_BACKENDS]) {
+int gc_bench_backends(const gc_bench *b, const gc_backend *list[GC_BACKENDS]) {
     int count = 0;
-    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gc_device device;
     gpuconv_error reason = {0};
     if (gpu && b->config.backend != GPUCONV_BACKEND_CPU) {
-        if (gpu->convolver->probe(&b->config, &device, &reason) == GPUCONV_OK)
+        if (gpu->probe(&b->config, &device, &reason) == GPUCONV_OK)
             list[count++] = gpu;
         else
             gc_bench_note(b, reason.message);
@@ -37,11 +37,11 @@ gpuconv_status gc_bench_fail_no_backend(gpuconv_error *error) {
 /* Writes the name of a plan for reports: backend, algorithm and transform size. */
 static void name_plan(const gpuconv_plan *plan, char name[96]) {
     const char *backend = gpuconv_backend_name(plan->backend->id),
-               *algorithm = gpuconv_algorithm_name(plan->schedule.algorithm);
-    if (plan->schedule.algorithm == GPUCONV_ALGORITHM_DIRECT)
+               *algorithm = gpuconv_algorithm_name(plan->choice.algorithm->id);
+    if (!plan->choice.schedule.transform)
         snprintf(name, 96, "%s, %s", backend, algorithm);
     else
-        snprintf(name, 96, "%s, %s, %lld points", backend, algorithm, (long long)plan->schedule.transform);
+        snprintf(name, 96, "%s, %s, %lld points", backend, algorithm, (long long)plan->choice.schedule.transform);
 }
 
 void gc_bench_poison(const gc_material *m) {

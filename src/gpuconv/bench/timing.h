@@ -2,7 +2,7 @@
 #ifndef GPUCONV_BENCH_TIMING_H
 #define GPUCONV_BENCH_TIMING_H
 
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 #include "material.h"
 
 enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };
@@ -26,7 +26,7 @@ typedef struct gc_bench_result {
 void gc_bench_note(const gc_bench *bench, const char *text);
 
 /* Lists the backends to be measured: all available ones, or the configured one. @return their number */
-int gc_bench_backends(const gc_bench *bench, const gc_backend_tables *list[GC_BACKENDS]);
+int gc_bench_backends(const gc_bench *bench, const gc_backend *list[GC_BACKENDS]);
 
 /* Fails with DEVICE because the list is empty. */
 gpuconv_status gc_bench_fail_no_backend(gpuconv_error *error);

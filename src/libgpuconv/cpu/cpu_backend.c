@@ -4,9 +4,8 @@
  *
  *      in[channel]   | history | chunk |   after each chunk its last `history` frames are moved to the front
  */
-#include "cpu_convolver.h"
-
-#include "cpu_cost.h"
+#include "cpu_algorithm.h"
+#include "cpu_measure.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -14,6 +13,7 @@
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum { SLOTS = 3, STRIPE = 32768 /* frames that one job unpacks or packs */ };
+enum { STRIPE = 32768 /* frames that one job unpacks or packs */ };
 
 typedef struct slot {
     char *in, *out;
@@ -33,14 +33,14 @@ struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     const volatile int *cancel; /* cancel flag of the thread that created the stream */
-    const gc_convolver_kind *kind;
+    const gc_cpu_algorithm *algorithm;
     gc_convolver *convolver;
     gc_pool *pool;
     gc_slot_queue queue;
     bool has_queue;
     pthread_t thread;
     bool running;
-    slot slots[SLOTS];
+    slot slots[GC_CPU_SLOTS];
     int64_t history;
     float **in, **out;   /* per channel: the planar chunk */
     char *memory;        /* of the slots and the planar chunks */
@@ -50,20 +50,13 @@ struct gc_stream {
     gc_stream_stats stats;
 };
 
-const gc_convolver_kind *gc_cpu_kind(gpuconv_algorithm algorithm) {
-    return algorithm == GPUCONV_ALGORITHM_DIRECT         ? &gc_cpu_direct
-           : algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? &gc_cpu_overlap_save
-           : algorithm == GPUCONV_ALGORITHM_PARTITIONED  ? &gc_cpu_partitioned
-                                                         : &gc_cpu_matrix;
-}
-
 /* Unpacks one stripe of the current input chunk, and zeros behind the end of the input. */
 static void unpack(void *context, int64_t stripe, int worker) {
     (void)worker;
     gc_stream *s = context;
     const slot *chunk = s->current;
     int channels = s->plan->ir->inputs;
-    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->chunk - at);
+    int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->choice.chunk - at);
     int64_t valid = gc_max(0, gc_min(n, chunk->in_frames - at));
     const char *raw = chunk->in + at * channels * gc_pcm_bytes(s->in_format);
     gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, valid, s->in, at);
@@ -86,11 +79,11 @@ static void compute(gc_stream *s, slot *chunk) {
     const gpuconv_plan *plan = s->plan;
     double begin = gc_now();
     s->current = chunk;
-    gc_pool_run(s->pool, unpack, s, (plan->chunk + STRIPE - 1) / STRIPE);
-    s->kind->run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
+    gc_pool_run(s->pool, unpack, s, (plan->choice.chunk + STRIPE - 1) / STRIPE);
+    s->algorithm->run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
     gc_pool_run(s->pool, pack, s, (chunk->out_frames + STRIPE - 1) / STRIPE);
     for (int c = 0; c < plan->ir->inputs; c++)
-        memmove(s->in[c] - s->history, s->in[c] + plan->chunk - s->history, (size_t)s->history * sizeof(float));
+        memmove(s->in[c] - s->history, s->in[c] + plan->choice.chunk - s->history, (size_t)s->history * sizeof(float));
     double end = gc_now();
     gc_stream_stats *stats = &s->stats;
     stats->compute += end - begin;
@@ -129,7 +122,7 @@ static void free_stream(gc_stream *s) {
         return;
     stop_thread(s);
     if (s->convolver)
-        s->kind->free(s->convolver);
+        s->algorithm->free(s->convolver);
     gc_pool_free(s->pool);
     if (s->has_queue)
         gc_slot_queue_destroy(&s->queue);
@@ -162,21 +155,22 @@ static void *take_buffer(char **at, int64_t bytes) {
 static bool allocate(gc_stream *s) {
     const gpuconv_plan *plan = s->plan;
     const int inputs = plan->ir->inputs, outputs = plan->ir->outputs;
-    const int64_t in_stride = gc_round_up(s->history, 16) + gc_round_up(plan->chunk, 16);
-    const int64_t out_stride = gc_round_up(plan->chunk, 16);
+    const int64_t in_stride = gc_round_up(s->history, 16) + gc_round_up(plan->choice.chunk, 16);
+    const int64_t out_stride = gc_round_up(plan->choice.chunk, 16);
     const int64_t planar_in = inputs * in_stride * (int64_t)sizeof(float);
     const int64_t planar_out = outputs * out_stride * (int64_t)sizeof(float);
-    const int64_t raw_in = plan->chunk * inputs * gc_pcm_bytes(s->in_format);
-    const int64_t raw_out = plan->chunk * outputs * gc_pcm_bytes(s->out_format);
+    const int64_t raw_in = plan->choice.chunk * inputs * gc_pcm_bytes(s->in_format);
+    const int64_t raw_out = plan->choice.chunk * outputs * gc_pcm_bytes(s->out_format);
     s->in = gc_calloc(inputs, sizeof *s->in);
     s->out = gc_calloc(outputs, sizeof *s->out);
     s->overs = gc_calloc(plan->device.threads, sizeof *s->overs);
-    s->memory = gc_calloc(1, fenced(planar_in) + fenced(planar_out) + plan->slots * (fenced(raw_in) + fenced(raw_out)));
+    s->memory =
+        gc_calloc(1, fenced(planar_in) + fenced(planar_out) + plan->choice.slots * (fenced(raw_in) + fenced(raw_out)));
     if (!s->in || !s->out || !s->overs || !s->memory)
         return false;
     char *at = s->memory;
     float *in = take_buffer(&at, planar_in), *out = take_buffer(&at, planar_out);
-    for (int i = 0; i < plan->slots; i++) {
+    for (int i = 0; i < plan->choice.slots; i++) {
         s->slots[i].in = take_buffer(&at, raw_in);
         s->slots[i].out = take_buffer(&at, raw_out);
     }
@@ -200,14 +194,14 @@ static gpuconv_status start_thread(gc_stream *s, gpuconv_error *error) {
  */
 static gpuconv_status check_memory(const gpuconv_plan *plan, gpuconv_error *error) {
     const double floor = 0x1p28; /* the estimate counts for large convolutions only */
-    const double left = plan->bytes > floor ? (double)gc_memory_available() : HUGE_VAL;
-    if (plan->bytes <= left)
+    const double left = plan->choice.bytes > floor ? (double)gc_memory_available() : HUGE_VAL;
+    if (plan->choice.bytes <= left)
         return GPUCONV_OK;
     return gc_fail(
         error, GPUCONV_ERROR_MEMORY,
         "the convolution of %d x %d channels with %d routes of %lld frames needs %.3g GB of memory, and %.3g "
         "GB are free; shorten the response, or convolve groups of outputs one after the other",
-        plan->ir->inputs, plan->ir->outputs, plan->ir->routes, (long long)plan->ir->frames, plan->bytes * 1e-9,
+        plan->ir->inputs, plan->ir->outputs, plan->ir->routes, (long long)plan->ir->frames, plan->choice.bytes * 1e-9,
         left * 1e-9);
 }
 
@@ -223,9 +217,9 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->cancel = gc_cancel_flag();
     s->in_format = in;
     s->out_format = out;
-    s->kind = gc_cpu_kind(plan->schedule.algorithm);
-    s->history = s->kind->history(&plan->schedule);
-    gc_slot_queue_init(&s->queue, plan->slots);
+    s->algorithm = gc_cpu_algorithm_of(&plan->choice);
+    s->history = gc_schedule_overlap(&plan->choice.schedule);
+    gc_slot_queue_init(&s->queue, plan->choice.slots);
     s->has_queue = true;
     status = check_memory(plan, error);
     if (status) {
@@ -234,7 +228,7 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     }
     s->pool = gc_pool_new(plan->device.threads);
     if (s->pool)
-        s->convolver = s->kind->new (plan, s->pool);
+        s->convolver = s->algorithm->new (plan, s->pool);
     if (!s->pool || !s->convolver || !allocate(s)) {
         free_stream(s);
         return gc_fail_memory(error, "the convolution");
@@ -290,7 +284,7 @@ static void stop(gc_stream *s) {
 static gpuconv_status reset(gc_stream *s) {
     stop_thread(s);
     gc_slot_queue_reset(&s->queue);
-    s->kind->reset(s->convolver);
+    s->algorithm->reset(s->convolver);
     for (int c = 0; c < s->plan->ir->inputs; c++)
         memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
     memset(s->overs, 0, (size_t)s->plan->device.threads * sizeof *s->overs);
@@ -318,20 +312,20 @@ static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpu
     return GPUCONV_OK;
 }
 
-/* Plans, with two slots for a job that fits into one chunk: it has nothing to overlap with. */
-static gpuconv_status plan_cpu(gpuconv_plan *plan, gpuconv_algorithm algorithm, const gpuconv_config *config,
-                               gpuconv_error *error) {
-    gpuconv_status status = gc_cpu_plan(plan, algorithm, config, error);
-    bool one_chunk = !status && config->frames >= 0 && config->frames + plan->schedule.taps - 1 <= plan->chunk;
-    plan->slots = one_chunk ? 2 : SLOTS;
-    return status;
+static gc_costs costs(const gc_device *device) {
+    return gc_costs_of_cpu(device->name);
 }
 
-const gc_backend gc_backend_cpu = {
-    .id = GPUCONV_BACKEND_CPU,
-    .probe = probe,
-    .plan = plan_cpu,
-    .new_stream = new_stream,
+static const gc_measure_backend measures = {
+    .peak_rates = gc_cpu_peak_rates,
+    .copy = gc_cpu_copy,
+    .time_plan = gc_cpu_time_plan,
+    .time_reference = gc_cpu_time_reference,
+    .calibrate = gc_cpu_calibrate,
+};
+
+static const gc_stream_executor streams = {
+    .new = new_stream,
     .acquire = acquire,
     .submit = submit,
     .finish = finish,
@@ -344,10 +338,12 @@ const gc_backend gc_backend_cpu = {
     .free = free_stream,
 };
 
-const gc_measure_backend gc_measure_backend_cpu = {
-    .peak_rates = gc_cpu_peak_rates,
-    .copy = gc_cpu_copy,
-    .time_plan = gc_cpu_time_plan,
-    .time_reference = gc_cpu_time_reference,
-    .calibrate = gc_cpu_calibrate,
+const gc_backend gc_backend_cpu = {
+    .id = GPUCONV_BACKEND_CPU,
+    .algorithms = gc_cpu_algorithms,
+    .probe = probe,
+    .costs = costs,
+    .stream = &streams,
+    .batch = &gc_batch_cpu,
+    .measure = &measures,
 };

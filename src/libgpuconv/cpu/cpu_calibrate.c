@@ -1,7 +1,6 @@
 /* Measures the costs of operations on one core (costs.h). Each cost is the shortest of ROUNDS runs. */
-#include "cpu_convolver.h"
+#include "cpu_measure.h"
 
-#include "cpu_cost.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -10,6 +9,7 @@
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/dsp/pcm.h"
+#include "libgpuconv/dsp/simd.h"
 
 #include <math.h>
 #include <stdlib.h>

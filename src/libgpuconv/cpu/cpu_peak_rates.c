@@ -1,10 +1,12 @@
 /* Peak rates of the CPU: arithmetic, memory copies and the start of a parallel job. */
-#include "cpu_convolver.h"
+#include "cpu_measure.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
+#include "libgpuconv/dsp/simd.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Times a plan on the CPU with samples that already lie in memory. */
-#include "cpu_convolver.h"
+#include "cpu_algorithm.h"
+#include "cpu_measure.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
@@ -11,7 +12,7 @@
 
 /* A convolver with planar buffers for the whole signal, laid out as the stream of cpu_backend.c lays out a chunk. */
 typedef struct workspace {
-    const gc_convolver_kind *kind;
+    const gc_cpu_algorithm *algorithm;
     gc_convolver *convolver;
     gc_pool *pool;
     float **in, **out; /* per channel, pointers into the samples */
@@ -20,7 +21,7 @@ typedef struct workspace {
 
 static void free_workspace(workspace *w) {
     if (w->convolver)
-        w->kind->free(w->convolver);
+        w->algorithm->free(w->convolver);
     gc_pool_free(w->pool);
     free(w->in);
     free(w->out);
@@ -31,11 +32,12 @@ static void free_workspace(workspace *w) {
 /* Allocates everything but the struct. Returns false if there is too little memory. */
 static bool allocate(workspace *w, const gpuconv_plan *plan, int64_t frames) {
     const gpuconv_ir *ir = plan->ir;
-    int64_t history = gc_round_up(w->kind->history(&plan->schedule), 16), whole = gc_round_up(frames, plan->chunk);
+    int64_t history = gc_round_up(gc_schedule_overlap(&plan->choice.schedule), 16),
+            whole = gc_round_up(frames, plan->choice.chunk);
     whole = gc_round_up(whole, 16);
     w->pool = gc_pool_new(plan->device.threads);
     if (w->pool)
-        w->convolver = w->kind->new (plan, w->pool);
+        w->convolver = w->algorithm->new (plan, w->pool);
     w->in = gc_calloc(ir->inputs, sizeof *w->in);
     w->out = gc_calloc(ir->outputs, sizeof *w->out);
     w->samples_in = gc_calloc(ir->inputs * (history + whole), sizeof(float));
@@ -57,13 +59,13 @@ static bool run_once(const workspace *w, const gpuconv_plan *plan, int64_t frame
     float **at = gc_calloc(inputs + outputs, sizeof *at);
     if (!at)
         return false;
-    w->kind->reset(w->convolver);
-    for (int64_t first = 0; first < frames && !gc_cancelled(); first += plan->chunk) {
+    w->algorithm->reset(w->convolver);
+    for (int64_t first = 0; first < frames && !gc_cancelled(); first += plan->choice.chunk) {
         for (int c = 0; c < inputs; c++)
             at[c] = w->in[c] + first;
         for (int c = 0; c < outputs; c++)
             at[inputs + c] = w->out[c] + first;
-        w->kind->run(w->convolver, w->pool, at, at + inputs, gc_min(plan->chunk, frames - first));
+        w->algorithm->run(w->convolver, w->pool, at, at + inputs, gc_min(plan->choice.chunk, frames - first));
     }
     free(at);
     return !gc_cancelled();
@@ -71,7 +73,7 @@ static bool run_once(const workspace *w, const gpuconv_plan *plan, int64_t frame
 
 gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
     const int64_t frames = timing->frames;
-    workspace w = {.kind = gc_cpu_kind(plan->schedule.algorithm)};
+    workspace w = {.algorithm = gc_cpu_algorithm_of(&plan->choice)};
     bool ok = allocate(&w, plan, frames);
     for (int c = 0; ok && c < plan->ir->inputs; c++)
         memcpy(w.in[c], timing->in[c], (size_t)frames * sizeof(float));

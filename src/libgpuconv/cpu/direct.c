@@ -1,5 +1,5 @@
 /* Direct convolution on all cores. A job computes one stretch of frames of one output. */
-#include "cpu_convolver.h"
+#include "cpu_algorithm.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
@@ -99,4 +99,34 @@ static void free_direct(gc_convolver *c) {
     free(c);
 }
 
-const gc_convolver_kind gc_cpu_direct = {new_direct, gc_schedule_history, run, reset, free_direct};
+/* ---- Planning ---------------------------------------------------------------------------------------------------- */
+
+/* A chunk is as long as its history, up to a million frames. */
+static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
+    (void)p;
+    (void)threads;
+    return gc_min(s->taps, INT64_C(1) << 20);
+}
+
+static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
+    (void)chunk;
+    return total * (double)s->taps * p->ir->routes * c->seconds[GC_COST_CPU_TAP] + gc_cpu_copy_seconds(p, c, total);
+}
+
+static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
+    (void)chunk;
+    (void)threads;
+    return p->ir->inputs * (double)gc_schedule_history(s);
+}
+
+const gc_cpu_algorithm gc_cpu_direct = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_DIRECT, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_direct,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_direct,
+    .run = run,
+    .reset = reset,
+    .free = free_direct,
+};

@@ -9,7 +9,7 @@
  *      inputs -> forward transforms -> | slab of x | x slab of responses -> | slab of y | -> inverse transforms ->
  * outputs
  */
-#include "cpu_convolver.h"
+#include "cpu_algorithm.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
@@ -17,6 +17,7 @@
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/engine/components.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ static bool make_parts(gc_convolver *c) {
 }
 
 static gc_convolver *new_matrix(const gpuconv_plan *plan, gc_pool *pool) {
-    const gc_schedule *s = &plan->schedule;
+    const gc_schedule *s = &plan->choice.schedule;
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
@@ -128,7 +129,7 @@ static gc_convolver *new_matrix(const gpuconv_plan *plan, gc_pool *pool) {
     c->hop = s->hop;
     c->partition = s->partition;
     c->partitions = s->partitions;
-    c->blocks = plan->chunk / s->hop;
+    c->blocks = plan->choice.chunk / s->hop;
     c->fft = gc_fft_new(c->simd, c->points);
     bool made = c->fft != NULL;
     if (made) {
@@ -149,10 +150,6 @@ static gc_convolver *new_matrix(const gpuconv_plan *plan, gc_pool *pool) {
 }
 
 /* ---- A chunk ----------------------------------------------------------------------------------------------------- */
-
-static int64_t history(const gc_schedule *schedule) {
-    return schedule->transform - schedule->hop;
-}
 
 /* Transforms one input block. */
 static void forward(void *context, int64_t index, int worker) {
@@ -213,4 +210,63 @@ static void reset(gc_convolver *c) {
         memset(c->part[i].x, 0, (size_t)(c->cut.slabs * c->part[i].x_slab) * sizeof(float));
 }
 
-const gc_convolver_kind gc_cpu_matrix = {new_matrix, history, run, reset, free_matrix};
+/* ---- Planning ---------------------------------------------------------------------------------------------------- */
+
+/* A chunk has the blocks for which one pass over the responses pays: full tiles, fewer where their spectra take more
+ * than 256 MB. */
+static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
+    (void)threads;
+    const int64_t block = 4 * s->transform * (p->ir->inputs + p->ir->outputs), most = INT64_C(256) << 20;
+    int64_t blocks = 4 * GC_MATRIX_ROWS;
+    while (blocks > GC_MATRIX_ROWS && blocks * block > most)
+        blocks -= GC_MATRIX_ROWS;
+    return blocks * s->hop;
+}
+
+/* Returns the time of `count` rows or columns of a product of matrices, in full ones: rows of a tile that is not full
+ * cost a little more. */
+static double full_rows(int64_t count) {
+    static const double rest[GC_MATRIX_ROWS] = {0, 1.7, 2.4};
+    const int64_t left = count % GC_MATRIX_ROWS;
+    return (double)(count - left) + rest[left];
+}
+
+/* Products are bound by arithmetic or by reading the responses once a chunk; spectra of inputs and outputs are written
+ * and read in slabs. */
+static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
+    const double bins = (double)s->transform / 2, byte = c->seconds[GC_COST_CPU_BYTE];
+    const double fft = gc_cpu_fft_seconds(c, s->transform), moves = (double)s->transform * 8 * byte;
+    const double blocks = ceil(total / (double)s->hop), columns = full_rows(chunk / s->hop);
+    const double chunks = ceil(blocks / (double)(chunk / s->hop));
+    double sum = 0, spectra = 0;
+    for (int i = 0; i < p->components.count; i++) {
+        const gc_component *channels = &p->components.component[i];
+        const double factors = channels->inputs * (double)s->partitions;
+        const double products = full_rows(channels->outputs) * factors * columns * c->seconds[GC_COST_CPU_MATRIX];
+        sum += chunks * bins * fmax(products, channels->outputs * factors * 8 * byte);
+        spectra +=
+            blocks * (channels->inputs + channels->outputs) + chunks * channels->inputs * (double)(s->partitions - 1);
+    }
+    return blocks * (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_copy_seconds(p, c, total) +
+           (sum + spectra * bins * 16 * byte) + (double)(p->ir->routes * s->partitions) * (fft + moves);
+}
+
+static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
+    const double block = (double)s->transform, past = (double)(s->partitions - 1);
+    const double columns = (p->ir->inputs + p->ir->outputs) * (double)(chunk / s->hop) + p->ir->inputs * past;
+    return (double)p->products * (double)s->partitions * block + threads * block * 2 + block * columns +
+           p->ir->inputs * (double)gc_schedule_overlap(s);
+}
+
+/* The responses alone are two times their taps in every size. */
+const gc_cpu_algorithm gc_cpu_matrix = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_MATRIX, 1e9, 2.5),
+    .schedule = gc_schedule_dense,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_matrix,
+    .run = run,
+    .reset = reset,
+    .free = free_matrix,
+};

@@ -5,13 +5,14 @@
  * response has two components with one channel each, true stereo has one component with two. A job transforms each
  * input and each output of its component once; blocks are read from and written to the chunk in place.
  */
-#include "cpu_convolver.h"
+#include "cpu_algorithm.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/engine/components.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct gc_convolver {
     int64_t points, hop, stride; /* stride: floats per spectrum */
     float *spectra;              /* per plane of the response, scaled by 2 / points */
     gc_components components;
-    int max_spectra; /* of a component: one per input, and one for a sum if it has several outputs */
+    int max_spectra;
     int workers;
     float *scratch;        /* per worker: max_spectra spectra */
     float *blocks_of_taps; /* per worker: a block; only during the set-up */
@@ -43,16 +44,12 @@ static void free_overlap_save(gc_convolver *c) {
     free(c);
 }
 
-/* Finds the components and the most spectra that a job needs at a time. Returns false without memory. */
-static bool find_components(gc_convolver *c) {
-    if (!gc_components_find(c->ir, &c->components))
-        return false;
-    for (int i = 0; i < c->components.count; i++) {
-        const gc_component *part = &c->components.component[i];
-        const int spectra = part->inputs + (part->outputs > 1);
-        c->max_spectra = spectra > c->max_spectra ? spectra : c->max_spectra;
-    }
-    return true;
+/* Returns the most spectra that a job of any component holds: those of the inputs, and of a sum for several outputs. */
+static int most_spectra(const gc_components *parts) {
+    int most = 0;
+    for (int i = 0; i < parts->count; i++)
+        most = (int)gc_max(most, parts->component[i].inputs + (parts->component[i].outputs > 1));
+    return most;
 }
 
 /* Transforms one plane of the response. */
@@ -64,18 +61,20 @@ static void transform_plane(void *context, int64_t plane, int worker) {
     memset(block + c->ir->frames, 0, (size_t)(c->points - c->ir->frames) * sizeof *block);
     gc_fft_forward(c->fft, block, c->spectra + plane * c->stride);
 }
+
 static gc_convolver *new_overlap_save(const gpuconv_plan *plan, gc_pool *pool) {
     gc_convolver *c = gc_calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->ir = plan->ir;
-    c->points = plan->schedule.transform;
-    c->hop = plan->schedule.hop;
+    c->points = plan->choice.schedule.transform;
+    c->hop = plan->choice.schedule.hop;
     c->fft = gc_fft_new(gc_simd_best(), c->points);
-    bool made = c->fft && find_components(c);
+    bool made = c->fft && gc_components_find(c->ir, &c->components);
     if (made) {
+        c->max_spectra = most_spectra(&c->components);
         /* Scratch memory only for as many workers as a chunk has jobs. */
-        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->chunk / c->hop * c->components.count));
+        c->workers = (int)gc_max(1, gc_min(plan->device.threads, plan->choice.chunk / c->hop * c->components.count));
         c->stride = gc_fft_floats(c->fft);
         c->spectra = gc_calloc(c->ir->planes, c->stride * (int64_t)sizeof(float));
         c->scratch = gc_calloc((int64_t)c->workers * c->max_spectra, c->stride * (int64_t)sizeof(float));
@@ -137,4 +136,40 @@ static void reset(gc_convolver *c) {
     (void)c; /* keeps no state between chunks */
 }
 
-const gc_convolver_kind gc_cpu_overlap_save = {new_overlap_save, gc_schedule_history, run, reset, free_overlap_save};
+/* ---- Planning ---------------------------------------------------------------------------------------------------- */
+
+/* A chunk has a block for each thread. */
+static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
+    const int64_t least = gc_min(p->ir->inputs, p->ir->outputs);
+    return s->hop * ((threads + least - 1) / least);
+}
+
+/* Spectra of responses that exceed the caches are read for each block: the more of them the more they exceed the share
+ * of the last level that is left to them. */
+static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
+    (void)chunk;
+    const double kept = 8e6, last_level = 32e6, bins = (double)s->transform / 2;
+    const double streamed = fmin(1, fmax(0, 8 * bins * p->ir->planes - kept) / (last_level - kept));
+    const double blocks = ceil(total / (double)s->hop), fft = gc_cpu_fft_seconds(c, s->transform);
+    const double block = (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
+    return blocks * block + gc_cpu_copy_seconds(p, c, total) + p->ir->planes * fft;
+}
+
+static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
+    const double block = (double)s->transform;
+    const double workers = fmin(threads, (double)(chunk / s->hop * p->components.count));
+    return p->ir->planes * block + workers * block * (1 + most_spectra(&p->components)) +
+           p->ir->inputs * (double)gc_schedule_history(s);
+}
+
+const gc_cpu_algorithm gc_cpu_overlap_save = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_overlap_save,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_overlap_save,
+    .run = run,
+    .reset = reset,
+    .free = free_overlap_save,
+};

@@ -9,12 +9,13 @@
  *
  *      delay line  | t-P+1 ... t-1 | blocks of the chunk |    per input: a ring of P - 1 + blocks spectra
  */
-#include "cpu_convolver.h"
+#include "cpu_algorithm.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,9 +70,9 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan, gc_pool *pool) {
     if (!c)
         return NULL;
     c->ir = plan->ir;
-    c->hop = plan->schedule.hop;
-    c->partitions = plan->schedule.partitions;
-    c->blocks = plan->chunk / c->hop;
+    c->hop = plan->choice.schedule.hop;
+    c->partitions = plan->choice.schedule.partitions;
+    c->blocks = plan->choice.chunk / c->hop;
     c->ring = c->partitions - 1 + c->blocks;
     c->workers = plan->device.threads;
     c->list_length = c->partitions * c->ir->routes;
@@ -98,10 +99,6 @@ static gc_convolver *new_partitioned(const gpuconv_plan *plan, gc_pool *pool) {
         return NULL;
     }
     return c;
-}
-
-static int64_t history(const gc_schedule *schedule) {
-    return schedule->hop;
 }
 
 /* Returns the delay line's spectrum of an input block. */
@@ -168,4 +165,39 @@ static void reset(gc_convolver *c) {
     c->first_block = 0; /* block numbers start at 0 again; older spectra are not read */
 }
 
-const gc_convolver_kind gc_cpu_partitioned = {new_partitioned, history, run, reset, free_partitioned};
+/* ---- Planning ---------------------------------------------------------------------------------------------------- */
+
+static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
+    (void)p;
+    (void)threads;
+    return 16 * s->hop;
+}
+
+/* Spectra are read from memory if the slabs that one output needs exceed the second-level cache. */
+static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
+    (void)chunk;
+    const double second_level = 1.5e6, slab = 4 * SLAB;
+    const double streamed = 2 * slab * (double)s->partitions * p->ir->routes / p->ir->outputs > second_level;
+    const double blocks = ceil(total / (double)s->hop), fft = gc_cpu_fft_seconds(c, s->transform);
+    const double block = (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
+    return blocks * block + gc_cpu_copy_seconds(p, c, total) + (double)(p->ir->planes * s->partitions) * fft;
+}
+
+static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
+    (void)threads;
+    const double spectrum = (double)s->transform, partitions = (double)s->partitions;
+    return (p->ir->planes + p->ir->inputs) * partitions * spectrum +
+           (p->ir->inputs + p->ir->outputs) * (double)chunk * 2 + p->ir->inputs * (double)gc_schedule_history(s);
+}
+
+const gc_cpu_algorithm gc_cpu_partitioned = {
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_PARTITIONED, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .schedule = gc_schedule_partitioned,
+    .chunk = chunk_frames,
+    .seconds = seconds,
+    .floats = floats,
+    .new = new_partitioned,
+    .run = run,
+    .reset = reset,
+    .free = free_partitioned,
+};

@@ -9,7 +9,7 @@
  */
 #include "row_plan.h"
 
-#include "cpu_cost.h"
+#include "cpu_algorithm.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
@@ -23,31 +23,43 @@ enum {
     STEP = 32 /* gc_fft_inverse writes from a multiple of it on */
 };
 
-/* Chooses method and sizes for the full convolution. Returns false if the taps are too long. */
-static bool choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_plan *p) {
+/* Takes method and sizes for the full convolution from a choice of direct convolution or overlap-save. */
+static void take_choice(const gc_choice *choice, gc_row_plan *p) {
+    const bool direct = !choice->schedule.transform;
+    p->full_method = direct ? GC_ROW_DIRECT : GC_ROW_OVERLAP_SAVE;
+    p->full_transform = choice->schedule.transform;
+    p->full_hop = direct ? DIRECT_HOP : choice->schedule.hop;
+}
+
+/* Chooses method and sizes for the full convolution. Fails with MEMORY, or with UNSUPPORTED if the taps are too long.
+ */
+static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_plan *p,
+                                  gpuconv_error *error) {
+    static const gc_algorithm *const algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, NULL};
     gc_route route = {0, 0, 0};
-    gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .route = &route, .frames = taps};
-    gpuconv_plan plan = {.ir = &ir, .device = {.threads = 1}};
-    gpuconv_error ignored;
-    double least = HUGE_VAL;
-    for (int a = GPUCONV_ALGORITHM_DIRECT; a <= GPUCONV_ALGORITHM_OVERLAP_SAVE; a++) {
-        if (gc_cpu_plan_by(costs, &plan, (gpuconv_algorithm)a, frames, &ignored) != GPUCONV_OK || !(plan.cost < least))
-            continue;
-        least = plan.cost;
-        p->full_method = a == GPUCONV_ALGORITHM_DIRECT ? GC_ROW_DIRECT : GC_ROW_OVERLAP_SAVE;
-        p->full_transform = plan.schedule.transform;
-        p->full_hop = a == GPUCONV_ALGORITHM_DIRECT ? DIRECT_HOP : plan.schedule.hop;
-    }
+    const gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .route = &route, .frames = taps};
+    const gc_device device = {.threads = 1};
+    gc_problem problem;
+    gc_choice choice;
+    gpuconv_status status = gc_problem_init(&problem, &ir, frames, 0)
+                                ? gc_algorithms_choose(algorithms, &problem, &device, costs, &choice, NULL, error)
+                                : gc_fail_memory(error, "the plan of a row");
+    gc_problem_free(&problem);
+    if (status)
+        return status;
+    take_choice(&choice, p);
     if (p->full_method == GC_ROW_DIRECT && taps > 1 << 20) { /* longer than the backend's transforms */
         if (taps > INT64_C(1) << GC_ROW_MAX_LOG2)
-            return false;
+            return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                           "%lld frames with %lld taps: one of both must have at most 2^%d", (long long)frames,
+                           (long long)taps, GC_ROW_MAX_LOG2);
         p->full_method = GC_ROW_OVERLAP_SAVE;
         p->full_transform = gc_power_of_two(2 * taps);
         p->full_hop = (p->full_transform - taps + 1) / STEP * STEP;
     }
     p->planned_frames = frames;
     p->planned_taps = taps;
-    return true;
+    return GPUCONV_OK;
 }
 
 /* Chooses the transform of GC_ROW_SUM and replaces the plan if that is faster. */
@@ -85,6 +97,22 @@ static void order(const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p) {
     }
 }
 
+/* Takes the sizes of the full convolution for the frames that are in the output. */
+static void take_blocks(gc_row_plan *p) {
+    p->method = p->full_method;
+    p->transform = p->full_transform;
+    p->hop = p->full_hop;
+    p->before = p->method == GC_ROW_DIRECT ? p->taps.frames - 1 : p->transform - p->hop;
+    p->first_block = p->begin / p->hop;
+    p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
+}
+
+void gc_row_plan_fill(const gc_choice *choice, const gpuconv_memory_row *row, gc_row_plan *p) {
+    *p = (gc_row_plan){.signal = row->signal, .taps = row->response, .end = row->output_frames};
+    take_choice(choice, p);
+    take_blocks(p);
+}
+
 gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p,
                                 gpuconv_error *error) {
     order(row, taps, p);
@@ -96,17 +124,12 @@ gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row 
     p->seconds = 0;
     if (p->begin >= p->end)
         return GPUCONV_OK;
-    if ((p->planned_frames != p->signal.frames || p->planned_taps != p->taps.frames) &&
-        !choose_full(costs, p->signal.frames, p->taps.frames, p))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "%lld frames with %lld taps: one of both must have at most 2^%d", (long long)p->signal.frames,
-                       (long long)p->taps.frames, GC_ROW_MAX_LOG2);
-    p->method = p->full_method;
-    p->transform = p->full_transform;
-    p->hop = p->full_hop;
-    p->before = p->method == GC_ROW_DIRECT ? p->taps.frames - 1 : p->transform - p->hop;
-    p->first_block = p->begin / p->hop;
-    p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
+    if (p->planned_frames != p->signal.frames || p->planned_taps != p->taps.frames) {
+        const gpuconv_status status = choose_full(costs, p->signal.frames, p->taps.frames, p, error);
+        if (status)
+            return status;
+    }
+    take_blocks(p);
     p->seconds = p->method == GC_ROW_DIRECT
                      ? (double)(p->end - p->begin) * (double)p->taps.frames * costs->seconds[GC_COST_CPU_TAP]
                      : (double)(2 * p->blocks + 1) * gc_cpu_fft_seconds(costs, p->transform);

@@ -3,7 +3,7 @@
 #define GC_CPU_ROW_PLAN_H
 
 #include "gpuconv_memory.h"
-#include "libgpuconv/engine/costs.h"
+#include "libgpuconv/engine/algorithm.h"
 
 /* Limit of the shorter operand, and with it of a transform: 2^30 points. */
 enum { GC_ROW_MAX_LOG2 = 29 };
@@ -35,5 +35,9 @@ typedef struct gc_row_plan {
  * @return UNSUPPORTED if both operands are too long */
 gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row *row, int64_t taps, gc_row_plan *plan,
                                 gpuconv_error *error);
+
+/* Plans a full convolution (offset 0, all frames) with a choice of direct convolution or overlap-save, whose operands
+ * are not exchanged: the output has the bytes of an engine with this choice. */
+void gc_row_plan_fill(const gc_choice *choice, const gpuconv_memory_row *row, gc_row_plan *plan);
 
 #endif

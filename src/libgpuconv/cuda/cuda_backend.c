@@ -11,9 +11,7 @@
  * There are two planar input buffers on the device: while one holds the chunk after its history, the history of the
  * next chunk is copied into the other. All kernels are in one stream, so that the buffers need no locks.
  */
-#include "cuda_convolver.h"
-
-#include "cuda_cost.h"
+#include "cuda_algorithm.h"
 #include "cuda_device.h"
 #include "cuda_resources.h"
 #include "cuda_time_plan.h"
@@ -21,6 +19,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/slot_queue.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,12 +113,12 @@ static void free_state(gc_stream *s) {
 
 /* Creates the slots. Their host memory is one block, which takes less time than many. */
 static void init_slots(gc_stream *s) {
-    const int64_t page = 4096, chunk = s->plan->chunk;
+    const int64_t page = 4096, chunk = s->plan->choice.chunk;
     const int64_t in = chunk * s->plan->ir->inputs * gc_pcm_bytes(s->in_format);
     const int64_t out = chunk * s->plan->ir->outputs * gc_pcm_bytes(s->out_format);
     const int64_t in_pages = gc_round_up(in, page), out_pages = gc_round_up(out, page);
-    char *host = gc_cuda_registered(&s->resources, s->plan->slots * (in_pages + out_pages));
-    for (int i = 0; i < s->plan->slots && host; i++, host += in_pages + out_pages) {
+    char *host = gc_cuda_registered(&s->resources, s->plan->choice.slots * (in_pages + out_pages));
+    for (int i = 0; i < s->plan->choice.slots && host; i++, host += in_pages + out_pages) {
         slot *w = &s->slots[i];
         w->in = host;
         w->out = host + in_pages;
@@ -144,9 +143,9 @@ static cudaError_t init(gc_stream *s) {
     const gpuconv_plan *plan = s->plan;
     gc_cuda_resources *r = &s->resources;
     const int64_t each = sizeof(float);
-    s->history = gc_schedule_history(&plan->schedule);
-    s->in_stride = gc_round_up(s->history, 32) + gc_round_up(plan->chunk, 32);
-    s->out_stride = gc_round_up(plan->chunk, 32);
+    s->history = gc_schedule_history(&plan->choice.schedule);
+    s->in_stride = gc_round_up(s->history, 32) + gc_round_up(plan->choice.chunk, 32);
+    s->out_stride = gc_round_up(plan->choice.chunk, 32);
     gc_cuda_resources_init(r, plan->device.number);
     s->copy_in = gc_cuda_stream(r);
     s->compute = gc_cuda_stream(r);
@@ -171,7 +170,7 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->plan = plan;
     s->in_format = in;
     s->out_format = out;
-    gc_slot_queue_init(&s->ring, plan->slots);
+    gc_slot_queue_init(&s->ring, plan->choice.slots);
     int caller;
     cudaError_t err = gc_cuda_enter(plan->device.number, &caller);
     GC_CUDA_TRY(err, init(s));
@@ -204,8 +203,8 @@ static cudaError_t queue_compute(gc_stream *s, slot *w, int64_t in_frames, int64
     gck_planar in = {s->planar_in[s->submitted % 2] + offset, s->in_stride, plan->ir->inputs};
     gck_planar out = {s->planar_out, s->out_stride, plan->ir->outputs};
     float *next = s->planar_in[(s->submitted + 1) % 2] + offset;
-    cudaError_t err = gck_unpack(s->in_format, w->raw_in, in_frames, in, plan->chunk, s->compute);
-    GC_CUDA_TRY(err, gck_copy_history(in, next, plan->chunk, s->history, s->compute));
+    cudaError_t err = gck_unpack(s->in_format, w->raw_in, in_frames, in, plan->choice.chunk, s->compute);
+    GC_CUDA_TRY(err, gck_copy_history(in, next, plan->choice.chunk, s->history, s->compute));
     GC_CUDA_TRY(err, gc_cuda_convolver_run(&s->convolver, in.samples, out.samples, out_frames, s->compute));
     return GC_CUDA_TRY(err, gck_pack(s->out_format, out, out_frames, w->raw_out, s->overs, s->compute));
 }
@@ -340,13 +339,20 @@ static const char *failure(const gc_stream *s) {
     return s->failure;
 }
 
-const gc_backend gc_backend_cuda = {
-    .id = GPUCONV_BACKEND_CUDA,
-    .probe = probe,
-    .free_memory = free_memory,
-    .start = start,
-    .plan = gc_cuda_plan,
-    .new_stream = new_stream,
+static gc_costs costs(const gc_device *device) {
+    return gc_costs_of_cuda(device->name, device->multiprocessors);
+}
+
+static const gc_measure_backend measures = {
+    .peak_rates = gc_cuda_peak_rates,
+    .copy = gc_cuda_copy,
+    .time_plan = gc_cuda_time_plan,
+    .time_reference = gc_cuda_time_reference,
+    .calibrate = gc_cuda_calibrate,
+};
+
+static const gc_stream_executor streams = {
+    .new = new_stream,
     .acquire = acquire,
     .submit = submit,
     .finish = finish,
@@ -359,10 +365,16 @@ const gc_backend gc_backend_cuda = {
     .free = free_state,
 };
 
-const gc_measure_backend gc_measure_backend_cuda = {
-    .peak_rates = gc_cuda_peak_rates,
-    .copy = gc_cuda_copy,
-    .time_plan = gc_cuda_time_plan,
-    .time_reference = gc_cuda_time_reference,
-    .calibrate = gc_cuda_calibrate,
+const gc_backend gc_backend_cuda = {
+    .id = GPUCONV_BACKEND_CUDA,
+    .algorithms = gc_cuda_algorithms,
+    .probe = probe,
+    .free_memory = free_memory,
+    .start = start,
+    .costs = costs,
+    .stream = &streams,
+    .batch = &gc_batch_cuda,
+    .filter_bank = &gc_filter_bank_cuda,
+    .matrix_bank = &gc_matrix_bank_cuda,
+    .measure = &measures,
 };

@@ -1,10 +1,10 @@
 /* Calibration of the GPU's cost model: times of a few convolutions on the device, of the bus, and of creating the CUDA
  * context. */
+#include "cuda_algorithm.h"
 #include "cuda_time_plan.h"
-
-#include "cuda_cost.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 enum { RUNS = 5, CHANNELS = 2 };
 
 /* Measures one convolution of `frames` frames in both channels: *seconds is the least time of all runs. */
-static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algorithm, int64_t taps, int64_t points,
-                                int64_t frames, double *seconds, gpuconv_error *error) {
+static gpuconv_status time_plan(const gc_device *device, const gc_cuda_algorithm *algorithm, int64_t taps,
+                                int64_t points, int64_t frames, double *seconds, gpuconv_error *error) {
     gpuconv_ir *mono = NULL, *ir = NULL;
     float *h = gc_calloc(taps, sizeof *h), *x = gc_calloc(frames, sizeof *x), *y = gc_calloc(frames, sizeof *y);
     const float *const in[CHANNELS] = {x, x}, *const planes[CHANNELS] = {h, h};
@@ -25,8 +25,8 @@ static gpuconv_status time_plan(const gc_device *device, gpuconv_algorithm algor
     if (!status)
         status = gpuconv_ir_route(mono, CHANNELS, &ir, error);
     if (!status) {
-        gpuconv_plan plan = {.backend = &gc_backend_cuda, .ir = ir, .device = *device};
-        gc_schedule_make(algorithm, taps, points, &plan.schedule);
+        gpuconv_plan plan = {.ir = ir, .device = *device, .choice.algorithm = &algorithm->row};
+        algorithm->schedule(taps, points, &plan.choice.schedule);
         const gc_timing timing = {in, out, frames, RUNS, times};
         status = gc_cuda_time_plan(&plan, &timing, error);
         *seconds = HUGE_VAL;
@@ -55,17 +55,17 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
     const double warm_up = 0.05; /* gc_cuda_timer_run warms up for this long */
     double begin = gc_now(), first;
     /* The first work of a process waits for the context and for the kernels to be loaded. */
-    gpuconv_status status = time_plan(device, GPUCONV_ALGORITHM_DIRECT, 16, 1, 1024, &first, error);
+    gpuconv_status status = time_plan(device, &gc_cuda_direct, 16, 1, 1024, &first, error);
     t->start = gc_now() - begin - warm_up;
     gc_device plain = *device; /* taps are counted in multiply-adds, not in products of tensor cores */
     plain.tensor_cores = false;
     if (!status)
-        status = time_plan(&plain, GPUCONV_ALGORITHM_DIRECT, TAPS, 1, FRAMES, &t->direct, error);
+        status = time_plan(&plain, &gc_cuda_direct, TAPS, 1, FRAMES, &t->direct, error);
     if (!status)
-        status = time_plan(device, GPUCONV_ALGORITHM_OVERLAP_SAVE, TAPS, POINTS, FRAMES, &t->fused, error);
+        status = time_plan(device, &gc_cuda_overlap_save, TAPS, POINTS, FRAMES, &t->fused, error);
     if (!status)
-        status = time_plan(device, GPUCONV_ALGORITHM_OVERLAP_SAVE, LONG_POINTS / 4, LONG_POINTS, FRAMES,
-                           &t->three_kernels, error);
+        status =
+            time_plan(device, &gc_cuda_overlap_save, LONG_POINTS / 4, LONG_POINTS, FRAMES, &t->three_kernels, error);
     return status ? status : gc_cuda_peak_rates(config, &t->rates, error);
 }
 

@@ -2,14 +2,14 @@
 #ifndef GC_CUDA_CUDA_CONVOLVER_H
 #define GC_CUDA_CUDA_CONVOLVER_H
 
-#include "cuda_dense.h"
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
-#include "libgpuconv/engine/measure_backend.h"
+#include "libgpuconv/engine/plan.h"
 
-/* Of direct, overlap_save, partitioning, long_partitioning and dense only the one of the schedule is filled. Device
- * memory belongs to the resources given to gc_cuda_convolver_init. */
+/* Of the members behind host_routes, an algorithm fills its own. Device memory belongs to the resources given to
+ * gc_cuda_convolver_init. */
 typedef struct gc_cuda_convolver {
+    const struct gc_cuda_algorithm *algorithm;
     gc_schedule schedule;
     gck_matrix matrix;      /* in and out are set for each chunk */
     gck_route *host_routes; /* allocated */
@@ -17,21 +17,15 @@ typedef struct gc_cuda_convolver {
     gck_overlap_save_form form;
     gck_overlap_save_memory overlap_save;
     gck_partitioning partitioning;
-    gc_cuda_dense dense;
     gck_long_partitioning long_partitioning; /* transforms beyond GCK_PARTITIONED_POINTS_MAX */
+    gck_dense dense;
+    gck_dense_part *parts; /* allocated: the components of the response, and one without inputs for outputs that have no
+                              route */
+    int parts_count;
 } gc_cuda_convolver;
 
-/* Returns whether the transforms of a partitioned schedule are long ones, in three kernels (partitioned_long.cu). */
-bool gc_cuda_long_partitions(const gc_schedule *schedule);
-
-/* Returns the number of partitions that the kernels compute: the schedule's, padded with zeros if they are short. */
-int64_t gc_cuda_partitions(const gc_schedule *schedule);
-
-/* Returns what decides the kernels of overlap-save with transforms of `points` real points. */
-gck_overlap_save_form gc_cuda_overlap_save_form(const gc_device *device, const gpuconv_ir *ir, int64_t points);
-
-/* Returns the transforms of overlap-save in three kernels for which a convolver has scratch memory. */
-int64_t gc_cuda_scratch_transforms(const gpuconv_ir *ir, const gc_schedule *schedule, int64_t chunk);
+/* Returns `count` zeroed host entries for a table that will be uploaded; NULL after an error. */
+void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t size);
 
 /* Allocates memory, copies the response to the device and queues the computation of its spectra. Strides in floats.
  * Returns the first error of `resources`, now or before; call gc_cuda_convolver_free in any case. The plan's response

@@ -1,17 +1,43 @@
-/* Dense matrices on the device: what they cost, and their set-up. */
-#include "cuda_dense.h"
+/* Dense matrices of responses on the device (kernels/engine/dense.h): cost and set-up. */
+#include "cuda_algorithm.h"
 
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-bool gc_cuda_dense_schedule(int64_t taps, int64_t points, bool whole, gc_schedule *s) {
-    const bool made =
-        gc_schedule_make(whole ? GPUCONV_ALGORITHM_OVERLAP_SAVE : GPUCONV_ALGORITHM_PARTITIONED, taps, points, s);
-    s->algorithm = GPUCONV_ALGORITHM_MATRIX;
-    /* With one partition of half a transform the whole response has the longer hop. */
-    return made && s->hop % 32 == 0 && (whole || s->partitions > 1);
+/* More components than this take a launch too many. */
+enum { PARTS_MAX = 64 };
+
+/* A chunk has at least so many blocks, a tile of them: each chunk reads all responses. */
+enum { CHUNK_BLOCKS = 8 };
+
+static bool has_parts(const gc_problem *p) {
+    return p->components.count >= 1 && p->components.count <= PARTS_MAX;
+}
+
+/* Makes the schedule with the whole response in one partition (form 0), or with partitions of half a transform (1):
+ * with one partition of half a transform the whole response has the longer hop. */
+static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
+    gc_schedule *s = &c->schedule;
+    const gck_dense_sizes size = gck_dense_query(points);
+    return size.twiddles && size.shared_bytes <= d->shared_memory && has_parts(p) &&
+           (form ? gc_schedule_partitioned : gc_schedule_overlap_save)(p->ir->frames, points, s) && s->hop % 32 == 0 &&
+           (form == 0 || s->partitions > 1);
+}
+
+static int64_t chunk(const gc_schedule *s) {
+    return CHUNK_BLOCKS * s->hop;
+}
+
+static gpuconv_status refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
+                             gpuconv_error *error) {
+    if (has_parts(p))
+        return gc_cuda_refuse(algorithm, p, d, error);
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                   "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
+                   gpuconv_algorithm_name(algorithm->id), d->name, PARTS_MAX);
 }
 
 /* Counts the inputs and outputs of all components. */
@@ -23,7 +49,11 @@ static void count_channels(const gc_components *c, double *inputs, double *outpu
     }
 }
 
-double gc_cuda_dense_bytes(const gc_components *c, const gc_schedule *s, int64_t blocks) {
+static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *choice) {
+    (void)d;
+    const gc_components *c = &p->components;
+    const gc_schedule *s = &choice->schedule;
+    const int64_t blocks = choice->chunk / s->hop;
     double inputs, outputs, numbers = (double)gck_dense_query(s->transform).twiddles;
     count_channels(c, &inputs, &outputs);
     for (int i = 0; i < c->count; i++)
@@ -46,15 +76,19 @@ static double product_seconds(const gc_costs *costs, const gc_device *device, co
                 bytes * 0.3 * costs->seconds[GC_COST_CUDA_OUTPUT]);
 }
 
-double gc_cuda_dense_seconds(const gc_costs *costs, const gc_device *device, const gc_components *c,
-                             const gc_schedule *s, int64_t blocks) {
-    double inputs, outputs, seconds = 0;
+static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *costs, const gc_choice *choice,
+                      double total) {
+    const gc_components *c = &p->components;
+    const gc_schedule *s = &choice->schedule;
+    const double blocks = (double)(choice->chunk / s->hop), *t = costs->seconds;
+    double inputs, outputs, products = 0;
     count_channels(c, &inputs, &outputs);
     for (int i = 0; i < c->count; i++)
-        seconds += product_seconds(costs, device, &c->component[i], s, (double)blocks);
-    const double point = (s->transform == GCK_DENSE_POINTS_MAX ? 2.65 : 2.4) * costs->seconds[GC_COST_CUDA_OUTPUT];
-    const double transforms = inputs * (double)(blocks + s->partitions - 1) + outputs * (double)blocks;
-    return seconds + transforms * (double)s->transform * point + (2.5 + c->count) * costs->seconds[GC_COST_CUDA_LAUNCH];
+        products += product_seconds(costs, d, &c->component[i], s, blocks);
+    const double point = (s->transform == GCK_DENSE_POINTS_MAX ? 2.65 : 2.4) * t[GC_COST_CUDA_OUTPUT];
+    const double transforms = inputs * (blocks + (double)s->partitions - 1) + outputs * blocks;
+    return ceil(total / (double)choice->chunk) *
+           (products + transforms * (double)s->transform * point + (2.5 + c->count) * t[GC_COST_CUDA_LAUNCH]);
 }
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */
@@ -76,7 +110,7 @@ static void free_tables(tables *t) {
 }
 
 /* Lists the parts and their channels. */
-static void list_parts(gc_cuda_dense *d, const gpuconv_ir *ir, tables *t) {
+static void list_parts(gc_cuda_convolver *d, const gpuconv_ir *ir, tables *t) {
     const gc_components *c = &t->components;
     gck_dense *a = &d->dense;
     for (int i = 0; i < c->count; i++) {
@@ -97,10 +131,10 @@ static void list_parts(gc_cuda_dense *d, const gpuconv_ir *ir, tables *t) {
 }
 
 /* Fills the tables. Returns false without memory. */
-static bool make_tables(gc_cuda_dense *d, const gpuconv_plan *plan, tables *t) {
+static bool make_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, tables *t) {
     const gpuconv_ir *ir = plan->ir;
     const gc_components *c = &t->components;
-    const int64_t points = plan->schedule.transform;
+    const int64_t points = plan->choice.schedule.transform;
     bool made = gc_components_find(ir, &t->components);
     if (made) {
         d->parts = gc_calloc(c->count + 1, sizeof *d->parts);
@@ -123,26 +157,27 @@ static bool make_tables(gc_cuda_dense *d, const gpuconv_plan *plan, tables *t) {
 }
 
 /* Allocates the responses of all parts, zeroed. */
-static void allocate_parts(gc_cuda_dense *d, gc_cuda_resources *r, cudaStream_t stream) {
+static void allocate_parts(gc_cuda_convolver *d, gc_cuda_resources *r, cudaStream_t stream) {
     for (int i = 0; i < d->parts_count; i++) {
         gck_dense_part *p = &d->parts[i];
-        const int64_t bytes =
+        const int64_t size =
             (int64_t)sizeof(float2) * gck_dense_responses(d->dense.points, d->dense.partitions, p->inputs, p->outputs);
-        p->responses = gc_cuda_memory(r, bytes);
-        GC_CUDA_TRY(r->err, cudaMemsetAsync(p->responses, 0, (size_t)bytes, stream));
+        p->responses = gc_cuda_memory(r, size);
+        GC_CUDA_TRY(r->err, cudaMemsetAsync(p->responses, 0, (size_t)size, stream));
     }
 }
 
-static void init_from_tables(gc_cuda_dense *d, const gpuconv_plan *plan, const tables *t,
+static void init_from_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, const tables *t,
                              const gck_responses *responses, gc_cuda_resources *r, cudaStream_t stream) {
-    const gc_schedule *s = &plan->schedule;
-    const int64_t each = sizeof(float2), bins = s->transform / 2, columns = plan->chunk / s->hop + s->partitions - 1;
+    const gc_schedule *s = &plan->choice.schedule;
+    const int64_t each = sizeof(float2), bins = s->transform / 2,
+                  columns = plan->choice.chunk / s->hop + s->partitions - 1;
     gck_dense *a = &d->dense;
     a->points = s->transform;
     a->hop = s->hop;
     a->partition_taps = s->partition;
     a->partitions = (int)s->partitions;
-    a->blocks = (int)(plan->chunk / s->hop);
+    a->blocks = (int)(plan->choice.chunk / s->hop);
     a->input_channel = gc_cuda_upload(r, t->inputs, a->inputs * (int64_t)sizeof *t->inputs);
     a->output_channel = gc_cuda_upload(r, t->outputs, a->outputs * (int64_t)sizeof *t->outputs);
     a->twiddles = gc_cuda_upload(r, t->twiddles, gck_dense_query(s->transform).twiddles * each);
@@ -157,20 +192,30 @@ static void init_from_tables(gc_cuda_dense *d, const gpuconv_plan *plan, const t
     GC_CUDA_TRY(r->err, gck_dense_transform_responses(a, parts, routes, plan->ir->routes, responses, stream));
 }
 
-void gc_cuda_dense_init(gc_cuda_dense *d, const gpuconv_plan *plan, const gck_responses *responses,
-                        gc_cuda_resources *r, cudaStream_t stream) {
+static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses, gc_cuda_resources *r,
+                 cudaStream_t stream) {
     tables t = {0};
-    *d = (gc_cuda_dense){0};
     if (r->err)
         return;
-    if (make_tables(d, plan, &t))
-        init_from_tables(d, plan, &t, responses, r, stream);
+    if (make_tables(c, plan, &t))
+        init_from_tables(c, plan, &t, responses, r, stream);
     else
         r->err = cudaErrorMemoryAllocation;
     free_tables(&t);
 }
 
-void gc_cuda_dense_free(gc_cuda_dense *d) {
-    free(d->parts);
-    *d = (gc_cuda_dense){0};
+static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
+    const int64_t hop = c->schedule.hop;
+    return gck_dense_convolve(m, &c->dense, c->parts, c->parts_count, (int)((frames + hop - 1) / hop), stream);
 }
+
+const gc_cuda_algorithm gc_cuda_matrix = {
+    .row = {GPUCONV_ALGORITHM_MATRIX, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, refuse},
+    .schedule = gc_schedule_dense,
+    .points_max = GCK_DENSE_POINTS_MAX,
+    .chunk = chunk,
+    .seconds = seconds,
+    .bytes = bytes,
+    .init = init,
+    .run = run,
+};

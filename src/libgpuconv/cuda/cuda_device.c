@@ -4,6 +4,7 @@
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/engine/algorithm.h"
 
 int gc_cuda_count_devices(gpuconv_error *error) {
     int driver = 0, count = 0;
@@ -82,7 +83,7 @@ cudaError_t gc_cuda_free_memory(int device, double *bytes) {
 
 gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_t err, const char *what,
                                     int64_t bytes) {
-    const double needed = (double)bytes / GC_CUDA_MEMORY_SHARE;
+    const double needed = (double)bytes / GC_MEMORY_SHARE;
     double available;
     if (err != cudaErrorMemoryAllocation)
         return gc_cuda_check(error, device, err);

@@ -6,11 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-/* The share of the free memory that plans take. Allocations are rounded up, and kernels that are loaded later take
- * some.
- */
-#define GC_CUDA_MEMORY_SHARE 0.9
-
 /* Returns the number of CUDA devices; 0 with the reason in *error. Creates no context. */
 int gc_cuda_count_devices(gpuconv_error *error);
 

@@ -4,12 +4,13 @@
  * copies of the samples, so that they are not in the cache.
  */
 #include "cuda_time_plan.h"
-
+#include "cuda_algorithm.h"
 #include "cuda_device.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/statistics.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -209,13 +210,11 @@ static void download(gc_cuda_timer *t, const convolution *c, int64_t length, int
 gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
     const gpuconv_ir *ir = plan->ir;
     const int64_t frames = timing->frames;
-    const gc_schedule *s = &plan->schedule;
-    int64_t step = s->algorithm == GPUCONV_ALGORITHM_DIRECT        ? 32
-                   : s->algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 2 * s->hop
-                                                                   : s->hop,
-            length = gc_round_up(frames, step);
+    const gc_schedule *s = &plan->choice.schedule;
+    const int64_t length = gc_round_up(frames, gc_cuda_step(gc_cuda_algorithm_of(&plan->choice), s));
     int64_t history = gc_round_up(gc_schedule_history(s) + 32, 32), stride = history + length;
-    gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .schedule = plan->schedule, .chunk = length};
+    gpuconv_plan one_chunk = {.ir = plan->ir, .device = plan->device, .choice = plan->choice};
+    one_chunk.choice.chunk = length;
     convolution c = {.frames = frames, .in_floats = ir->inputs * stride, .out_floats = ir->outputs * length};
     c.copies = 4 * c.in_floats > beyond_caches ? 1 : COPIES;
     gc_cuda_timer t;

@@ -3,6 +3,7 @@
 #define GC_CUDA_CUDA_TIME_PLAN_H
 
 #include "cuda_convolver.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 typedef struct gc_cuda_timer {
     gc_cuda_resources resources; /* once resources.err is set, the functions below do nothing */

@@ -1,5 +1,5 @@
 /* gpuconv_calibrate: measures the costs of operations on this machine and stores them for later plans. */
-#include "backends.h"
+#include "backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/report/report.h"
 
@@ -15,12 +15,12 @@ gpuconv_status gpuconv_calibrate(gpuconv_report *report, gpuconv_error *error) {
     char path[4096];
     gpuconv_config config = gpuconv_config_default();
     gc_costs costs = {0};
-    const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gpuconv_error absent = {0};
     gc_device device;
     /* The GPU is measured first, before it has a context, because its start-up time is one of the costs. */
     bool cuda = gpu && gpu->measure->calibrate(&config, &costs, &absent) == GPUCONV_OK;
-    if (gpu && !cuda && gpu->convolver->probe(&config, &device, &absent) == GPUCONV_OK)
+    if (gpu && !cuda && gpu->probe(&config, &device, &absent) == GPUCONV_OK)
         return gpu->measure->calibrate(&config, &costs, error); /* a GPU that exists but fails is an error */
     gpuconv_status status = gc_backend_find(GPUCONV_BACKEND_CPU)->measure->calibrate(&config, &costs, error);
     if (!status)

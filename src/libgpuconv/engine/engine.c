@@ -6,16 +6,16 @@
  */
 #include "engine.h"
 
+#include "backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct gpuconv_engine {
     gpuconv_plan *plan;
-    const gc_backend *backend;
+    const gc_stream_executor *executor;
     gc_stream *stream;
     int64_t submitted_in, submitted_out; /* input frames submitted; output frames that they give */
     bool ended;                          /* the input has ended: its length is submitted_in */
@@ -37,8 +37,8 @@ gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gp
     if (!e)
         return gc_fail_memory(error, "the engine");
     e->plan = gc_plan_hold(plan);
-    e->backend = plan->backend;
-    gpuconv_status status = e->backend->new_stream(e->plan, in, out, &e->stream, error);
+    e->executor = plan->backend->stream;
+    gpuconv_status status = e->executor->new (e->plan, in, out, &e->stream, error);
     if (status) {
         gpuconv_engine_free(e);
         return status;
@@ -57,7 +57,7 @@ void gpuconv_engine_free(gpuconv_engine *e) {
     if (!e)
         return;
     if (e->stream)
-        e->backend->free(e->stream);
+        e->executor->free(e->stream);
     gpuconv_plan_free(e->plan);
     free(e);
 }
@@ -69,11 +69,11 @@ gpuconv_status gpuconv_engine_reset(gpuconv_engine *e) {
     e->ended = e->draining = e->broken = false;
     e->in_chunk = NULL;
     e->out_chunk = NULL;
-    return e->backend->reset(e->stream);
+    return e->executor->reset(e->stream);
 }
 
 gpuconv_status gc_engine_acquire(gpuconv_engine *e, void **raw) {
-    return e->backend->acquire(e->stream, raw);
+    return e->executor->acquire(e->stream, raw);
 }
 
 /* Returns the length of the result, once the input has ended. */
@@ -82,7 +82,7 @@ static int64_t total_frames(const gpuconv_engine *e) {
 }
 
 gpuconv_status gc_engine_submit(gpuconv_engine *e, int64_t frames) {
-    int64_t chunk = e->plan->chunk, out = chunk;
+    int64_t chunk = e->plan->choice.chunk, out = chunk;
     e->submitted_in += frames;
     if (frames < chunk) {
         e->ended = true;
@@ -91,7 +91,7 @@ gpuconv_status gc_engine_submit(gpuconv_engine *e, int64_t frames) {
     if (out <= 0)
         return GPUCONV_OK;
     e->submitted_out += out;
-    return e->backend->submit(e->stream, frames, out);
+    return e->executor->submit(e->stream, frames, out);
 }
 
 gpuconv_status gc_engine_flush(gpuconv_engine *e) {
@@ -104,19 +104,19 @@ gpuconv_status gc_engine_flush(gpuconv_engine *e) {
         if (status)
             return status;
     }
-    return e->backend->finish(e->stream);
+    return e->executor->finish(e->stream);
 }
 
 gpuconv_status gc_engine_take(gpuconv_engine *e, const void **raw, int64_t *frames) {
-    return e->backend->wait(e->stream, raw, frames);
+    return e->executor->wait(e->stream, raw, frames);
 }
 
 void gc_engine_release(gpuconv_engine *e) {
-    e->backend->release(e->stream);
+    e->executor->release(e->stream);
 }
 
 void gc_engine_stop(gpuconv_engine *e) {
-    e->backend->stop(e->stream);
+    e->executor->stop(e->stream);
 }
 
 int64_t gc_engine_tail(const gpuconv_engine *e) {
@@ -124,12 +124,12 @@ int64_t gc_engine_tail(const gpuconv_engine *e) {
 }
 
 const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
-    const char *reason = e->backend->failure(e->stream);
+    const char *reason = e->executor->failure(e->stream);
     return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);
 }
 
 void gc_engine_measure(gpuconv_engine *e, gc_stream_stats *stats) {
-    e->backend->measure(e->stream, stats);
+    e->executor->measure(e->stream, stats);
 }
 
 /* Copies up to `capacity` computed frames to out[channel] + at; blocks until they are computed. */
@@ -166,7 +166,7 @@ static gpuconv_status emit(gpuconv_engine *e, float *const *out, int64_t at, int
 /* Copies the input into chunks, submits each full chunk, and emits the output up to the plan's latency. */
 static gpuconv_status process(gpuconv_engine *e, const float *const *in, int64_t frames, float *const *out,
                               int64_t *produced) {
-    int64_t chunk = e->plan->chunk, lag = gpuconv_plan_latency(e->plan);
+    int64_t chunk = e->plan->choice.chunk, lag = gpuconv_plan_latency(e->plan);
     int channels = e->plan->ir->inputs;
     for (int64_t at = 0; at < frames;) {
         gpuconv_status status;
@@ -228,12 +228,12 @@ static gpuconv_status drain(gpuconv_engine *e, float *const *out, int64_t capaci
     while (*produced < capacity && e->emitted < total_frames(e)) {
         /* Submit as long as a slot is free. Acquiring would deadlock otherwise: only this loop releases slots. */
         while (e->submitted_out < total_frames(e) &&
-               e->submitted_out - e->emitted <= (e->plan->slots - 1) * e->plan->chunk) {
+               e->submitted_out - e->emitted <= (e->plan->choice.slots - 1) * e->plan->choice.chunk) {
             void *raw;
             if ((status = gc_engine_acquire(e, &raw)) != GPUCONV_OK || (status = gc_engine_submit(e, 0)) != GPUCONV_OK)
                 return status;
         }
-        int64_t boundary = e->plan->chunk - e->emitted % e->plan->chunk, taken;
+        int64_t boundary = e->plan->choice.chunk - e->emitted % e->plan->choice.chunk, taken;
         int64_t want = gc_min(gc_min(capacity - *produced, boundary), total_frames(e) - e->emitted);
         status = emit(e, out, *produced, want, &taken);
         *produced += taken;

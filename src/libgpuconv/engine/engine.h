@@ -6,18 +6,18 @@
 #ifndef GC_ENGINE_ENGINE_H
 #define GC_ENGINE_ENGINE_H
 
-#include "backend.h"
+#include "stream_executor.h"
 
 /* Creates an engine as gpuconv_engine_new does, for interleaved samples of the given formats. */
 gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gpuconv_engine **engine,
                              gpuconv_error *error);
 
-/* Producer: blocks until an input chunk is free and sets *raw to its memory, for plan->chunk interleaved frames.
+/* Producer: blocks until an input chunk is free and sets *raw to its memory, for plan->choice.chunk interleaved frames.
  * Returns CANCELLED after gc_engine_stop. */
 gpuconv_status gc_engine_acquire(gpuconv_engine *engine, void **raw);
 
-/* Producer: submits the acquired chunk with `frames` frames; fewer than plan->chunk end the input. Fails with DEVICE or
- * CANCELLED. */
+/* Producer: submits the acquired chunk with `frames` frames; fewer than plan->choice.chunk end the input. Fails with
+ * DEVICE or CANCELLED. */
 gpuconv_status gc_engine_submit(gpuconv_engine *engine, int64_t frames);
 
 /* Producer: submits empty chunks for the rest of the tail; no input may follow. Fails with DEVICE or CANCELLED. */

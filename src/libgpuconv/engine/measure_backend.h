@@ -4,7 +4,6 @@
 #define GC_ENGINE_MEASURE_BACKEND_H
 
 #include "costs.h"
-#include "plan.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {
@@ -55,8 +54,5 @@ typedef struct gc_measure_backend {
      */
     gpuconv_status (*calibrate)(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 } gc_measure_backend;
-
-/* Use gc_backend_find (backends.h): a build may lack CUDA. */
-extern const gc_measure_backend gc_measure_backend_cpu, gc_measure_backend_cuda;
 
 #endif

@@ -12,33 +12,44 @@
  */
 #include "schedule.h"
 
-bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transform, gc_schedule *s) {
-    *s = (gc_schedule){.algorithm = algorithm, .taps = taps, .partition = taps, .partitions = 1, .hop = 1};
-    if (taps < 1)
+/* Begins a schedule with transforms. Returns false if there is none of this size. */
+static bool begin(int64_t taps, int64_t transform, gc_schedule *s) {
+    *s = (gc_schedule){.taps = taps, .transform = transform, .hop = 1, .partition = taps, .partitions = 1};
+    return taps >= 1 && transform >= 4 && (transform & (transform - 1)) == 0;
+}
+
+bool gc_schedule_direct(int64_t taps, int64_t transform, gc_schedule *s) {
+    (void)transform;
+    *s = (gc_schedule){.taps = taps, .hop = 1, .partition = taps, .partitions = 1};
+    return taps >= 1;
+}
+
+bool gc_schedule_overlap_save(int64_t taps, int64_t transform, gc_schedule *s) {
+    if (!begin(taps, transform, s))
         return false;
-    if (algorithm == GPUCONV_ALGORITHM_DIRECT)
-        return true;
-    if (transform < 4 || (transform & (transform - 1)) != 0)
+    s->hop = transform - taps + 1;
+    if (s->hop >= 64)
+        s->hop -= s->hop % 32;
+    return s->hop > 1;
+}
+
+bool gc_schedule_partitioned(int64_t taps, int64_t transform, gc_schedule *s) {
+    if (!begin(taps, transform, s))
         return false;
-    s->transform = transform;
-    if (algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE) {
-        s->hop = transform - taps + 1;
-        if (s->hop >= 64)
-            s->hop -= s->hop % 32;
-        return s->hop > 1;
-    }
-    if (algorithm == GPUCONV_ALGORITHM_PARTITIONED) {
-        s->hop = s->partition = transform / 2;
-        s->partitions = (taps + s->partition - 1) / s->partition;
-        return true;
-    }
-    return false;
+    s->hop = s->partition = transform / 2;
+    s->partitions = (taps + s->partition - 1) / s->partition;
+    return true;
+}
+
+bool gc_schedule_dense(int64_t taps, int64_t transform, gc_schedule *s) {
+    return (gc_schedule_overlap_save(taps, transform, s) && s->hop >= transform / 4) ||
+           gc_schedule_partitioned(taps, transform, s);
+}
+
+int64_t gc_schedule_overlap(const gc_schedule *s) {
+    return s->transform ? s->transform - s->hop : s->taps - 1;
 }
 
 int64_t gc_schedule_history(const gc_schedule *s) {
-    if (s->algorithm == GPUCONV_ALGORITHM_PARTITIONED)
-        return s->partitions * s->partition;
-    if (s->algorithm == GPUCONV_ALGORITHM_MATRIX)
-        return s->transform - s->hop + (s->partitions - 1) * s->hop;
-    return s->algorithm == GPUCONV_ALGORITHM_OVERLAP_SAVE ? s->transform - s->hop : s->taps - 1;
+    return gc_schedule_overlap(s) + (s->partitions - 1) * s->hop;
 }

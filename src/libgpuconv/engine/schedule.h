@@ -2,10 +2,10 @@
 #ifndef GC_ENGINE_SCHEDULE_H
 #define GC_ENGINE_SCHEDULE_H
 
-#include "gpuconv.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef struct gc_schedule {
-    gpuconv_algorithm algorithm;
     int64_t taps;       /* M, the response's length */
     int64_t transform;  /* points of one transform, a power of two; 0 for direct */
     int64_t hop;        /* output frames one transform yields; 1 for direct */
@@ -13,13 +13,26 @@ typedef struct gc_schedule {
     int64_t partitions; /* how many of them, the last one padded with zeros */
 } gc_schedule;
 
-/* The schedule of an algorithm (not AUTO) for `taps` >= 1 with transforms of `transform` points, a power of two >= 4:
- * direct ignores it; overlap-save needs transform > taps and hops by transform - taps + 1, from 64 on rounded down to a
- * multiple of 32 so that blocks begin aligned; partitioned cuts the response into halves of a transform and hops by
- * one. Returns false when the sizes do not fit. */
-bool gc_schedule_make(gpuconv_algorithm algorithm, int64_t taps, int64_t transform, gc_schedule *schedule);
+/* The schedules for `taps` >= 1. `transform`: points, a power of two >= 4. Return false when the sizes do not fit. */
 
-/* Input frames before the first one of a chunk that its outputs need. */
+/* Direct convolution. `transform` is ignored. */
+bool gc_schedule_direct(int64_t taps, int64_t transform, gc_schedule *schedule);
+
+/* One partition: needs transform > taps and hops by transform - taps + 1, from 64 on rounded down to a multiple of 32
+ * so that blocks begin aligned. */
+bool gc_schedule_overlap_save(int64_t taps, int64_t transform, gc_schedule *schedule);
+
+/* Cuts the response into partitions of half a transform and hops by one partition. */
+bool gc_schedule_partitioned(int64_t taps, int64_t transform, gc_schedule *schedule);
+
+/* Dense matrices: one partition where its hop is a quarter of a transform or more, else partitions of half a transform.
+ */
+bool gc_schedule_dense(int64_t taps, int64_t transform, gc_schedule *schedule);
+
+/* Returns the input frames before the first one of a block that the block reads. */
+int64_t gc_schedule_overlap(const gc_schedule *schedule);
+
+/* Returns the input frames before the first one of a chunk that its outputs need. */
 int64_t gc_schedule_history(const gc_schedule *schedule);
 
 #endif

@@ -2,7 +2,7 @@
  * made. */
 #include "early_start.h"
 
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 
 /* Samples that two cores convolve in about a second. */
 static const int64_t many_samples = INT64_C(1) << 27;
@@ -10,7 +10,7 @@ static const int64_t many_samples = INT64_C(1) << 27;
 static void *start_gpu(void *argument) {
     const gc_early_start *s = argument;
     gpuconv_error ignored = {0}; /* the thread that convolves finds it again */
-    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->convolver->start(&s->config, &ignored);
+    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->start(&s->config, &ignored);
     return NULL;
 }
 

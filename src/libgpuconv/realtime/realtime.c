@@ -6,7 +6,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/object.h"
 #include "realtime_state.h"
 
@@ -154,7 +154,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     if ((unsigned)config.backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config.backend);
     if (config.backend == GPUCONV_BACKEND_CUDA) {
-        const gc_backend_tables *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+        const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
         if (!gpu)
             return gc_backend_fail_missing(error);
         backend = gpu->matrix_bank;

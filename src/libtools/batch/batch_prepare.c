@@ -5,7 +5,7 @@
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
-#include "libgpuconv/engine/backends.h"
+#include "libgpuconv/engine/backend.h"
 #include "targets.h"
 
 #include <stdio.h>

@@ -1,0 +1,73 @@
+/* The algorithms of the CUDA backend: what planning needs of each, and its part of a convolver. */
+#ifndef GC_CUDA_CUDA_ALGORITHM_H
+#define GC_CUDA_CUDA_ALGORITHM_H
+
+#include "cuda_convolver.h"
+
+/* Chunks in flight, at most: one being read, three in the streams, one being written, one in reserve. */
+enum { GC_CUDA_SLOTS = 6 };
+
+typedef struct gc_cuda_algorithm {
+    gc_algorithm row; /* the first member: gc_choice.algorithm points to it */
+
+    bool (*schedule)(int64_t taps, int64_t points, gc_schedule *schedule);
+
+    int points_max; /* of a transform, for messages */
+
+    /* Returns the frames of which a chunk is a multiple. NULL: the hop. */
+    int64_t (*step)(const gc_schedule *schedule);
+    int64_t rounding; /* frames to which chunks are rounded where the latency is not bounded; 0: to a step */
+
+    /* Returns the frames that a chunk should have at least. NULL: one step. */
+    int64_t (*chunk)(const gc_schedule *schedule);
+
+    /* Returns the seconds in which the device computes `total` output frames. */
+    double (*seconds)(const gc_problem *problem, const gc_device *device, const gc_costs *costs,
+                      const gc_choice *choice, double total);
+
+    /* Returns the approximate bytes of tables, spectra and scratch memory. NULL: none. */
+    double (*bytes)(const gc_problem *problem, const gc_device *device, const gc_choice *choice);
+
+    /* Allocates the tables and the memory of a convolver and queues the computation of its spectra. Errors:
+     * resources->err. */
+    void (*init)(gc_cuda_convolver *convolver, const gpuconv_plan *plan, const gck_responses *responses,
+                 gc_cuda_resources *resources, cudaStream_t stream);
+
+    /* Queues the convolution of one chunk, of which `frames` outputs are needed. */
+    cudaError_t (*run)(const gc_cuda_convolver *convolver, const gck_matrix *matrix, int64_t frames,
+                       cudaStream_t stream);
+} gc_cuda_algorithm;
+
+extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_matrix;
+
+/* All of them; NULL ends the array. */
+extern const gc_algorithm *const gc_cuda_algorithms[];
+
+/* Returns the algorithm of a choice for a CUDA device. */
+static inline const gc_cuda_algorithm *gc_cuda_algorithm_of(const gc_choice *choice) {
+    return (const gc_cuda_algorithm *)choice->algorithm;
+}
+
+/* ---- What the rows share (cuda_cost.c) --------------------------------------------------------------------------- */
+
+/* The entries of a row. */
+void gc_cuda_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
+void gc_cuda_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
+gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
+                              gpuconv_error *error);
+
+/* Returns the frames of which a chunk is a multiple. */
+int64_t gc_cuda_step(const gc_cuda_algorithm *algorithm, const gc_schedule *schedule);
+
+/* Returns the frames of a chunk. */
+int64_t gc_cuda_chunk(const gc_cuda_algorithm *algorithm, const gc_problem *problem, const gc_schedule *schedule);
+
+/* Returns the approximate bytes of device memory that a stream of this choice allocates. */
+double gc_cuda_bytes(const gc_problem *problem, const gc_device *device, const gc_choice *choice);
+
+/* Returns the cost of a point in overlap-save of this size, in one kernel or three, relative to the cheapest size of
+ * the same kernels, measured on an H200. Larger sizes have larger tables, fewer resident blocks and more cache misses.
+ */
+double gc_cuda_slowdown(int64_t points, bool three_kernels);
+
+#endif

@@ -1,0 +1,108 @@
+/* Tests the plans of the CUDA backend for devices that are made up, so that no GPU is needed. */
+#include "harness.h"
+
+#include "libgpuconv/cuda/cuda_algorithm.h"
+
+static gc_device probed;
+
+/* Plans for 30 seconds through the made-up device. */
+static gpuconv_status plan_for(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t latency, gpuconv_plan *plan,
+                               gpuconv_error *error) {
+    gpuconv_config config = gpuconv_config_default();
+    gc_problem problem;
+    config.algorithm = algorithm;
+    CHECK(gc_problem_init(&problem, ir, 1440000, latency), "no memory");
+    *plan = (gpuconv_plan){.device = probed};
+    const gpuconv_status status = gc_plan_choose(plan, &gc_backend_cuda, &problem, &config, error);
+    gc_problem_free(&problem);
+    return status;
+}
+
+/* Returns a response of so many inputs and outputs: dense, or one route for each channel. */
+static gpuconv_ir *response(int channels, bool dense, int64_t taps) {
+    const int planes = dense ? channels * channels : channels;
+    gpuconv_ir *ir = gc_ir_blank(channels, channels, planes, planes, taps, 48000);
+    CHECK(ir, "no memory");
+    for (int p = 0; p < planes; p++)
+        ir->route[p] = (gc_route){.input = p % channels, .output = dense ? p / channels : p, .plane = p};
+    return ir;
+}
+
+/* Checks that a plan has kernels on its device, its share of the memory and a chunk of whole blocks within `most`
+ * frames. */
+static void check_plan(const gc_problem *problem, const gpuconv_plan *plan, int64_t most, const char *what) {
+    gc_choice c = plan->choice;
+    bool fits = false;
+    for (int form = 0; form < 2 && !fits; form++)
+        fits = c.algorithm->fits(problem, &plan->device, plan->choice.schedule.transform, form, &c) &&
+               memcmp(&c.schedule, &plan->choice.schedule, sizeof c.schedule) == 0;
+    CHECK(fits, "%s: no kernel of %s for %lld points", what, gpuconv_algorithm_name(c.algorithm->id),
+          (long long)plan->choice.schedule.transform);
+    CHECK(c.bytes <= GC_MEMORY_SHARE * plan->device.memory, "%s: %.0f bytes", what, c.bytes);
+    CHECK(c.chunk % gc_cuda_step(gc_cuda_algorithm_of(&c), &plan->choice.schedule) == 0, "%s: chunk %lld", what,
+          (long long)c.chunk);
+    CHECK(most < 0 || (c.chunk <= most && c.slots == GC_BOUNDED_SLOTS), "%s: %d chunks of %lld frames", what, c.slots,
+          (long long)c.chunk);
+}
+
+/* Shared memory and the latency decide which transforms a plan may have. Every plan has kernels, whatever they are. */
+static void a_plan_keeps_to_the_device_and_the_latency(void **state) {
+    (void)state;
+    static const int64_t shared[] = {64 * 1024, 99 * 1024, 227 * 1024}, taps[] = {1, 100, 3000, 7000, 50000, 400000};
+    static const int64_t latency[] = {-1, 1024, 8192, 20000, 40000};
+    int refused = 0;
+    for (int n = 0; n < COUNT(shared) * COUNT(taps) * COUNT(latency); n++) {
+        const int s = n % COUNT(shared), t = n / COUNT(shared) % COUNT(taps), l = n / COUNT(shared) / COUNT(taps);
+        gpuconv_ir *ir = response(4, true, taps[t]);
+        gc_problem problem;
+        CHECK(gc_problem_init(&problem, ir, 1440000, latency[l]), "no memory");
+        probed = (gc_device){.name = "a card", .memory = 4e8, .multiprocessors = 40, .shared_memory = shared[s]};
+        for (int a = 0; a <= COUNT(harness_algorithms); a++) {
+            gpuconv_plan plan;
+            gpuconv_error error = {0};
+            char what[120];
+            snprintf(what, sizeof what, "%lld bytes, %lld taps, latency %lld, algorithm %d", (long long)shared[s],
+                     (long long)taps[t], (long long)latency[l], a);
+            const gpuconv_status status = plan_for(ir, (gpuconv_algorithm)a, latency[l], &plan, &error);
+            CHECK(!status || (a > 0 && *error.message), "%s: %s", what, error.message);
+            refused += status != GPUCONV_OK;
+            if (!status)
+                check_plan(&problem, &plan, latency[l] < 0 ? -1 : latency[l] / 2, what);
+        }
+        gc_problem_free(&problem);
+        gpuconv_ir_free(ir);
+    }
+    CHECK(refused > 0 && refused < 120, "%d refusals", refused);
+}
+
+/* Where no size fits, the reason says what the device lacks. */
+static void a_refusal_names_the_limit(void **state) {
+    (void)state;
+    gpuconv_ir *dense = response(16, true, 40000), *parts = response(100, false, 1000),
+               *hall = response(2, false, 3000000);
+    gpuconv_plan plan;
+    gpuconv_error error = {0};
+    probed = (gc_device){.name = "a card", .memory = 1e7, .multiprocessors = 40, .shared_memory = 99 * 1024};
+    assert_int_equal(plan_for(dense, GPUCONV_ALGORITHM_PARTITIONED, -1, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "16 inputs, 16 outputs and 256 responses of 40000 frames need"));
+    probed.memory = 1e11;
+    assert_int_equal(plan_for(parts, GPUCONV_ALGORITHM_MATRIX, -1, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "100 parts that share no channel; matrix on a card takes 1 to 64"));
+    assert_int_equal(plan_for(hall, GPUCONV_ALGORITHM_OVERLAP_SAVE, -1, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "too long for overlap-save on a card: transforms have at most 2097152"));
+    assert_int_equal(plan_for(hall, GPUCONV_ALGORITHM_PARTITIONED, 1024, &plan, &error), GPUCONV_OK);
+    assert_true(plan.choice.chunk <= 512 && plan.choice.slots == GC_BOUNDED_SLOTS);
+    assert_int_equal(plan_for(parts, GPUCONV_ALGORITHM_OVERLAP_SAVE, 1024, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "on a card within the latency asked for"));
+    gpuconv_ir_free(dense);
+    gpuconv_ir_free(parts);
+    gpuconv_ir_free(hall);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_keeps_to_the_device_and_the_latency),
+        cmocka_unit_test(a_refusal_names_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
