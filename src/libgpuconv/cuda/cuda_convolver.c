@@ -15,17 +15,9 @@ int64_t gc_cuda_partitions(const gc_schedule *s) {
     return gc_cuda_long_partitions(s) ? s->partitions : gc_round_up(s->partitions, GCK_PARTITION_STEP);
 }
 
-/* Returns `count` zeroed host entries for a table that will be uploaded; NULL after an error. */
-static void *host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
-    void *table = r->err ? NULL : gc_calloc(count, size);
-    if (!table && !r->err)
-        r->err = cudaErrorMemoryAllocation;
-    return table;
-}
-
 static void upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir, gc_cuda_resources *r) {
-    gck_route *route = host_table(r, ir->routes, sizeof *route);
-    int *row = host_table(r, ir->outputs + 1, sizeof *row);
+    gck_route *route = gc_cuda_host_table(r, ir->routes, sizeof *route);
+    int *row = gc_cuda_host_table(r, ir->outputs + 1, sizeof *row);
     c->host_routes = route;
     c->matrix.host_route = route;
     if (!r->err) {
@@ -44,24 +36,12 @@ static void upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir, gc_cuda_re
     free(row);
 }
 
-/* Uploads exp(-2 pi i m / points), each computed in double precision and rounded once. */
-static const float2 *upload_roots(int64_t points, gc_cuda_resources *r) {
-    float2 *table = host_table(r, points, sizeof *table);
-    for (int64_t m = 0; table && m < points; m++) {
-        double angle = -2 * M_PI * (double)m / (double)points;
-        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
-    }
-    const float2 *device = gc_cuda_upload(r, table, points * (int64_t)sizeof *table);
-    free(table);
-    return device;
-}
-
 /* Uploads the taps' tables for tensor cores. Returns NULL if this length has none. */
 static const uint2 *upload_tensor_tables(const gpuconv_ir *ir, gc_cuda_resources *r) {
     const int64_t size = gck_direct_tensor_table_size(ir->frames);
     if (size == 0)
         return NULL;
-    uint2 *table = host_table(r, ir->planes * size, sizeof *table);
+    uint2 *table = gc_cuda_host_table(r, ir->planes * size, sizeof *table);
     for (int p = 0; table && p < ir->planes; p++)
         gck_direct_tensor_table(gc_ir_plane(ir, p), ir->frames, table + p * size);
     const uint2 *device = gc_cuda_upload(r, table, ir->planes * size * (int64_t)sizeof *table);
@@ -81,7 +61,7 @@ static void init_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan, cons
                             .reach = s->partitions,
                             .pairs = plan->chunk / (2 * s->hop)};
     int64_t delay_bytes = ir->inputs * (p->partitions - 1 + p->pairs) * spectrum;
-    p->table = upload_roots(s->transform, r);
+    p->table = gc_cuda_roots(r, s->transform);
     p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * spectrum);
     GC_CUDA_TRY(r->err, gck_partitioned_spectra(p, responses, stream));
     p->delay = gc_cuda_memory(r, delay_bytes);
@@ -98,7 +78,7 @@ static void init_long_partitions(gc_cuda_convolver *c, const gpuconv_plan *plan,
     gck_long_partitioning *p = &c->long_partitioning;
     *p = (gck_long_partitioning){
         .points = s->transform, .partitions = (int)s->partitions, .blocks = (int)(plan->chunk / s->hop)};
-    float2 *twiddles = host_table(r, sizes.twiddles, each);
+    float2 *twiddles = gc_cuda_host_table(r, sizes.twiddles, each);
     if (twiddles)
         gck_long_partitioned_twiddles(s->transform, twiddles);
     p->twiddles = gc_cuda_upload(r, twiddles, sizes.twiddles * each);
@@ -154,7 +134,7 @@ static void init_overlap_save(gc_cuda_convolver *c, const gpuconv_plan *plan, co
     c->form = gc_cuda_overlap_save_form(&plan->device, ir, s->transform);
     gck_overlap_save_sizes sizes = gck_overlap_save_query(&c->form);
     int64_t transforms = gc_cuda_scratch_transforms(ir, s, plan->chunk);
-    float2 *twiddles = host_table(r, sizes.twiddles, each);
+    float2 *twiddles = gc_cuda_host_table(r, sizes.twiddles, each);
     if (twiddles)
         gck_overlap_save_twiddles(&c->form, twiddles);
     m->twiddles = gc_cuda_upload(r, twiddles, sizes.twiddles * each);

@@ -7,11 +7,8 @@ static const gc_backend_tables cpu = {
     .convolver = &gc_backend_cpu, .measure = &gc_measure_backend_cpu, .batch = &gc_batch_cpu};
 
 #ifdef GPUCONV_WITH_CUDA
-static const gc_backend_tables cuda = {.convolver = &gc_backend_cuda,
-                                       .measure = &gc_measure_backend_cuda,
-                                       .batch = &gc_batch_cuda,
-                                       .filter_bank = &gc_filter_bank_cuda,
-                                       .matrix_bank = &gc_matrix_bank_cuda};
+static const gc_backend_tables cuda = {
+    .convolver = &gc_backend_cuda, .measure = &gc_measure_backend_cuda, .batch = &gc_batch_cuda, .bank = &gc_bank_cuda};
 static const gc_backend_tables *const cuda_tables = &cuda;
 #else
 static const gc_backend_tables *const cuda_tables = NULL;

@@ -3,15 +3,15 @@
 #define GC_ENGINE_BACKENDS_H
 
 #include "backend.h"
+#include "bank.h"
 #include "batch_convolver.h"
-#include "filter_bank.h"
 #include "measure_backend.h"
 
 typedef struct gc_backend_tables {
     const gc_backend *convolver;
     const gc_measure_backend *measure;
     const gc_batch_backend *batch;
-    const gc_filter_bank_backend *filter_bank, *matrix_bank; /* NULL: the backend has none */
+    const gc_bank_backend *bank; /* NULL: the backend has none */
 } gc_backend_tables;
 
 /* Returns the tables of the CPU or CUDA backend; NULL if the build does not include it. */
