@@ -106,11 +106,6 @@ template <steps Steps> __device__ __forceinline__ due due_in(const gck_bank &b, 
     return {hops(Steps == ALL ? ended + residue : ended, periods), residue};
 }
 
-/* Returns whether a level with hops of N frames is the first one. */
-template <int N> __device__ __forceinline__ bool is_first(int number) {
-    return N <= GCK_BANK_BLOCK_MAX && number == 0;
-}
-
 /* Returns the outputs that the block with this number gives in a further level. */
 template <steps Steps>
 __device__ __forceinline__ float *future_of(const gck_bank &b, const gck_bank_level &level, int output,
@@ -134,19 +129,19 @@ template <int N, steps Steps> __device__ __forceinline__ void add_future(float2 
 
 /* ---- Transforms -------------------------------------------------------------------------------------------------- */
 
-/* Loads the last two hops of an input; `first`: the newest one from `in`, and into the ring. */
-template <int N>
-__device__ __forceinline__ void load_window(float2 *v, const gck_bank &b, bool first, int c, bool active, int t) {
+/* Loads the last two hops of an input; in the first level the newest one from `in`, and stores it in the ring. */
+template <int N, bool First>
+__device__ __forceinline__ void load_window(float2 *v, const gck_bank &b, int c, bool active, int t) {
     const int mask = (int)b.ring_frames - 1, begin = (int)((*b.period + 1) * b.block - 2 * N) & mask;
     float *ring = b.ring + c * b.ring_frames;
-    const float *newest = first ? b.in + (int64_t)c * N : ring;
-    const int at = first ? 0 : begin + N;
+    const float *newest = First ? b.in + (int64_t)c * N : ring;
+    const int at = First ? 0 : begin + N;
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * layout<N>::threads;
         v[j] = make_float2(ring[(begin + n) & mask], newest[(at + n) & mask]);
     }
-    if (first && active) {
+    if (First && active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
             ring[(begin + N + t + j * layout<N>::threads) & mask] = v[j].y;
@@ -199,25 +194,25 @@ constexpr int resident(int points, steps s) {
 }
 
 /* Steps of a level for the channels `first` .. `end` - 1 that are due, one per group of threads. */
-template <int N, steps Steps>
+template <int N, steps Steps, bool First>
 __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     transforms(const gck_bank b, int number, int first, int end) {
     extern __shared__ float2 shared[];
-    const gck_bank_level &level = b.level[number];
+    const gck_bank_level level = b.level[First ? 0 : number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const due d = due_in<Steps>(b, level.periods);
     const int channel = blockIdx.x * layout<N>::groups + group;
-    const int index = first + (Steps == FORWARD ? channel : channel * level.periods + d.residue);
+    const int index = Steps == FORWARD || First ? first + channel : channel * level.periods + d.residue;
     /* The same for all threads of a block: */
     if ((Steps == FORWARD && d.residue != 0) || d.blocks == 0 || (layout<N>::groups == 1 && index >= end))
         return;
-    const bool active = index < end;
-    const int c = min(index, end - 1);
+    const bool active = layout<N>::groups == 1 || index < end;
+    const int c = active ? index : end - 1;
     float2 *own = shared + group * fft_radix16<N>::shared, v[16];
     if (Steps == INVERSE) {
         load_sums<N>(v, level, c, t);
     } else {
-        load_window<N>(v, b, is_first<N>(number), c, active, t);
+        load_window<N, First>(v, b, c, active, t);
         twist<N, false>(v, t);
         fft_radix16_forward<N>(v, own, t, level.table);
         const int64_t spectra = (int64_t)c * level.partitions * N;
@@ -230,9 +225,12 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     }
     fft_radix16_inverse<N>(v, own, t, level.table);
     twist<N, true>(v, t);
-    if (is_first<N>(number))
+    if (First)
         add_future<N, Steps>(v, b, c, t);
-    float *to = is_first<N>(number) ? b.out + (int64_t)c * N : future_of<Steps>(b, level, c, d.blocks);
+    /* With the offset of future_of, a diagonal bank's kernels spill registers on compute capability 7.5. */
+    float *to = First          ? b.out + (int64_t)c * N
+                : Steps == ALL ? level.future + (int64_t)c * N
+                               : future_of<Steps>(b, level, c, d.blocks);
     if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
@@ -276,8 +274,8 @@ __global__ void __launch_bounds__(THREADS) products(const gck_bank b, int number
     const float4 *spectra = (const float4 *)level.spectra + bin, *delay = (const float4 *)level.delay + bin;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     for (int r = b.row[output] + split * groups + group; r < b.row[output + 1]; r += groups * level.splits)
-        sum = add_route(sum, delay + b.input[r] * level.partitions * stride, spectra + r * level.partitions * stride,
-                        level.partitions, stride, slot);
+        sum = add_route(sum, delay + b.input[r] * level.partitions * stride,
+                        spectra + (int64_t)r * level.partitions * stride, level.partitions, stride, slot);
     shared[threadIdx.x] = sum;
     __syncthreads();
     if (group > 0)
@@ -312,11 +310,12 @@ cudaError_t run_spectra(const gck_bank_level *level, const gck_responses *respon
 template <int N, steps Steps>
 cudaError_t run_transforms(const gck_bank *b, int number, int first, int count, int periods, cudaStream_t stream) {
     typedef layout<N> l;
-    cudaError_t err = allow_shared(transforms<N, Steps>, l::bytes);
+    const auto kernel = number ? transforms<N, Steps, false> : transforms<N, Steps, N <= GCK_BANK_BLOCK_MAX>;
+    cudaError_t err = allow_shared(kernel, l::bytes);
     if (err)
         return err;
     const unsigned blocks = l::blocks((count + periods - 1) / periods);
-    transforms<N, Steps><<<blocks, l::block, l::bytes, stream>>>(*b, number, first, first + count);
+    kernel<<<blocks, l::block, l::bytes, stream>>>(*b, number, first, first + count);
     return cudaGetLastError();
 }
 
