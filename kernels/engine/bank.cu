@@ -198,7 +198,9 @@ template <int N, steps Steps, bool First>
 __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     transforms(const gck_bank b, int number, int first, int end) {
     extern __shared__ float2 shared[];
-    const gck_bank_level level = b.level[First ? 0 : number];
+    /* A copy: with a reference the compiler limits the registers to 128 on compute capability 9.0. Of 512 threads each
+     * has no more; behind the sums these read the level again, because pointers that are kept spill on 7.5 and 8.0. */
+    const gck_bank_level level = b.level[First ? 0 : number], &again = layout<N>::block < 512 ? level : b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const due d = due_in<Steps>(b, level.periods);
     const int channel = blockIdx.x * layout<N>::groups + group;
@@ -223,14 +225,13 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
             return;
         sum_partitions<N>(v, level.delay + spectra, level.spectra + spectra, level.partitions, slot, t);
     }
-    fft_radix16_inverse<N>(v, own, t, level.table);
+    fft_radix16_inverse<N>(v, own, t, again.table);
     twist<N, true>(v, t);
     if (First)
         add_future<N, Steps>(v, b, c, t);
-    /* With the offset of future_of, a diagonal bank's kernels spill registers on compute capability 7.5. */
     float *to = First          ? b.out + (int64_t)c * N
-                : Steps == ALL ? level.future + (int64_t)c * N
-                               : future_of<Steps>(b, level, c, d.blocks);
+                : Steps == ALL ? again.future + (int64_t)c * N
+                               : future_of<Steps>(b, again, c, d.blocks);
     if (active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
