@@ -47,7 +47,7 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/filter_bank.h"
+backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h"
 planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"

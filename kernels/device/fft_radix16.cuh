@@ -3,7 +3,7 @@
  *
  * Why there are two FFT families: this one computes the ordinary DFT for every power of two from 32 to 8192 points with
  * the one table exp(-2 pi i m / N), and 16 points per thread use few registers, which leaves room for the sums over
- * partitions. The partitioned kernels (partitioned.cu, filter_bank.cu) use it. fft_fma.cuh takes fewer operations
+ * partitions. The partitioned kernels (partitioned.cu, bank.cu) use it. fft_fma.cuh takes fewer operations
  * (every butterfly is fused multiply-adds) but needs 16 to 64 points per thread and tables of its own for each size.
  * The kernels whose speed the transform decides (overlap_save.cu, overlap_save_3pass.cu, batch.cu) use that one. To
  * replace one family by the other changes the speed and the rounding of the kernels concerned.

@@ -225,53 +225,6 @@ typedef struct gck_batch_memory {
 cudaError_t gck_batch(const gck_batch_item *items, const int *counts, const gck_batch_memory *memory,
                       cudaStream_t stream);
 
-/* ---- Filter bank: many channels in real time, each with its own response (filter_bank.cu) ------------------------ */
-
-enum {
-    GCK_FILTER_BANK_LEVELS_MAX = 4,
-    GCK_FILTER_BANK_BLOCK_MIN = 32,
-    GCK_FILTER_BANK_BLOCK_MAX = 1024,
-    GCK_FILTER_BANK_HOP_MAX = 8192
-};
-
-typedef struct gck_filter_bank_level {
-    int64_t hop; /* frames, a power of two; the block for the first level */
-    int periods; /* blocks per hop */
-    int partitions;
-    const float2 *table;   /* hop entries exp(-2 pi i m / hop) */
-    const float2 *spectra; /* channels x partitions x hop, from gck_filter_bank_spectra */
-    float2 *delay;         /* spectra of past blocks, of the same size, zeros before first use */
-    float *future;         /* channels x hop outputs to come, zeros before first use; NULL in the first level */
-} gck_filter_bank_level;
-
-/* One period reads `block` (a power of two) frames of every channel from `in` and writes as many to `out`, both channel
- * after channel. */
-typedef struct gck_filter_bank {
-    int channels, block, levels;
-    const float *in;
-    float *out, *ring;     /* ring: channels x ring_frames past inputs, zeros before first use */
-    int64_t ring_frames;   /* a power of two, twice the longest hop */
-    const int64_t *period; /* number of periods so far */
-    gck_filter_bank_level level[GCK_FILTER_BANK_LEVELS_MAX];
-} gck_filter_bank;
-
-/* Returns the bytes of shared memory that a block needs for a level of this hop, 0 if no kernel has it. A device whose
- * blocks can have less does without the level. */
-int64_t gck_filter_bank_shared_bytes(int64_t hop);
-
-/* Computes the spectra of the level's partitions: partitions x hop taps from `offset` on of every plane. */
-cudaError_t gck_filter_bank_spectra(const gck_filter_bank_level *level, const gck_responses *responses, int64_t offset,
-                                    float2 *spectra, cudaStream_t stream);
-
-/* Computes the output of the current period for `count` channels from `first` on. */
-cudaError_t gck_filter_bank_first_level(const gck_filter_bank *bank, int first, int count, cudaStream_t stream);
-
-/* Computes level `number` (1 ..) of those channels whose block in that level ends with the current period. */
-cudaError_t gck_filter_bank_next_level(const gck_filter_bank *bank, int number, cudaStream_t stream);
-
-/* Adds one to the number of periods. Call it after the levels of a period. */
-cudaError_t gck_filter_bank_advance(int64_t *period, cudaStream_t stream);
-
 /* ---- Partitioned convolution (partitioned.cu) -------------------------------------------------------------------- */
 
 /* Points are a power of two in this range; partitions are padded to a multiple of GCK_PARTITION_STEP. */
@@ -374,8 +327,8 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 }
 #endif
 
-#include "dense.h"       /* dense matrices of responses */
-#include "job.h"         /* jobs on the caller's device memory */
-#include "matrix_bank.h" /* matrices in real time */
+#include "bank.h"  /* banks in real time */
+#include "dense.h" /* dense matrices of responses */
+#include "job.h"   /* jobs on the caller's device memory */
 
 #endif

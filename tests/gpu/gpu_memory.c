@@ -1,8 +1,8 @@
 /* A GPU that others share: with little free memory a convolution is right, with far too little it is refused with the
  * bytes that are needed and those that are free, or left to the CPU with a note. */
 #include "gpu_test.h"
+#include "libgpuconv/engine/bank.h"
 #include "libgpuconv/engine/batch_convolver.h"
-#include "libgpuconv/engine/filter_bank.h"
 
 #include <cuda_runtime_api.h>
 
@@ -86,17 +86,18 @@ static gpuconv_status open_bank(gpuconv_error *error) {
     static gc_route route[SIZE * SIZE];
     for (int i = 0; i < SIZE * SIZE; i++)
         route[i] = (gc_route){.input = i % SIZE, .output = i / SIZE, .plane = i};
-    const gc_filter_bank_config config = {.channels = SIZE * SIZE,
-                                          .block = 256,
-                                          .taps = TAPS,
-                                          .inputs = SIZE,
-                                          .outputs = SIZE,
-                                          .route = route,
-                                          .response = one_tap};
-    gc_filter_bank *bank;
-    const gpuconv_status status = gc_matrix_bank_cuda.open(&config, &bank, error);
+    const gc_bank_options options = {.inputs = SIZE,
+                                     .outputs = SIZE,
+                                     .routes = SIZE * SIZE,
+                                     .route = route,
+                                     .block = 256,
+                                     .taps = TAPS,
+                                     .device = -1,
+                                     .response = one_tap};
+    gc_bank *bank;
+    const gpuconv_status status = gc_bank_cuda.open(&options, &bank, error);
     if (!status)
-        gc_matrix_bank_cuda.free(bank);
+        gc_bank_cuda.free(bank);
     return status;
 }
 

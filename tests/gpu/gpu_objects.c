@@ -4,8 +4,8 @@
  * device 1 is current on a machine with one GPU. */
 #include "gpu_test.h"
 #include "libgpuconv/cuda/cuda_pinned.h"
+#include "libgpuconv/engine/bank.h"
 #include "libgpuconv/engine/batch_convolver.h"
-#include "libgpuconv/engine/filter_bank.h"
 
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
@@ -82,23 +82,25 @@ static void use_batch(void) {
     gc_batch_cuda.free(slot);
 }
 
-static void use_filter_bank(void) {
-    gc_filter_bank_config config = {.channels = 2, .block = 64, .taps = 5000, .device = 0, .response = one_tap};
+static void use_bank(void) {
+    const gc_route route[2] = {{0, 0, 0}, {1, 1, 0}};
+    const gc_bank_options options = {
+        .inputs = 2, .outputs = 2, .routes = 2, .route = route, .block = 64, .taps = 5000, .response = one_tap};
     gpuconv_error error = {0};
-    gc_filter_bank *bank;
+    gc_bank *bank;
     const float in[128] = {1}, *out;
-    CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
-    float *pinned = gc_filter_bank_cuda.alloc_pinned(bank, 128);
+    CHECK(gc_bank_cuda.open(&options, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    float *pinned = gc_bank_cuda.alloc_pinned(bank, 128);
     CHECK(pinned, "no memory");
-    CHECK(gc_filter_bank_cuda.process(bank, in, &out, &error) == GPUCONV_OK, "%s", error.message);
-    gc_filter_bank_cuda.free_pinned(bank, pinned);
-    gc_filter_bank_cuda.free(bank);
+    CHECK(gc_bank_cuda.process(bank, in, &out, &error) == GPUCONV_OK, "%s", error.message);
+    gc_bank_cuda.free_pinned(bank, pinned);
+    gc_bank_cuda.free(bank);
 }
 
 static const struct {
     const char *name;
     void (*use)(void);
-} objects[] = {{"an engine", use_engine}, {"a batch", use_batch}, {"a filter bank", use_filter_bank}};
+} objects[] = {{"an engine", use_engine}, {"a batch", use_batch}, {"a bank", use_bank}};
 
 /* ---- Tests ------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
-/* Real time on a GPU: filter banks, and the tail of the real-time convolver. */
+/* Real time on a GPU: filter banks, matrices, and the tail of the real-time convolver. */
 #include "gpu_test.h"
-#include "libgpuconv/engine/filter_bank.h"
+#include "libgpuconv/engine/bank.h"
 
 #include <math.h>
 
@@ -9,9 +9,41 @@ typedef struct random_responses {
     int64_t count;
 } random_responses;
 
-static void copy_response(void *context, int channel, float *taps) {
+static void copy_response(void *context, int route, float *taps) {
     const random_responses *r = context;
-    memcpy(taps, r->taps->channel[channel], (size_t)r->count * sizeof *taps);
+    memcpy(taps, r->taps->channel[route], (size_t)r->count * sizeof *taps);
+}
+
+/* Returns the options of a filter bank; the caller frees the routes. */
+static gc_bank_options filter_bank(int channels, int block, int64_t taps) {
+    gc_route *route = calloc((size_t)channels, sizeof *route);
+    for (int c = 0; c < channels; c++)
+        route[c] = (gc_route){.input = c, .output = c};
+    return (gc_bank_options){
+        .inputs = channels, .outputs = channels, .routes = channels, .route = route, .block = block, .taps = taps};
+}
+
+static gc_bank *open_bank(const gc_bank_options *options) {
+    gpuconv_error error = {0};
+    gc_bank *bank;
+    CHECK(gc_bank_cuda.open(options, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    return bank;
+}
+
+/* Returns the output of period `p` of the inputs, which `now` has room for. */
+static const float *play_period(gc_bank *bank, const guarded *in, float *now, int64_t block, int64_t p) {
+    gpuconv_error error = {0};
+    const float *out;
+    for (int c = 0; c < in->channels; c++)
+        memcpy(now + c * block, in->channel[c] + p * block, (size_t)block * sizeof *now);
+    CHECK(gc_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+    return out;
+}
+
+static void expect_refusal(const gc_bank_options *options) {
+    gpuconv_error error = {0};
+    gc_bank *none;
+    assert_int_equal(gc_bank_cuda.open(options, &none, &error), GPUCONV_ERROR_ARGUMENT);
 }
 
 /* Blocks and lengths at the first and last taps of each level of partitions, with one and with several channels per
@@ -31,18 +63,14 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state) {
         int64_t taps_count = cases[k].taps, periods = (taps_count + 3000) / block + 5, frames = periods * block;
         guarded taps = guarded_random(&random, channels, taps_count), in = guarded_random(&random, channels, frames);
         random_responses responses = {&taps, taps_count};
-        gc_filter_bank_config config = {
-            channels, block, taps_count, 0, .response = copy_response, .context = &responses};
-        gpuconv_error error = {0};
-        gc_filter_bank *bank;
-        CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+        gc_bank_options options = filter_bank(channels, block, taps_count);
+        options.response = copy_response;
+        options.context = &responses;
+        gc_bank *bank = open_bank(&options);
         float *now = malloc((size_t)channels * (size_t)block * sizeof *now);
         double wrong = 0, power = 0;
         for (int64_t p = 0; p < periods; p++) {
-            const float *out;
-            for (int c = 0; c < channels; c++)
-                memcpy(now + (int64_t)c * block, in.channel[c] + p * block, (size_t)block * sizeof *now);
-            CHECK(gc_filter_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+            const float *out = play_period(bank, &in, now, block, p);
             for (int check = 0; check < 3; check++) {
                 int c = (int)oracle_below(&random, channels);
                 int64_t i = check == 0 ? 0 : check == 1 ? block - 1 : oracle_below(&random, block);
@@ -56,15 +84,15 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state) {
         CHECK(decibels <= -120, "%d channels, blocks of %d, %lld taps: %.1f dB", channels, block, (long long)taps_count,
               decibels);
         worst = fmax(worst, decibels);
-        gc_filter_bank_cuda.free(bank);
+        gc_bank_cuda.free(bank);
+        free((void *)options.route);
         free(now);
         guarded_free(&taps);
         guarded_free(&in);
     }
-    gc_filter_bank_config bad = {1, 100, 5, 0, .response = copy_response};
-    gpuconv_error error = {0};
-    gc_filter_bank *none;
-    assert_int_equal(gc_filter_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
+    gc_bank_options bad = filter_bank(1, 100, 5);
+    expect_refusal(&bad);
+    free((void *)bad.route);
     gpu_note("a filter bank in real time", worst);
 }
 
@@ -72,10 +100,10 @@ typedef struct single_taps {
     int64_t at[64], count;
 } single_taps;
 
-static void single_tap(void *context, int channel, float *taps) {
+static void single_tap(void *context, int route, float *taps) {
     const single_taps *t = context;
     memset(taps, 0, (size_t)t->count * sizeof *taps);
-    taps[t->at[channel]] = 0.5f;
+    taps[t->at[route]] = 0.5f;
 }
 
 /* One channel for each edge between partitions, one for the tap before it and one for the tap after it. */
@@ -92,16 +120,13 @@ void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **stat
             delays.at[channels++] = edges[e] + k;
     oracle_random random = {.state = 83};
     guarded x = guarded_random(&random, channels, PERIODS * BLOCK);
-    gc_filter_bank_config config = {channels, BLOCK, TAPS, 0, .response = single_tap, .context = &delays};
-    gpuconv_error error = {0};
-    gc_filter_bank *bank;
-    CHECK(gc_filter_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    gc_bank_options options = filter_bank(channels, BLOCK, TAPS);
+    options.response = single_tap;
+    options.context = &delays;
+    gc_bank *bank = open_bank(&options);
     float *now = malloc((size_t)channels * BLOCK * sizeof *now);
     for (int64_t p = 0; p < PERIODS; p++) {
-        const float *out;
-        for (int c = 0; c < channels; c++)
-            memcpy(now + (int64_t)c * BLOCK, x.channel[c] + p * BLOCK, BLOCK * sizeof *now);
-        CHECK(gc_filter_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+        const float *out = play_period(bank, &x, now, BLOCK, p);
         for (int c = 0; c < channels; c++)
             for (int64_t i = 0; i < BLOCK; i++) {
                 int64_t n = p * BLOCK + i - delays.at[c];
@@ -111,23 +136,25 @@ void test_a_single_tap_at_every_edge_of_a_filter_bank_delays_exactly(void **stat
                       (double)out[(int64_t)c * BLOCK + i], want);
             }
     }
-    gc_filter_bank_cuda.free(bank);
+    gc_bank_cuda.free(bank);
+    free((void *)options.route);
     free(now);
     guarded_free(&x);
 }
 
-/* A matrix whose routes are all pairs, or a random part of them in random order. */
+/* A matrix whose routes are all pairs, or a random part of them, with the inputs of an output in random order. */
 typedef struct matrix_case {
     int inputs, outputs, block;
     int64_t taps;
-    int density; /* per cent of all pairs */
+    int density; /* per cent of all pairs; 0: as a filter bank, but with the inputs in reverse order */
 } matrix_case;
 
-static int random_routes(const matrix_case *m, oracle_random *random, gc_route *route) {
+/* Adds routes into an output. Returns their number. */
+static int random_inputs(const matrix_case *m, oracle_random *random, int output, gc_route *route) {
     int count = 0;
-    for (int i = 0; i < m->inputs * m->outputs; i++)
-        if (m->density == 100 || oracle_below(random, 100) < m->density)
-            route[count++] = (gc_route){.input = i % m->inputs, .output = i / m->inputs, .plane = i};
+    for (int i = 0; i < m->inputs; i++)
+        if (m->density == 0 ? i == m->inputs - 1 - output : m->density == 100 || oracle_below(random, 100) < m->density)
+            route[count++] = (gc_route){.input = i, .output = output};
     for (int i = count - 1; i > 0; i--) {
         const int other = (int)oracle_below(random, i + 1);
         const gc_route kept = route[i];
@@ -149,28 +176,26 @@ static double matrix_frame(const guarded *in, const guarded *taps, const gc_rout
 /* Returns the error in dB. Every output is checked in some frames of every period. */
 static double play_matrix(const matrix_case *m, oracle_random *random) {
     gc_route *route = calloc((size_t)m->inputs * (size_t)m->outputs, sizeof *route);
-    const int routes = random_routes(m, random, route), block = m->block;
+    const int block = m->block;
+    int routes = 0;
+    for (int o = 0; o < m->outputs; o++)
+        routes += random_inputs(m, random, o, route + routes);
     const int64_t periods = (m->taps + 3000) / block + 5;
     guarded taps = guarded_random(random, routes, m->taps), in = guarded_random(random, m->inputs, periods * block);
     random_responses responses = {&taps, m->taps};
-    const gc_filter_bank_config config = {.channels = routes,
-                                          .block = block,
-                                          .taps = m->taps,
-                                          .inputs = m->inputs,
-                                          .outputs = m->outputs,
-                                          .route = route,
-                                          .response = copy_response,
-                                          .context = &responses};
-    gpuconv_error error = {0};
-    gc_filter_bank *bank;
-    CHECK(gc_matrix_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    const gc_bank_options options = {.inputs = m->inputs,
+                                     .outputs = m->outputs,
+                                     .routes = routes,
+                                     .route = route,
+                                     .block = block,
+                                     .taps = m->taps,
+                                     .response = copy_response,
+                                     .context = &responses};
+    gc_bank *bank = open_bank(&options);
     float *now = malloc((size_t)m->inputs * (size_t)block * sizeof *now);
     double wrong = 0, power = 0;
     for (int64_t p = 0; p < periods; p++) {
-        const float *out;
-        for (int c = 0; c < m->inputs; c++)
-            memcpy(now + (int64_t)c * block, in.channel[c] + p * block, (size_t)block * sizeof *now);
-        CHECK(gc_matrix_bank_cuda.process(bank, now, &out, &error) == GPUCONV_OK, "%s", error.message);
+        const float *out = play_period(bank, &in, now, block, p);
         for (int check = 0; check < 2; check++) {
             const int o = (int)((p + check * 7) % m->outputs);
             const int64_t i = check == 0 ? oracle_below(random, block) : block - 1;
@@ -180,7 +205,7 @@ static double play_matrix(const matrix_case *m, oracle_random *random) {
             power += want * want;
         }
     }
-    gc_matrix_bank_cuda.free(bank);
+    gc_bank_cuda.free(bank);
     free(now);
     free(route);
     guarded_free(&taps);
@@ -192,10 +217,11 @@ static double play_matrix(const matrix_case *m, oracle_random *random) {
  * fewer; outputs without a route. */
 void test_a_matrix_in_real_time_agrees_with_the_oracle(void **state) {
     (void)state;
-    static const matrix_case cases[] = {{1, 1, 32, 1, 100},      {2, 2, 64, 64, 100},      {3, 5, 64, 65, 100},
-                                        {2, 3, 128, 2048, 100},  {2, 3, 128, 2049, 100},   {5, 70, 128, 3000, 100},
-                                        {16, 16, 128, 9000, 60}, {4, 4, 32, 20000, 100},   {64, 2, 256, 5000, 30},
-                                        {2, 2, 512, 50000, 100}, {3, 2, 1024, 40000, 100}, {9, 9, 64, 40000, 20}};
+    static const matrix_case cases[] = {{1, 2, 32, 1, 100},      {2, 2, 64, 64, 100},     {3, 5, 64, 65, 100},
+                                        {5, 5, 64, 9000, 0},     {2, 3, 128, 2048, 100},  {2, 3, 128, 2049, 100},
+                                        {5, 70, 128, 3000, 100}, {16, 16, 128, 9000, 60}, {4, 4, 32, 20000, 100},
+                                        {64, 2, 256, 5000, 30},  {2, 2, 512, 50000, 100}, {3, 2, 1024, 40000, 100},
+                                        {9, 9, 64, 40000, 20}};
     oracle_random random = {.state = 87};
     double worst = -HUGE_VAL;
     for (int k = 0; k < COUNT(cases); k += gpu_quick ? 4 : 1) {
@@ -204,12 +230,12 @@ void test_a_matrix_in_real_time_agrees_with_the_oracle(void **state) {
               cases[k].block, (long long)cases[k].taps, decibels);
         worst = fmax(worst, decibels);
     }
-    const gc_route beyond = {.input = 0, .output = 2, .plane = 0};
-    const gc_filter_bank_config bad = {
-        .channels = 1, .block = 64, .taps = 5, .inputs = 1, .outputs = 2, .route = &beyond, .response = copy_response};
-    gpuconv_error error = {0};
-    gc_filter_bank *none;
-    assert_int_equal(gc_matrix_bank_cuda.open(&bad, &none, &error), GPUCONV_ERROR_ARGUMENT);
+    const gc_route beyond[] = {{.output = 2}}, unsorted[] = {{.output = 1}, {.output = 0}};
+    gc_bank_options bad = {.inputs = 1, .outputs = 2, .routes = 1, .route = beyond, .block = 64, .taps = 5};
+    expect_refusal(&bad);
+    bad.routes = 2;
+    bad.route = unsorted;
+    expect_refusal(&bad);
     gpu_note("a matrix in real time", worst);
 }
 
@@ -230,21 +256,18 @@ void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state) {
         route[o] = (gc_route){.input = 0, .output = o, .plane = o};
     oracle_random random = {.state = 89};
     guarded x = guarded_random(&random, 1, PERIODS * BLOCK);
-    const gc_filter_bank_config config = {.channels = outputs,
-                                          .block = BLOCK,
-                                          .taps = TAPS,
-                                          .inputs = 1,
-                                          .outputs = outputs,
-                                          .route = route,
-                                          .response = single_tap,
-                                          .context = &delays};
-    gpuconv_error error = {0};
-    gc_filter_bank *bank;
-    CHECK(gc_matrix_bank_cuda.open(&config, &bank, &error) == GPUCONV_OK, "%s", error.message);
+    const gc_bank_options options = {.inputs = 1,
+                                     .outputs = outputs,
+                                     .routes = outputs,
+                                     .route = route,
+                                     .block = BLOCK,
+                                     .taps = TAPS,
+                                     .response = single_tap,
+                                     .context = &delays};
+    gc_bank *bank = open_bank(&options);
+    float now[BLOCK];
     for (int64_t p = 0; p < PERIODS; p++) {
-        const float *out;
-        CHECK(gc_matrix_bank_cuda.process(bank, x.channel[0] + p * BLOCK, &out, &error) == GPUCONV_OK, "%s",
-              error.message);
+        const float *out = play_period(bank, &x, now, BLOCK, p);
         for (int o = 0; o < outputs; o++)
             for (int64_t i = 0; i < BLOCK; i++) {
                 const int64_t n = p * BLOCK + i - delays.at[o];
@@ -254,7 +277,7 @@ void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state) {
                       (double)out[(int64_t)o * BLOCK + i], want);
             }
     }
-    gc_matrix_bank_cuda.free(bank);
+    gc_bank_cuda.free(bank);
     guarded_free(&x);
 }
 

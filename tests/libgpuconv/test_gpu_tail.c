@@ -1,5 +1,5 @@
 /* A tail on a GPU gives the same samples as the engine, a short stall stays inaudible, and the CPU takes over after a
- * failure. The filter bank is a CPU stand-in, so the test runs without a GPU. */
+ * failure. The bank is a CPU stand-in, so the test runs without a GPU. */
 #include "check.h"
 #include "harness.h"
 
@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* A matrix bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
+/* A bank that convolves directly on the calling thread, over the taps that are not zero. `stall_ms` makes its
  * next call sleep, `bank_fails` makes its calls, and opening one, fail. */
-struct gc_filter_bank {
-    gc_filter_bank_config config;
+struct gc_bank {
+    gc_bank_options options;
     gc_route *route;
     float *taps, *past, *out; /* routes x taps; inputs x (taps + block); outputs x block */
 };
@@ -20,26 +20,26 @@ struct gc_filter_bank {
 static _Atomic int stall_ms;
 static _Atomic bool bank_fails;
 
-static gpuconv_status fake_open(const gc_filter_bank_config *c, gc_filter_bank **bank, gpuconv_error *error) {
+static gpuconv_status fake_open(const gc_bank_options *c, gc_bank **bank, gpuconv_error *error) {
     (void)error;
     if (atomic_load(&bank_fails))
         return GPUCONV_ERROR_DEVICE;
-    gc_filter_bank *b = calloc(1, sizeof *b);
+    gc_bank *b = calloc(1, sizeof *b);
     CHECK(b, "no memory");
-    b->config = *c;
-    b->taps = calloc((size_t)(c->channels * c->taps), sizeof(float));
+    b->options = *c;
+    b->taps = calloc((size_t)(c->routes * c->taps), sizeof(float));
     b->past = calloc((size_t)(c->inputs * (c->taps + c->block)), sizeof(float));
     b->out = calloc((size_t)c->outputs * (size_t)c->block, sizeof(float));
-    b->route = calloc((size_t)c->channels, sizeof *b->route);
+    b->route = calloc((size_t)c->routes, sizeof *b->route);
     CHECK(b->taps && b->past && b->out && b->route, "no memory");
-    memcpy(b->route, c->route, (size_t)c->channels * sizeof *b->route);
-    for (int k = 0; k < c->channels; k++)
+    memcpy(b->route, c->route, (size_t)c->routes * sizeof *b->route);
+    for (int k = 0; k < c->routes; k++)
         c->response(c->context, k, b->taps + k * c->taps);
     *bank = b;
     return GPUCONV_OK;
 }
 
-static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const float **out, gpuconv_error *error) {
+static gpuconv_status fake_process(gc_bank *b, const float *in, const float **out, gpuconv_error *error) {
     (void)error;
     int ms = atomic_exchange(&stall_ms, 0);
     struct timespec stall = {ms / 1000, ms % 1000 * 1000000L};
@@ -47,15 +47,15 @@ static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const flo
         nanosleep(&stall, NULL);
     if (atomic_load(&bank_fails))
         return GPUCONV_ERROR_DEVICE;
-    int block = b->config.block;
-    int64_t count = b->config.taps;
-    memset(b->out, 0, (size_t)b->config.outputs * (size_t)block * sizeof(float));
-    for (int c = 0; c < b->config.inputs; c++) {
+    int block = b->options.block;
+    int64_t count = b->options.taps;
+    memset(b->out, 0, (size_t)b->options.outputs * (size_t)block * sizeof(float));
+    for (int c = 0; c < b->options.inputs; c++) {
         float *past = b->past + c * (count + block);
         memmove(past, past + block, (size_t)count * sizeof *past);
         memcpy(past + count, in + c * block, (size_t)block * sizeof *past);
     }
-    for (int r = 0; r < b->config.channels; r++) {
+    for (int r = 0; r < b->options.routes; r++) {
         const float *past = b->past + b->route[r].input * (count + block);
         float *to = b->out + b->route[r].output * block;
         for (int64_t k = 0; k < count; k++) {
@@ -68,22 +68,22 @@ static gpuconv_status fake_process(gc_filter_bank *b, const float *in, const flo
     return GPUCONV_OK;
 }
 
-static float *fake_pin(gc_filter_bank *b, int64_t floats) {
+static float *fake_pin(gc_bank *b, int64_t floats) {
     (void)b;
     return calloc((size_t)floats, sizeof(float));
 }
 
-static void fake_unpin(gc_filter_bank *b, float *pinned) {
+static void fake_unpin(gc_bank *b, float *pinned) {
     (void)b;
     free(pinned);
 }
 
-static const char *fake_plan(const gc_filter_bank *b) {
+static const char *fake_plan(const gc_bank *b) {
     (void)b;
-    return "a matrix bank on the CPU";
+    return "a bank on the CPU";
 }
 
-static void fake_free(gc_filter_bank *b) {
+static void fake_free(gc_bank *b) {
     free(b->taps);
     free(b->past);
     free(b->out);
@@ -91,7 +91,7 @@ static void fake_free(gc_filter_bank *b) {
     free(b);
 }
 
-static const gc_filter_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
+static const gc_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
 
 static gpuconv_realtime *start_with_gpu_tail(const gpuconv_ir *ir, bool freewheel) {
     gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = 256, .freewheel = freewheel};
@@ -166,7 +166,7 @@ static float play_ones(gpuconv_realtime *rt, double seconds, float *least, float
     return out[255];
 }
 
-static void a_short_stall_of_the_filter_bank_is_inaudible(void **state) {
+static void a_short_stall_of_the_bank_is_inaudible(void **state) {
     (void)state;
     gpuconv_ir *ir = two_taps();
     gpuconv_realtime *rt = start_with_gpu_tail(ir, false);
@@ -183,7 +183,7 @@ static void a_short_stall_of_the_filter_bank_is_inaudible(void **state) {
     gpuconv_ir_free(ir);
 }
 
-static void a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu(void **state) {
+static void a_stalled_or_failed_bank_is_replaced_by_the_cpu(void **state) {
     (void)state;
     for (int fails = 0; fails < 2; fails++) { /* 0: stalls for 0.9 s; 1: returns an error */
         gpuconv_ir *ir = two_taps();
@@ -261,8 +261,8 @@ static void a_gpu_tail_that_cannot_be_reset_is_replaced_by_the_cpu(void **state)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpu_tail_gives_the_same_samples_as_the_engine),
-        cmocka_unit_test(a_short_stall_of_the_filter_bank_is_inaudible),
-        cmocka_unit_test(a_stalled_or_failed_filter_bank_is_replaced_by_the_cpu),
+        cmocka_unit_test(a_short_stall_of_the_bank_is_inaudible),
+        cmocka_unit_test(a_stalled_or_failed_bank_is_replaced_by_the_cpu),
         cmocka_unit_test(after_a_reset_a_gpu_tail_is_that_of_a_new_object),
         cmocka_unit_test(a_gpu_tail_that_cannot_be_reset_is_replaced_by_the_cpu),
     };

@@ -29,8 +29,8 @@ typedef struct session {
     const gc_bench_realtime_case *what;
     int channels;
     gpuconv_realtime *realtime;
-    const gc_filter_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
-    gc_filter_bank *bank;
+    const gc_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
+    gc_bank *bank;
     float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
     float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
     const float *out;       /* channels x block: output of the last block */
@@ -76,8 +76,7 @@ static float sample(const session *s, int channel, int64_t n) {
     return s->in[(block * s->channels + channel) * s->what->block + i];
 }
 
-static void fill_response(void *context, int channel, float *taps) {
-    const session *s = context;
+static void fill_response(const session *s, int channel, float *taps) {
     for (int64_t k = 0; k < s->what->taps; k++)
         taps[k] = tap(s, channel, k);
 }
@@ -134,34 +133,36 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     return status;
 }
 
-/* Returns the routes of a matrix in the order of the responses, for the caller to free; NULL without memory. */
-static gc_route *new_routes(int inputs, int outputs) {
-    gc_route *route = gc_calloc((int64_t)inputs * outputs, sizeof *route);
-    for (int c = 0; route && c < inputs * outputs; c++)
-        route[c] = (gc_route){.input = c / outputs, .output = c % outputs, .plane = c};
-    return route;
+/* Writes the response of a route of the GPU's bank. */
+static void fill_route(void *context, int route, float *taps) {
+    const session *s = context;
+    const int inputs = inputs_of_output(s);
+    fill_response(s, response_number(s, route % inputs, route / inputs), taps);
 }
 
-/* Creates the GPU's filter bank or matrix and its pinned input. */
+/* Creates the GPU's bank and its pinned input. */
 static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
+    const int inputs = inputs_of_output(s), routes = output_count(s) * inputs;
     const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
         return gc_backend_fail_missing(error);
-    gc_route *route = w->outputs ? new_routes(s->channels, w->outputs) : NULL;
-    if (w->outputs && !route)
+    gc_route *route = gc_calloc(routes, sizeof *route);
+    if (!route)
         return gc_fail_memory(error, "the benchmark");
-    gc_filter_bank_config config = {.channels = output_count(s) * inputs_of_output(s),
-                                    .inputs = s->channels,
-                                    .outputs = output_count(s),
-                                    .route = route,
-                                    .block = w->block,
-                                    .taps = w->taps,
-                                    .device = w->device,
-                                    .response = fill_response,
-                                    .context = s};
-    s->backend = w->outputs ? gpu->matrix_bank : gpu->filter_bank;
-    gpuconv_status status = s->backend->open(&config, &s->bank, error);
+    for (int r = 0; r < routes; r++)
+        route[r] = (gc_route){.input = w->outputs ? r % inputs : r, .output = r / inputs};
+    gc_bank_options options = {.inputs = s->channels,
+                               .outputs = output_count(s),
+                               .routes = routes,
+                               .route = route,
+                               .block = w->block,
+                               .taps = w->taps,
+                               .device = w->device,
+                               .response = fill_route,
+                               .context = s};
+    s->backend = gpu->bank;
+    gpuconv_status status = s->backend->open(&options, &s->bank, error);
     free(route);
     if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");

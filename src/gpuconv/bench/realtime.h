@@ -5,7 +5,7 @@
 #include "bench.h"
 
 typedef struct gc_bench_realtime_case {
-    gpuconv_backend backend; /* CUDA: a filter bank on a GPU; otherwise the CPU */
+    gpuconv_backend backend; /* CUDA: a bank on a GPU; otherwise the CPU */
     int device;
     int channels; /* each with its own response, unless it is a matrix */
     int outputs;  /* of a dense matrix on the CPU: a response from every channel to every output; 0: no matrix */

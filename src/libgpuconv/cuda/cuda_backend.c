@@ -374,7 +374,6 @@ const gc_backend gc_backend_cuda = {
     .costs = costs,
     .stream = &streams,
     .batch = &gc_batch_cuda,
-    .filter_bank = &gc_filter_bank_cuda,
-    .matrix_bank = &gc_matrix_bank_cuda,
+    .bank = &gc_bank_cuda,
     .measure = &measures,
 };

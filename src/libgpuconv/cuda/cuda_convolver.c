@@ -5,13 +5,6 @@
 
 #include <stdlib.h>
 
-void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
-    void *table = r->err ? NULL : gc_calloc(count, size);
-    if (!table && !r->err)
-        r->err = cudaErrorMemoryAllocation;
-    return table;
-}
-
 static void upload_matrix(gc_cuda_convolver *c, const gpuconv_ir *ir, gc_cuda_resources *r) {
     gck_route *route = gc_cuda_host_table(r, ir->routes, sizeof *route);
     int *row = gc_cuda_host_table(r, ir->outputs + 1, sizeof *row);

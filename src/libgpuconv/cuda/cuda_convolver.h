@@ -24,9 +24,6 @@ typedef struct gc_cuda_convolver {
     int parts_count;
 } gc_cuda_convolver;
 
-/* Returns `count` zeroed host entries for a table that will be uploaded; NULL after an error. */
-void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t size);
-
 /* Allocates memory, copies the response to the device and queues the computation of its spectra. Strides in floats.
  * Returns the first error of `resources`, now or before; call gc_cuda_convolver_free in any case. The plan's response
  * must outlive the convolver. */

@@ -91,18 +91,6 @@ static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *c)
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */
 
-/* Uploads exp(-2 pi i m / points), each computed in double precision and rounded once. */
-static const float2 *upload_roots(int64_t points, gc_cuda_resources *r) {
-    float2 *table = gc_cuda_host_table(r, points, sizeof *table);
-    for (int64_t m = 0; table && m < points; m++) {
-        double angle = -2 * M_PI * (double)m / (double)points;
-        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
-    }
-    const float2 *device = gc_cuda_upload(r, table, points * (int64_t)sizeof *table);
-    free(table);
-    return device;
-}
-
 static void init_short(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
                        gc_cuda_resources *r, cudaStream_t stream) {
     const gpuconv_ir *ir = plan->ir;
@@ -115,7 +103,7 @@ static void init_short(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck
                             .reach = s->partitions,
                             .pairs = plan->choice.chunk / (2 * s->hop)};
     int64_t delay_bytes = ir->inputs * (p->partitions - 1 + p->pairs) * spectrum;
-    p->table = upload_roots(s->transform, r);
+    p->table = gc_cuda_roots(r, s->transform);
     p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * spectrum);
     GC_CUDA_TRY(r->err, gck_partitioned_spectra(p, responses, stream));
     p->delay = gc_cuda_memory(r, delay_bytes);

@@ -51,6 +51,13 @@ void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
  * the copy. */
 void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
 
+/* Returns `count` zeroed host entries for a table that will be uploaded, for the caller to free; NULL after an error.
+ */
+void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t size);
+
+/* Uploads exp(-2 pi i m / points), each computed in double precision and rounded once. */
+const float2 *gc_cuda_roots(gc_cuda_resources *resources, int64_t points);
+
 /* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
 

@@ -1,14 +1,14 @@
 /*
- * Streaming on device buffers. Blocks of a power of two from 32 to 1024 frames go through a filter bank, whose
- * partitions grow (cuda_filter_bank.c). Other blocks are one job each, on a window of the last taps - 1 frames and the
+ * Streaming on device buffers. Blocks of a power of two from 32 to 1024 frames go through a bank, whose
+ * partitions grow (cuda_bank.c). Other blocks are one job each, on a window of the last taps - 1 frames and the
  * block:
  *
  *      window     |--- history ---|--- block ---|       history: the last taps - 1 frames of the window before
  */
 #include "job.h"
 
+#include "cuda_bank.h"
 #include "cuda_device.h"
-#include "cuda_filter_bank.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
@@ -21,8 +21,8 @@ struct gpuconv_cuda_streamer {
     const gpuconv_cuda *cuda;
     gc_cuda_resources resources;
     int64_t channels, block, history_frames;
-    /* A filter bank, and its samples where the caller's are not contiguous floats. */
-    gc_filter_bank *bank;
+    /* A bank, and its samples where the caller's are not contiguous floats. */
+    gc_bank *bank;
     float *in, *out;
     /* Or one job for each block. */
     gpuconv_cuda_responses *responses;
@@ -33,15 +33,15 @@ struct gpuconv_cuda_streamer {
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* The responses in host memory, for the filter bank. */
+/* The responses in host memory, for the bank. */
 typedef struct host_responses {
     float *taps;
     int64_t rows, frames;
 } host_responses;
 
-static void copy_response(void *context, int channel, float *taps) {
+static void copy_response(void *context, int route, float *taps) {
     const host_responses *h = context;
-    const float *from = h->taps + channel % h->rows * h->frames;
+    const float *from = h->taps + route % h->rows * h->frames;
     for (int64_t k = 0; k < h->frames; k++)
         taps[k] = from[k];
 }
@@ -74,21 +74,29 @@ static gpuconv_status open_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_arr
                                 gpuconv_error *error) {
     host_responses host = {0};
     const int64_t bytes = s->channels * s->block * (int64_t)sizeof(float);
-    gpuconv_status status = check_cuda(s, fetch_responses(s->cuda, response, stream, &host), error);
+    gc_route *route = gc_calloc(s->channels, sizeof *route);
+    gpuconv_status status = route ? check_cuda(s, fetch_responses(s->cuda, response, stream, &host), error)
+                                  : gc_fail_memory(error, "a streamer on the GPU");
+    for (int c = 0; route && c < s->channels; c++)
+        route[c] = (gc_route){.input = c, .output = c};
     if (!status)
-        status = gc_filter_bank_cuda.open(&(gc_filter_bank_config){.channels = (int)s->channels,
-                                                                   .block = (int)s->block,
-                                                                   .taps = response->frames,
-                                                                   .device = s->cuda->device,
-                                                                   .response = copy_response,
-                                                                   .context = &host},
-                                          &s->bank, error);
+        status = gc_bank_cuda.open(&(gc_bank_options){.inputs = (int)s->channels,
+                                                      .outputs = (int)s->channels,
+                                                      .routes = (int)s->channels,
+                                                      .route = route,
+                                                      .block = (int)s->block,
+                                                      .taps = response->frames,
+                                                      .device = s->cuda->device,
+                                                      .response = copy_response,
+                                                      .context = &host},
+                                   &s->bank, error);
+    free(route);
     free(host.taps);
     s->in = gc_cuda_memory(&s->resources, bytes);
     s->out = gc_cuda_memory(&s->resources, bytes);
     /* The bank has run one period of silence on a stream of its own. */
     if (!status && !s->resources.err) {
-        s->resources.err = gc_cuda_filter_bank_reset(s->bank, stream);
+        s->resources.err = gc_cuda_bank_reset(s->bank, stream);
         GC_CUDA_TRY(s->resources.err, cudaStreamSynchronize(stream));
     }
     return status ? status : check_cuda(s, s->resources.err, error);
@@ -156,8 +164,7 @@ gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, const gpuconv
     s->block = block;
     s->history_frames = response->frames - 1;
     gc_cuda_resources_init(&s->resources, cuda->device);
-    const bool partitions =
-        block >= GCK_FILTER_BANK_BLOCK_MIN && block <= GCK_FILTER_BANK_BLOCK_MAX && (block & (block - 1)) == 0;
+    const bool partitions = block >= GCK_BANK_BLOCK_MIN && block <= GCK_BANK_BLOCK_MAX && (block & (block - 1)) == 0;
     status = partitions ? open_bank(s, response, stream, error) : open_window(s, response, stream, error);
     if (status)
         gpuconv_cuda_streamer_free(s);
@@ -171,7 +178,7 @@ void gpuconv_cuda_streamer_free(gpuconv_cuda_streamer *streamer) {
     if (!streamer)
         return;
     (void)cudaGetDevice(&current);
-    gc_filter_bank_cuda.free(streamer->bank);
+    gc_bank_cuda.free(streamer->bank);
     gpuconv_cuda_responses_free(streamer->responses);
     gc_cuda_resources_free(&streamer->resources);
     free(streamer);
@@ -210,8 +217,7 @@ static cudaError_t queue_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_array
                    own_out = gc_job_rows(&buffer_out);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
     cudaError_t err = move_in ? gck_move(&from, &own_in, s->channels, s->block, stream) : cudaSuccess;
-    GC_CUDA_TRY(err,
-                gc_cuda_filter_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
+    GC_CUDA_TRY(err, gc_cuda_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
     return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->channels, s->block, stream)) : err;
 }
 
@@ -259,6 +265,5 @@ gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *s, struct CUst
         return status;
     const size_t bytes = (size_t)(s->channels * s->history_frames) * sizeof(float);
     return gc_cuda_check(error, s->cuda->device,
-                         s->bank ? gc_cuda_filter_bank_reset(s->bank, stream)
-                                 : cudaMemsetAsync(s->history, 0, bytes, stream));
+                         s->bank ? gc_cuda_bank_reset(s->bank, stream) : cudaMemsetAsync(s->history, 0, bytes, stream));
 }

@@ -2,8 +2,8 @@
 #ifndef GC_ENGINE_BACKEND_H
 #define GC_ENGINE_BACKEND_H
 
+#include "bank.h"
 #include "batch_convolver.h"
-#include "filter_bank.h"
 #include "measure_backend.h"
 #include "plan.h"
 #include "stream_executor.h"
@@ -31,7 +31,7 @@ typedef struct gc_backend {
 
     const gc_stream_executor *stream;
     const gc_batch_backend *batch;
-    const gc_filter_bank_backend *filter_bank, *matrix_bank; /* NULL: the backend has none */
+    const gc_bank_backend *bank; /* NULL: the backend has none */
     const gc_measure_backend *measure;
 } gc_backend;
 

@@ -1,4 +1,4 @@
-/* The tail thread: input periods to the filter bank, their output back, and the counters shared with the callback. */
+/* The tail thread: input periods to the bank, their output back, and the counters shared with the callback. */
 #include "gpu_tail.h"
 
 #include "libgpuconv/core/error.h"
@@ -16,8 +16,8 @@ enum { PERIOD = GC_GPU_TAIL_PERIOD, OUTPUT_RING = 4 * GC_GPU_TAIL_OFFSET };
 static const double late_limit_seconds = 0.2;
 
 struct gc_gpu_tail {
-    const gc_filter_bank_backend *backend;
-    gc_filter_bank *bank;
+    const gc_bank_backend *backend;
+    gc_bank *bank;
     int device;
     gpuconv_ir *ir;
     gc_input_ring input;
@@ -34,9 +34,9 @@ struct gc_gpu_tail {
 };
 
 /* Writes the taps of one route behind GC_GPU_TAIL_OFFSET; the bank calls it once for each route. */
-static void copy_taps(void *context, int channel, float *taps) {
+static void copy_taps(void *context, int route, float *taps) {
     const gpuconv_ir *ir = context;
-    memcpy(taps, gc_ir_plane(ir, ir->route[channel].plane) + GC_GPU_TAIL_OFFSET,
+    memcpy(taps, gc_ir_plane(ir, ir->route[route].plane) + GC_GPU_TAIL_OFFSET,
            (size_t)(ir->frames - GC_GPU_TAIL_OFFSET) * sizeof *taps);
 }
 
@@ -56,7 +56,7 @@ static void copy_output(gc_gpu_tail *tail, int64_t period, const float *from) {
         memcpy(tail->out + (int64_t)o * OUTPUT_RING + at, from + (int64_t)o * PERIOD, PERIOD * sizeof(float));
 }
 
-/* Convolves one period. Returns false if the filter bank failed, or if the callback has overwritten the period's input
+/* Convolves one period. Returns false if the bank failed, or if the callback has overwritten the period's input
  * in the ring before it was copied. */
 static bool process_period(gc_gpu_tail *tail, int64_t period) {
     const float *out;
@@ -87,19 +87,19 @@ static void *run_tail(void *argument) {
     return NULL;
 }
 
-/* Opens the filter bank and starts the thread. Returns DEVICE, MEMORY, or the filter bank's error. */
+/* Opens the bank and starts the thread. Returns DEVICE, MEMORY, or the bank's error. */
 static gpuconv_status start(gc_gpu_tail *tail, gpuconv_error *error) {
     const gpuconv_ir *ir = tail->ir;
-    const gc_filter_bank_config config = {.channels = ir->routes,
-                                          .block = PERIOD,
-                                          .taps = ir->frames - GC_GPU_TAIL_OFFSET,
-                                          .device = tail->device,
-                                          .inputs = ir->inputs,
-                                          .outputs = ir->outputs,
-                                          .route = ir->route,
-                                          .response = copy_taps,
-                                          .context = tail->ir};
-    gpuconv_status status = tail->backend->open(&config, &tail->bank, error);
+    const gc_bank_options options = {.routes = ir->routes,
+                                     .block = PERIOD,
+                                     .taps = ir->frames - GC_GPU_TAIL_OFFSET,
+                                     .device = tail->device,
+                                     .inputs = ir->inputs,
+                                     .outputs = ir->outputs,
+                                     .route = ir->route,
+                                     .response = copy_taps,
+                                     .context = tail->ir};
+    gpuconv_status status = tail->backend->open(&options, &tail->bank, error);
     if (status)
         return status;
     tail->in = tail->backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
@@ -111,7 +111,7 @@ static gpuconv_status start(gc_gpu_tail *tail, gpuconv_error *error) {
                 : GPUCONV_OK;
 }
 
-/* Ends the thread and closes the filter bank. */
+/* Ends the thread and closes the bank. */
 static void stop(gc_gpu_tail *tail) {
     atomic_store(&tail->quit, true);
     if (tail->thread_started)
@@ -133,7 +133,7 @@ void gc_gpu_tail_free(gc_gpu_tail *tail) {
     free(tail);
 }
 
-gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_filter_bank_backend *backend, int device,
+gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_bank_backend *backend, int device,
                                const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error) {
     *tail = NULL;
     gc_gpu_tail *made = gc_calloc(1, sizeof *made);

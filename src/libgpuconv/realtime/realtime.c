@@ -94,8 +94,7 @@ static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir
 }
 
 gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
-                               const gc_filter_bank_backend *backend, gpuconv_realtime **realtime,
-                               gpuconv_error *error) {
+                               const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
     *realtime = NULL;
     gpuconv_realtime_config complete = *config;
     if (!ir->routed)
@@ -143,7 +142,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
                                     gpuconv_realtime **realtime, gpuconv_error *error) {
     if (!gc_begin(realtime, ir, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    const gc_filter_bank_backend *backend = NULL;
+    const gc_bank_backend *backend = NULL;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     gpuconv_status status =
         gc_sized_struct_read(&(gc_sized_struct){&config, sizeof config, GC_SIZE_UP_TO(gpuconv_realtime_config, latency),
@@ -157,7 +156,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
         const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
         if (!gpu)
             return gc_backend_fail_missing(error);
-        backend = gpu->matrix_bank;
+        backend = gpu->bank;
     }
     return gc_realtime_new(ir, &config, backend, realtime, error);
 }

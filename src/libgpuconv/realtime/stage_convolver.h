@@ -13,15 +13,15 @@
 #ifndef GC_REALTIME_STAGE_CONVOLVER_H
 #define GC_REALTIME_STAGE_CONVOLVER_H
 
-#include "libgpuconv/engine/filter_bank.h"
+#include "libgpuconv/engine/bank.h"
 #include "stage_schedule.h"
 
 typedef struct gc_rt_convolver gc_rt_convolver;
 
 /* The GPU that computes tails. */
 typedef struct gc_gpu_target {
-    const gc_filter_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
-    int device;                            /* -1: the one with the most multiprocessors */
+    const gc_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
+    int device;                     /* -1: the one with the most multiprocessors */
 } gc_gpu_target;
 
 /* Prepares a convolver. Returns DEVICE, MEMORY. */

@@ -1,0 +1,69 @@
+/*
+ * The backend interface of banks: convolution in real time on a GPU, one block of every channel in each period. Every
+ * output is the sum of inputs through a response each. A filter bank, whose channels have a response each, is a
+ * diagonal list of routes. The functions allocate and block: call them from a worker thread, never from an audio
+ * callback.
+ */
+#ifndef GC_ENGINE_BANK_H
+#define GC_ENGINE_BANK_H
+
+#include "libgpuconv/ir/object.h"
+
+typedef struct gc_bank gc_bank;
+
+typedef struct gc_bank_options {
+    int inputs, outputs; /* 1..4096; of a diagonal list 1..1048576 */
+    int routes;          /* 1..16777216 */
+    /* Sorted by output, one response each; `plane` is not used. `open` copies what it needs. */
+    const gc_route *route;
+    int block;    /* frames per period, a power of two, 32..1024 */
+    int64_t taps; /* of each response */
+    int device;   /* -1: the device with the most multiprocessors */
+    /* Writes the response of a route; called once per route, in order. */
+    void (*response)(void *context, int route, float *taps);
+    void *context;
+} gc_bank_options;
+
+typedef struct gc_bank_backend {
+    /* Creates a bank, transforms its responses and runs one period, so that later periods allocate nothing. Fails with
+     * ARGUMENT, DEVICE or MEMORY. */
+    gpuconv_status (*open)(const gc_bank_options *options, gc_bank **bank, gpuconv_error *error);
+
+    /* Processes one period of inputs x block frames, planar, without added latency, to outputs x block frames. `in` is
+     * memory from `alloc_pinned`, or any memory. *out is owned by the bank and valid until the next call. Fails with
+     * DEVICE. */
+    gpuconv_status (*process)(gc_bank *bank, const float *in, const float **out, gpuconv_error *error);
+
+    /* Allocates pinned host memory for inputs, to be freed before the bank. Returns NULL if there is too little. */
+    float *(*alloc_pinned)(gc_bank *bank, int64_t floats);
+    void (*free_pinned)(gc_bank *bank, float *pinned);
+
+    /* Returns one sentence: the partitions of the responses and the memory that they use. */
+    const char *(*plan)(const gc_bank *bank);
+    void (*free)(gc_bank *bank);
+} gc_bank_backend;
+
+extern const gc_bank_backend gc_bank_cuda;
+
+/* ---- Plan, the same for every backend (bank_plan.c) -------------------------------------------------------------- */
+
+enum { GC_BANK_LEVELS_MAX = 4 };
+
+typedef struct gc_bank_level {
+    int64_t hop, first_tap; /* of the first level: the block, 0 */
+    int partitions;         /* of hop taps each, from first_tap on */
+} gc_bank_level;
+
+typedef struct gc_bank_plan {
+    bool diagonal;
+    int levels; /* with growing hops */
+    gc_bank_level level[GC_BANK_LEVELS_MAX];
+} gc_bank_plan;
+
+/* Returns whether route c leads from input c to output c, and there are no others. */
+bool gc_bank_is_diagonal(const gc_bank_options *options);
+
+/* Returns the cut of the responses into levels that moves the fewest bytes, with hops up to `longest_hop`. */
+gc_bank_plan gc_bank_make_plan(const gc_bank_options *options, int64_t longest_hop);
+
+#endif
