@@ -31,7 +31,7 @@
  * - The same job with the same data gives the same bytes on the same kind of device. No result depends on the order in
  *   which thread blocks run.
  * - Errors: ARGUMENT (the message names the field, such as "job.output.stride"), DEVICE (CUDA refused; its text),
- *   MEMORY (only functions that create objects; the message has the bytes that are needed and those that are free),
+ *   MEMORY (only functions that create objects; the message gives the needed and the free bytes),
  *   UNSUPPORTED (this build has no CUDA). In a build without CUDA the header is installed all the same,
  *   gpuconv_cuda_new returns UNSUPPORTED, and no other function can be reached with an object.
  * - NULL: a function that returns a status returns ARGUMENT if an object, a structure or an output pointer is NULL,

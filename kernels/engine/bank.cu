@@ -86,10 +86,11 @@ __global__ void __launch_bounds__(layout<N>::block)
         store_spectrum<N>(v, spectra + spectrum * N, t);
 }
 
-/* ---- What is due ------------------------------------------------------------------------------------------------- */
+/* ---- Channels and blocks of a period ----------------------------------------------------------------------------- */
 
-/* The channels residue, residue + periods, ... of a level are due: in a diagonal bank those whose block ends with this
- * period. blocks: that have ended, of these channels or, in a matrix, of all inputs. */
+/* The blocks of a level that have ended, and the channels residue, residue + periods, ... that this period computes: in
+ * a diagonal bank the channels whose block ends with it. blocks: number of ended blocks, of these channels or, in a
+ * matrix, of all inputs. */
 struct due {
     int64_t blocks;
     int residue;

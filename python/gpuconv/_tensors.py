@@ -18,7 +18,7 @@ def _hint(name: str, tensor: Tensor) -> str:
 
 
 def check(name: str, tensor: Tensor) -> None:
-    """Refuses what is no tensor of floats that the library computes with."""
+    """Raises TypeError unless `tensor` has floats of a type that the library takes."""
     if not isinstance(tensor, Tensor):
         what = "None" if tensor is None else type(tensor).__name__
         raise TypeError(f"{name} is {what}; use a tensor" + (f": torch.from_numpy({name})" if what == "ndarray" else ""))

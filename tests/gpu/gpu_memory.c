@@ -1,5 +1,5 @@
 /* A GPU that others share: with little free memory a convolution is right, with far too little it is refused with the
- * bytes that are needed and those that are free, or left to the CPU with a note. */
+ * needed and the free bytes, or left to the CPU with a note. */
 #include "gpu_test.h"
 #include "libgpuconv/engine/bank.h"
 #include "libgpuconv/engine/batch_convolver.h"

@@ -1,5 +1,5 @@
-/* The levels of banks: they cover every tap once, begin where the executor needs them, and are those that were measured
- * (tests/gpu). */
+/* The levels of banks: they cover every tap once, begin where the executor needs them, and have the sizes in the
+ * records of the GPU (tests/gpu). */
 #include "harness.h"
 #include "libgpuconv/engine/bank.h"
 

@@ -1,5 +1,5 @@
-/* Tests plans for a GPU with little free memory: they take what fits, are refused with the bytes that are needed and
- * those that are free, or leave the work to the CPU with a note. The GPU is a stand-in that replaces the registry of
+/* Tests plans for a GPU with little free memory: they take what fits, are refused with the needed and the
+ * free bytes, or leave the work to the CPU with a note. The GPU is a stand-in that replaces the registry of
  * backends, so that the test runs everywhere; in a build with CUDA the cost model of the CUDA backend plans for it. */
 #include "harness.h"
 

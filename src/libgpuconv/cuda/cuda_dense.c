@@ -10,7 +10,7 @@
 /* More components than this take a launch too many. */
 enum { PARTS_MAX = 64 };
 
-/* A chunk has at least so many blocks, a tile of them: each chunk reads all responses. */
+/* Blocks of a chunk, at least: a tile of the product. Each chunk reads all responses. */
 enum { CHUNK_BLOCKS = 8 };
 
 static bool has_parts(const gc_problem *p) {

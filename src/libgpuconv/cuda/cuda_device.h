@@ -24,7 +24,7 @@ void gc_cuda_leave(int caller);
 cudaError_t gc_cuda_free_memory(int device, double *bytes);
 
 /* Does what gc_cuda_check does for an object of `bytes` bytes of device memory. Where memory is missing, the message
- * has the bytes that are needed and those that are free: call it when the memory of the object has been released.
+ * gives the needed and the free bytes: call it when the memory of the object has been released.
  * @return GPUCONV_ERROR_MEMORY if memory is missing */
 gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_t err, const char *what, int64_t bytes);
 

@@ -21,7 +21,7 @@ typedef struct gc_device {
     char name[128];
     int number;    /* of the CUDA device; 0 for the CPU */
     int threads;   /* CPU threads to use */
-    double memory; /* bytes that plans may use: of the whole device, or those that are free once it is `started` */
+    double memory; /* bytes for plans: of the whole device; free bytes if `started` */
     bool started;  /* free_memory has set `memory` */
     int multiprocessors;
     int64_t shared_memory; /* bytes that one thread block can use */
