@@ -236,8 +236,9 @@ static double full_rows(int64_t count) {
 static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
     const double bins = (double)s->transform / 2, byte = c->seconds[GC_COST_CPU_BYTE];
     const double fft = gc_cpu_fft_seconds(c, s->transform), moves = (double)s->transform * 8 * byte;
-    const double blocks = ceil(total / (double)s->hop), columns = full_rows(chunk / s->hop);
-    const double chunks = ceil(blocks / (double)(chunk / s->hop));
+    const int64_t hops = chunk / s->hop; /* of a chunk */
+    const double blocks = ceil(total / (double)s->hop), columns = full_rows(hops);
+    const double chunks = ceil(blocks / (double)hops);
     double sum = 0, spectra = 0;
     for (int i = 0; i < p->components.count; i++) {
         const gc_component *channels = &p->components.component[i];
@@ -252,8 +253,9 @@ static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule 
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
+    const int64_t hops = chunk / s->hop;
     const double block = (double)s->transform, past = (double)(s->partitions - 1);
-    const double columns = (p->ir->inputs + p->ir->outputs) * (double)(chunk / s->hop) + p->ir->inputs * past;
+    const double columns = (p->ir->inputs + p->ir->outputs) * (double)hops + p->ir->inputs * past;
     return (double)p->products * (double)s->partitions * block + threads * block * 2 + block * columns +
            p->ir->inputs * (double)gc_schedule_overlap(s);
 }

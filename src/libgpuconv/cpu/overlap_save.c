@@ -156,8 +156,8 @@ static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule 
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
-    const double block = (double)s->transform;
-    const double workers = fmin(threads, (double)(chunk / s->hop * p->components.count));
+    const int64_t blocks = chunk / s->hop * p->components.count;
+    const double block = (double)s->transform, workers = fmin(threads, (double)blocks);
     return p->ir->planes * block + workers * block * (1 + most_spectra(&p->components)) +
            p->ir->inputs * (double)gc_schedule_history(s);
 }

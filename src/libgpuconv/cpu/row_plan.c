@@ -40,7 +40,7 @@ static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t
     const gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .route = &route, .frames = taps};
     const gc_device device = {.threads = 1};
     gc_problem problem;
-    gc_choice choice;
+    gc_choice choice = {0};
     gpuconv_status status = gc_problem_init(&problem, &ir, frames, 0)
                                 ? gc_algorithms_choose(algorithms, &problem, &device, costs, &choice, NULL, error)
                                 : gc_fail_memory(error, "the plan of a row");

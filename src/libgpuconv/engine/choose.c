@@ -98,7 +98,7 @@ static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs
 gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
                               const gpuconv_config *config, gpuconv_error *error) {
     const gc_algorithm *const *row = backend->algorithms;
-    double seconds[GC_ALGORITHMS];
+    double seconds[GC_ALGORITHMS] = {0};
     plan->backend = backend;
     const gc_costs costs = backend->costs(&plan->device);
     if (!config->algorithm) {
