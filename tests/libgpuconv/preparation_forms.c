@@ -1,6 +1,8 @@
 /* Writes the response files of each form and computes their planes. */
 #include "preparation_forms.h"
 
+#include "libgpuconv/core/number.h"
+
 #include <math.h>
 
 /* Plane `input * outputs + output` is the route, of 2 and of 3 inputs to 2 outputs. */
@@ -116,8 +118,8 @@ void form_write_matrices(material m) {
     for (int fast = 0; fast < 2; fast++) {
         const char *name = fast ? "fast.wav" : "slow.wav";
         const double section = FORM_FRAMES / (fast ? 96000.0 : 48000.0);
-        snprintf(text, sizeof text, "1 1 one.wav\n1 2 %s 1 0 0 0 %.9f\n2 2 %s 1 -6 0.001 %.9f\n", name, section, name,
-                 section);
+        gc_format(text, sizeof text, "1 1 one.wav\n1 2 %s 1 0 0 0 %.9f\n2 2 %s 1 -6 0.001 %.9f\n", name, section, name,
+                  section);
         write_text(files_path(fast ? "r.txt" : "m.txt"), text);
     }
     snprintf(text, sizeof text,
