@@ -149,7 +149,10 @@ decays() { # decays CHANNELS SECONDS KIND [OPTION...]
         /^  channel [0-9]*, 1000 Hz/ && NF > 9 { count++; if (!($7 / want < 1.02 && $7 / want > 0.98)) exit bad = 1 }
         END { exit bad || count != channels }' || fail "$*: not $time s: $("$GPUCONV" ir info asked.wav | grep ' 1000 Hz')"
 }
-for time in 1.2 2 4 6; do
+# Long responses take minutes under a sanitizer, which sees the same code in short ones.
+times='1.2 2 4 6'
+[ -z "$SANITIZE" ] || times=1.2
+for time in $times; do
     decays 2 "$time" room --size 50x30x20
 done
 for time in 0.1 0.3 2; do
@@ -158,7 +161,7 @@ for time in 0.1 0.3 2; do
 done
 decays 4 0.6 room --channels 4
 decays 2 1 room --size 12x9x4 --seed 7 --rate 44100
-decays 1 20 room --channels 1
+[ -n "$SANITIZE" ] || decays 1 20 room --channels 1
 refuses 2 "a response of this size cannot have an RT60 of 0.3 s" ir synth room asked.wav --size 200x200x200 --rt60 0.3
 runs ir synth room room.wav --rt60 1.2 --channels 1 --size 9x7x3
 about room.wav "$("$TOOLS/look_audio" about room.wav)"
