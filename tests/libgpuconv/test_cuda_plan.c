@@ -18,7 +18,8 @@ static gpuconv_status plan_for(const gpuconv_ir *ir, gpuconv_algorithm algorithm
     return status;
 }
 
-/* Returns a response of so many inputs and outputs: dense, or one route for each channel. */
+/* Returns a response with `channels` inputs and outputs: routes between all of them, or from each input to its output.
+ */
 static gpuconv_ir *response(int channels, bool dense, int64_t taps) {
     const int planes = dense ? channels * channels : channels;
     gpuconv_ir *ir = gc_ir_blank(channels, channels, planes, planes, taps, 48000);

@@ -2,22 +2,12 @@
 #include "list.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
+#include "place.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Returns "FOLDER/NAME", to be freed. */
-static char *in_folder(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = gc_calloc((int64_t)room, 1);
-    if (path)
-        (void)snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
 
 gpuconv_status gc_list_find(const char *path, char **list, char **segments, gpuconv_error *error) {
     static const char *const names[] = {"metadata.csv", "metadata.jsonl", "wav.scp"};
@@ -29,7 +19,7 @@ gpuconv_status gc_list_find(const char *path, char **list, char **segments, gpuc
         return *list ? GPUCONV_OK : gc_fail_memory(error, path);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names && !*list; i++) {
-        *list = in_folder(path, names[i]);
+        *list = gc_path_in(path, names[i]);
         if (!*list)
             return gc_fail_memory(error, path);
         if (access(*list, F_OK) == 0)
@@ -42,7 +32,7 @@ gpuconv_status gc_list_find(const char *path, char **list, char **segments, gpuc
                        "%s: is a folder without metadata.csv, metadata.jsonl or wav.scp; name a list, or use --inputs "
                        "'%s/**/*.flac'",
                        path, path);
-    *segments = in_folder(path, "segments");
+    *segments = gc_path_in(path, "segments");
     if (!*segments || access(*segments, F_OK) != 0) {
         free(*segments);
         *segments = NULL;

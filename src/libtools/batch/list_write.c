@@ -33,6 +33,17 @@ static void put(list *l, const char *text) {
     l->bad |= length > 0 && gzwrite(l->file, text, (unsigned)length) != (int)length;
 }
 
+/* Writes an object as a line; NULL: it could not be made. */
+static void put_json(list *l, const json_t *object) {
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    l->bad |= !text;
+    if (text) {
+        put(l, text);
+        put(l, "\n");
+    }
+    free(text);
+}
+
 /* Writes a field of CSV. */
 static void put_csv(list *l, const char *text) {
     const size_t room = 2 * strlen(text) + 3;
@@ -125,14 +136,8 @@ static void put_lhotse(list *l, const gc_entry *e, const char *path, const gc_pa
     const bool good = p->rate > 0 && gc_text_append(&id, "%s%s", id_of(e), l->id_suffix);
     json_t *recording = good ? make_recording(id, path, p) : NULL;
     json_t *object = recording && cuts ? make_cut(l, e, id, recording, p) : json_incref(recording);
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    l->bad |= !text;
-    if (text) {
-        put(l, text);
-        put(l, "\n");
-    }
+    put_json(l, object);
     free(id);
-    free(text);
     json_decref(object);
     json_decref(recording);
 }
@@ -143,13 +148,7 @@ static void put_metadata(list *l, const gc_entry *e) {
     json_t *object = json_object(), *rest = e->extra && e->extra->origin ? json_loads(e->extra->origin, 0, &why) : NULL;
     bool good = json_object_set_new(object, "file_name", json_string(e->output)) == 0 &&
                 (!rest || json_object_update(object, rest) == 0);
-    char *text = good ? json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    l->bad |= !text;
-    if (text) {
-        put(l, text);
-        put(l, "\n");
-    }
-    free(text);
+    put_json(l, good ? object : NULL);
     json_decref(object);
     json_decref(rest);
 }

@@ -34,6 +34,14 @@ void gc_path_normalise(char *path) {
     *to = '\0';
 }
 
+char *gc_path_in(const char *folder, const char *name) {
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (path)
+        (void)snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
 char *gc_path_beside(const char *path, const char *name) {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;

@@ -19,6 +19,9 @@ typedef struct gc_place {
 /* Removes `.` components and doubled slashes, in place. */
 void gc_path_normalise(char *path);
 
+/* Returns "FOLDER/NAME", to be freed. NULL: out of memory. */
+char *gc_path_in(const char *folder, const char *name);
+
 /* Returns the path of a name in the folder of `path`, to be freed; a name that is absolute stays as it is. NULL: out of
  * memory. */
 char *gc_path_beside(const char *path, const char *name);

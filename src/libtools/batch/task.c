@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
+#include "place.h"
 #include "shard_in.h"
 
 #include <errno.h>
@@ -150,15 +151,6 @@ static bool is_same_file(const gc_state *a, const gc_state *b) {
     return a->size >= 0 && b->size >= 0 && a->device == b->device && a->inode == b->inode;
 }
 
-/* Returns "FOLDER/NAME", to be freed. NULL: out of memory. */
-static char *in_folder(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = gc_calloc((int64_t)room, 1);
-    if (path)
-        (void)snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuconv_error *error) {
     const gc_entry *e = &w->manifest->entry[number];
     *t = (gc_task){.entry = number, .start_time = gc_now(), .noise_state = {.size = -1}};
@@ -168,8 +160,8 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
     t->sources = gc_entry_sources(e);
     t->mixed =
         t->sources > 1 || early || gc_entry_noise(e) || gc_entry_recipe(e)->level || (e->extra && e->extra->start > 0);
-    t->path = in_folder(w->folder, e->output);
-    t->early_path = early ? in_folder(w->folder, early) : NULL;
+    t->path = gc_path_in(w->folder, e->output);
+    t->early_path = early ? gc_path_in(w->folder, early) : NULL;
     t->part = gc_calloc(t->sources * (early ? 2 : 1), sizeof *t->part);
     if (!t->path || (early && !t->early_path) || !t->part)
         return gc_fail_memory(error, e->output);
