@@ -184,6 +184,7 @@ typedef struct gck_3pass_blocks {
     int lo, kept;   /* writing: the points lo .. lo + kept - 1 of a block are frames from (first_block + b) step on */
     float scale;    /* reading */
     int accumulate; /* writing */
+    int whole;      /* rows of floats of one stride, no gain, scale 1, from block 0, every block within its row */
 } gck_3pass_blocks;
 
 /* Transforms the columns of count x blocks transforms into `scratch`. */

@@ -57,6 +57,7 @@ template <int Size> struct launchers {
         from.step = hop;
         from.window = (int)(2 * points);
         from.scale = 1;
+        from.whole = 1;
         gck_3pass_sums sums = {};
         sums.batch = sums.parts = 1;
         sums.blocks = (int)blocks;
@@ -76,6 +77,7 @@ template <int Size> struct launchers {
         to.step = hop;
         to.lo = (int)overlap;
         to.kept = (int)hop;
+        to.whole = 1;
         cudaError_t err = gck_3pass_forward(Size, &from, memory.twiddles, memory.scratch, stream);
         if (!err)
             err = gck_3pass_sum(Size, &sums, stream);

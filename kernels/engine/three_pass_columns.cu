@@ -19,7 +19,17 @@ struct block_source {
 
     /* Loads the samples of column n2 that thread t transforms: points (t + j T) R + n2 of the block in v[j].x, the
      * points N further on in v[j].y. Returns false if all are zero. */
-    template <typename F> __device__ __forceinline__ bool load(float2 *v, int n2, int t) const {
+    template <typename F, bool Whole> __device__ __forceinline__ bool load(float2 *v, int n2, int t) const {
+        if (Whole) {
+            const float *x =
+                (const float *)a.rows.data + (a.first_row + blockIdx.z) * a.rows.stride + blockIdx.y * a.step + n2;
+#pragma unroll
+            for (int j = 0; j < F::P; j++) {
+                const int64_t n = (int64_t)(t + j * F::T) * ROW_POINTS;
+                v[j] = make_float2(x[n], x[n + (int64_t)F::C * ROW_POINTS]);
+            }
+            return true;
+        }
         const int points = F::C * ROW_POINTS, row = a.first_row + blockIdx.z;
         const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
         const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
@@ -66,13 +76,17 @@ struct block_target {
     }
 
     /* Returns whether the block has samples to store. */
-    __device__ __forceinline__ bool reads() const {
+    template <bool Whole> __device__ __forceinline__ bool reads() const {
+        if (Whole)
+            return true;
         return frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
     }
 
     /* Returns the column, 0 .. 7, from which the samples of 8 columns are an aligned sector: a sector that two blocks
      * write costs more than a sector of the scratch memory that two blocks read. */
-    __device__ __forceinline__ int column() const {
+    template <bool Whole> __device__ __forceinline__ int column() const {
+        if (Whole)
+            return 0;
         const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
         return a.rows.sample == GCK_F32 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
     }
@@ -86,7 +100,15 @@ struct block_target {
                 j < F::P ? v[j % F::P].x : v[j % F::P].y);
     }
 
-    template <typename F> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
+    template <typename F, bool Whole> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
+        if (Whole) {
+            float *y = (float *)a.rows.data + row() * a.rows.stride + blockIdx.y * a.step - a.lo;
+            each<F>(v, n2, t, [&](int m, float x) {
+                if (m >= a.lo)
+                    y[m] = x;
+            });
+            return;
+        }
         const written_frames frames = frames_to_write({a.rows, a.accumulate}, row());
         const int hi = a.lo + within(frames.end - frame(), a.kept),
                   valued = a.lo + within(frames.valued - frame(), a.kept);
@@ -122,7 +144,7 @@ template <typename F> __device__ __forceinline__ int64_t transform_start(int n2)
     return ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * F::C * ROW_POINTS + n2;
 }
 
-template <int A, int B>
+template <int A, int B, bool Whole>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
     forward_columns(const __grid_constant__ block_source source, const float2 *__restrict__ twiddles, float2 *scratch) {
     typedef column_fft<A, B> f;
@@ -131,7 +153,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     pdl_wait();
     const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns, n2 = blockIdx.x * f::columns + k;
     float2 v[f::P];
-    if (source.load<f>(v, n2, t)) {
+    if (source.load<f, Whole>(v, n2, t)) {
         f::forward(v, shared, k, t, twiddles);
         twiddle_column<A, B, false>(v, n2, t);
     } else {
@@ -145,7 +167,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
         to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
 }
 
-template <int A, int B>
+template <int A, int B, bool Whole>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
     inverse_columns(const __grid_constant__ block_target target, const float2 *__restrict__ twiddles,
                     const float2 *scratch) {
@@ -153,10 +175,10 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
     pdl_wait();
-    if (!target.reads())
+    if (!target.reads<Whole>())
         return;
     const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns;
-    const int n2 = (target.column() + blockIdx.x * f::columns + k) % ROW_POINTS;
+    const int n2 = (target.column<Whole>() + blockIdx.x * f::columns + k) % ROW_POINTS;
     const float2 *from = scratch + transform_start<f>(n2);
     float2 v[f::P];
 #pragma unroll
@@ -165,7 +187,7 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     twiddle_column<A, B, true>(v, n2, t);
     f::inverse(v, shared, k, t, twiddles);
     untwist<f::P>(v, untwist_angle<f::C>(t));
-    target.store<f>(v, n2, t);
+    target.store<f, Whole>(v, n2, t);
 }
 
 /* The launchers for 2^(A + B) rows. */
@@ -185,8 +207,8 @@ template <int A, int B> struct columns {
     }
 
     static cudaError_t load() {
-        const cudaError_t err = load_kernel(forward_columns<A, B>, f::bytes);
-        return err ? err : load_kernel(inverse_columns<A, B>, f::bytes);
+        const cudaError_t err = load_kernel(forward_columns<A, B, false>, f::bytes);
+        return err ? err : load_kernel(inverse_columns<A, B, false>, f::bytes);
     }
 
     static dim3 grid(const gck_3pass_blocks &a) {
@@ -195,17 +217,19 @@ template <int A, int B> struct columns {
 
     static cudaError_t forward(const gck_3pass_blocks &a, const float2 *twiddles, float2 *scratch,
                                cudaStream_t stream) {
-        const cudaError_t err = allow_shared(forward_columns<A, B>, f::bytes);
+        const auto kernel = a.whole ? forward_columns<A, B, true> : forward_columns<A, B, false>;
+        const cudaError_t err = allow_shared(kernel, f::bytes);
         return err ? err
-                   : launch_dependent(forward_columns<A, B>, grid(a), f::threads, f::bytes, stream, block_source{a},
+                   : launch_dependent(kernel, grid(a), f::threads, f::bytes, stream, block_source{a},
                                       twiddles + ROW_TWIDDLES, scratch);
     }
 
     static cudaError_t inverse(const gck_3pass_blocks &a, const float2 *twiddles, const float2 *scratch,
                                cudaStream_t stream) {
-        const cudaError_t err = allow_shared(inverse_columns<A, B>, f::bytes);
+        const auto kernel = a.whole ? inverse_columns<A, B, true> : inverse_columns<A, B, false>;
+        const cudaError_t err = allow_shared(kernel, f::bytes);
         return err ? err
-                   : launch_dependent(inverse_columns<A, B>, grid(a), f::threads, f::bytes, stream, block_target{a},
+                   : launch_dependent(kernel, grid(a), f::threads, f::bytes, stream, block_target{a},
                                       twiddles + ROW_TWIDDLES + f::forward_twiddles, scratch);
     }
 };
