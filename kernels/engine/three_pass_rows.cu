@@ -126,43 +126,45 @@ __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     }
 }
 
-/* Returns route `e` of an output. */
-__device__ __forceinline__ gck_route route_of(const gck_3pass_sums &a, int output, int e) {
-    return a.route ? a.route[a.row ? a.row[output] + e : output]
-                   : gck_route{output, response_of(a.sharing, a.first_row + output) - a.first_response};
+/* Returns route `e` of all, or the only one of output `e`. */
+__device__ __forceinline__ gck_route route_of(const gck_3pass_sums &a, int e) {
+    return a.route ? a.route[e] : gck_route{e, response_of(a.sharing, a.first_row + e) - a.first_response};
 }
 
 /* block.x: blocks for a group of rows, all of them before the next group, so that a row of the response is used while
- * it is in the cache; block.y: output; block.z: batch. Single: every sum has one term. */
-template <bool Single>
+ * it is in the cache; block.y: output; block.z: batch. Single: every sum has one term. Reflect: a.reflect. */
+template <bool Single, bool Reflect>
 __global__ void __launch_bounds__(ROW_THREADS, Single ? 4 : 2)
     job_sum(const __grid_constant__ gck_3pass_sums a, int rows) {
     extern __shared__ __align__(16) float2 shared[];
     float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], sum[Single ? 1 : f::P];
     const int t = threadIdx.x % 32, block = blockIdx.x % a.blocks, output = blockIdx.y;
     const int64_t row_start = warp_row_start(a.blocks), points = (int64_t)rows * ROW_POINTS;
-    const float sign = a.reflect ? -1.0f : 1.0f;
-    const int step = a.reflect ? 1 : -1, at = a.reflect ? block : block + a.parts - 1;
+    const float sign = Reflect ? -1.0f : 1.0f;
+    const int parts = Single ? 1 : a.parts, behind = a.blocks + parts - 1;
     pdl_trigger();
     pdl_wait();
+    const int first = a.row ? a.row[output] : output, end = Single || !a.row ? first + 1 : a.row[output + 1];
 #pragma unroll
     for (int j = 0; j < (Single ? 0 : f::P); j++)
         sum[j] = make_float2(0.0f, 0.0f);
-    const int terms = Single ? 1 : (a.row ? a.row[output + 1] - a.row[output] : 1) * a.parts;
 #pragma unroll 1
-    for (int e = 0; e < terms; e++) {
-        const int p = Single ? 0 : e % a.parts;
-        const gck_route route = route_of(a, output, Single ? 0 : e / a.parts);
+    for (int e = first; e < end; e++) {
+        const gck_route route = route_of(a, e);
         const int64_t source =
-            ((int64_t)blockIdx.z * a.inputs + route.input) * (a.blocks + a.parts - 1) + at + step * p;
-        load_row(v, a.sources + source * points + row_start, t);
-        __syncwarp();
-        f::forward(v, s, t, a.twiddles);
-        const float2 *h = a.spectra + ((int64_t)route.plane * a.parts + p) * points + row_start;
-        if constexpr (Single)
-            multiply_row<false>(v, NULL, h, sign, t);
-        else
-            add_products(sum, v, h, sign, t);
+            ((int64_t)blockIdx.z * a.inputs + route.input) * behind + (Reflect ? block : block + parts - 1);
+        const float2 *x = a.sources + source * points + row_start;
+        const float2 *h = a.spectra + (int64_t)route.plane * parts * points + row_start;
+#pragma unroll 1
+        for (int p = 0; p < parts; p++, x += Reflect ? points : -points, h += points) {
+            load_row(v, x, t);
+            __syncwarp();
+            f::forward(v, s, t, a.twiddles);
+            if constexpr (Single)
+                multiply_row<false>(v, NULL, h, sign, t);
+            else
+                add_products(sum, v, h, sign, t);
+        }
     }
 #pragma unroll
     for (int j = 0; j < (Single ? 0 : f::P); j++)
@@ -268,8 +270,10 @@ dim3 row_grid(int size, int64_t per_rows, int64_t y, int64_t z) {
 cudaError_t gck_3pass_load(int shared_bytes_max) {
     cudaError_t err = load_kernel(job_multiply<false>, ROW_BYTES);
     err = err ? err : load_kernel(job_multiply<true>, ROW_BYTES);
-    err = err ? err : load_kernel(job_sum<false>, ROW_BYTES);
-    err = err ? err : load_kernel(job_sum<true>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<false, false>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<false, true>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<true, false>, ROW_BYTES);
+    err = err ? err : load_kernel(job_sum<true, true>, ROW_BYTES);
     err = err ? err : load_kernel(job_correlate, ROW_BYTES);
     err = err ? err : load_kernel(transform_rows, ROW_BYTES);
     err = err ? err : load_kernel(job_finish, ROW_BYTES);
@@ -291,9 +295,10 @@ cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *p, cudaStream
 }
 
 cudaError_t gck_3pass_sum(int size, const gck_3pass_sums *sums, cudaStream_t stream) {
-    return launch_dependent(sums->single ? job_sum<true> : job_sum<false>,
-                            row_grid(size, sums->blocks, sums->outputs, sums->batch), ROW_THREADS, ROW_BYTES, stream,
-                            *sums, rows_of(size));
+    const auto kernel = sums->single ? (sums->reflect ? job_sum<true, true> : job_sum<true, false>)
+                                     : (sums->reflect ? job_sum<false, true> : job_sum<false, false>);
+    return launch_dependent(kernel, row_grid(size, sums->blocks, sums->outputs, sums->batch), ROW_THREADS, ROW_BYTES,
+                            stream, *sums, rows_of(size));
 }
 
 cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream) {
