@@ -16,8 +16,8 @@
  * four times the traffic of a copy, less if the scratch fits into the second-level cache. A block of the column kernels
  * processes adjacent columns, so that its accesses are whole sectors.
  *
- * The kernels are in job_3pass.cu: the channels of a chunk are rows of floats. The contracts of the launchers are those
- * of gck_overlap_save and its companions in kernels.h.
+ * The kernels are in three_pass_columns.cu and three_pass_rows.cu: the channels of a chunk are rows of floats. The
+ * contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
 #include "overlap_save.cuh"
 
