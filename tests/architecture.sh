@@ -143,13 +143,11 @@ while read -r file; do
     [ -z "$found" ] || complain "$file prints or exits: $found"
 done <"$list"
 
-# An algorithm is named once in the file of its row. Everything else walks the arrays of the backends. Exception:
-# file/compare.c asks for direct convolution, as a user does.
-names='GPUCONV_ALGORITHM_(DIRECT|OVERLAP_SAVE|PARTITIONED|MATRIX)'
-rows="cpu/(direct|overlap_save|partitioned|matrix)\.c|cuda/(cuda_(direct|overlap_save|partitioned|dense)|rows_(chip|three_pass|direct))\.c|engine/bank_plan\.c"
-found=$(grep -rlE "$names" src kernels python/src | grep -vE "^src/$L/($rows|file/compare\.c)\$")
+# An algorithm is named once in the file of its row. Everything else walks the arrays of the backends.
+grep -roE 'GPUCONV_ALGORITHM_[A-Z_]+' src kernels python/src | grep -v ':GPUCONV_ALGORITHM_AUTO$' >"$list"
+found=$(grep -vE "^src/$L/(cpu|cuda|engine)/[a-z_]*\.c:" "$list")
 [ -z "$found" ] || complain "names an algorithm; walk the algorithms of the backend: $found"
-found=$(grep -rcE "$names" src/$L/cpu src/$L/cuda src/$L/engine | grep -v ':[01]$')
+found=$(cut -d: -f1 "$list" | sort | uniq -d)
 [ -z "$found" ] || complain "names an algorithm outside of its row: $found"
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show

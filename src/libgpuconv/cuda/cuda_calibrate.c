@@ -35,48 +35,38 @@ static double least(const double times[RUNS]) {
 
 /* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
-static void choose_stream(const sample *s, gc_choice *choice) {
-    *choice = (gc_choice){.algorithm = &s->stream->row, .chunk = s->frames};
-    (void)s->stream->schedule(s->taps, s->points, &choice->schedule);
+/* Makes the plan of a stream in one chunk. Returns false without memory. */
+static bool plan_stream(const sample *s, const gc_device *device, gpuconv_plan *plan) {
+    *plan = (gpuconv_plan){.ir = gc_ir_blank(CHANNELS, CHANNELS, CHANNELS, CHANNELS, s->taps, 48000),
+                           .device = *device,
+                           .choice = {.algorithm = &s->stream->row, .chunk = s->frames}};
+    for (int c = 0; c < CHANNELS && plan->ir; c++)
+        plan->ir->route[c] = (gc_route){c, c, c};
+    return plan->ir && s->stream->schedule(s->taps, s->points, &plan->choice.schedule);
 }
 
 /* Returns the time that the cost model predicts for a stream, without the bus. */
 static double predict_stream(const sample *s, const gc_device *device, const gc_costs *costs) {
-    gc_route route[CHANNELS] = {{0, 0, 0}, {1, 1, 1}};
-    const gpuconv_ir ir = {.inputs = CHANNELS,
-                           .outputs = CHANNELS,
-                           .planes = CHANNELS,
-                           .routes = CHANNELS,
-                           .route = route,
-                           .frames = s->taps};
-    const gc_problem problem = {.ir = &ir, .frames = s->frames};
-    gc_choice choice;
-    choose_stream(s, &choice);
-    return s->stream->seconds(&problem, device, costs, &choice, (double)s->frames);
+    gpuconv_plan plan;
+    const bool made = plan_stream(s, device, &plan);
+    const gc_problem problem = {.ir = plan.ir, .frames = s->frames};
+    const double seconds =
+        made ? s->stream->seconds(&problem, device, costs, &plan.choice, (double)s->frames) : (double)NAN;
+    gpuconv_ir_free(plan.ir);
+    return seconds;
 }
 
 static gpuconv_status time_stream(sample *s, const gc_device *device, gpuconv_error *error) {
-    gpuconv_ir *mono = NULL, *ir = NULL;
-    float *h = gc_calloc(s->taps, sizeof *h), *x = gc_calloc(s->frames, sizeof *x),
-          *y = gc_calloc(s->frames, sizeof *y);
-    const float *const in[CHANNELS] = {x, x}, *const planes[CHANNELS] = {h, h};
+    gpuconv_plan plan;
+    float *x = gc_calloc(s->frames, sizeof *x), *y = gc_calloc(s->frames, sizeof *y);
+    const float *const in[CHANNELS] = {x, x};
     float *const out[CHANNELS] = {y, y};
     double times[RUNS] = {0};
-    gpuconv_status status = h && x && y ? GPUCONV_OK : gc_fail_memory(error, "the calibration");
-    if (!status)
-        status = gpuconv_ir_new(planes, CHANNELS, s->taps, 48000, &mono, error);
-    if (!status)
-        status = gpuconv_ir_route(mono, CHANNELS, &ir, error);
-    if (!status) {
-        gpuconv_plan plan = {.ir = ir, .device = *device};
-        const gc_timing timing = {in, out, s->frames, RUNS, times};
-        choose_stream(s, &plan.choice);
-        status = gc_cuda_time_plan(&plan, &timing, error);
-    }
+    const gc_timing timing = {in, out, s->frames, RUNS, times};
+    const gpuconv_status status = plan_stream(s, device, &plan) && x && y ? gc_cuda_time_plan(&plan, &timing, error)
+                                                                          : gc_fail_memory(error, "the calibration");
     s->seconds = least(times);
-    gpuconv_ir_free(mono);
-    gpuconv_ir_free(ir);
-    free(h);
+    gpuconv_ir_free(plan.ir);
     free(x);
     free(y);
     return status;

@@ -4,17 +4,14 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEADER "gpuconv costs 5"
@@ -111,28 +108,16 @@ bool gc_costs_parse(const char *text, size_t size, gc_costs *c) {
     return good;
 }
 
-/* Reads the file if it is a regular file shorter than MAX_FILE_SIZE bytes. Never blocks on a FIFO or a device. */
+/* Reads the file if it is a regular file shorter than MAX_FILE_SIZE bytes. */
 static bool load(gc_costs *c) {
     char path[4096], text[MAX_FILE_SIZE];
-    struct stat st;
-    size_t size = 0;
-    if (!gc_costs_path(path, sizeof path))
-        return false;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int64_t size = 0;
+    const int fd = gc_costs_path(path, sizeof path) ? gc_input_file_open(path, &size, NULL) : -1;
     if (fd < 0)
         return false;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_FILE_SIZE;
-    while (good && size < sizeof text) {
-        ssize_t got = read(fd, text + size, sizeof text - size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        good = got >= 0;
-        if (got <= 0)
-            break;
-        size += (size_t)got;
-    }
+    const ssize_t got = read(fd, text, sizeof text);
     close(fd); /* opened for reading: an error loses nothing */
-    return good && size < sizeof text && gc_costs_parse(text, size, c);
+    return got == size && size < MAX_FILE_SIZE && gc_costs_parse(text, (size_t)size, c);
 }
 
 static gc_costs measured;
