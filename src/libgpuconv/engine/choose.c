@@ -27,8 +27,10 @@ static int cost_sizes(const gc_algorithm *a, const gc_problem *p, const gc_devic
     return count;
 }
 
-gpuconv_status gc_algorithm_choose(const gc_algorithm *a, const gc_problem *p, const gc_device *d,
-                                   const gc_costs *costs, gc_choice *choice, gpuconv_error *error) {
+/* Chooses the sizes of one algorithm with the lowest cost. Fails with UNSUPPORTED, and a reason; choice->bytes is then
+ * the memory that the smallest size needs, 0 if memory is not the reason. */
+static gpuconv_status choose_size(const gc_algorithm *a, const gc_problem *p, const gc_device *d, const gc_costs *costs,
+                                  gc_choice *choice, gpuconv_error *error) {
     gc_choice sizes[SIZES + 1];
     const int count = cost_sizes(a, p, d, costs, sizes);
     double least = HUGE_VAL;
@@ -56,13 +58,6 @@ gpuconv_status gc_algorithm_choose(const gc_algorithm *a, const gc_problem *p, c
                    a->name, d->name, d->memory * 1e-9, d->started ? " free" : "");
 }
 
-const gc_algorithm *gc_algorithm_find(const gc_algorithm *const *algorithms, gc_problem_kind kind,
-                                      gpuconv_algorithm id) {
-    while (*algorithms && ((*algorithms)->kind != kind || (*algorithms)->id != id))
-        algorithms++;
-    return *algorithms;
-}
-
 gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const gc_problem *p, const gc_device *d,
                                     const gc_costs *costs, gc_choice *choice, double *seconds, gpuconv_error *error) {
     gpuconv_error reason = {0};
@@ -73,7 +68,7 @@ gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const
         gpuconv_error refused;
         if (algorithms[i]->kind != p->kind)
             continue;
-        const bool can = gc_algorithm_choose(algorithms[i], p, d, costs, &c, &refused) == GPUCONV_OK;
+        const bool can = choose_size(algorithms[i], p, d, costs, &c, &refused) == GPUCONV_OK;
         if (seconds)
             seconds[i] = can ? c.predicted : HUGE_VAL;
         if (can && c.cost < choice->cost)
@@ -108,20 +103,21 @@ static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs
 
 gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
                               const gpuconv_config *config, gpuconv_error *error) {
+    const gc_algorithm *only[] = {NULL, NULL}, *const *row = backend->algorithms;
     double seconds[GC_ROWS_MAX];
     plan->backend = backend;
     const gc_costs costs = backend->costs(&plan->device);
-    if (!config->algorithm) {
-        const gpuconv_status status =
-            gc_algorithms_choose(backend->algorithms, p, &plan->device, &costs, &plan->choice, seconds, error);
-        if (!status)
-            write_reason(plan, p, &costs, seconds);
-        return status;
-    }
-    const gc_algorithm *row = gc_algorithm_find(backend->algorithms, p->kind, config->algorithm);
-    if (!row)
+    for (; config->algorithm && *row && !*only; row++)
+        if ((*row)->kind == p->kind && (*row)->id == config->algorithm)
+            *only = *row;
+    if (config->algorithm && !*only)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s has no algorithm %s", gpuconv_backend_name(backend->id),
                        gpuconv_algorithm_name(config->algorithm));
-    snprintf(plan->reason, sizeof plan->reason, "%s was requested", row->name);
-    return gc_algorithm_choose(row, p, &plan->device, &costs, &plan->choice, error);
+    const gpuconv_status status = gc_algorithms_choose(*only ? only : backend->algorithms, p, &plan->device, &costs,
+                                                       &plan->choice, seconds, error);
+    if (*only)
+        snprintf(plan->reason, sizeof plan->reason, "%s was requested", (*only)->name);
+    else if (!status)
+        write_reason(plan, p, &costs, seconds);
+    return status;
 }
