@@ -131,32 +131,6 @@ static gpuconv_status time_rows(sample *s, const gpuconv_cuda *cuda, gpuconv_err
     return status ? status : ended;
 }
 
-/* ---- Samples ----------------------------------------------------------------------------------------------------- */
-
-typedef struct unpacking {
-    void *raw;
-    gck_planar planar;
-    int64_t frames;
-} unpacking;
-
-static cudaError_t unpack(void *context, cudaStream_t stream) {
-    const unpacking *u = context;
-    return gck_unpack((gc_pcm){GC_S24, 24}, u->raw, u->frames, u->planar, u->frames, stream);
-}
-
-/* Measures the conversion of stereo frames of 24 bits: *seconds of a sample. */
-static gpuconv_status time_samples(const gc_device *device, double *seconds, gpuconv_error *error) {
-    gc_cuda_timer t;
-    double times[RUNS] = {0};
-    unpacking u = {.planar = {.stride = 1 << 24, .channels = CHANNELS}, .frames = 1 << 24};
-    gc_cuda_timer_init(&t, device->number);
-    u.raw = gc_cuda_timer_memory(&t, 3 * CHANNELS * u.frames, 0);
-    u.planar.samples = gc_cuda_timer_memory(&t, 4 * CHANNELS * u.frames, 0);
-    gc_cuda_timer_run(&t, unpack, &u, RUNS, times);
-    *seconds = least(times) / (double)(CHANNELS * u.frames);
-    return gc_cuda_timer_end(&t, error);
-}
-
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
 static double predict(const sample *s, const gc_device *device, const gc_costs *costs) {
@@ -207,12 +181,12 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
                                    : time_rows(&samples[i], cuda, error);
     gpuconv_cuda_free(cuda);
     if (!status)
-        status = time_samples(device, &costs->seconds[GC_COST_CUDA_SAMPLE], error);
-    if (!status)
         status = gc_cuda_peak_rates(config, &rates, error);
     if (status)
         return status;
-    costs->seconds[GC_COST_CUDA_OUTPUT] = 4 / rates.copy; /* writing an output is half of copying a sample */
+    /* Writing an output is half of copying a sample. Conversions are bound by the memory too. */
+    costs->seconds[GC_COST_CUDA_SAMPLE] *= 4 / rates.copy / costs->seconds[GC_COST_CUDA_OUTPUT];
+    costs->seconds[GC_COST_CUDA_OUTPUT] = 4 / rates.copy;
     costs->seconds[GC_COST_CUDA_LAUNCH] = rates.launch;
     costs->seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * rates.both_at_once);
     const double tap = costs->seconds[GC_COST_CUDA_TAP];
