@@ -234,7 +234,7 @@ static void make_plan(gc_bank *b, const gc_bank_options *o, const gc_device *dev
                                 .diagonal = gc_bank_is_diagonal(o),
                                 .longest_hop = gck_bank_longest_hop(device->shared_memory)};
     const gc_costs costs = gc_costs_of_cuda(device);
-    gc_choice choice;
+    gc_choice choice = {0};
     (void)gc_algorithms_choose(gc_cuda_algorithms, &problem, device, &costs, &choice, NULL, NULL);
     gck_bank *k = &b->kernel;
     *k = (gck_bank){.inputs = o->inputs, .outputs = o->outputs, .block = o->block, .diagonal = problem.diagonal};

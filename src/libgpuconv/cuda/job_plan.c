@@ -38,7 +38,7 @@ int64_t gc_job_parts(int64_t points, int64_t taps) {
 static gc_job_transform transform_of(const gc_choice *c) {
     const int64_t points = c->schedule.transform;
     gc_job_transform t = {GC_JOB_3PASS, 0};
-    while (&algorithms[t.kind]->row != c->algorithm)
+    while (t.kind < GC_JOB_DIRECT && &algorithms[t.kind]->row != c->algorithm)
         t.kind++;
     if (points)
         t.size = algorithms[t.kind]->number[__builtin_ctzll((unsigned long long)points)] - 1;
@@ -101,7 +101,7 @@ void gc_job_problem(const gc_job_shape *shape, bool kept, bool samples, const gc
 }
 
 void gc_job_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_job_plan *plan) {
-    gc_choice choice;
+    gc_choice choice = {0};
     if (gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL) ||
         !make(p, device, costs, &choice, plan))
         *plan = (gc_job_plan){.seconds = 0};

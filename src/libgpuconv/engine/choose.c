@@ -66,11 +66,14 @@ gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const
     for (int i = 0; algorithms[i]; i++) {
         gc_choice c;
         gpuconv_error refused;
+        if (seconds)
+            seconds[i] = HUGE_VAL;
         if (algorithms[i]->kind != p->kind)
             continue;
+        *refused.message = '\0';
         const bool can = choose_size(algorithms[i], p, d, costs, &c, &refused) == GPUCONV_OK;
-        if (seconds)
-            seconds[i] = can ? c.predicted : HUGE_VAL;
+        if (seconds && can)
+            seconds[i] = c.predicted;
         if (can && c.cost < choice->cost)
             *choice = c;
         if (!can && (c.bytes > 0 ? c.bytes < least : !(least < HUGE_VAL)))
@@ -89,7 +92,7 @@ static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs
     gc_format(plan->reason, sizeof plan->reason, "%.3g s predicted%s", plan->choice.predicted,
               *costs->cpu || *costs->cuda ? " by the calibration" : "");
     for (int i = 0; row[i]; i++)
-        if (row[i] != plan->choice.algorithm && row[i]->kind == p->kind && seconds[i] < HUGE_VAL) {
+        if (row[i] != plan->choice.algorithm && seconds[i] < HUGE_VAL) {
             const size_t used = strlen(plan->reason);
             gc_format(plan->reason + used, sizeof plan->reason - used, "%s %.3g s for %s", joint, seconds[i],
                       row[i]->name);
@@ -104,7 +107,7 @@ static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs
 gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
                               const gpuconv_config *config, gpuconv_error *error) {
     const gc_algorithm *only[] = {NULL, NULL}, *const *row = backend->algorithms;
-    double seconds[GC_ROWS_MAX];
+    double seconds[GC_ROWS_MAX] = {0};
     plan->backend = backend;
     const gc_costs costs = backend->costs(&plan->device);
     for (; config->algorithm && *row && !*only; row++)
