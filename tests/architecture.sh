@@ -46,9 +46,9 @@ allow src/$L/dsp "$L/core/*"
 allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
+allow src/$L/engine gpuconv_cuda.h "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
 backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h"
-planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/components.h $L/ir/object.h"
+planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/device.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
@@ -143,13 +143,11 @@ while read -r file; do
     [ -z "$found" ] || complain "$file prints or exits: $found"
 done <"$list"
 
-# An algorithm is named once in the file of its row, and in the table of names. Everything else walks the arrays of the
-# backends. Exception: file/compare.c asks for direct convolution, as a user does.
-names='GPUCONV_ALGORITHM_(DIRECT|OVERLAP_SAVE|PARTITIONED|MATRIX)'
-rows="cpu/(direct|overlap_save|partitioned|matrix)\.c|cuda/cuda_(direct|overlap_save|partitioned|dense)\.c"
-found=$(grep -rlE "$names" src kernels python/src | grep -vE "^src/$L/($rows|engine/(algorithm\.h|plan\.c)|file/compare\.c)\$")
+# An algorithm is named once in the file of its row. Everything else walks the arrays of the backends.
+grep -roE 'GPUCONV_ALGORITHM_[A-Z_]+' src kernels python/src | grep -v ':GPUCONV_ALGORITHM_AUTO$' >"$list"
+found=$(grep -vE "^src/$L/(cpu|cuda|engine)/[a-z_]*\.c:" "$list")
 [ -z "$found" ] || complain "names an algorithm; walk the algorithms of the backend: $found"
-found=$(grep -rcE "$names" src/$L/cpu src/$L/cuda | grep -v ':[01]$')
+found=$(cut -d: -f1 "$list" | sort | uniq -d)
 [ -z "$found" ] || complain "names an algorithm outside of its row: $found"
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show

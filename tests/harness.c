@@ -6,17 +6,17 @@
 
 #include <math.h>
 
-const gpuconv_algorithm harness_algorithms[GC_ALGORITHMS - 1] = {
-    GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE, GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
+const gpuconv_algorithm harness_algorithms[4] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
+                                                 GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
 const gpuconv_algorithm harness_gpu_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
                                                      GPUCONV_ALGORITHM_PARTITIONED};
 
 bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
-    static bool (*const make[GC_ALGORITHMS])(int64_t, int64_t, gc_schedule *) = {
-        [GPUCONV_ALGORITHM_DIRECT] = gc_schedule_direct,
-        [GPUCONV_ALGORITHM_OVERLAP_SAVE] = gc_schedule_overlap_save,
-        [GPUCONV_ALGORITHM_PARTITIONED] = gc_schedule_partitioned,
-        [GPUCONV_ALGORITHM_MATRIX] = gc_schedule_dense};
+    static bool (*const make[])(int64_t, int64_t,
+                                gc_schedule *) = {[GPUCONV_ALGORITHM_DIRECT] = gc_schedule_direct,
+                                                  [GPUCONV_ALGORITHM_OVERLAP_SAVE] = gc_schedule_overlap_save,
+                                                  [GPUCONV_ALGORITHM_PARTITIONED] = gc_schedule_partitioned,
+                                                  [GPUCONV_ALGORITHM_MATRIX] = gc_schedule_dense};
     return make[algorithm](taps, points, &plan->choice.schedule);
 }
 

@@ -53,7 +53,7 @@ enum { HARNESS_LESS = 1 };
 #endif
 
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */
-extern const gpuconv_algorithm harness_algorithms[GC_ALGORITHMS - 1];
+extern const gpuconv_algorithm harness_algorithms[4];
 extern const gpuconv_algorithm harness_gpu_algorithms[3]; /* those of the CUDA backend for any response */
 
 /* Returns the offline convolution of `in` on the CPU. */

@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any, Literal, Sequence
 
+from . import _core
+
 Mode = Literal["full", "same", "valid", "causal"]
 MODES = ("full", "same", "valid", "causal")
 MAX_DELAY = 1 << 40
 BACKENDS = ("auto", "cpu", "cuda")
-ALGORITHMS = ("auto", "direct", "overlap-save", "partitioned", "matrix")
+ALGORITHMS = tuple(_core.algorithm_names())
 
 
 def choose(name: str, value: str, words: Sequence[str]) -> int:

@@ -75,10 +75,20 @@ std::vector<const float *> rows_of(const planar_in &array) {
     return rows;
 }
 
+static nb::list algorithm_names() {
+    nb::list names;
+    for (const char *name = "auto"; std::strcmp(name, "unknown") != 0;
+         name = gpuconv_algorithm_name((gpuconv_algorithm)nb::len(names)))
+        names.append(nb::str(name));
+    return names;
+}
+
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false); // objects that live until the interpreter ends, such as planned jobs, are no leaks
     m.doc() = "Binding of libgpuconv; use the package gpuconv.";
     m.def("version", &gpuconv_version, "Returns the version of the library.");
+    m.def("algorithm_names", &algorithm_names,
+          "Returns the names of the algorithms; the index of a name is its value.");
     m.def("end_calls", &end_calls, "Ends the calls of all other threads; for the end of Python.");
     bind_arrays(m);
     bind_cuda(m);

@@ -68,7 +68,6 @@ int gc_print_error(int status, const char *format, ...) __attribute__((format(pr
 
 /* The words that an option accepts, for argDescrip and gc_choose. */
 #define GC_WORDS_BACKEND "auto|cpu|cuda"
-#define GC_WORDS_ALGORITHM "auto|direct|overlap-save|partitioned|matrix"
 #define GC_WORDS_REPORT "text|json"
 
 /* Returns the index of a word in a text such as GC_WORDS_BACKEND; -1 if it is not there. NULL stands for the first

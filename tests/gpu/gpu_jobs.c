@@ -231,12 +231,12 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
 static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     (void)state;
     oracle_random random = {103};
-    const int64_t before = jobs_cuda->figures.chunk_bytes;
+    const int64_t before = jobs_cuda->figures.workspace;
     for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
-        jobs_cuda->figures.chunk_bytes = (int64_t)(1 + oracle_below(&random, 12)) << 17;
+        jobs_cuda->figures.workspace = (int64_t)(1 + oracle_below(&random, 12)) << 17;
         run_random(&random, i % 3, (gc_job_transform){GC_JOB_3PASS, 0}, 16384, i % 4 == 0 ? 40000 : 0);
     }
-    jobs_cuda->figures.chunk_bytes = before;
+    jobs_cuda->figures.workspace = before;
 }
 
 /* The plan's own choice, on this device and on devices with less shared memory. */
@@ -245,10 +245,10 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     static const int shared[] = {0, 65536, 101376};
     static const int64_t taps[] = {1, 100, 2000, 8000, 16000, 30000};
     oracle_random random = {104};
-    const gc_job_device before = jobs_cuda->figures;
+    const gc_device before = jobs_cuda->figures;
     for (int d = 0; d < COUNT(shared); d++) {
         if (shared[d])
-            jobs_cuda->figures.shared_block = jobs_cuda->figures.shared = shared[d];
+            jobs_cuda->figures.shared_memory = jobs_cuda->figures.resident_shared_memory = shared[d];
         for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
             trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
             trial t;

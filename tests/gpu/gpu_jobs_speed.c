@@ -286,10 +286,10 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
     gc_job_plan plan = {0}, choice = {0};
     double spread, cpu;
     char text[40];
-    const int64_t before = b->cuda->figures.chunk_bytes;
+    const int64_t before = b->cuda->figures.workspace;
     if (gc_job_prepare(b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
         return;
-    b->cuda->figures.chunk_bytes = bytes;
+    b->cuda->figures.workspace = bytes;
     if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.seconds > 0 &&
         plan.seconds < 1.7 * choice.seconds + 10e-6 && (size_t)plan.bytes <= b->bytes) {
         const double error = check_poisoned(b, &t, operation), us = measure_graph(b, &t, operation);
@@ -300,14 +300,17 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
                (long long)plan.splits, (long long)plan.blocks, (long long)bytes >> 20);
         require(error <= bound_of(b->row), b->row->label, "the samples are wrong");
     }
-    b->cuda->figures.chunk_bytes = before;
+    b->cuda->figures.workspace = before;
 }
 
 /* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
 static void try_all(bench *b, int operations) {
     for (int operation = 0; operation < operations; operation++)
-        for (int i = 0; i < GC_JOB_TRANSFORMS && !b->row->kept; i++) {
-            const gc_job_transform t = gc_job_transform_number(i);
+        for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES + 1 && !b->row->kept; i++) {
+            const gc_job_transform t = i < GCK_CHIP_SIZES ? (gc_job_transform){GC_JOB_CHIP, i}
+                                       : i < GCK_CHIP_SIZES + GCK_3PASS_SIZES
+                                           ? (gc_job_transform){GC_JOB_3PASS, i - GCK_CHIP_SIZES}
+                                           : (gc_job_transform){GC_JOB_DIRECT, 0};
             for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.kind == GC_JOB_3PASS ? 3 : 256)
                 try_one(b, operation, t, bytes);
         }

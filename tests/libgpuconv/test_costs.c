@@ -11,6 +11,9 @@
 
 static char folder[64], path[4096];
 
+static const gc_device h200 = {
+    .name = "An unmeasured GPU", .multiprocessors = 132, .lanes = 128, .clock = 1.98e9, .bandwidth = 4.917e12};
+
 static int open_cache(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/gpuconv-costs-XXXXXX");
@@ -39,7 +42,9 @@ static gc_costs made_up_costs(const char *cpu, const char *cuda) {
 static int used_figures(const char *cpu, const char *cuda) {
     pid_t child = fork();
     if (child == 0) {
-        gc_costs c = gc_costs_of_cpu(cpu), g = gc_costs_of_cuda(cuda, 132);
+        gc_device gpu = h200;
+        snprintf(gpu.name, sizeof gpu.name, "%s", cuda);
+        gc_costs c = gc_costs_of_cpu(cpu), g = gc_costs_of_cuda(&gpu);
         _exit((fabs(c.seconds[GC_COST_CPU_TAP] - 1e-9) < 1e-15) |
               (fabs(g.seconds[GC_COST_CUDA_TAP] - 1e-9 * (GC_COST_CUDA_TAP + 1)) < 1e-15) << 1);
     }
@@ -110,7 +115,7 @@ static void only_well_formed_figures_are_accepted(void **state) {
     (void)state;
     static const char *const wrong[] = {"cpu-tap 1e-9x\n", "cpu-tap \n", "cpu-tap\n", "cpu-tap 1e-9 1\n",
                                         "cpu-tap inf\n"};
-    char text[1024] = "gpuconv costs 4\ncpu: A\n";
+    char text[1024] = "gpuconv costs 5\ncpu: A\n";
     gc_costs c;
     for (int i = 0; i < GC_COST_CUDA_TAP; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s 1e-9\n", gc_cost_name((gc_cost)i));
@@ -148,13 +153,34 @@ static void a_file_that_cannot_be_written_is_an_error(void **state) {
     setenv("XDG_CACHE_HOME", was, 1);
 }
 
-static void built_in_figures_scale_with_the_gpu(void **state) {
+/* Built-in figures follow from the properties of the GPU: arithmetic from multiprocessors, lanes and clock, traffic
+ * from the bandwidth. The bus is not a property of the GPU. Those of an H200 are the measured ones. */
+static void built_in_figures_follow_from_the_gpu(void **state) {
     (void)state;
-    gc_costs large = gc_costs_of_cuda("An unmeasured GPU", 132), small = gc_costs_of_cuda("An unmeasured GPU", 66);
+    static const struct {
+        gc_cost cost;
+        double seconds;
+    } recorded[] = {{GC_COST_CUDA_TAP, 1 / 29e12},   {GC_COST_CUDA_OUTPUT, 1e-12},  {GC_COST_CUDA_FUSED, 1.9e-12},
+                    {GC_COST_CUDA_LONG, 9.2e-12},    {GC_COST_CUDA_LEVEL, 5.0e-13}, {GC_COST_CUDA_PASS, 7.0e-12},
+                    {GC_COST_CUDA_BIN, 1 / 6e12},    {GC_COST_CUDA_SAMPLE, 3e-12},  {GC_COST_CUDA_LAUNCH, 3.5e-6},
+                    {GC_COST_CUDA_CYCLE, 1 / 1.98e9}};
+    gc_device half = h200, narrow = h200, slow = h200;
+    half.multiprocessors /= 2;
+    narrow.bandwidth /= 3;
+    slow.clock /= 2;
+    const gc_costs large = gc_costs_of_cuda(&h200), small = gc_costs_of_cuda(&half), thin = gc_costs_of_cuda(&narrow),
+                   late = gc_costs_of_cuda(&slow);
     for (int i = 0; i < GC_COSTS; i++)
         assert_true(large.seconds[i] > 0);
+    for (int i = 0; i < COUNT(recorded); i++)
+        CHECK(fabs(large.seconds[recorded[i].cost] / recorded[i].seconds - 1) < 1e-3, "%s is %g",
+              gc_cost_name(recorded[i].cost), large.seconds[recorded[i].cost]);
     assert_true(fabs(small.seconds[GC_COST_CUDA_TAP] / large.seconds[GC_COST_CUDA_TAP] - 2) < 1e-9);
-    assert_true(fabs(small.seconds[GC_COST_BUS_BYTE] / large.seconds[GC_COST_BUS_BYTE] - 1) < 1e-9);
+    assert_true(fabs(small.seconds[GC_COST_CUDA_OUTPUT] / large.seconds[GC_COST_CUDA_OUTPUT] - 1) < 1e-9);
+    assert_true(fabs(thin.seconds[GC_COST_CUDA_LONG] / large.seconds[GC_COST_CUDA_LONG] - 3) < 1e-9);
+    assert_true(fabs(thin.seconds[GC_COST_CUDA_FUSED] / large.seconds[GC_COST_CUDA_FUSED] - 1) < 1e-9);
+    assert_true(fabs(late.seconds[GC_COST_CUDA_CYCLE] / large.seconds[GC_COST_CUDA_CYCLE] - 2) < 1e-9);
+    assert_true(fabs(thin.seconds[GC_COST_BUS_BYTE] / large.seconds[GC_COST_BUS_BYTE] - 1) < 1e-9);
 }
 
 int main(void) {
@@ -164,7 +190,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_path_that_is_no_regular_file_is_ignored, open_cache, remove_cache),
         cmocka_unit_test(only_well_formed_figures_are_accepted),
         cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written_is_an_error, open_cache, remove_cache),
-        cmocka_unit_test_setup_teardown(built_in_figures_scale_with_the_gpu, open_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(built_in_figures_follow_from_the_gpu, open_cache, remove_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,20 @@
 #include "harness.h"
 
 #include "libgpuconv/cuda/cuda_algorithm.h"
+#include "libgpuconv/cuda/job_plan.h"
 
 static gc_device probed;
+
+/* Returns a device of 40 multiprocessors. */
+static gc_device card(double memory, int64_t shared_memory) {
+    return (gc_device){.name = "a card",
+                       .memory = memory,
+                       .multiprocessors = 40,
+                       .lanes = 64,
+                       .clock = 1.6e9,
+                       .bandwidth = 3.2e11,
+                       .shared_memory = shared_memory};
+}
 
 /* Plans for 30 seconds through the made-up device. */
 static gpuconv_status plan_for(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t latency, gpuconv_plan *plan,
@@ -57,7 +69,7 @@ static void a_plan_keeps_to_the_device_and_the_latency(void **state) {
         gpuconv_ir *ir = response(4, true, taps[t]);
         gc_problem problem;
         CHECK(gc_problem_init(&problem, ir, 1440000, latency[l]), "no memory");
-        probed = (gc_device){.name = "a card", .memory = 4e8, .multiprocessors = 40, .shared_memory = shared[s]};
+        probed = card(4e8, shared[s]);
         for (int a = 0; a <= COUNT(harness_algorithms); a++) {
             gpuconv_plan plan;
             gpuconv_error error = {0};
@@ -83,7 +95,7 @@ static void a_refusal_names_the_limit(void **state) {
                *hall = response(2, false, 3000000);
     gpuconv_plan plan;
     gpuconv_error error = {0};
-    probed = (gc_device){.name = "a card", .memory = 1e7, .multiprocessors = 40, .shared_memory = 99 * 1024};
+    probed = card(1e7, 99 * 1024);
     assert_int_equal(plan_for(dense, GPUCONV_ALGORITHM_PARTITIONED, -1, &plan, &error), GPUCONV_ERROR_UNSUPPORTED);
     assert_non_null(strstr(error.message, "16 inputs, 16 outputs and 256 responses of 40000 frames need"));
     probed.memory = 1e11;
@@ -100,10 +112,123 @@ static void a_refusal_names_the_limit(void **state) {
     gpuconv_ir_free(hall);
 }
 
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+static const gc_device h200 = {.name = "an H200",
+                               .memory = 1e12,
+                               .tensor_cores = true,
+                               .multiprocessors = 132,
+                               .lanes = 128,
+                               .clock = 1.98e9,
+                               .bandwidth = 4.917e12,
+                               .shared_memory = 227 * 1024,
+                               .resident_shared_memory = 228 * 1024,
+                               .resident_threads = 2048,
+                               .workspace = 256 << 20};
+
+/* Rows as tests/gpu/gpu_jobs_speed.c has them. shared: rows that share a response; 0: each has its own; -n: n rows in
+ * turn. */
+typedef struct rows_case {
+    int64_t rows, frames, taps, shared;
+    bool same, kept; /* as many frames out as in; by the spectra that are kept for such rows */
+    gpuconv_cuda_operation operation;
+    gc_job_kind kind;
+    int64_t points; /* complex */
+} rows_case;
+
+static gc_job_shape shape_of(const rows_case *c) {
+    return (gc_job_shape){.operation = c->operation,
+                          .rows = c->rows,
+                          .batch = c->rows,
+                          .group = c->shared > 0 ? c->shared : 1,
+                          .responses = c->shared < 0 ? -c->shared
+                                       : c->shared   ? c->rows / c->shared
+                                                     : c->rows,
+                          .taps = c->taps,
+                          .signal_frames = c->frames,
+                          .output_frames = c->same ? c->frames : c->frames + c->taps - 1};
+}
+
+/* The choices that the record of an H200 holds (tests/gpu/nvidia-h200.json). */
+static void rows_of_an_h200_are_planned_as_recorded(void **state) {
+    (void)state;
+    const gpuconv_cuda_operation by_signal = GPUCONV_CUDA_GRADIENT_SIGNAL, by_response = GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const rows_case cases[] = {
+        {1024, 160000, 8000, 0, false, false, 0, GC_JOB_CHIP, 16384},
+        {1024, 160000, 8000, 0, false, false, by_signal, GC_JOB_CHIP, 16384},
+        {1024, 160000, 8000, 0, false, false, by_response, GC_JOB_CHIP, 16384},
+        {1024, 160000, 8000, 1024, false, true, 0, GC_JOB_CHIP, 16384},
+        {1024, 160000, 8000, 0, true, false, 0, GC_JOB_CHIP, 16384},
+        {64, 64000, 16000, 0, false, false, 0, GC_JOB_CHIP, 16384},
+        {64, 64000, 16000, 0, false, false, by_response, GC_JOB_CHIP, 16384},
+        {32, 480000, 96000, 0, false, false, 0, GC_JOB_3PASS, 131072},
+        {32, 480000, 96000, 0, false, false, by_signal, GC_JOB_3PASS, 131072},
+        {32, 480000, 96000, 0, false, false, by_response, GC_JOB_3PASS, 131072},
+        {8, 3600000, 48000, 0, false, false, 0, GC_JOB_3PASS, 131072},
+        {8, 3600000, 48000, 0, false, true, 0, GC_JOB_3PASS, 131072},
+        {2, 28800000, 72000, 0, false, true, 0, GC_JOB_3PASS, 262144},
+        {49152, 4096, 4096, -768, false, false, 0, GC_JOB_CHIP, 4096},
+        {49152, 4096, 4096, -768, false, false, by_signal, GC_JOB_CHIP, 4096},
+        {49152, 4096, 4096, -768, false, false, by_response, GC_JOB_CHIP, 4096},
+        {1, 16000, 2000, 0, false, false, 0, GC_JOB_DIRECT, 0},
+        {1, 16000, 2000, 0, false, false, by_response, GC_JOB_DIRECT, 0},
+        {16, 4096, 256, 0, false, false, by_signal, GC_JOB_DIRECT, 0},
+        {1, 64000, 2000, 0, false, false, 0, GC_JOB_DIRECT, 0},
+    };
+    const gc_costs costs = gc_costs_built_in(&h200);
+    for (int i = 0; i < COUNT(cases); i++) {
+        const rows_case *c = &cases[i];
+        const gc_job_shape shape = shape_of(c);
+        gc_problem problem;
+        gc_job_plan plan, again;
+        gc_job_problem(&shape, c->kept, !c->kept, NULL, &problem);
+        gc_job_plan_make(&h200, &costs, &problem, &plan);
+        CHECK(plan.transform.kind == c->kind && plan.points == c->points && plan.seconds > 0,
+              "%lld x %lld * %lld, operation %d: kind %d of %lld points", (long long)c->rows, (long long)c->frames,
+              (long long)c->taps, (int)c->operation, (int)plan.transform.kind, (long long)plan.points);
+        for (int twice = 0; twice < 2; twice++) {
+            gc_job_plan_recall(&h200, &costs, &problem, &again);
+            assert_memory_equal(&again, &plan, sizeof plan);
+        }
+    }
+}
+
+/* Spectra serve their own algorithm and size only, samples direct sums too. A transform that is asked for is taken. */
+static void prepared_rows_keep_to_what_is_prepared(void **state) {
+    (void)state;
+    const rows_case small = {.rows = 1, .frames = 16000, .taps = 2000};
+    const gc_job_shape shape = shape_of(&small);
+    const gc_costs costs = gc_costs_built_in(&h200);
+    const int sizes[] = {[GC_JOB_3PASS] = GCK_3PASS_SIZES, [GC_JOB_CHIP] = GCK_CHIP_SIZES, [GC_JOB_DIRECT] = 1};
+    for (int kind = 0; kind < COUNT(sizes); kind++)
+        for (int size = 0; size < sizes[kind]; size++) {
+            const gc_job_transform t = {(gc_job_kind)kind, size};
+            const int64_t points = kind == GC_JOB_3PASS  ? gck_3pass_query(size).points
+                                   : kind == GC_JOB_CHIP ? gck_chip_query(size).points
+                                                         : 0;
+            gc_problem problem;
+            gc_job_plan plan;
+            assert_int_equal(gc_job_points(t), points);
+            const bool fits = kind != GC_JOB_CHIP || 2000 <= points + points / 2;
+            for (int kept = 0; kept < 2; kept++) {
+                gc_job_problem(&shape, kept, !kept, &t, &problem);
+                gc_job_plan_make(&h200, &costs, &problem, &plan);
+                CHECK((plan.seconds > 0) == (fits && !(kept && kind == GC_JOB_DIRECT)), "kind %d, size %d", kind, size);
+                CHECK(!(plan.seconds > 0) || (plan.transform.kind == t.kind && plan.transform.size == size),
+                      "kind %d, size %d", kind, size);
+            }
+            gc_job_problem(&shape, true, true, &t, &problem); /* samples too: direct sums are faster */
+            gc_job_plan_make(&h200, &costs, &problem, &plan);
+            assert_int_equal(plan.transform.kind, GC_JOB_DIRECT);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_keeps_to_the_device_and_the_latency),
         cmocka_unit_test(a_refusal_names_the_limit),
+        cmocka_unit_test(rows_of_an_h200_are_planned_as_recorded),
+        cmocka_unit_test(prepared_rows_keep_to_what_is_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,9 +21,12 @@ static gpuconv_status fake_probe(const gpuconv_config *config, gc_device *device
     *device = (gc_device){.name = "a GPU",
                           .threads = 1,
                           .memory = whole_device,
+                          .tensor_cores = true,
                           .multiprocessors = 132,
-                          .shared_memory = 227 << 10,
-                          .tensor_cores = true};
+                          .lanes = 128,
+                          .clock = 1.98e9,
+                          .bandwidth = 4.9e12,
+                          .shared_memory = 227 << 10};
     return GPUCONV_OK;
 }
 
@@ -39,7 +42,7 @@ static gpuconv_status fake_free_memory(gc_device *device, gpuconv_error *error) 
 /* Bytes and seconds of each algorithm of the stand-in; it has no other ones. */
 static const struct {
     double bytes, seconds;
-} needs[GC_ALGORITHMS] = {[GPUCONV_ALGORITHM_DIRECT] = {1e9, 3e-3}, [GPUCONV_ALGORITHM_OVERLAP_SAVE] = {4e9, 1e-3}};
+} needs[] = {[GPUCONV_ALGORITHM_DIRECT] = {1e9, 3e-3}, [GPUCONV_ALGORITHM_OVERLAP_SAVE] = {4e9, 1e-3}};
 
 static bool fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice) {
     (void)problem;
@@ -55,30 +58,19 @@ static void cost(const gc_problem *problem, const gc_device *device, const gc_co
     choice->chunk = 32768;
     choice->slots = 3;
     choice->bytes = needs[choice->algorithm->id].bytes;
-    choice->cost = choice->predicted = slowness * needs[choice->algorithm->id].seconds;
+    choice->cost = slowness * needs[choice->algorithm->id].seconds;
 }
 
-static void settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice) {
-    (void)problem;
-    (void)device;
-    (void)costs;
-    (void)choice;
-}
-
-static const gc_algorithm direct = {.id = GPUCONV_ALGORITHM_DIRECT, .fits = fits, .cost = cost, .settle = settle},
+static const gc_algorithm direct = {.id = GPUCONV_ALGORITHM_DIRECT, .name = "direct", .fits = fits, .cost = cost},
                           overlap_save = {
-                              .id = GPUCONV_ALGORITHM_OVERLAP_SAVE, .fits = fits, .cost = cost, .settle = settle};
+                              .id = GPUCONV_ALGORITHM_OVERLAP_SAVE, .name = "overlap-save", .fits = fits, .cost = cost};
 static const gc_algorithm *const algorithms[] = {&direct, &overlap_save, NULL};
-
-static gc_costs fake_costs(const gc_device *device) {
-    return gc_costs_of_cuda("", device->multiprocessors);
-}
 
 static gc_backend gpu = {.id = GPUCONV_BACKEND_CUDA,
                          .algorithms = algorithms,
                          .probe = fake_probe,
                          .free_memory = fake_free_memory,
-                         .costs = fake_costs};
+                         .costs = gc_costs_of_cuda};
 
 const gc_backend *__real_gc_backend_find(gpuconv_backend backend);
 const gc_backend *__wrap_gc_backend_find(gpuconv_backend backend);

@@ -107,7 +107,7 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         config.algorithm = (*row)->id;
-        if (only != GPUCONV_ALGORITHM_AUTO && config.algorithm != only)
+        if ((*row)->kind != GC_STREAM || (only != GPUCONV_ALGORITHM_AUTO && config.algorithm != only))
             continue;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* this algorithm does not support the response */

@@ -11,30 +11,45 @@
 
 enum { LENGTHS = 40 };
 
-/* Milliseconds by backend, algorithm and length; NaN: not measured. Algorithm 0 is the planner's choice. */
+/* The algorithms of streams that a backend has at most, and before them the planner's choice. */
+enum { WAYS = GC_ROWS_MAX };
+
+/* Milliseconds by backend, way and length; NaN: not measured. */
 typedef struct sweep {
     const gc_backend *backend[GC_BACKENDS];
     int backends, lengths;
-    double length[LENGTHS], time[GC_BACKENDS][GC_ALGORITHMS][LENGTHS];
+    double length[LENGTHS], time[GC_BACKENDS][WAYS][LENGTHS];
 } sweep;
 
+/* Fills the ways of a backend: NULL, for the planner's choice, and the algorithms of streams. Returns their number. */
+static int list_ways(const gc_backend *backend, const gc_algorithm *ways[WAYS]) {
+    int count = 0;
+    ways[count++] = NULL;
+    for (const gc_algorithm *const *row = backend->algorithms; *row && count < WAYS; row++)
+        if ((*row)->kind == GC_STREAM)
+            ways[count++] = *row;
+    return count;
+}
+
 /* Times every algorithm of one backend at one length, and the planner's choice. @param time receives milliseconds */
-static gpuconv_status time_length(const gc_bench *b, const gc_backend *backend, gc_material *m,
-                                  double time[GC_ALGORITHMS], gpuconv_error *error) {
+static gpuconv_status time_length(const gc_bench *b, const gc_backend *backend, gc_material *m, double time[WAYS],
+                                  gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     gpuconv_config config = b->config;
     gpuconv_plan *plan;
     double slowest = HUGE_VAL;
+    const gc_algorithm *ways[WAYS];
+    const int count = list_ways(backend, ways);
     config.backend = backend->id;
     config.frames = m->what.frames;
-    for (int a = GPUCONV_ALGORITHM_AUTO; a < GC_ALGORITHMS && !status; a++) {
+    for (int a = 0; a < count && !status; a++) {
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         time[a] = (double)NAN;
-        config.algorithm = (gpuconv_algorithm)a;
+        config.algorithm = ways[a] ? ways[a]->id : GPUCONV_ALGORITHM_AUTO;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* this algorithm does not support the response */
-        if (a == GPUCONV_ALGORITHM_AUTO)
+        if (!ways[a])
             slowest = GC_BENCH_SLOWEST * plan->choice.predicted;
         if (plan->choice.predicted <= slowest) {
             status = gc_bench_time_plan(b, plan, m, &r, error);
@@ -47,19 +62,21 @@ static gpuconv_status time_length(const gc_bench *b, const gc_backend *backend, 
 
 /* Reports the times of one backend at one length: the planner's choice, every algorithm, and the ratio of the choice to
  * the best time. */
-static void report_times(const gc_bench *b, const char *backend, double length, const double time[GC_ALGORITHMS]) {
-    enum { VALUES = GC_ALGORITHMS + 2 };
-    char text[GC_ALGORITHMS][32];
-    const char *names[VALUES] = {[0] = "length", [VALUES - 1] = "chosen / best"};
-    double values[VALUES] = {length}, best = HUGE_VAL;
-    for (int a = 0; a < GC_ALGORITHMS; a++) {
-        snprintf(text[a], sizeof text[a], "%s ms", a ? gpuconv_algorithm_name((gpuconv_algorithm)a) : "chosen");
+static void report_times(const gc_bench *b, const gc_backend *backend, double length, const double time[WAYS]) {
+    const gc_algorithm *ways[WAYS];
+    const int count = list_ways(backend, ways);
+    char text[WAYS][32];
+    const char *names[WAYS + 2] = {"length"};
+    double values[WAYS + 2] = {length}, best = HUGE_VAL;
+    for (int a = 0; a < count; a++) {
+        snprintf(text[a], sizeof text[a], "%s ms", ways[a] ? ways[a]->name : "chosen");
         names[a + 1] = text[a];
         values[a + 1] = time[a];
         best = time[a] < best ? time[a] : best;
     }
-    values[VALUES - 1] = time[GPUCONV_ALGORITHM_AUTO] / best;
-    gc_report_named_row(b->report, "sweep", backend, VALUES, names, values);
+    names[count + 1] = "chosen / best";
+    values[count + 1] = time[0] / best;
+    gc_report_named_row(b->report, "sweep", gpuconv_backend_name(backend->id), count + 2, names, values);
 }
 
 /* Times all backends at the next length and reports a row for each. */
@@ -67,14 +84,14 @@ static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, in
     gpuconv_status status = GPUCONV_OK;
     s->length[s->lengths] = (double)length;
     for (int i = 0; i < s->backends && !status; i++) {
-        double time[GC_ALGORITHMS];
-        for (int a = 0; a < GC_ALGORITHMS; a++)
+        double time[WAYS];
+        for (int a = 0; a < WAYS; a++)
             time[a] = (double)NAN;
         status = time_length(b, s->backend[i], m, time, error);
-        for (int a = 0; a < GC_ALGORITHMS; a++)
+        for (int a = 0; a < WAYS; a++)
             s->time[i][a][s->lengths] = time[a];
         if (!status)
-            report_times(b, gpuconv_backend_name(s->backend[i]->id), (double)length, time);
+            report_times(b, s->backend[i], (double)length, time);
     }
     s->lengths++;
     return status;
@@ -84,16 +101,17 @@ static gpuconv_status add_length(const gc_bench *b, sweep *s, gc_material *m, in
 static gpuconv_status draw(const sweep *s, const char *title, const char *x_label, const char *path,
                            gpuconv_error *error) {
     gc_plot p = {.title = title, .x_label = x_label, .y_label = "milliseconds", .steps = s->lengths, .x = s->length};
-    char labels[(GC_BACKENDS - 1) * GC_ALGORITHMS][48];
-    _Static_assert((GC_BACKENDS - 1) * GC_ALGORITHMS <= GC_PLOT_SERIES,
-                   "a drawing has room for every algorithm of every backend");
-    for (int i = 0; i < s->backends; i++)
-        for (int a = 0; a < GC_ALGORITHMS; a++) {
+    char labels[GC_PLOT_SERIES][48];
+    for (int i = 0; i < s->backends; i++) {
+        const gc_algorithm *ways[WAYS];
+        const int count = list_ways(s->backend[i], ways);
+        for (int a = 0; a < count && p.series < GC_PLOT_SERIES; a++) {
             snprintf(labels[p.series], sizeof labels[0], "%s, %s", gpuconv_backend_name(s->backend[i]->id),
-                     a ? gpuconv_algorithm_name((gpuconv_algorithm)a) : "the plan's choice");
+                     ways[a] ? ways[a]->name : "the plan's choice");
             p.label[p.series] = labels[p.series];
             p.y[p.series++] = s->time[i][a];
         }
+    }
     return gc_plot_write(&p, path, error);
 }
 

@@ -36,7 +36,7 @@ static bool is_case(const char *wanted) {
 static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
     int report = gc_choose("--report", o->report, GC_WORDS_REPORT);
     int backend = report < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
+    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
     if (algorithm < 0)
         return GC_EXIT_USAGE;
     if (o->peers && (o->stream || o->processes || o->sweep))
@@ -170,7 +170,7 @@ static struct poptOption table[] = {
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: on every backend)",
      GC_WORDS_BACKEND},
     {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: every one)",
-     GC_WORDS_ALGORITHM},
+     gc_words_algorithm},
     {"peers", '\0', POPT_ARG_NONE, &given.peers, 0, "also measure FFTW and cuFFT, if installed", NULL},
     {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
      "number of the CUDA device (default: the largest GPU)", "NUMBER"},

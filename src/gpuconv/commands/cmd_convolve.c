@@ -56,7 +56,7 @@ static void progress(void *context, const gpuconv_progress *p) {
 
 static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {
     int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, GC_WORDS_ALGORITHM);
+    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
     int report = algorithm < 0 ? -1 : gc_choose("--report", o->report, GC_WORDS_REPORT);
     if (report < 0)
         return GC_EXIT_USAGE;
@@ -270,7 +270,7 @@ static struct poptOption table[] = {
      "replace OUT even if it is IR, or if IR and OUT have changed places", NULL},
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: auto)", GC_WORDS_BACKEND},
     {"algorithm", 'a', POPT_ARG_STRING, &given.algorithm, 0, "convolution algorithm (default: auto)",
-     GC_WORDS_ALGORITHM},
+     gc_words_algorithm},
     {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
      "number of the CUDA device (default: the largest GPU)", "NUMBER"},
     {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},

@@ -1,6 +1,9 @@
 /* The list of subcommands. */
 #include "commands.h"
+
 #include "cli/cli.h"
+#include <stdio.h>
+#include <string.h>
 
 const gc_command *const gc_commands[] = {
     &gc_command_convolve,
@@ -15,3 +18,13 @@ const gc_command *const gc_commands[] = {
     &gc_command_play,
     NULL,
 };
+
+char gc_words_algorithm[256];
+
+void gc_fill_words(void) {
+    size_t used = 0;
+    const char *name;
+    for (int id = 0; strcmp(name = gpuconv_algorithm_name((gpuconv_algorithm)id), "unknown") != 0; id++)
+        used +=
+            (size_t)snprintf(gc_words_algorithm + used, sizeof gc_words_algorithm - used, "%s%s", id ? "|" : "", name);
+}

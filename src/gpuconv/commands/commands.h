@@ -11,4 +11,9 @@ extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_
     gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
 
+/* The words of --algorithm, the names of the library's algorithms, for argDescrip and gc_choose. The index of a word is
+ * its gpuconv_algorithm. Every main fills them before it reads the tables of options. */
+extern char gc_words_algorithm[256];
+void gc_fill_words(void);
+
 #endif

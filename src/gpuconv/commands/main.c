@@ -95,5 +95,6 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     gc_start_program("gpuconv");
+    gc_fill_words();
     return gc_end_program(run(argc, argv));
 }

@@ -254,6 +254,7 @@ static void write_fish(const char *folder) {
 
 int main(int argc, char **argv) {
     gc_start_program("gpuconv-manual");
+    gc_fill_words();
     if (argc != 2)
         return gc_print_error(GC_EXIT_USAGE, "one FOLDER is needed, not %d arguments", argc - 1);
     for (int i = 0; gc_commands[i]; i++)

@@ -25,6 +25,11 @@ static inline int64_t gc_round_up(int64_t n, int64_t step) {
     return (n + step - 1) / step * step;
 }
 
+/* Returns n / by, rounded up; n >= 0, by > 0. */
+static inline int64_t gc_divide_up(int64_t n, int64_t by) {
+    return (n + by - 1) / by;
+}
+
 static inline int64_t gc_min(int64_t a, int64_t b) {
     return a < b ? a : b;
 }

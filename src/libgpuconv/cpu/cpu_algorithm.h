@@ -39,9 +39,13 @@ typedef struct gc_cpu_algorithm {
     void (*free)(gc_convolver *convolver);
 } gc_cpu_algorithm;
 
-extern const gc_cpu_algorithm gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned, gc_cpu_matrix;
+/* The algorithms, each gc_cpu_<name>. */
+#define GC_CPU_ALGORITHMS(X) X(direct) X(overlap_save) X(partitioned) X(matrix)
 
-/* All of them; NULL ends the array. */
+#define GC_CPU_DECLARE(name) extern const gc_cpu_algorithm gc_cpu_##name;
+GC_CPU_ALGORITHMS(GC_CPU_DECLARE)
+
+/* Their rows; NULL ends the array. */
 extern const gc_algorithm *const gc_cpu_algorithms[];
 
 /* Returns the algorithm of a choice for the CPU. */
@@ -55,8 +59,8 @@ static inline const gc_cpu_algorithm *gc_cpu_algorithm_of(const gc_choice *choic
 #define GC_CPU_THRIFT 72e6
 #define GC_CPU_EXCESS 1.5
 
-#define GC_CPU_ROW(id, thrift, excess)                                                                                 \
-    { id, thrift, excess, gc_cpu_fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse }
+#define GC_CPU_ROW(id, name, least, most, thrift, excess)                                                              \
+    { id, name, GC_STREAM, least, most, thrift, excess, gc_cpu_fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse }
 
 /* The entries of a row. `cost` and the schedule do not depend on the number of threads, and are the same for all inputs
  * of at least 2^23 frames or of unknown length. */

@@ -25,8 +25,8 @@ static const int64_t long_input = INT64_C(1) << 23;
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
-const gc_algorithm *const gc_cpu_algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, &gc_cpu_partitioned.row,
-                                                 &gc_cpu_matrix.row, NULL};
+#define ROW(name) &gc_cpu_##name.row,
+const gc_algorithm *const gc_cpu_algorithms[] = {GC_CPU_ALGORITHMS(ROW) NULL};
 
 double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
@@ -50,8 +50,7 @@ double gc_cpu_copy_seconds(const gc_problem *p, const gc_costs *c, double total)
 bool gc_cpu_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
     gc_schedule *s = &c->schedule;
-    return form == 0 && gc_cpu_algorithm_of(c)->schedule(p->ir->frames, points, s) && s->transform == points &&
-           (points == 0 || (points >= GC_FFT_MIN_POINTS && s->hop % 32 == 0));
+    return form == 0 && gc_cpu_algorithm_of(c)->schedule(p->ir->frames, points, s) && (points == 0 || s->hop % 32 == 0);
 }
 
 /* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,
@@ -115,6 +114,5 @@ gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *p,
                              gpuconv_error *error) {
     (void)device;
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU%s",
-                   (long long)p->ir->frames, gpuconv_algorithm_name(algorithm->id),
-                   p->chunk_most ? " within the latency asked for" : "");
+                   (long long)p->ir->frames, algorithm->name, p->chunk_most ? " within the latency asked for" : "");
 }

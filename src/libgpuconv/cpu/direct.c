@@ -120,7 +120,7 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 }
 
 const gc_cpu_algorithm gc_cpu_direct = {
-    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_DIRECT, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0, GC_CPU_THRIFT, GC_CPU_EXCESS),
     .schedule = gc_schedule_direct,
     .chunk = chunk_frames,
     .seconds = seconds,

@@ -163,7 +163,8 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 }
 
 const gc_cpu_algorithm gc_cpu_overlap_save = {
-    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", GC_FFT_MIN_POINTS, 1 << 24, GC_CPU_THRIFT,
+                      GC_CPU_EXCESS),
     .schedule = gc_schedule_overlap_save,
     .chunk = chunk_frames,
     .seconds = seconds,

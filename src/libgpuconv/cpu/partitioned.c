@@ -191,7 +191,8 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 }
 
 const gc_cpu_algorithm gc_cpu_partitioned = {
-    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_PARTITIONED, GC_CPU_THRIFT, GC_CPU_EXCESS),
+    .row = GC_CPU_ROW(GPUCONV_ALGORITHM_PARTITIONED, "partitioned", GC_FFT_MIN_POINTS, 1 << 24, GC_CPU_THRIFT,
+                      GC_CPU_EXCESS),
     .schedule = gc_schedule_partitioned,
     .chunk = chunk_frames,
     .seconds = seconds,

@@ -12,8 +12,6 @@ typedef struct gc_cuda_algorithm {
 
     bool (*schedule)(int64_t taps, int64_t points, gc_schedule *schedule);
 
-    int points_max; /* of a transform, for messages */
-
     /* Returns the frames of which a chunk is a multiple. NULL: the hop. */
     int64_t (*step)(const gc_schedule *schedule);
     int64_t rounding; /* frames to which chunks are rounded where the latency is not bounded; 0: to a step */
@@ -40,7 +38,7 @@ typedef struct gc_cuda_algorithm {
 
 extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_matrix;
 
-/* All of them; NULL ends the array. */
+/* The algorithms of streams, rows (job_plan.h) and banks; NULL ends the array. */
 extern const gc_algorithm *const gc_cuda_algorithms[];
 
 /* Returns the algorithm of a choice for a CUDA device. */
@@ -55,6 +53,9 @@ void gc_cuda_cost(const gc_problem *problem, const gc_device *device, const gc_c
 void gc_cuda_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                               gpuconv_error *error);
+
+#define GC_CUDA_ROW(id, name, least, most, refuse)                                                                     \
+    { id, name, GC_STREAM, least, most, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, refuse }
 
 /* Returns the frames of which a chunk is a multiple. */
 int64_t gc_cuda_step(const gc_cuda_algorithm *algorithm, const gc_schedule *schedule);

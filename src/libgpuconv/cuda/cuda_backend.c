@@ -65,23 +65,12 @@ static gpuconv_status check(gc_stream *s, cudaError_t err, const char *what) {
 
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     int number;
-    struct cudaDeviceProp p;
-    gck_device d;
     gpuconv_status status = gc_cuda_choose_device(config->device, &number, error);
     if (!status)
-        status = gc_cuda_check(error, number, cudaGetDeviceProperties(&p, number));
+        status = gc_cuda_check(error, number, gc_cuda_read_device(number, device));
     if (!status)
-        status = gc_cuda_check(error, number, gck_device_query(number, &d));
-    if (status)
-        return status;
-    *device = (gc_device){.number = number,
-                          .threads = config->threads ? config->threads : 1,
-                          .memory = (double)p.totalGlobalMem,
-                          .multiprocessors = d.multiprocessors,
-                          .shared_memory = d.shared_bytes,
-                          .tensor_cores = d.tensor_cores != 0};
-    snprintf(device->name, sizeof device->name, "%.127s", p.name);
-    return GPUCONV_OK;
+        device->threads = config->threads ? config->threads : 1;
+    return status;
 }
 
 static gpuconv_status free_memory(gc_device *device, gpuconv_error *error) {
@@ -339,10 +328,6 @@ static const char *failure(const gc_stream *s) {
     return s->failure;
 }
 
-static gc_costs costs(const gc_device *device) {
-    return gc_costs_of_cuda(device->name, device->multiprocessors);
-}
-
 static const gc_measure_backend measures = {
     .peak_rates = gc_cuda_peak_rates,
     .copy = gc_cuda_copy,
@@ -371,7 +356,7 @@ const gc_backend gc_backend_cuda = {
     .probe = probe,
     .free_memory = free_memory,
     .start = start,
-    .costs = costs,
+    .costs = gc_costs_of_cuda,
     .stream = &streams,
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,

@@ -10,6 +10,7 @@
  */
 #include "cuda_bank.h"
 
+#include "cuda_algorithm.h"
 #include "cuda_device.h"
 #include "cuda_pinned.h"
 #include "cuda_resources.h"
@@ -17,6 +18,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <stdlib.h>
 
@@ -32,7 +34,7 @@ enum { PRODUCT_BLOCKS = 6 };
  * that more and smaller groups are slower. */
 enum { GROUPS_MAX = 8, GROUP_BYTES = 2500000 };
 
-_Static_assert((int)GC_BANK_LEVELS_MAX == (int)GCK_BANK_LEVELS_MAX, "plan and kernels have the same levels");
+_Static_assert((int)GC_LEVELS_MAX == (int)GCK_BANK_LEVELS_MAX, "plan and kernels have the same levels");
 
 struct gc_bank {
     gc_cuda_resources resources;
@@ -225,17 +227,22 @@ static cudaGraphExec_t capture(gc_bank *b, cudaError_t (*queue)(gc_bank *bank)) 
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* Plans the levels within the limits of the device. */
-static void make_plan(gc_bank *b, const gc_bank_options *o, const gck_device *properties) {
-    const gc_bank_plan plan = gc_bank_make_plan(o, gck_bank_longest_hop(properties->shared_bytes));
+/* Plans the levels within the limits of the device. A level of blocks alone always fits. */
+static void make_plan(gc_bank *b, const gc_bank_options *o, const gc_device *device) {
+    const gc_problem problem = {.kind = GC_BANK,
+                                .bank = o,
+                                .diagonal = gc_bank_is_diagonal(o),
+                                .longest_hop = gck_bank_longest_hop(device->shared_memory)};
+    const gc_costs costs = gc_costs_of_cuda(device);
+    gc_choice choice = {0};
+    (void)gc_algorithms_choose(gc_cuda_algorithms, &problem, device, &costs, &choice, NULL, NULL);
     gck_bank *k = &b->kernel;
-    *k = (gck_bank){.inputs = o->inputs, .outputs = o->outputs, .block = o->block};
-    k->levels = plan.levels;
-    k->diagonal = plan.diagonal;
-    k->ring_frames = 2 * plan.level[plan.levels - 1].hop;
-    for (int i = 0; i < plan.levels; i++)
-        k->level[i] = (gck_bank_level){
-            .hop = plan.level[i].hop, .first_tap = plan.level[i].first_tap, .partitions = plan.level[i].partitions};
+    *k = (gck_bank){.inputs = o->inputs, .outputs = o->outputs, .block = o->block, .diagonal = problem.diagonal};
+    for (; k->levels < choice.levels.count; k->levels++) {
+        const gc_level *l = &choice.levels.level[k->levels];
+        k->level[k->levels] = (gck_bank_level){.hop = l->hop, .first_tap = l->first_tap, .partitions = l->partitions};
+        k->ring_frames = 2 * l->hop;
+    }
 }
 
 /* Creates everything on the device. Returns the first error. */
@@ -302,10 +309,10 @@ static gpuconv_status open_bank(const gc_bank_options *o, gc_bank **bank, gpucon
     gc_bank *b = gc_calloc(1, sizeof *b);
     if (!b)
         return gc_fail_memory(error, "a bank in real time");
-    gck_device properties;
+    gc_device properties;
     cudaError_t err = gc_cuda_enter(device, &caller);
     gc_cuda_resources_init(&b->resources, device);
-    GC_CUDA_TRY(err, gck_device_query(device, &properties));
+    GC_CUDA_TRY(err, gc_cuda_read_device(device, &properties));
     if (!err) {
         make_plan(b, o, &properties);
         err = init(b, o, properties.multiprocessors);

@@ -1,115 +1,214 @@
-/* Calibration of the GPU's cost model: times of a few convolutions on the device, of the bus, and of creating the CUDA
- * context. */
+/*
+ * Calibration of the GPU's cost model. The bus, the memory, a launch and the start of the device are measured as such.
+ * Each of the other costs has a convolution whose time depends most on it: the cost is what makes the cost model
+ * predict the time that was measured.
+ */
 #include "cuda_algorithm.h"
 #include "cuda_time_plan.h"
+#include "job.h"
 #include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { RUNS = 5, CHANNELS = 2 };
+enum { RUNS = 5, CHANNELS = 2, ROUNDS = 4 };
 
-/* Measures one convolution of `frames` frames in both channels: *seconds is the least time of all runs. */
-static gpuconv_status time_plan(const gc_device *device, const gc_cuda_algorithm *algorithm, int64_t taps,
-                                int64_t points, int64_t frames, double *seconds, gpuconv_error *error) {
-    gpuconv_ir *mono = NULL, *ir = NULL;
-    float *h = gc_calloc(taps, sizeof *h), *x = gc_calloc(frames, sizeof *x), *y = gc_calloc(frames, sizeof *y);
-    const float *const in[CHANNELS] = {x, x}, *const planes[CHANNELS] = {h, h};
+/* A convolution that is timed: of a stream of CHANNELS channels with a response each, or of rows with a response each.
+ */
+typedef struct sample {
+    gc_cost cost;                    /* that it gives */
+    const gc_cuda_algorithm *stream; /* NULL: rows */
+    gc_job_transform rows;
+    int64_t count, taps, points, frames; /* count: rows */
+    double seconds;                      /* measured */
+} sample;
+
+static double least(const double times[RUNS]) {
+    double seconds = times[0];
+    for (int r = 1; r < RUNS; r++)
+        seconds = fmin(seconds, times[r]);
+    return seconds;
+}
+
+/* ---- Streams ----------------------------------------------------------------------------------------------------- */
+
+/* Makes the plan of a stream in one chunk. Returns false without memory. */
+static bool plan_stream(const sample *s, const gc_device *device, gpuconv_plan *plan) {
+    *plan = (gpuconv_plan){.ir = gc_ir_blank(CHANNELS, CHANNELS, CHANNELS, CHANNELS, s->taps, 48000),
+                           .device = *device,
+                           .choice = {.algorithm = &s->stream->row, .chunk = s->frames}};
+    for (int c = 0; c < CHANNELS && plan->ir; c++)
+        plan->ir->route[c] = (gc_route){c, c, c};
+    return plan->ir && s->stream->schedule(s->taps, s->points, &plan->choice.schedule);
+}
+
+/* Returns the time that the cost model predicts for a stream, without the bus. */
+static double predict_stream(const sample *s, const gc_device *device, const gc_costs *costs) {
+    gpuconv_plan plan;
+    const bool made = plan_stream(s, device, &plan);
+    const gc_problem problem = {.ir = plan.ir, .frames = s->frames};
+    const double seconds =
+        made ? s->stream->seconds(&problem, device, costs, &plan.choice, (double)s->frames) : (double)NAN;
+    gpuconv_ir_free(plan.ir);
+    return seconds;
+}
+
+static gpuconv_status time_stream(sample *s, const gc_device *device, gpuconv_error *error) {
+    gpuconv_plan plan;
+    float *x = gc_calloc(s->frames, sizeof *x), *y = gc_calloc(s->frames, sizeof *y);
+    const float *const in[CHANNELS] = {x, x};
     float *const out[CHANNELS] = {y, y};
-    double times[RUNS];
-    gpuconv_status status = h && x && y ? GPUCONV_OK : GPUCONV_ERROR_MEMORY;
-    if (!status)
-        status = gpuconv_ir_new(planes, CHANNELS, taps, 48000, &mono, error);
-    if (!status)
-        status = gpuconv_ir_route(mono, CHANNELS, &ir, error);
-    if (!status) {
-        gpuconv_plan plan = {.ir = ir, .device = *device, .choice.algorithm = &algorithm->row};
-        algorithm->schedule(taps, points, &plan.choice.schedule);
-        const gc_timing timing = {in, out, frames, RUNS, times};
-        status = gc_cuda_time_plan(&plan, &timing, error);
-        *seconds = HUGE_VAL;
-        for (int r = 0; r < RUNS && !status; r++)
-            *seconds = fmin(*seconds, times[r]);
-    }
-    gpuconv_ir_free(mono);
-    gpuconv_ir_free(ir);
-    free(h);
+    double times[RUNS] = {0};
+    const gc_timing timing = {in, out, s->frames, RUNS, times};
+    const gpuconv_status status = plan_stream(s, device, &plan) && x && y ? gc_cuda_time_plan(&plan, &timing, error)
+                                                                          : gc_fail_memory(error, "the calibration");
+    s->seconds = least(times);
+    gpuconv_ir_free(plan.ir);
     free(x);
     free(y);
     return status;
 }
 
-/* The measured times. */
-typedef struct times {
-    double direct, fused, three_kernels; /* seconds of a convolution */
-    double start;                        /* seconds until the first work of the process is done */
-    gc_peak_rates rates;
-} times;
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* The work that is measured. */
-enum { FRAMES = 1 << 22, POINTS = 4096, LONG_POINTS = 1 << 19, TAPS = 512 };
-
-static gpuconv_status measure(const gpuconv_config *config, const gc_device *device, times *t, gpuconv_error *error) {
-    const double warm_up = 0.05; /* gc_cuda_timer_run warms up for this long */
-    double begin = gc_now(), first;
-    /* The first work of a process waits for the context and for the kernels to be loaded. */
-    gpuconv_status status = time_plan(device, &gc_cuda_direct, 16, 1, 1024, &first, error);
-    t->start = gc_now() - begin - warm_up;
-    gc_device plain = *device; /* taps are counted in multiply-adds, not in products of tensor cores */
-    plain.tensor_cores = false;
-    if (!status)
-        status = time_plan(&plain, &gc_cuda_direct, TAPS, 1, FRAMES, &t->direct, error);
-    if (!status)
-        status = time_plan(device, &gc_cuda_overlap_save, TAPS, POINTS, FRAMES, &t->fused, error);
-    if (!status)
-        status =
-            time_plan(device, &gc_cuda_overlap_save, LONG_POINTS / 4, LONG_POINTS, FRAMES, &t->three_kernels, error);
-    return status ? status : gc_cuda_peak_rates(config, &t->rates, error);
+static double predict_rows(const sample *s, const gc_device *device, const gc_costs *costs) {
+    const gc_job_shape shape = {.rows = s->count,
+                                .batch = s->count,
+                                .group = 1,
+                                .responses = s->count,
+                                .taps = s->taps,
+                                .signal_frames = s->frames,
+                                .output_frames = s->frames};
+    gc_problem problem;
+    gc_job_plan plan;
+    gc_job_problem(&shape, false, true, &s->rows, &problem);
+    gc_job_plan_make(device, costs, &problem, &plan);
+    return plan.seconds;
 }
 
-/* Computes the costs from the measured times. */
-static void fill_costs(const times *t, double *seconds) {
-    const double samples = (double)FRAMES * CHANNELS;
-    const double blocks = ceil((double)FRAMES / (double)(POINTS - TAPS + 1)) * CHANNELS;
-    const double long_blocks = ceil((double)FRAMES / (0.75 * (double)LONG_POINTS)) * CHANNELS;
-    /* Writing an output is half of copying a sample. */
-    const double output = 4 / t->rates.copy, launch = t->rates.launch;
-    seconds[GC_COST_CUDA_OUTPUT] = output;
-    seconds[GC_COST_CUDA_LAUNCH] = launch;
-    seconds[GC_COST_CUDA_TAP] = (t->direct - launch - output * samples) / (samples * (double)TAPS);
-    seconds[GC_COST_CUDA_FUSED] =
-        (t->fused - launch - output * samples) / (blocks * (double)POINTS / 2 * gc_cuda_slowdown(POINTS, false));
-    seconds[GC_COST_CUDA_LONG] = (t->three_kernels - 3 * launch - output * samples) /
-                                 (long_blocks * (double)LONG_POINTS / 2 * gc_cuda_slowdown(LONG_POINTS, true));
-    seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * t->rates.both_at_once);
-    seconds[GC_COST_CUDA_START] = fmax(t->start, 0.01);
+typedef struct rows_call {
+    const gpuconv_cuda *cuda;
+    const sample *sample;
+    gpuconv_cuda_job job;
+    void *workspace;
+    size_t bytes;
+    gpuconv_error *error;
+} rows_call;
+
+static cudaError_t run_rows(void *context, cudaStream_t stream) {
+    const rows_call *c = context;
+    return gc_job_run_with(c->cuda, &c->job, &c->sample->rows, c->workspace, c->bytes, stream, c->error)
+               ? cudaErrorUnknown
+               : cudaSuccess;
+}
+
+static gpuconv_status time_rows(sample *s, const gpuconv_cuda *cuda, gpuconv_error *error) {
+    gc_cuda_timer t;
+    gc_job_shape shape;
+    gc_job_plan plan;
+    double times[RUNS] = {0};
+    rows_call call = {.cuda = cuda, .sample = s, .job = gpuconv_cuda_job_default(), .error = error};
+    gpuconv_cuda_array *const arrays[] = {&call.job.signal, &call.job.response, &call.job.output};
+    gc_cuda_timer_init(&t, cuda->device);
+    for (int i = 0; i < 3; i++) {
+        const int64_t frames = i == 1 ? s->taps : s->frames;
+        *arrays[i] = (gpuconv_cuda_array){.data = gc_cuda_timer_memory(&t, 4 * s->count * frames, 0),
+                                          .rows = s->count,
+                                          .frames = frames,
+                                          .stride = frames};
+    }
+    gpuconv_status status = gc_job_prepare(cuda, &call.job, &s->rows, &shape, &plan, error);
+    if (!status) {
+        call.bytes = (size_t)plan.bytes;
+        call.workspace = plan.bytes ? gc_cuda_timer_memory(&t, plan.bytes, 0) : NULL;
+        gc_cuda_timer_run(&t, run_rows, &call, RUNS, times);
+    }
+    s->seconds = least(times);
+    const gpuconv_status ended = gc_cuda_timer_end(&t, error);
+    return status ? status : ended;
+}
+
+/* ---- Costs ------------------------------------------------------------------------------------------------------- */
+
+static double predict(const sample *s, const gc_device *device, const gc_costs *costs) {
+    return s->stream ? predict_stream(s, device, costs) : predict_rows(s, device, costs);
+}
+
+/* Sets the costs of the samples so that the predictions become the measured times. A time depends on more than one
+ * cost, and the model takes maxima, so that this takes a few rounds. A cost keeps its built-in value where its sample's
+ * time does not depend on it, or where other work on the machine has disturbed the measurement. */
+static void solve(const sample *samples, int count, const gc_device *device, gc_costs *costs) {
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < count; i++) {
+            const gc_cost cost = samples[i].cost;
+            gc_costs twice = *costs;
+            twice.seconds[cost] *= 2;
+            const double once = predict(&samples[i], device, costs);
+            const double factor = 1 + (samples[i].seconds - once) / (predict(&samples[i], device, &twice) - once);
+            if (factor > 0.1 && factor < 10)
+                costs->seconds[cost] *= factor;
+        }
+}
+
+/* Measures all but the start of the device. */
+static gpuconv_status measure(const gpuconv_config *config, const gc_device *device, gc_costs *costs,
+                              gpuconv_error *error) {
+    enum { FRAMES = 1 << 22, LONG_POINTS = 1 << 19, SHORT_POINTS = 1024 };
+    gc_device plain = *device; /* taps are counted in multiply-adds, not in products of tensor cores */
+    gc_peak_rates rates = {0};
+    gpuconv_cuda *cuda = NULL;
+    plain.tensor_cores = false;
+    gc_job_transform largest = {GC_JOB_CHIP, GCK_CHIP_SIZES - 1};
+    while (largest.size > 0 && !gc_job_transform_fits(device, largest))
+        largest.size--;
+    sample samples[] = {
+        {GC_COST_CUDA_TAP, &gc_cuda_direct, .taps = 512, .frames = FRAMES},
+        {GC_COST_CUDA_FUSED, &gc_cuda_overlap_save, .taps = 512, .points = 4096, .frames = FRAMES},
+        {GC_COST_CUDA_LONG, &gc_cuda_overlap_save, .taps = LONG_POINTS / 4, .points = LONG_POINTS, .frames = FRAMES},
+        {GC_COST_CUDA_PASS, &gc_cuda_partitioned, .taps = SHORT_POINTS / 2, .points = SHORT_POINTS, .frames = FRAMES},
+        {GC_COST_CUDA_BIN, &gc_cuda_partitioned, .taps = 64 * SHORT_POINTS, .points = SHORT_POINTS, .frames = FRAMES},
+        {GC_COST_CUDA_CYCLE, .rows = {GC_JOB_CHIP, 0}, .count = 1, .taps = 512, .frames = 1024},
+        {GC_COST_CUDA_CHIP, .rows = largest, .count = 16 * (int64_t)device->multiprocessors, .taps = 512,
+         .frames = 8000},
+    };
+    const int count = sizeof samples / sizeof *samples;
+    gpuconv_status status = gpuconv_cuda_new(device->number, &cuda, error);
+    for (int i = 0; i < count && !status; i++)
+        status = samples[i].stream ? time_stream(&samples[i], i ? device : &plain, error)
+                                   : time_rows(&samples[i], cuda, error);
+    gpuconv_cuda_free(cuda);
+    if (!status)
+        status = gc_cuda_peak_rates(config, &rates, error);
+    if (status)
+        return status;
+    /* Writing an output is half of copying a sample. Conversions are bound by the memory too. */
+    costs->seconds[GC_COST_CUDA_SAMPLE] *= 4 / rates.copy / costs->seconds[GC_COST_CUDA_OUTPUT];
+    costs->seconds[GC_COST_CUDA_OUTPUT] = 4 / rates.copy;
+    costs->seconds[GC_COST_CUDA_LAUNCH] = rates.launch;
+    costs->seconds[GC_COST_BUS_BYTE] = 1 / (0.9 * rates.both_at_once);
+    const double tap = costs->seconds[GC_COST_CUDA_TAP];
+    solve(samples, count, &plain, costs);
+    /* A level of a transform is arithmetic too. Its own time is hidden behind the memory on most devices. */
+    costs->seconds[GC_COST_CUDA_LEVEL] *= costs->seconds[GC_COST_CUDA_TAP] / tap;
+    return GPUCONV_OK;
 }
 
 gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error) {
-    const double begin = gc_now();
+    const double begin = gc_now(), warm_up = 0.05; /* gc_cuda_timer_run warms up for this long */
     gc_device device;
-    times t = {0};
+    sample first = {.stream = &gc_cuda_direct, .taps = 16, .frames = 1024};
     gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
-    const double probe_seconds = gc_now() - begin;
+    /* The first work of a process waits for the context and for the kernels to be loaded. */
     if (!status)
-        status = measure(config, &device, &t, error);
+        status = time_stream(&first, &device, error);
     if (status)
         return status;
-    t.start += probe_seconds;
-    gc_costs built_in = gc_costs_of_cuda("", device.multiprocessors);
-    *costs = built_in;
+    const double start = gc_now() - begin - warm_up;
+    *costs = gc_costs_built_in(&device);
+    costs->seconds[GC_COST_CUDA_START] = fmax(start, 0.01);
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
-    fill_costs(&t, costs->seconds);
-    for (int i = GC_COST_CUDA_TAP; i <= GC_COST_CUDA_LONG; i++)
-        if (!(costs->seconds[i] > 0)) /* other work on the machine disturbed the measurement */
-            costs->seconds[i] = built_in.seconds[i];
-    /* The kernels of partitioned convolution are taken to scale as those of overlap-save. */
-    double scale = costs->seconds[GC_COST_CUDA_FUSED] / built_in.seconds[GC_COST_CUDA_FUSED];
-    costs->seconds[GC_COST_CUDA_LEVEL] *= scale;
-    costs->seconds[GC_COST_CUDA_PASS] *= scale;
-    costs->seconds[GC_COST_CUDA_BIN] *= scale;
-    costs->seconds[GC_COST_CUDA_SAMPLE] *= scale;
-    return GPUCONV_OK;
+    return measure(config, &device, costs, error);
 }

@@ -5,8 +5,10 @@
  */
 #include "cuda_algorithm.h"
 
+#include "job_plan.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/bank.h"
 
 #include <math.h>
 
@@ -22,8 +24,10 @@ enum { CHUNKS = 12 };
 /* Copies and kernels of a chunk, which nothing overlaps where chunks are short. */
 enum { CHUNK_LAUNCHES = 8 };
 
-const gc_algorithm *const gc_cuda_algorithms[] = {&gc_cuda_direct.row, &gc_cuda_overlap_save.row,
-                                                  &gc_cuda_partitioned.row, &gc_cuda_matrix.row, NULL};
+const gc_algorithm *const gc_cuda_algorithms[] = {
+    &gc_cuda_direct.row, &gc_cuda_overlap_save.row, &gc_cuda_partitioned.row,
+    &gc_cuda_matrix.row, &gc_rows_chip.row,         &gc_rows_three_pass.row,
+    &gc_rows_direct.row, &gc_bank_levels,           NULL};
 
 int64_t gc_cuda_step(const gc_cuda_algorithm *a, const gc_schedule *s) {
     return a->step ? a->step(s) : s->hop;
@@ -124,12 +128,12 @@ void gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *cos
 
 gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
                               gpuconv_error *error) {
-    const char *name = gpuconv_algorithm_name(algorithm->id);
+    const char *name = algorithm->name;
     if (p->chunk_most)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                        "a response of %lld frames is too long for %s on %s within the latency asked for",
                        (long long)p->ir->frames, name, d->name);
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "a response of %lld frames is too long for %s on %s: transforms have at most %d points",
-                   (long long)p->ir->frames, name, d->name, ((const gc_cuda_algorithm *)algorithm)->points_max);
+                   "a response of %lld frames is too long for %s on %s: transforms have at most %lld points",
+                   (long long)p->ir->frames, name, d->name, (long long)algorithm->most);
 }

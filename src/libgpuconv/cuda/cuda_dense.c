@@ -37,7 +37,7 @@ static gpuconv_status refuse(const gc_algorithm *algorithm, const gc_problem *p,
         return gc_cuda_refuse(algorithm, p, d, error);
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
-                   gpuconv_algorithm_name(algorithm->id), d->name, PARTS_MAX);
+                   algorithm->name, d->name, PARTS_MAX);
 }
 
 /* Counts the inputs and outputs of all components. */
@@ -210,9 +210,8 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 }
 
 const gc_cuda_algorithm gc_cuda_matrix = {
-    .row = {GPUCONV_ALGORITHM_MATRIX, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, refuse},
+    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_MATRIX, "matrix", GCK_DENSE_POINTS_MIN, GCK_DENSE_POINTS_MAX, refuse),
     .schedule = gc_schedule_dense,
-    .points_max = GCK_DENSE_POINTS_MAX,
     .chunk = chunk,
     .seconds = seconds,
     .bytes = bytes,

@@ -4,7 +4,6 @@
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/engine/algorithm.h"
 
 int gc_cuda_count_devices(gpuconv_error *error) {
     int driver = 0, count = 0;
@@ -45,6 +44,39 @@ gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *err
         }
     }
     return GPUCONV_OK;
+}
+
+/* What is taken where the driver does not say. */
+static const double some_clock = 1.5e9, some_bandwidth = 6e11;
+
+/* Transforms of this many bytes fill the device several times over; more only take memory. */
+enum { WORKSPACE_BYTES = 256 << 20 };
+
+cudaError_t gc_cuda_read_device(int number, gc_device *d) {
+    int clock = 0, memory_clock = 0, bus = 0;
+    struct cudaDeviceProp p;
+    gck_device offered;
+    cudaError_t err = cudaGetDeviceProperties(&p, number);
+    GC_CUDA_TRY(err, gck_device_query(number, &offered));
+    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, number));
+    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, number));
+    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, number));
+    if (err)
+        return err;
+    *d = (gc_device){.number = number,
+                     .memory = (double)p.totalGlobalMem,
+                     .tensor_cores = offered.tensor_cores != 0,
+                     .multiprocessors = offered.multiprocessors,
+                     .lanes = offered.architecture == 75 || offered.architecture == 80 ? 64 : 128,
+                     .clock = clock > 0 ? 1e3 * clock : some_clock,
+                     /* two transfers per clock of 1 kHz */
+                     .bandwidth = memory_clock > 0 && bus > 0 ? 2e3 * memory_clock * bus / 8 : some_bandwidth,
+                     .shared_memory = offered.shared_bytes,
+                     .resident_shared_memory = (int64_t)p.sharedMemPerMultiprocessor,
+                     .resident_threads = p.maxThreadsPerMultiProcessor,
+                     .workspace = WORKSPACE_BYTES};
+    snprintf(d->name, sizeof d->name, "%.127s", p.name);
+    return cudaSuccess;
 }
 
 cudaError_t gc_cuda_enter(int device, int *caller) {

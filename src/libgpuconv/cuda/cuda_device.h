@@ -3,6 +3,7 @@
 #define GC_CUDA_CUDA_DEVICE_H
 
 #include "gpuconv.h"
+#include "libgpuconv/engine/device.h"
 
 #include <cuda_runtime_api.h>
 
@@ -12,6 +13,10 @@ int gc_cuda_count_devices(gpuconv_error *error);
 /* Stores `wanted` in *device, or, if it is negative, the number of the device with the most multiprocessors.
  * @return GPUCONV_ERROR_DEVICE if there is no such device or no usable device */
 gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *error);
+
+/* Fills *properties with those of a device, within the limits of GPUCONV_CUDA_LIMITS; all of its memory counts. Creates
+ * no context. */
+cudaError_t gc_cuda_read_device(int device, gc_device *properties);
 
 /* Makes `device` the thread's current device and stores in *caller what gc_cuda_leave needs. Every function of a
  * backend that a program calls enters its device and leaves it, so that the program keeps its own. */

@@ -6,7 +6,7 @@
 
 static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
-    return points == 0 && form == 0 && gc_schedule_direct(p->ir->frames, 0, &c->schedule);
+    return form == 0 && gc_schedule_direct(p->ir->frames, points, &c->schedule);
 }
 
 static int64_t step(const gc_schedule *s) {
@@ -58,9 +58,8 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 }
 
 const gc_cuda_algorithm gc_cuda_direct = {
-    .row = {GPUCONV_ALGORITHM_DIRECT, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, gc_cuda_refuse},
+    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0, gc_cuda_refuse),
     .schedule = gc_schedule_direct,
-    .points_max = GCK_OVERLAP_SAVE_POINTS_MAX,
     .step = step,
     .rounding = INT64_C(32) * 1024,
     .seconds = seconds,

@@ -31,8 +31,7 @@ static int64_t scratch_transforms(const gpuconv_ir *ir, const gc_schedule *s, in
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
 static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
-    if (form || points < GCK_OVERLAP_SAVE_POINTS_MIN || points > GCK_OVERLAP_SAVE_POINTS_MAX ||
-        !gc_schedule_overlap_save(p->ir->frames, points, &c->schedule))
+    if (form || !gc_schedule_overlap_save(p->ir->frames, points, &c->schedule))
         return false;
     const gck_overlap_save_form kernels = form_of(d, p->ir, points);
     const gck_overlap_save_sizes size = gck_overlap_save_query(&kernels);
@@ -106,9 +105,9 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 }
 
 const gc_cuda_algorithm gc_cuda_overlap_save = {
-    .row = {GPUCONV_ALGORITHM_OVERLAP_SAVE, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, gc_cuda_refuse},
+    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", GCK_OVERLAP_SAVE_POINTS_MIN,
+                       GCK_OVERLAP_SAVE_POINTS_MAX, gc_cuda_refuse),
     .schedule = gc_schedule_overlap_save,
-    .points_max = GCK_OVERLAP_SAVE_POINTS_MAX,
     .seconds = seconds,
     .bytes = bytes,
     .init = init,

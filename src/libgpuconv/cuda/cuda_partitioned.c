@@ -22,8 +22,7 @@ static int64_t short_partitions(const gc_schedule *s) {
 
 static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
     gc_schedule *s = &c->schedule;
-    if (form || points < GCK_PARTITIONED_POINTS_MIN || points > GCK_OVERLAP_SAVE_POINTS_MAX ||
-        !gc_schedule_partitioned(p->ir->frames, points, s))
+    if (form || !gc_schedule_partitioned(p->ir->frames, points, s))
         return false;
     if (!is_long(s))
         return gck_partitioned_shared_bytes(points) <= d->shared_memory;
@@ -146,9 +145,9 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 }
 
 const gc_cuda_algorithm gc_cuda_partitioned = {
-    .row = {GPUCONV_ALGORITHM_PARTITIONED, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, gc_cuda_refuse},
+    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_PARTITIONED, "partitioned", GCK_PARTITIONED_POINTS_MIN,
+                       GCK_OVERLAP_SAVE_POINTS_MAX, gc_cuda_refuse),
     .schedule = gc_schedule_partitioned,
-    .points_max = GCK_OVERLAP_SAVE_POINTS_MAX,
     .step = step,
     .chunk = chunk,
     .seconds = seconds,

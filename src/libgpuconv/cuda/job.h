@@ -7,7 +7,8 @@
 
 struct gpuconv_cuda {
     int device;
-    gc_job_device figures;
+    gc_device figures;
+    gc_costs costs;
     gc_cuda_resources resources;
     const float2 *chip[GCK_CHIP_SIZES]; /* twiddle tables; NULL: the device does not have this size */
     const float2 *three[GCK_3PASS_SIZES];
@@ -44,7 +45,7 @@ cudaError_t gc_job_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, co
 cudaError_t gc_job_run_chunks(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_shape *shape,
                               const gc_job_plan *plan, float2 *workspace, cudaStream_t stream);
 
-/* Checks a job and makes its plan. only: as for gc_job_plan_make. */
+/* Checks a job and makes its plan. only: the only transform to consider, for fresh responses; NULL: any. */
 gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_transform *only,
                               gc_job_shape *shape, gc_job_plan *plan, gpuconv_error *error);
 

@@ -1,20 +1,12 @@
 /* How a job on device memory is computed: the kernels, the size of their transforms, and the workspace. A pure function
- * of the job's shape and the device's figures. */
+ * of the job and the device. Each way to compute rows is an algorithm: rows_chip.c, rows_three_pass.c, rows_direct.c.
+ */
 #ifndef GC_CUDA_JOB_PLAN_H
 #define GC_CUDA_JOB_PLAN_H
 
 #include "job_shape.h"
 #include "kernels/engine/kernels.h"
-
-/* The figures of a device that plans depend on. */
-typedef struct gc_job_device {
-    int multiprocessors, threads; /* threads of a multiprocessor */
-    int shared_block, shared;     /* bytes of shared memory of a block, and of a multiprocessor */
-    double bandwidth;             /* bytes per second of the device memory */
-    double lanes;                 /* multiply-adds of a multiprocessor per cycle */
-    double clock;                 /* cycles per second */
-    int64_t chunk_bytes;          /* transforms of a chunk in the workspace, about */
-} gc_job_device;
+#include "libgpuconv/engine/algorithm.h"
 
 typedef enum gc_job_kind {
     GC_JOB_3PASS, /* transforms in three kernels (three_pass_rows.cu) */
@@ -27,10 +19,6 @@ typedef struct gc_job_transform {
     gc_job_kind kind;
     int size; /* index of the kernels' sizes; 0 for direct sums */
 } gc_job_transform;
-
-/* Ways to compute a job, and the transform of number 0 .. GC_JOB_TRANSFORMS - 1. */
-enum { GC_JOB_TRANSFORMS = GCK_CHIP_SIZES + GCK_3PASS_SIZES + 1 };
-gc_job_transform gc_job_transform_number(int number);
 
 typedef struct gc_job_plan {
     gc_job_transform transform;
@@ -54,25 +42,54 @@ typedef struct gc_job_plan {
     double seconds; /* predicted */
 } gc_job_plan;
 
-/* Makes the fastest plan by the cost model.
- * @param kept  whether the responses are prepared, not fresh
- * @param only  the only transform to consider, NULL: any */
-void gc_job_plan_make(const gc_job_device *device, const gc_job_shape *shape, bool kept, const gc_job_transform *only,
-                      gc_job_plan *plan);
+/* Fills the shape and what is given of the responses in *problem: their spectra by `transform` if `kept` (NULL: spectra
+ * that will be kept, by any), and their samples if `samples`. Without `kept`, `transform` is the only way to consider.
+ */
+void gc_job_problem(const gc_job_shape *shape, bool kept, bool samples, const gc_job_transform *transform,
+                    gc_problem *problem);
 
-/* Does the same, or returns the plan that this thread has made before for equal arguments, among the last few: making a
- * plan takes a microsecond, longer than the other checks of a call.
- * @param direct  whether direct sums serve too, beside the transform of the responses that are kept */
-void gc_job_plan_recall(const gc_job_device *device, const gc_job_shape *shape, const gc_job_transform *only, bool kept,
-                        bool direct, gc_job_plan *plan);
+/* Makes the fastest plan by the cost model; *plan is zero if there is none. */
+void gc_job_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *problem, gc_job_plan *plan);
 
-/* Makes the plan of direct sums. Returns false if they do not serve the job. */
-bool gc_job_plan_direct(const gc_job_device *device, const gc_job_shape *shape, gc_job_plan *plan);
+/* Does the same, or returns the plan that this thread has made before for an equal device and problem, among the last
+ * few: making a plan takes a microsecond, longer than the other checks of a call. */
+void gc_job_plan_recall(const gc_device *device, const gc_costs *costs, const gc_problem *problem, gc_job_plan *plan);
+
+/* Returns the complex points of a transform, 0 for direct sums. */
+int64_t gc_job_points(gc_job_transform transform);
 
 /* Returns whether the device has the shared memory for a transform. */
-bool gc_job_transform_fits(const gc_job_device *device, gc_job_transform transform);
+bool gc_job_transform_fits(const gc_device *device, gc_job_transform transform);
 
-/* Returns the parts of a response of `taps` taps with this transform. */
-int64_t gc_job_parts(gc_job_transform transform, int64_t taps);
+/* Returns the parts of a response of `taps` taps with a transform of `points` complex points. */
+int64_t gc_job_parts(int64_t points, int64_t taps);
+
+/* ---- Algorithms -------------------------------------------------------------------------------------------------- */
+
+typedef struct gc_cuda_rows {
+    gc_algorithm row;       /* the first member: gc_choice.algorithm points to it */
+    signed char number[25]; /* 1 + index of the kernels with transforms of 2^i real points; 0: there are none */
+
+    /* Returns the bytes of shared memory of a block. NULL: any device has them. */
+    int (*shared_bytes)(int size);
+
+    /* Completes a plan whose transform and points are set. Returns false if the transform does not serve the problem.
+     */
+    bool (*plan)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_job_plan *plan);
+} gc_cuda_rows;
+
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct;
+
+/* The entries of a row. */
+bool gc_rows_fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
+void gc_rows_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
+/* The time of a launch among others of the same call, in that of one alone. */
+#define GC_ROWS_LAUNCH 0.857
+
+#define GC_ROWS_ENTRY(id, name, least, most)                                                                           \
+    { id, name, GC_ROWS, least, most, 0, 0, gc_rows_fits, gc_rows_cost, NULL, NULL }
+
+/* Fills the cut of the rows into segments. Returns the parts of a response. */
+int64_t gc_rows_cut(const gc_job_shape *shape, gc_job_plan *plan);
 
 #endif

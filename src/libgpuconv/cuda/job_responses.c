@@ -22,14 +22,12 @@ static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t 
                                 .taps = r->taps,
                                 .signal_frames = frames,
                                 .output_frames = frames};
+    gc_problem problem;
     gc_job_plan plan;
-    gc_job_plan_make(&cuda->figures, &shape, true, NULL, &plan);
+    gc_job_problem(&shape, true, false, NULL, &problem);
+    gc_job_plan_make(&cuda->figures, &cuda->costs, &problem, &plan);
     r->transform = plan.transform;
-    r->parts = gc_job_parts(plan.transform, r->taps);
-}
-
-static int64_t points_of(gc_job_transform t) {
-    return t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).points : gck_3pass_query(t.size).points;
+    r->parts = gc_job_parts(plan.points, r->taps);
 }
 
 /* Queues the copy of the responses into r->samples, with zeros up to r->taps frames. */
@@ -43,7 +41,7 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
                              cudaStream_t stream) {
     const int size = r->transform.size;
     const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
-    const int64_t points = points_of(r->transform);
+    const int64_t points = gc_job_points(r->transform);
     if (r->transform.kind == GC_JOB_CHIP)
         return gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, r->spectra, stream);
     const int64_t part_taps = r->parts == 1 ? r->taps : points;
@@ -60,7 +58,7 @@ static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r
 /* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
 static cudaError_t fill(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
                         cudaStream_t stream) {
-    const int64_t points = points_of(r->transform), transforms = r->rows * r->parts;
+    const int64_t points = gc_job_points(r->transform), transforms = r->rows * r->parts;
     if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
         return cudaErrorMemoryAllocation;
     r->spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *r->spectra);

@@ -5,31 +5,10 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-/* Transforms of this many bytes fill the device several times over; more only take memory. */
-enum { CHUNK_BYTES = 256 << 20 };
-
 /* ---- The object of a device -------------------------------------------------------------------------------------- */
-
-static cudaError_t read_figures(int device, gc_job_device *d) {
-    int clock = 0, bus = 0, cycles = 0;
-    gck_device offered = {0};
-    cudaError_t err = gck_device_query(device, &offered);
-    d->multiprocessors = offered.multiprocessors;
-    d->shared_block = offered.shared_bytes;
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->threads, cudaDevAttrMaxThreadsPerMultiProcessor, device));
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&d->shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&cycles, cudaDevAttrClockRate, device));
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device));
-    GC_CUDA_TRY(err, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, device));
-    /* Two transfers per clock of 1 kHz, 85 % of them used. */
-    d->bandwidth = clock > 0 && bus > 0 ? 0.85 * 2e3 * clock * bus / 8 : 5e11;
-    d->lanes = offered.architecture == 75 || offered.architecture == 80 ? 64 : 128;
-    d->clock = cycles > 0 ? 1e3 * cycles : 1.5e9;
-    d->chunk_bytes = CHUNK_BYTES;
-    return err;
-}
 
 static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
     const int64_t count = t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).twiddles : gck_3pass_query(t.size).twiddles;
@@ -53,9 +32,11 @@ static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
 static cudaError_t init(gpuconv_cuda *c) {
     gc_cuda_resources_init(&c->resources, c->device);
     GC_CUDA_TRY(c->resources.err, cudaFree(NULL)); /* creates the context in older runtimes */
-    GC_CUDA_TRY(c->resources.err, read_figures(c->device, &c->figures));
-    GC_CUDA_TRY(c->resources.err, gck_chip_load(c->figures.shared_block));
-    GC_CUDA_TRY(c->resources.err, gck_3pass_load(c->figures.shared_block));
+    GC_CUDA_TRY(c->resources.err, gc_cuda_read_device(c->device, &c->figures));
+    c->costs = gc_costs_of_cuda(&c->figures);
+    c->figures.memory = HUGE_VAL; /* workspaces are the caller's */
+    GC_CUDA_TRY(c->resources.err, gck_chip_load((int)c->figures.shared_memory));
+    GC_CUDA_TRY(c->resources.err, gck_3pass_load((int)c->figures.shared_memory));
     GC_CUDA_TRY(c->resources.err, gck_job_direct_load());
     GC_CUDA_TRY(c->resources.err, gck_move_load());
     for (int i = 0; i < GCK_CHIP_SIZES; i++)
@@ -155,7 +136,9 @@ gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.prepared is on device %d, the job on device %d", r->device,
                        cuda->device);
     const bool kept = r && job->operation != GPUCONV_CUDA_GRADIENT_RESPONSE;
-    gc_job_plan_recall(&cuda->figures, shape, kept ? &r->transform : only, kept, kept && r->samples, plan);
+    gc_problem problem;
+    gc_job_problem(shape, kept, !kept || r->samples, kept ? &r->transform : only, &problem);
+    gc_job_plan_recall(&cuda->figures, &cuda->costs, &problem, plan);
     return GPUCONV_OK;
 }
 

@@ -1,28 +1,12 @@
-/* The checked shape of a job on device memory (gpuconv_cuda.h). Compiled in every build: needs nothing of CUDA. */
+/* Checks of jobs on device memory, and their shape (gpuconv_cuda.h). Compiled in every build: needs nothing of CUDA. */
 #ifndef GC_CUDA_JOB_SHAPE_H
 #define GC_CUDA_JOB_SHAPE_H
 
-#include "gpuconv_cuda.h"
+#include "libgpuconv/engine/problem.h"
 
 /* Limits of the public header. */
 #define GC_JOB_FRAMES_MAX (INT64_C(1) << 40)
 #define GC_JOB_ROWS_MAX (INT64_C(1) << 30)
-
-/* The routes of prepared responses; `routes` is 0 if there are none. */
-typedef struct gc_job_routes {
-    int inputs, outputs, routes;
-} gc_job_routes;
-
-/* What a job reads and writes, whatever its operation. */
-typedef struct gc_job_shape {
-    gpuconv_cuda_operation operation;
-    gc_job_routes routes;
-    int64_t rows;             /* of the signal */
-    int64_t batch;            /* rows / inputs; `rows` without routes */
-    int64_t group, responses; /* row i uses response (i / group) % responses; without routes */
-    int64_t taps;             /* frames of the responses */
-    int64_t signal_frames, output_frames, offset;
-} gc_job_shape;
 
 /* Reads a caller's job, of this version or an older one. Returns ARGUMENT if its size is impossible. */
 gpuconv_status gc_job_read(const gpuconv_cuda_job *from, gpuconv_cuda_job *job, gpuconv_error *error);

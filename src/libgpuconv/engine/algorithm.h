@@ -6,27 +6,12 @@
 #define GC_ENGINE_ALGORITHM_H
 
 #include "costs.h"
+#include "device.h"
 #include "problem.h"
 #include "schedule.h"
 
-/* Length of arrays with an element for each algorithm, AUTO included. gpuconv_algorithm_name has the names. */
-enum { GC_ALGORITHMS = GPUCONV_ALGORITHM_MATRIX + 1 };
-
-/* The share of a device's free memory that a convolution may take. Allocations are rounded up, and kernels that are
- * loaded later take some. */
-#define GC_MEMORY_SHARE 0.9
-
-/* The properties of a processor that planning needs. */
-typedef struct gc_device {
-    char name[128];
-    int number;    /* of the CUDA device; 0 for the CPU */
-    int threads;   /* CPU threads to use */
-    double memory; /* bytes for plans: of the whole device; free bytes if `started` */
-    bool started;  /* free_memory has set `memory` */
-    int multiprocessors;
-    int64_t shared_memory; /* bytes that one thread block can use */
-    bool tensor_cores;     /* has FP16 tensor cores, many times faster than FP32 multiply-adds */
-} gc_device;
+/* An array of algorithms has at most this many rows. */
+enum { GC_ROWS_MAX = 16 };
 
 typedef struct gc_algorithm gc_algorithm;
 
@@ -34,33 +19,36 @@ typedef struct gc_algorithm gc_algorithm;
 typedef struct gc_choice {
     const gc_algorithm *algorithm;
     gc_schedule schedule;
-    int64_t chunk;    /* frames */
+    int64_t chunk;    /* frames, of a stream */
     int slots;        /* most chunks in flight */
     double bytes;     /* memory of the convolution */
     double cost;      /* seconds that rank sizes and algorithms of one backend; HUGE_VAL: not to be used */
-    double predicted; /* seconds for the expected frames */
+    double predicted; /* seconds for the expected frames; of a bank: of a period */
+    gc_levels levels; /* of a bank */
 } gc_choice;
 
 struct gc_algorithm {
     gpuconv_algorithm id;
+    const char *name;     /* of the id, the same in every row that has it */
+    gc_problem_kind kind; /* of the problems that it solves */
+    int64_t least, most;  /* points of its transforms: powers of two; 0 and 0: it has none */
 
     /* A size may take `thrift` bytes, or `excess` times the bytes of the smallest size if that is more. thrift 0: it
      * may take GC_MEMORY_SHARE of the device's memory. */
     double thrift, excess;
 
-    /* Makes the schedule of a choice, with transforms of `points` points: 0, and the powers of two from 4 to 2^24.
-     * form: 0 or 1, for algorithms with two schedules of a size. Returns false if there is none, or if the device
-     * cannot execute it. */
+    /* Makes the schedule of a choice, with transforms of `points` points. form: 0 or 1, for algorithms with two
+     * schedules of a size. Returns false if there is none, or if the device cannot execute it. */
     bool (*fits)(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 
-    /* Fills chunk, slots, bytes and cost of a choice whose algorithm and schedule are set. */
+    /* Fills the rest of a choice whose algorithm and schedule are set, but for `predicted`. */
     void (*cost)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 
     /* Completes the cheapest size: fills `predicted` and adapts the rest to the length and to the threads that the
-     * problem and the device have. */
+     * problem and the device have. NULL: `predicted` is the cost. */
     void (*settle)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 
-    /* Stores the reason why no size fits. @return UNSUPPORTED */
+    /* Stores the reason why no size fits. NULL: there is none. @return UNSUPPORTED */
     gpuconv_status (*refuse)(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                              gpuconv_error *error);
 };

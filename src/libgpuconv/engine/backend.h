@@ -13,7 +13,7 @@ enum { GC_BACKENDS = GPUCONV_BACKEND_CUDA + 1 };
 
 typedef struct gc_backend {
     gpuconv_backend id;
-    const gc_algorithm *const *algorithms; /* of the stream executor; NULL ends them */
+    const gc_algorithm *const *algorithms; /* of all executors; NULL ends them */
 
     /* Detects the processor and fills *device. Fails with DEVICE, and a reason, if there is none. */
     gpuconv_status (*probe)(const gpuconv_config *config, gc_device *device, gpuconv_error *error);
@@ -40,6 +40,9 @@ extern const gc_backend gc_backend_cpu, gc_backend_cuda;
 
 /* Returns the CPU or the CUDA backend; NULL if the build does not include it. */
 const gc_backend *gc_backend_find(gpuconv_backend id);
+
+/* Returns the name of an algorithm that some backend has, else NULL. */
+const char *gc_algorithm_name(gpuconv_algorithm id);
 
 /* Returns UNSUPPORTED with the message that this build has no CUDA backend. */
 gpuconv_status gc_backend_fail_missing(gpuconv_error *error);

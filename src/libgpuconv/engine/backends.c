@@ -2,14 +2,25 @@
 #include "backend.h"
 #include "libgpuconv/core/error.h"
 
+static const gc_backend *const backends[] = {&gc_backend_cpu,
 #ifdef GPUCONV_WITH_CUDA
-static const gc_backend *const cuda = &gc_backend_cuda;
-#else
-static const gc_backend *const cuda = NULL;
+                                             &gc_backend_cuda,
 #endif
+                                             NULL};
 
 const gc_backend *gc_backend_find(gpuconv_backend id) {
-    return id == GPUCONV_BACKEND_CPU ? &gc_backend_cpu : id == GPUCONV_BACKEND_CUDA ? cuda : NULL;
+    const gc_backend *const *b = backends;
+    while (*b && (*b)->id != id)
+        b++;
+    return *b;
+}
+
+const char *gc_algorithm_name(gpuconv_algorithm id) {
+    for (const gc_backend *const *b = backends; *b; b++)
+        for (const gc_algorithm *const *row = (*b)->algorithms; *row; row++)
+            if ((*row)->id == id)
+                return (*row)->name;
+    return NULL;
 }
 
 gpuconv_status gc_backend_fail_missing(gpuconv_error *error) {

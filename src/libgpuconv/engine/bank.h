@@ -7,7 +7,7 @@
 #ifndef GC_ENGINE_BANK_H
 #define GC_ENGINE_BANK_H
 
-#include "libgpuconv/ir/object.h"
+#include "algorithm.h"
 
 typedef struct gc_bank gc_bank;
 
@@ -47,23 +47,10 @@ extern const gc_bank_backend gc_bank_cuda;
 
 /* ---- Plan, the same for every backend (bank_plan.c) -------------------------------------------------------------- */
 
-enum { GC_BANK_LEVELS_MAX = 4 };
-
-typedef struct gc_bank_level {
-    int64_t hop, first_tap; /* of the first level: the block, 0 */
-    int partitions;         /* of hop taps each, from first_tap on */
-} gc_bank_level;
-
-typedef struct gc_bank_plan {
-    bool diagonal;
-    int levels; /* with growing hops */
-    gc_bank_level level[GC_BANK_LEVELS_MAX];
-} gc_bank_plan;
-
 /* Returns whether route c leads from input c to output c, and there are no others. */
 bool gc_bank_is_diagonal(const gc_bank_options *options);
 
-/* Returns the cut of the responses into levels that moves the fewest bytes, with hops up to `longest_hop`. */
-gc_bank_plan gc_bank_make_plan(const gc_bank_options *options, int64_t longest_hop);
+/* The algorithm of banks: fills choice->levels. */
+extern const gc_algorithm gc_bank_levels;
 
 #endif

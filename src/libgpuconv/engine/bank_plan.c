@@ -15,44 +15,55 @@ bool gc_bank_is_diagonal(const gc_bank_options *o) {
     return diagonal;
 }
 
-/* Returns the bytes that a period moves for a level: the spectra of the responses of a block, those of the inputs as
- * often, and the windows, spectra and results, counted three times to account for the time of the transforms. A period
- * of a matrix waits for three launches of the first level, which counts twice. */
-static double level_cost(const gc_bank_options *o, const gc_bank_plan *plan, int number) {
-    const double spectra = 16.0 * o->routes * plan->level[number].partitions;
-    const double transforms = 60.0 * (plan->diagonal ? o->routes : o->inputs + o->outputs);
-    return (plan->diagonal || number > 0 ? 1 : 2) * (spectra + transforms) * o->block;
+/* Returns the seconds of a level in each period. It reads the spectra of the responses of a block, and those of the
+ * inputs as often: 16 bytes for each frame and route. The windows, spectra and results of each channel cross the memory
+ * as in a transform forward and one back. A period of a matrix waits for three launches of the first level, which
+ * counts twice. */
+static double level_seconds(const gc_problem *p, const gc_costs *costs, const gc_levels *l, int number) {
+    const gc_bank_options *o = p->bank;
+    const double *t = costs->seconds, spectra = (double)o->routes * l->level[number].partitions * 16;
+    const double channels = p->diagonal ? o->routes : o->inputs + o->outputs;
+    return (p->diagonal || number > 0 ? 1 : 2) * o->block *
+           (spectra / 4 * t[GC_COST_CUDA_OUTPUT] + channels * 2 * t[GC_COST_CUDA_PASS]);
 }
 
-/* Tries all cuts that begin with the levels of `plan` and stores the cheapest in *best. cost: of all levels of `plan`
- * but the last. */
-static void search(const gc_bank_options *o, int64_t longest_hop, gc_bank_plan plan, double cost, gc_bank_plan *best,
-                   double *least) {
-    const int number = plan.levels - 1;
-    gc_bank_level *last = &plan.level[number];
-    last->partitions = (int)((o->taps - last->first_tap + last->hop - 1) / last->hop);
-    const double total = cost + level_cost(o, &plan, number);
-    if (total < *least) {
-        *least = total;
-        *best = plan;
-    }
-    if (plan.levels == GC_BANK_LEVELS_MAX)
+/* Tries all cuts that begin with the given levels and end with hops of `hop` frames, and stores the cheapest in *best.
+ * seconds: of all given levels but the last. */
+static void search(const gc_problem *p, const gc_costs *costs, gc_levels levels, double seconds, gc_choice *best) {
+    const int number = levels.count - 1;
+    gc_level *last = &levels.level[number];
+    if (last->hop == best->schedule.hop) {
+        last->partitions = (int)((p->bank->taps - last->first_tap + last->hop - 1) / last->hop);
+        seconds += level_seconds(p, costs, &levels, number);
+        if (seconds < best->cost) {
+            best->cost = seconds;
+            best->levels = levels;
+        }
         return;
-    for (int64_t hop = 2 * last->hop; hop <= longest_hop; hop *= 2) {
-        gc_bank_plan next = plan;
-        const int64_t first_tap = plan.diagonal ? hop : 2 * hop;
-        if (first_tap >= o->taps)
-            return;
+    }
+    for (int64_t hop = 2 * last->hop; hop <= best->schedule.hop && levels.count < GC_LEVELS_MAX; hop *= 2) {
+        gc_levels next = levels;
+        const int64_t first_tap = p->diagonal ? hop : 2 * hop;
         next.level[number].partitions = (int)((first_tap - last->first_tap) / last->hop);
-        next.level[next.levels++] = (gc_bank_level){.hop = hop, .first_tap = first_tap};
-        search(o, longest_hop, next, cost + level_cost(o, &next, number), best, least);
+        next.level[next.count++] = (gc_level){.hop = hop, .first_tap = first_tap};
+        search(p, costs, next, seconds + level_seconds(p, costs, &next, number), best);
     }
 }
 
-gc_bank_plan gc_bank_make_plan(const gc_bank_options *o, int64_t longest_hop) {
-    const gc_bank_plan start = {.diagonal = gc_bank_is_diagonal(o), .levels = 1, .level = {{.hop = o->block}}};
-    gc_bank_plan best = start;
-    double least = HUGE_VAL;
-    search(o, longest_hop, start, 0, &best, &least);
-    return best;
+/* A size is the hop of the last level, half of the points of its transforms. */
+static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    (void)device;
+    const int64_t hop = points / 2;
+    c->schedule = (gc_schedule){.taps = p->bank->taps, .transform = points, .hop = hop};
+    return form == 0 && (hop == p->bank->block || (hop > p->bank->block && hop <= p->longest_hop &&
+                                                   (p->diagonal ? hop : 2 * hop) < p->bank->taps));
 }
+
+static void cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    (void)device;
+    c->cost = HUGE_VAL;
+    search(p, costs, (gc_levels){.count = 1, .level = {{.hop = p->bank->block}}}, 0, c);
+}
+
+const gc_algorithm gc_bank_levels = {
+    GPUCONV_ALGORITHM_PARTITIONED, "partitioned", GC_BANK, 2, 1 << 24, 0, 0, fits, cost, NULL, NULL};

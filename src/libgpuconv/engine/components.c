@@ -9,11 +9,6 @@
 void gc_components_free(gc_components *c) {
     free(c->component);
     free(c->members);
-    free(c->input_owner);
-    free(c->output_owner);
-    free(c->input_at);
-    free(c->output_at);
-    free(c->first_route);
     *c = (gc_components){0};
 }
 
@@ -34,28 +29,22 @@ static void label_channels(const gpuconv_ir *ir, int *label) {
 }
 
 /* Lists the channels with label m as the next component. Returns their number. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): the component writes through it */
 static int list_members(const gpuconv_ir *ir, const int *label, int m, int *members, gc_components *c) {
     gc_component *part = &c->component[c->count];
+    const int nodes = ir->inputs + ir->outputs;
+    int size = 0;
     *part = (gc_component){.input = members};
-    for (int i = 0; i < ir->inputs; i++)
-        if (label[i] == m) {
-            c->input_at[i] = part->inputs;
-            part->input[part->inputs++] = i;
+    for (int n = 0; n < nodes; n++)
+        if (label[n] == m) {
+            c->input_at[n] = n < ir->inputs ? part->inputs++ : part->outputs++;
+            members[size++] = n < ir->inputs ? n : n - ir->inputs;
         }
-    part->output = part->input + part->inputs;
-    for (int o = 0; o < ir->outputs; o++)
-        if (label[ir->inputs + o] == m) {
-            c->output_at[o] = part->outputs;
-            part->output[part->outputs++] = o;
-        }
-    const int size = part->inputs + part->outputs;
+    part->output = members + part->inputs;
     if (part->inputs == 0 || part->outputs == 0) /* a channel without a route */
         return size;
-    for (int i = 0; i < part->inputs; i++)
-        c->input_owner[part->input[i]] = c->count;
-    for (int o = 0; o < part->outputs; o++)
-        c->output_owner[part->output[o]] = c->count;
+    for (int n = 0; n < nodes; n++)
+        if (label[n] == m)
+            c->input_owner[n] = c->count;
     c->count++;
     return size;
 }
@@ -64,20 +53,17 @@ bool gc_components_find(const gpuconv_ir *ir, gc_components *c) {
     const int nodes = ir->inputs + ir->outputs;
     int *label = gc_calloc(nodes, sizeof *label), used = 0;
     *c = (gc_components){.component = gc_calloc(nodes, sizeof *c->component),
-                         .members = gc_calloc(nodes, sizeof *c->members),
-                         .input_owner = gc_calloc(ir->inputs, sizeof *c->input_owner),
-                         .output_owner = gc_calloc(ir->outputs, sizeof *c->output_owner),
-                         .input_at = gc_calloc(ir->inputs, sizeof *c->input_at),
-                         .output_at = gc_calloc(ir->outputs, sizeof *c->output_at),
-                         .first_route = gc_calloc((int64_t)ir->outputs + 1, sizeof *c->first_route)};
-    bool made = label && c->component && c->members && c->input_owner && c->output_owner && c->input_at &&
-                c->output_at && c->first_route;
+                         .members = gc_calloc(4 * (int64_t)nodes + 1, sizeof *c->members)};
+    const bool made = label && c->component && c->members;
     if (made) {
+        c->input_owner = c->members + nodes;
+        c->output_owner = c->input_owner + ir->inputs;
+        c->input_at = c->input_owner + nodes;
+        c->output_at = c->input_at + ir->inputs;
+        c->first_route = c->input_at + nodes;
         label_channels(ir, label);
-        for (int i = 0; i < ir->inputs; i++)
-            c->input_owner[i] = -1;
-        for (int o = 0; o < ir->outputs; o++)
-            c->output_owner[o] = -1;
+        for (int n = 0; n < nodes; n++)
+            c->input_owner[n] = -1;
         for (int m = 0; m < nodes; m++)
             used += list_members(ir, label, m, c->members + used, c);
         for (int r = 0; r < ir->routes; r++)

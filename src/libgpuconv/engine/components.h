@@ -19,7 +19,7 @@ typedef struct gc_component {
 typedef struct gc_components {
     int count;
     gc_component *component;         /* sorted by their first channel */
-    int *members;                    /* the channel numbers that the components point into */
+    int *members;                    /* the channel numbers that the components point into; all other arrays follow */
     int *input_owner, *output_owner; /* per channel: the index of its component; -1: no route */
     int *input_at, *output_at;       /* per channel: its index within its component */
     int *first_route; /* outputs + 1: the routes of output o are first_route[o] .. first_route[o + 1] - 1 */

@@ -4,49 +4,61 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER "gpuconv costs 4"
+#define HEADER "gpuconv costs 5"
 
 enum { MAX_FILE_SIZE = 16384 }; /* bytes; gc_costs_save writes less than 2048 */
 
-/* The built-in figures were measured on a server core with AVX-512 and on an H200 with 132 multiprocessors. */
-static const double reference_multiprocessors = 132;
+/* What the built-in time of an operation follows from. */
+typedef enum rate {
+    SECONDS,       /* nothing: `work` is the time */
+    MULTIPLY_ADDS, /* those of the whole device per second */
+    BYTES,         /* peak bytes of the device memory per second */
+    CYCLES,        /* of the device's clock */
+    RATES
+} rate;
 
+/*
+ * The built-in figures. Those of the CPU were measured on a server core with AVX-512, whose clock a program cannot
+ * know. Those of a GPU are the work of an operation divided by a rate of the device and by the efficiency with which
+ * the kernels reach it, measured on an H200 (132 multiprocessors of 128 lanes at 1.98 GHz, 4.92 TB/s). An efficiency
+ * above 1 says that the second-level cache serves a part of the bytes.
+ */
 static const struct {
     const char *name;
-    double seconds;
+    rate rate;
+    double work, efficiency;
 } built_in[GC_COSTS] = {
-    [GC_COST_CPU_TAP] = {"cpu-tap", 0.022e-9},
-    [GC_COST_CPU_LEVEL_SMALL] = {"cpu-level-small", 0.028e-9},
-    [GC_COST_CPU_LEVEL_MEDIUM] = {"cpu-level-medium", 0.036e-9},
-    [GC_COST_CPU_LEVEL_LARGE] = {"cpu-level-large", 0.044e-9},
-    [GC_COST_CPU_BIN] = {"cpu-bin", 0.25e-9},
-    [GC_COST_CPU_MATRIX] = {"cpu-matrix", 0.085e-9},
-    [GC_COST_CPU_BYTE] = {"cpu-byte", 0.08e-9},
-    [GC_COST_CPU_SAMPLE] = {"cpu-sample", 0.8e-9},
-    [GC_COST_CUDA_TAP] = {"cuda-tap", 1 / 29e12},
-    [GC_COST_CUDA_OUTPUT] = {"cuda-output", 1e-12},
-    [GC_COST_CUDA_FUSED] = {"cuda-fused", 1.9e-12},
-    [GC_COST_CUDA_LONG] = {"cuda-long", 9.2e-12},
-    [GC_COST_CUDA_LEVEL] = {"cuda-level", 5.0e-13},
-    [GC_COST_CUDA_PASS] = {"cuda-pass", 7.0e-12},
-    [GC_COST_CUDA_BIN] = {"cuda-bin", 1 / 6e12},
-    [GC_COST_CUDA_SAMPLE] = {"cuda-sample", 3e-12},
-    [GC_COST_CUDA_LAUNCH] = {"cuda-launch", 3.5e-6},
-    [GC_COST_BUS_BYTE] = {"bus-byte", 1 / 45e9},
-    [GC_COST_CUDA_START] = {"cuda-start", 0.25},
+    [GC_COST_CPU_TAP] = {"cpu-tap", SECONDS, 0.022e-9, 1},
+    [GC_COST_CPU_LEVEL_SMALL] = {"cpu-level-small", SECONDS, 0.028e-9, 1},
+    [GC_COST_CPU_LEVEL_MEDIUM] = {"cpu-level-medium", SECONDS, 0.036e-9, 1},
+    [GC_COST_CPU_LEVEL_LARGE] = {"cpu-level-large", SECONDS, 0.044e-9, 1},
+    [GC_COST_CPU_BIN] = {"cpu-bin", SECONDS, 0.25e-9, 1},
+    [GC_COST_CPU_MATRIX] = {"cpu-matrix", SECONDS, 0.085e-9, 1},
+    [GC_COST_CPU_BYTE] = {"cpu-byte", SECONDS, 0.08e-9, 1},
+    [GC_COST_CPU_SAMPLE] = {"cpu-sample", SECONDS, 0.8e-9, 1},
+    [GC_COST_CUDA_TAP] = {"cuda-tap", MULTIPLY_ADDS, 1, 0.867},
+    [GC_COST_CUDA_OUTPUT] = {"cuda-output", BYTES, 4, 0.8136},
+    [GC_COST_CUDA_FUSED] = {"cuda-fused", MULTIPLY_ADDS, 55, 0.8653}, /* 2 x 5/2 x 11 levels */
+    [GC_COST_CUDA_LONG] = {"cuda-long", BYTES, 48, 1.0612},           /* samples, and twice there and back */
+    [GC_COST_CUDA_CHIP] = {"cuda-chip", MULTIPLY_ADDS, 35, 0.2759},   /* 5/2 x 14 levels */
+    [GC_COST_CUDA_CYCLE] = {"cuda-cycle", CYCLES, 1, 1},
+    [GC_COST_CUDA_LEVEL] = {"cuda-level", MULTIPLY_ADDS, 2.5, 0.1495},
+    [GC_COST_CUDA_PASS] = {"cuda-pass", BYTES, 16, 0.4649},
+    [GC_COST_CUDA_BIN] = {"cuda-bin", MULTIPLY_ADDS, 4, 0.7174},
+    [GC_COST_CUDA_SAMPLE] = {"cuda-sample", BYTES, 8, 0.5424},
+    [GC_COST_CUDA_LAUNCH] = {"cuda-launch", SECONDS, 3.5e-6, 1},
+    [GC_COST_BUS_BYTE] = {"bus-byte", SECONDS, 1 / 45e9, 1},
+    [GC_COST_CUDA_START] = {"cuda-start", SECONDS, 0.25, 1},
 };
 
 const char *gc_cost_name(gc_cost cost) {
@@ -96,28 +108,16 @@ bool gc_costs_parse(const char *text, size_t size, gc_costs *c) {
     return good;
 }
 
-/* Reads the file if it is a regular file shorter than MAX_FILE_SIZE bytes. Never blocks on a FIFO or a device. */
+/* Reads the file if it is a regular file shorter than MAX_FILE_SIZE bytes. */
 static bool load(gc_costs *c) {
     char path[4096], text[MAX_FILE_SIZE];
-    struct stat st;
-    size_t size = 0;
-    if (!gc_costs_path(path, sizeof path))
-        return false;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int64_t size = 0;
+    const int fd = gc_costs_path(path, sizeof path) ? gc_input_file_open(path, &size, NULL) : -1;
     if (fd < 0)
         return false;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_FILE_SIZE;
-    while (good && size < sizeof text) {
-        ssize_t got = read(fd, text + size, sizeof text - size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        good = got >= 0;
-        if (got <= 0)
-            break;
-        size += (size_t)got;
-    }
+    const ssize_t got = read(fd, text, sizeof text);
     close(fd); /* opened for reading: an error loses nothing */
-    return good && size < sizeof text && gc_costs_parse(text, size, c);
+    return got == size && size < MAX_FILE_SIZE && gc_costs_parse(text, (size_t)size, c);
 }
 
 static gc_costs measured;
@@ -128,24 +128,34 @@ static void load_once(void) {
     has_measured = load(&measured);
 }
 
-/* Returns the built-in figures for a GPU of `speed` times the reference GPU's speed. */
-static gc_costs defaults(double speed) {
+gc_costs gc_costs_built_in(const gc_device *d) {
+    const double rates[RATES] = {1, d->multiprocessors * d->lanes * d->clock, d->bandwidth, d->clock};
     gc_costs c = {0};
     for (int i = 0; i < GC_COSTS; i++)
-        c.seconds[i] = built_in[i].seconds / (i >= GC_COST_CUDA_TAP && i < GC_COST_CUDA_LAUNCH ? speed : 1);
+        if (rates[built_in[i].rate] > 0)
+            c.seconds[i] = built_in[i].work / (rates[built_in[i].rate] * built_in[i].efficiency);
     return c;
 }
 
-gc_costs gc_costs_of_cpu(const char *name) {
+/* Returns the measured figures if `measured_name`, a part of them, is the name of the processor, else the built-in
+ * ones. */
+static gc_costs choose(const char *measured_name, const gc_device *device) {
     pthread_once(&once, load_once);
-    return has_measured && *measured.cpu && strcmp(measured.cpu, name) == 0 ? measured : defaults(1);
+    return has_measured && *measured_name && strcmp(measured_name, device->name) == 0 ? measured
+                                                                                      : gc_costs_built_in(device);
 }
 
-gc_costs gc_costs_of_cuda(const char *name, int multiprocessors) {
-    pthread_once(&once, load_once);
-    return has_measured && *measured.cuda && strcmp(measured.cuda, name) == 0
-               ? measured
-               : defaults(multiprocessors / reference_multiprocessors);
+gc_costs gc_costs_of_cpu(const char *name) {
+    gc_device device = {0};
+    snprintf(device.name, sizeof device.name, "%s", name);
+    gc_costs c = choose(measured.cpu, &device);
+    if (!(c.seconds[GC_COST_CUDA_START] > 0)) /* measured without a GPU */
+        c.seconds[GC_COST_CUDA_START] = built_in[GC_COST_CUDA_START].work;
+    return c;
+}
+
+gc_costs gc_costs_of_cuda(const gc_device *device) {
+    return choose(measured.cuda, device);
 }
 
 /* Writes the text of the file. Returns false if it does not fit. */

@@ -5,6 +5,7 @@
 #ifndef GC_ENGINE_COSTS_H
 #define GC_ENGINE_COSTS_H
 
+#include "device.h"
 #include "gpuconv.h"
 
 /* Seconds per operation, on one CPU thread or on a whole GPU. */
@@ -18,16 +19,18 @@ typedef enum gc_cost {
     GC_COST_CPU_BYTE,         /* one byte read from memory beyond the caches */
     GC_COST_CPU_SAMPLE,       /* one sample in or out: conversion, interleaving, copies */
     GC_COST_CUDA_TAP,         /* one multiply-add of direct convolution */
-    GC_COST_CUDA_OUTPUT,      /* one output sample: the memory traffic of direct and overlap-save */
+    GC_COST_CUDA_OUTPUT,      /* one sample of 4 bytes read from the memory or written */
     GC_COST_CUDA_FUSED,       /* one point of one-kernel overlap-save, two blocks per FFT */
     GC_COST_CUDA_LONG,        /* the same with three kernels */
-    GC_COST_CUDA_LEVEL,       /* one point and level of a partition's FFT */
-    GC_COST_CUDA_PASS,        /* lower bound per point of a partition's FFT: its memory traffic */
-    GC_COST_CUDA_BIN,         /* one complex multiply-add of spectra */
-    GC_COST_CUDA_SAMPLE,      /* one sample: conversion and interleaving */
-    GC_COST_CUDA_LAUNCH,      /* start and end of one kernel */
-    GC_COST_BUS_BYTE,         /* one byte over the bus, with both directions in use */
-    GC_COST_CUDA_START,       /* initialisation of the GPU: driver, context, kernels */
+    GC_COST_CUDA_CHIP,   /* one point of a row's FFT that a multiprocessor computes alone, forward or back, all busy */
+    GC_COST_CUDA_CYCLE,  /* one cycle of a multiprocessor, for steps that wait for each other */
+    GC_COST_CUDA_LEVEL,  /* one point and level of a partition's FFT */
+    GC_COST_CUDA_PASS,   /* lower bound per point of a partition's FFT: its memory traffic */
+    GC_COST_CUDA_BIN,    /* one complex multiply-add of spectra */
+    GC_COST_CUDA_SAMPLE, /* one sample: conversion and interleaving */
+    GC_COST_CUDA_LAUNCH, /* start and end of one kernel */
+    GC_COST_BUS_BYTE,    /* one byte over the bus, with both directions in use */
+    GC_COST_CUDA_START,  /* initialisation of the GPU: driver, context, kernels */
     GC_COSTS
 } gc_cost;
 
@@ -36,10 +39,13 @@ typedef struct gc_costs {
     char cpu[128], cuda[128]; /* names of the measured processors; empty: built-in figures */
 } gc_costs;
 
-/* Return the figures to plan with: the measured ones if they belong to the named processor, else the built-in ones, for
- * a GPU scaled by its multiprocessors. The file is read once per process. */
+/* Return the figures to plan with: the measured ones if they belong to the processor, else the built-in ones, which for
+ * a GPU follow from its properties. The file is read once per process. Those of a CPU have GC_COST_CUDA_START too. */
 gc_costs gc_costs_of_cpu(const char *name);
-gc_costs gc_costs_of_cuda(const char *name, int multiprocessors);
+gc_costs gc_costs_of_cuda(const gc_device *device);
+
+/* Returns the built-in figures of a GPU. */
+gc_costs gc_costs_built_in(const gc_device *device);
 
 /* Writes the path of the file of costs. Returns false if neither XDG_CACHE_HOME nor HOME is an absolute path, or if the
  * path does not fit. */

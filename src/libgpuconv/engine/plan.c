@@ -35,12 +35,8 @@ const char *gpuconv_backend_name(gpuconv_backend backend) {
 }
 
 const char *gpuconv_algorithm_name(gpuconv_algorithm algorithm) {
-    static const char *const names[GC_ALGORITHMS] = {[GPUCONV_ALGORITHM_AUTO] = "auto",
-                                                     [GPUCONV_ALGORITHM_DIRECT] = "direct",
-                                                     [GPUCONV_ALGORITHM_OVERLAP_SAVE] = "overlap-save",
-                                                     [GPUCONV_ALGORITHM_PARTITIONED] = "partitioned",
-                                                     [GPUCONV_ALGORITHM_MATRIX] = "matrix"};
-    return (int)algorithm >= 0 && (int)algorithm < GC_ALGORITHMS ? names[algorithm] : "unknown";
+    const char *name = algorithm == GPUCONV_ALGORITHM_AUTO ? "auto" : gc_algorithm_name(algorithm);
+    return name ? name : "unknown";
 }
 
 /* Shorter chunks than half of this have no whole block of the shortest transforms. */
@@ -49,7 +45,7 @@ enum { LEAST_LATENCY = 1024 };
 static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *error) {
     if ((int)config->backend < 0 || (int)config->backend >= GC_BACKENDS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown backend %d", (int)config->backend);
-    if ((int)config->algorithm < 0 || (int)config->algorithm >= GC_ALGORITHMS)
+    if (config->algorithm != GPUCONV_ALGORITHM_AUTO && !gc_algorithm_name(config->algorithm))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown algorithm %d", (int)config->algorithm);
     if (config->device < -1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device %d: use 0 or more, or -1 for any device", config->device);
@@ -103,9 +99,7 @@ static void prefer_gpu(const gc_backend *gpu, const gc_problem *problem, const g
     size_t used = strlen(cpu->reason);
     /* The name of the GPU is unknown before it is probed: use the start-up time that was measured on this machine, or
      * the built-in one. */
-    double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
-    if (!(start > 0))
-        start = gc_costs_of_cuda("", 1).seconds[GC_COST_CUDA_START];
+    const double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
     if (cpu->choice.predicted < start) {
         snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
         return;

@@ -21,14 +21,9 @@ gpuconv_plan *gc_plan_hold(const gpuconv_plan *plan);
 
 /* ---- The planner ------------------------------------------------------------------------------------------------- */
 
-/* Chooses the sizes with the lowest cost of one algorithm. Fails with UNSUPPORTED, and a reason; choice->bytes is then
- * the memory that the smallest size needs, 0 if memory is not the reason. */
-gpuconv_status gc_algorithm_choose(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
-                                   const gc_costs *costs, gc_choice *choice, gpuconv_error *error);
-
-/* Chooses among `algorithms`, which NULL ends, the one with the lowest cost. seconds: receives the predicted time of
- * each in turn, HUGE_VAL where it cannot convolve; or NULL. Fails with UNSUPPORTED, and the reason of the algorithm
- * that needs the least memory, or of the last one if memory is no reason. */
+/* Chooses among `algorithms`, which NULL ends, the one of the problem's kind with the lowest cost. seconds: receives
+ * the predicted time of each in turn, HUGE_VAL where it cannot convolve; or NULL. Fails with UNSUPPORTED, and the
+ * reason of the algorithm that needs the least memory, or of the last one if memory is no reason. */
 gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const gc_problem *problem,
                                     const gc_device *device, const gc_costs *costs, gc_choice *choice, double *seconds,
                                     gpuconv_error *error);

@@ -3,20 +3,60 @@
 #define GC_ENGINE_PROBLEM_H
 
 #include "components.h"
+#include "gpuconv_cuda.h"
 
 /* Most chunks in flight where the latency is bounded: one is filled, one computed, one taken. */
 enum { GC_BOUNDED_SLOTS = 3 };
 
+/* Who executes a convolution, and so which algorithms are considered. */
+typedef enum gc_problem_kind {
+    GC_STREAM = 0, /* chunks of frames through the routes of a response, in order */
+    GC_ROWS,       /* rows of arrays, all at once */
+    GC_BANK        /* a block of every channel in each period */
+} gc_problem_kind;
+
+/* The routes of prepared responses; `routes` is 0 if there are none. */
+typedef struct gc_job_routes {
+    int inputs, outputs, routes;
+} gc_job_routes;
+
+/* What rows read and write, whatever the operation. */
+typedef struct gc_job_shape {
+    gpuconv_cuda_operation operation;
+    gc_job_routes routes;
+    int64_t rows;             /* of the signal */
+    int64_t batch;            /* rows / inputs; `rows` without routes */
+    int64_t group, responses; /* row i uses response (i / group) % responses; without routes */
+    int64_t taps;             /* frames of the responses */
+    int64_t signal_frames, output_frames, offset;
+} gc_job_shape;
+
 typedef struct gc_problem {
+    gc_problem_kind kind;
+
+    /* GC_STREAM */
     const gpuconv_ir *ir; /* inputs, outputs, routes and taps */
     gc_components components;
     int64_t products;   /* routes that dense matrices of all components would have */
     int64_t frames;     /* of the input; negative: unknown */
     int64_t chunk_most; /* frames that the latency allows a chunk, with GC_BOUNDED_SLOTS; 0: any number */
+
+    /* GC_ROWS */
+    gc_job_shape rows;
+    bool samples;                    /* the samples of the responses are given */
+    bool spectra;                    /* their spectra are prepared, or will be */
+    const struct gc_algorithm *only; /* the algorithm of the spectra, or the only one to consider; NULL: any */
+    int64_t only_points;             /* and the points of its transforms; 0: it has none */
+
+    /* GC_BANK */
+    const struct gc_bank_options *bank;
+    bool diagonal;       /* route c leads from input c to output c, and there are no others */
+    int64_t longest_hop; /* frames of the partitions, at most */
 } gc_problem;
 
-/* Fills *problem for `frames` frames of input (negative: unknown) and at most `latency` frames of latency (0 or less:
- * any). The response must outlive it. Returns false without memory; *problem can then be freed all the same. */
+/* Fills *problem for a stream of `frames` frames of input (negative: unknown) and at most `latency` frames of latency
+ * (0 or less: any). The response must outlive it. Returns false without memory; *problem can then be freed all the
+ * same. */
 bool gc_problem_init(gc_problem *problem, const gpuconv_ir *ir, int64_t frames, int64_t latency);
 void gc_problem_free(gc_problem *problem);
 

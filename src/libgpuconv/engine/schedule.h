@@ -13,6 +13,19 @@ typedef struct gc_schedule {
     int64_t partitions; /* how many of them, the last one padded with zeros */
 } gc_schedule;
 
+/* A response in levels of partitions with growing hops, which a bank executes. */
+enum { GC_LEVELS_MAX = 4 };
+
+typedef struct gc_level {
+    int64_t hop, first_tap; /* of the first level: the block, 0 */
+    int partitions;         /* of hop taps each, from first_tap on */
+} gc_level;
+
+typedef struct gc_levels {
+    int count;
+    gc_level level[GC_LEVELS_MAX];
+} gc_levels;
+
 /* The schedules for `taps` >= 1. `transform`: points, a power of two >= 4. Return false when the sizes do not fit. */
 
 /* Direct convolution. `transform` is ignored. */

@@ -9,6 +9,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/engine/engine.h"
 #include "libgpuconv/report/report.h"
 
@@ -192,18 +193,24 @@ static void report_comparison(gpuconv_report *report, const candidate *ways, dou
     }
 }
 
+/* Returns the algorithm of the CPU that has no transforms. */
+static gpuconv_algorithm find_direct(void) {
+    const gc_algorithm *const *row = gc_backend_find(GPUCONV_BACKEND_CPU)->algorithms;
+    while ((*row)->most > 0)
+        row++;
+    return (*row)->id;
+}
+
 gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gpuconv_plan *plan,
                           gpuconv_report *report, gpuconv_error *error) {
+    const gpuconv_algorithm direct = find_direct();
     candidate ways[CANDIDATES] = {
         {.label = "this job's choice",
          .backend = gpuconv_plan_backend(plan),
          .algorithm = gpuconv_plan_algorithm(plan),
          .threads = gpuconv_plan_threads(plan)},
-        {.label = "CPU direct, one core",
-         .backend = GPUCONV_BACKEND_CPU,
-         .algorithm = GPUCONV_ALGORITHM_DIRECT,
-         .threads = 1},
-        {.label = "CPU direct, all cores", .backend = GPUCONV_BACKEND_CPU, .algorithm = GPUCONV_ALGORITHM_DIRECT},
+        {.label = "CPU direct, one core", .backend = GPUCONV_BACKEND_CPU, .algorithm = direct, .threads = 1},
+        {.label = "CPU direct, all cores", .backend = GPUCONV_BACKEND_CPU, .algorithm = direct},
         {.label = "CPU best algorithm, all cores", .backend = GPUCONV_BACKEND_CPU},
     };
     excerpt x = {0};
