@@ -18,14 +18,14 @@ enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20, LONGEST_POLL = 10000000 /* ns *
 
 /* Writes the sentence that gpuconv_realtime_plan returns. */
 static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
+    const gc_rt_schedule *s = &c->schedule;
     size_t used =
         (size_t)snprintf(r->plan, sizeof r->plan, "%sthe first %lld frames %s", s->dense ? "matrix products, " : "",
                          (long long)s->head, s->head_points ? "in blocks" : "directly");
     for (int i = 0; i < s->stages && used < sizeof r->plan; i++)
         used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", %lld x %lld",
                                  (long long)s->stage[i].partitions, (long long)s->stage[i].hop);
-    if (gc_rt_convolver_has_gpu_tail(c) && used < sizeof r->plan)
+    if (c->tail && used < sizeof r->plan)
         used +=
             (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
     if (used < sizeof r->plan)
@@ -34,7 +34,7 @@ static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
 }
 
 void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
+    const gc_rt_schedule *s = &c->schedule;
     for (int i = 0; i < s->stages; i++) {
         const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
         if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
@@ -85,7 +85,7 @@ static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir
     r->response = gc_ir_hold(ir);
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, GC_VOICE_ACTIVE);
-    atomic_store(&r->on_gpu, gc_rt_convolver_has_gpu_tail(c));
+    atomic_store(&r->on_gpu, c->tail != NULL);
     atomic_store(&r->lead, gpuconv_ir_lead(ir));
     gc_realtime_poll_for(r, c);
     describe_plan(r, c);

@@ -51,9 +51,9 @@ gpuconv_status gc_realtime_make_whole(gpuconv_realtime *r, const gpuconv_ir *ir,
 
 /* Puts a convolver into a mailbox, in place of one that the callback has not taken. */
 static void post(gpuconv_realtime *r, _Atomic(gc_rt_convolver *) *mailbox, gc_rt_convolver *made, double seconds) {
-    *gc_rt_convolver_terms(made) = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
+    made->terms = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
     gc_realtime_poll_for(r, made);
-    atomic_store_explicit(&r->newest_fade, gc_rt_convolver_terms(made)->fade, memory_order_relaxed);
+    atomic_store_explicit(&r->newest_fade, made->terms.fade, memory_order_relaxed);
     gc_rt_convolver_free(atomic_exchange(mailbox, made));
 }
 
@@ -214,7 +214,8 @@ static gpuconv_status make_layer(const gpuconv_realtime *r, const gc_rt_layer *l
     if (!status)
         status = gc_rt_convolver_new(delayed, &calls, &none, made, error);
     if (!status)
-        gc_rt_convolver_map(*made, map, map + r->inputs);
+        for (int i = 0; i < delayed->inputs + delayed->outputs; i++)
+            (*made)->channel[i] = map[i < delayed->inputs ? i : r->inputs + i - delayed->inputs];
     gpuconv_ir_free(delayed);
     gpuconv_ir_free(difference);
     free(map);

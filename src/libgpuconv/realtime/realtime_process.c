@@ -32,7 +32,7 @@ static bool is_fading(const gc_voice *v) {
 
 /* Fades in a convolver in an empty voice. */
 static void begin_voice(gc_voice *v, gc_rt_convolver *c) {
-    v->fade_length = gc_rt_convolver_terms(c)->fade;
+    v->fade_length = c->terms.fade;
     v->fade_done = 0;
     v->fade_out_left = v->fade_out_length = 0;
     atomic_store(&v->convolver, c);
@@ -43,7 +43,7 @@ static void begin_voice(gc_voice *v, gc_rt_convolver *c) {
 static void end_voice(gc_voice *v, int64_t fade) {
     v->fade_length = fade;
     v->fade_done = 0;
-    v->decay_left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&v->convolver)));
+    v->decay_left = gpuconv_ir_frames(atomic_load(&v->convolver)->response);
     atomic_store(&v->state, GC_VOICE_DECAYING);
 }
 
@@ -65,7 +65,7 @@ static void exchange_whole(gpuconv_realtime *r) {
     gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending, NULL);
     if (!taken) /* no voice is free, or another thread is replacing the convolver at this moment */
         return;
-    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
+    const gc_rt_terms terms = taken->terms;
     if (terms.response < r->active_number) {
         discard(&r->voice[at], taken);
         return;
@@ -77,8 +77,8 @@ static void exchange_whole(gpuconv_realtime *r) {
     }
     end_voice(&r->voice[r->active], terms.fade);
     begin_voice(&r->voice[at], taken);
-    atomic_store_explicit(&r->on_gpu, gc_rt_convolver_has_gpu_tail(taken), memory_order_relaxed);
-    atomic_store_explicit(&r->lead, gpuconv_ir_lead(gc_rt_convolver_ir(taken)), memory_order_relaxed);
+    atomic_store_explicit(&r->on_gpu, taken->tail != NULL, memory_order_relaxed);
+    atomic_store_explicit(&r->lead, gpuconv_ir_lead(taken->response), memory_order_relaxed);
     r->active = at;
     r->active_number = terms.response;
 }
@@ -94,7 +94,7 @@ static void exchange_layer(gpuconv_realtime *r, int l) {
     gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending_layer[l], NULL);
     if (!taken)
         return;
-    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
+    const gc_rt_terms terms = taken->terms;
     if (terms.response != r->active_number) { /* the response that it changes is over, or has yet to be taken */
         if (terms.response < r->active_number || !atomic_compare_exchange_strong(&r->pending_layer[l], &empty, taken))
             discard(&r->voice[at], taken);
@@ -108,12 +108,11 @@ static void exchange_layer(gpuconv_realtime *r, int l) {
 
 /* Returns a voice's input: the chunk unchanged if it is active, NULL (silence) if it decays, or a faded copy. */
 static const float *const *voice_input(gpuconv_realtime *r, const gc_voice *v, bool active, int64_t n) {
-    int inputs;
-    const int *channel = gc_rt_convolver_inputs(atomic_load(&v->convolver), &inputs);
+    const gc_rt_convolver *convolver = atomic_load(&v->convolver);
     if (!is_fading(v))
         return active ? (const float *const *)r->input : NULL;
-    for (int k = 0; k < inputs; k++) {
-        const int c = channel[k];
+    for (int k = 0; k < convolver->response->inputs; k++) {
+        const int c = convolver->channel[k];
         r->faded[c] = r->scratch + (int64_t)c * GC_RT_CHUNK;
         for (int64_t i = 0; i < n; i++) {
             int64_t at = v->fade_done + i + 1;

@@ -46,8 +46,8 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
         atomic_fetch_add(&v->readers, 1);
         gc_rt_convolver *c = atomic_load(&v->convolver);
         if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && gc_rt_convolver_gpu_tail_failed(c)) {
-            ir = gc_ir_hold(gc_rt_convolver_ir(c));
-            *number = gc_rt_convolver_terms(c)->response;
+            ir = gc_ir_hold(c->response);
+            *number = c->terms.response;
         }
         atomic_fetch_sub(&v->readers, 1);
     }
@@ -61,9 +61,9 @@ static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
     gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
     gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
-    gpuconv_ir *ir = waiting ? gc_ir_hold(gc_rt_convolver_ir(waiting)) : find_failed_response(r, &terms.response);
+    gpuconv_ir *ir = waiting ? gc_ir_hold(waiting->response) : find_failed_response(r, &terms.response);
     if (ir && gc_realtime_make_convolver(r, ir, &made, NULL) == GPUCONV_OK) {
-        *gc_rt_convolver_terms(made) = waiting ? *gc_rt_convolver_terms(waiting) : terms;
+        made->terms = waiting ? waiting->terms : terms;
         gc_rt_convolver_free(waiting);
         replacement = made;
     }

@@ -8,10 +8,10 @@
  */
 #include "stage_schedule.h"
 
-#include "dense_products.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/engine/components.h"
 #include "libgpuconv/engine/costs.h"
 
 #include <math.h>
@@ -128,6 +128,15 @@ static void extend(search *s, double cost) {
         try_stage(s, hop, cost);
 }
 
+/* Returns whether a response is dense enough that the matrix product needs less time than a sum for each output. Also
+ * false without memory. */
+static bool is_dense(const gpuconv_ir *ir) {
+    gc_components components;
+    int64_t products = gc_components_find(ir, &components) ? gc_components_products(&components) : INT64_MAX;
+    gc_components_free(&components);
+    return products >= 4 * gc_max(ir->inputs, ir->outputs) && products < 2 * (int64_t)ir->routes;
+}
+
 int64_t gc_rt_leading_zeros(const gpuconv_ir *ir) {
     int64_t zeros = ir->frames;
     for (int p = 0; p < ir->planes; p++)
@@ -145,7 +154,7 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_s
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
                 .block = calls->block,
-                .dense = gc_rt_is_dense(ir),
+                .dense = is_dense(ir),
                 .callback_budget = calls->share * callback_share * (double)calls->block / calls->rate,
                 .costs = gc_costs_of_cpu(name),
                 .best = schedule};

@@ -1,0 +1,340 @@
+/*
+ * A call has three passes: forward transforms of the blocks of each input; sums of products; inverse transforms of the
+ * blocks of each output. The second pass goes slab by slab over the bins, and within a slab over all blocks, so that
+ * the slabs of the responses and of the delay line stay in the cache.
+ *
+ *      inputs -> forward transforms -> | slab of x | slab of responses -> | slab of y | -> inverse transforms ->
+ * outputs
+ *
+ * The delay line of a sparse section is a ring of partitions - 1 + blocks spectra for each input. A matrix product
+ * needs the delay line of a dense section in one piece: it advances by the blocks of a call, and its last partitions -
+ * 1 spectra move to the front where the next call would not fit behind them.
+ */
+#include "section.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/dsp/matrix_product.h"
+#include "libgpuconv/engine/components.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A component of a dense section with its matrices. */
+typedef struct part {
+    gc_matrix_shape shape;
+    int64_t h_slab, x_slab, y_slab; /* floats of a slab */
+    float *h, *x, *y;
+} part;
+
+struct gc_convolver {
+    gc_section section;
+    gc_components components;
+    const gc_simd *simd;
+    gc_fft *fft;
+    int64_t stride; /* floats of a spectrum */
+    int64_t block;  /* number of the call's first block since the reset */
+    int64_t ring;   /* spectra in the delay line of an input */
+    float *scratch; /* per worker: a spectrum and a block of samples; of a sparse section only during the set-up */
+
+    /* Sparse: */
+    float *spectra;      /* planes x partitions */
+    float *delay;        /* inputs x ring */
+    float *sums;         /* outputs x blocks; without a pool one spectrum */
+    const float **lists; /* per worker: two lists of spectra, the factors of a sum of products */
+    int64_t list_length; /* most routes of an output x partitions */
+
+    /* Dense: */
+    part *part; /* per component */
+    gc_matrix_cut cut;
+    int64_t at; /* index of the first spectrum in the delay lines that the call's first block needs */
+
+    /* The call: */
+    gc_pool *pool;
+    float *const *in;
+    float *const *out;
+    int64_t active; /* blocks */
+};
+
+void gc_section_free(gc_convolver *c) {
+    if (!c)
+        return;
+    for (int i = 0; c->part && i < c->components.count; i++) {
+        free(c->part[i].h);
+        free(c->part[i].x);
+        free(c->part[i].y);
+    }
+    free(c->part);
+    free(c->spectra);
+    free(c->delay);
+    free(c->sums);
+    free(c->lists);
+    free(c->scratch);
+    gc_components_free(&c->components);
+    gc_fft_free(c->fft);
+    free(c);
+}
+
+/* Runs a job for each index on the pool; without a pool on the calling thread. */
+static void run_jobs(gc_convolver *c, void (*job)(void *context, int64_t index, int worker), int64_t count) {
+    if (c->pool)
+        gc_pool_run(c->pool, job, c, count);
+    else
+        for (int64_t i = 0; i < count; i++)
+            job(c, i, 0);
+}
+
+static int64_t workers(const gc_convolver *c) {
+    return c->pool ? gc_pool_threads(c->pool) : 1;
+}
+
+/* ---- Set-up ------------------------------------------------------------------------------------------------------ */
+
+static int64_t scratch_floats(const gc_convolver *c) {
+    return gc_round_up(c->stride, 16) + gc_round_up(c->section.points, 16);
+}
+
+static float *worker_scratch(const gc_convolver *c, int worker) {
+    return c->scratch + worker * scratch_floats(c);
+}
+
+/* Transforms the partitions of one plane (sparse) or of one route (dense), each followed by zeros, scaled by 2 /
+ * points.
+ */
+static void transform_taps(void *context, int64_t index, int worker) {
+    gc_convolver *c = context;
+    const gc_section *s = &c->section;
+    const gc_route *route = &s->ir->route[s->dense ? index : 0];
+    const int64_t plane = s->dense ? route->plane : index;
+    const part *m = s->dense ? &c->part[c->components.output_owner[route->output]] : NULL;
+    float *spectrum = worker_scratch(c, worker), *block = spectrum + gc_round_up(c->stride, 16);
+    for (int64_t p = 0; p < s->partitions && !gc_cancelled(); p++) {
+        const int64_t from = s->offset + p * s->length, n = gc_max(0, gc_min(s->length, s->ir->frames - from));
+        for (int64_t k = 0; k < n; k++)
+            block[k] = gc_ir_plane(s->ir, (int)plane)[from + k] * 2 / (float)s->points;
+        memset(block + n, 0, (size_t)(s->points - n) * sizeof *block);
+        gc_fft_forward(c->fft, block, s->dense ? spectrum : c->spectra + (plane * s->partitions + p) * c->stride);
+        if (s->dense)
+            gc_matrix_cut_spectrum(c->simd, &c->cut, spectrum,
+                                   m->h + gc_matrix_response_at(c->simd, &m->shape,
+                                                                c->components.output_at[route->output],
+                                                                c->components.input_at[route->input], p),
+                                   m->h_slab);
+    }
+}
+
+/* Allocates the spectra of a sparse section. Returns false without memory. */
+static bool make_lists(gc_convolver *c) {
+    const gc_section *s = &c->section;
+    const int64_t bytes = c->stride * (int64_t)sizeof(float);
+    int most = 0;
+    for (int o = 0; o < s->ir->outputs; o++)
+        most = (int)gc_max(most, c->components.first_route[o + 1] - c->components.first_route[o]);
+    c->ring = s->partitions - 1 + s->blocks;
+    c->list_length = most * s->partitions;
+    c->spectra = gc_calloc(s->ir->planes * s->partitions, bytes);
+    c->delay = gc_calloc(s->ir->inputs * c->ring, bytes);
+    c->sums = gc_calloc(c->pool ? s->ir->outputs * s->blocks : 1, bytes);
+    c->lists = gc_calloc(workers(c) * 2 * c->list_length, sizeof *c->lists);
+    return c->spectra && c->delay && c->sums && c->lists;
+}
+
+/* Allocates the matrices of a dense section. Those of responses are zeroed only if a route is missing: the others are
+ * filled by the transforms of their routes. A call of one block moves its delay line once in `partitions` calls.
+ * Returns false without memory. */
+static bool make_matrices(gc_convolver *c) {
+    const gc_section *s = &c->section;
+    const bool full = gc_components_products(&c->components) == s->ir->routes, one_block = s->blocks == 1;
+    int64_t inputs = 1;
+    c->ring = s->partitions - 1 + s->blocks + (one_block ? s->partitions - 1 : 0);
+    c->part = gc_calloc(c->components.count, sizeof *c->part);
+    if (!c->part)
+        return false;
+    for (int i = 0; i < c->components.count; i++)
+        inputs = gc_max(inputs, c->components.component[i].inputs);
+    c->cut = one_block ? gc_matrix_cut_for_one_block(c->simd, c->stride)
+                       : gc_matrix_cut_make(c->simd, c->stride, inputs * c->ring);
+    bool made = true;
+    for (int i = 0; i < c->components.count && made; i++) {
+        const gc_component *channels = &c->components.component[i];
+        part *m = &c->part[i];
+        m->shape = (gc_matrix_shape){channels->outputs, channels->inputs, s->partitions,     c->ring,
+                                     s->blocks,         c->cut.width,     c->cut.past_caches};
+        m->h_slab = gc_matrix_response_floats(c->simd, &m->shape);
+        m->x_slab = gc_matrix_input_floats(c->simd, &m->shape);
+        m->y_slab = gc_matrix_output_floats(c->simd, &m->shape);
+        m->h = (full ? gc_alloc : gc_calloc)(c->cut.slabs * m->h_slab, sizeof *m->h);
+        m->x = gc_calloc(c->cut.slabs * m->x_slab, sizeof *m->x);
+        m->y = gc_alloc(c->cut.slabs * m->y_slab, sizeof *m->y);
+        made = m->h && m->x && m->y;
+    }
+    return made;
+}
+
+gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool) {
+    gc_convolver *c = gc_calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->section = *section;
+    c->simd = gc_simd_best();
+    c->pool = pool;
+    c->fft = gc_fft_new(c->simd, section->points);
+    bool made = c->fft && gc_components_find(section->ir, &c->components);
+    if (made) {
+        c->stride = gc_fft_floats(c->fft);
+        c->scratch = gc_calloc(workers(c) * scratch_floats(c), sizeof *c->scratch);
+        made = c->scratch && (section->dense ? make_matrices(c) : make_lists(c));
+    }
+    if (made) {
+        run_jobs(c, transform_taps, section->dense ? section->ir->routes : section->ir->planes);
+        made = !gc_cancelled();
+    }
+    if (!made) {
+        gc_section_free(c);
+        return NULL;
+    }
+    if (!section->dense) {
+        free(c->scratch);
+        c->scratch = NULL;
+    }
+    return c;
+}
+
+gc_convolver *gc_section_new_whole(const gpuconv_plan *plan, bool dense, gc_pool *pool) {
+    const gc_schedule *s = &plan->choice.schedule;
+    const gc_section whole = {.ir = plan->ir,
+                              .length = s->partition,
+                              .partitions = s->partitions,
+                              .points = s->transform,
+                              .hop = s->hop,
+                              .blocks = plan->choice.chunk / s->hop,
+                              .dense = dense};
+    return gc_section_new(&whole, pool);
+}
+
+void gc_section_reset(gc_convolver *c) {
+    c->block = c->at = 0; /* a sparse section reads no spectrum of a block before block 0 */
+    for (int i = 0; c->part && i < c->components.count; i++)
+        memset(c->part[i].x, 0, (size_t)(c->cut.slabs * c->part[i].x_slab) * sizeof *c->part[i].x);
+}
+
+/* ---- A call ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the partitions that meet a block since the reset when block t of the call is the last one. */
+static int64_t partitions_at(const gc_convolver *c, int64_t t) {
+    return gc_min(c->section.partitions, c->block + t + 1);
+}
+
+/* Transforms one input block into the delay line. An input without a route is not read. */
+static void forward(void *context, int64_t index, int worker) {
+    gc_convolver *c = context;
+    const gc_section *s = &c->section;
+    const int64_t input = index / c->active, t = index % c->active;
+    const float *samples = c->in[input] + (t + 1) * s->hop - s->points;
+    const int owner = c->components.input_owner[input];
+    if (owner < 0)
+        return;
+    if (!s->dense) {
+        gc_fft_forward(c->fft, samples, c->delay + (input * c->ring + (c->block + t) % c->ring) * c->stride);
+        return;
+    }
+    const part *m = &c->part[owner];
+    const int64_t to = c->components.input_at[input] * c->ring + c->at + s->partitions - 1 + t;
+    gc_fft_forward(c->fft, samples, worker_scratch(c, worker));
+    gc_matrix_cut_spectrum(c->simd, &c->cut, worker_scratch(c, worker), m->x + to * c->cut.run, m->x_slab);
+}
+
+/* Lists the factors of the sum for block t of an output, from float `first` of their spectra on: input blocks in `x`,
+ * partitions in x + list_length. Returns their number. */
+static int64_t list_factors(const gc_convolver *c, int64_t output, int64_t t, int64_t first, const float **x) {
+    const gc_section *s = &c->section;
+    const int64_t partitions = partitions_at(c, t);
+    int64_t count = 0;
+    for (int r = c->components.first_route[output]; r < c->components.first_route[output + 1]; r++) {
+        const gc_route *route = &s->ir->route[r];
+        const float *line = c->delay + route->input * c->ring * c->stride + first;
+        const float *spectra = c->spectra + route->plane * s->partitions * c->stride + first;
+        int64_t at = (c->block + t - s->silent) % c->ring;
+        for (int64_t p = s->silent; p < partitions; p++, count++) {
+            x[count] = line + at * c->stride;
+            x[c->list_length + count] = spectra + p * c->stride;
+            at = at > 0 ? at - 1 : c->ring - 1;
+        }
+    }
+    return count;
+}
+
+static int64_t slab_count(const gc_convolver *c) {
+    return (c->stride + GC_SECTION_SLAB - 1) / GC_SECTION_SLAB;
+}
+
+/* Sums the products of one slab of one output, for all blocks. */
+static void sum_slab(void *context, int64_t index, int worker) {
+    gc_convolver *c = context;
+    const int64_t output = index / slab_count(c), first = index % slab_count(c) * GC_SECTION_SLAB;
+    const float **x = c->lists + worker * 2 * c->list_length;
+    for (int64_t t = 0; t < c->active && !gc_cancelled(); t++) {
+        const int64_t count = list_factors(c, output, t, first, x);
+        gc_fft_multiply_sum(c->fft, c->sums + (output * c->section.blocks + t) * c->stride + first, x,
+                            x + c->list_length, count, gc_min(GC_SECTION_SLAB, c->stride - first));
+    }
+}
+
+/* Returns whether a further call fits into the delay line behind this one. */
+static bool delay_line_ends(const gc_convolver *c) {
+    const gc_section *s = &c->section;
+    return c->at + c->active + s->partitions - 1 + s->blocks > c->ring;
+}
+
+/* Computes one slab of the products of one component, then moves its delay line if it ends. */
+static void multiply_slab(void *context, int64_t index, int worker) {
+    (void)worker;
+    gc_convolver *c = context;
+    const part *m = &c->part[index / c->cut.slabs];
+    const int64_t slab = index % c->cut.slabs, run = c->cut.run;
+    float *x = m->x + slab * m->x_slab;
+    gc_matrix_multiply(c->simd, &m->shape, gc_matrix_slab_pairs(&c->cut, slab), m->h + slab * m->h_slab,
+                       x + c->at * run, m->y + slab * m->y_slab, c->active);
+    for (int64_t i = 0; i < m->shape.inputs && delay_line_ends(c); i++)
+        memmove(x + i * c->ring * run, x + (i * c->ring + c->at + c->active) * run,
+                (size_t)((c->section.partitions - 1) * run) * sizeof *x);
+}
+
+/* Transforms one output block back. An output without a route, and what only silent partitions meet, is silent. */
+static void inverse(void *context, int64_t index, int worker) {
+    gc_convolver *c = context;
+    const gc_section *s = &c->section;
+    const int64_t output = index / c->active, t = index % c->active, first = s->points - s->hop;
+    const int owner = c->components.output_owner[output];
+    float *to = c->out[output] + t * s->hop;
+    if (owner < 0 || partitions_at(c, t) <= s->silent) {
+        memset(to, 0, (size_t)s->hop * sizeof *to);
+    } else if (s->dense) {
+        const part *m = &c->part[owner];
+        const int64_t from = c->components.output_at[output] * s->blocks + t;
+        gc_matrix_join_spectrum(&c->cut, m->y + from * c->cut.run, m->y_slab, worker_scratch(c, worker));
+        gc_fft_inverse(c->fft, NULL, NULL, 0, worker_scratch(c, worker), to, first);
+    } else if (c->pool) {
+        gc_fft_inverse(c->fft, NULL, NULL, 0, c->sums + (output * s->blocks + t) * c->stride, to, first);
+    } else { /* one thread: the sum stays in its caches */
+        const int64_t count = list_factors(c, output, t, 0, c->lists);
+        gc_fft_inverse(c->fft, c->lists, c->lists + c->list_length, count, c->sums, to, first);
+    }
+}
+
+void gc_section_run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
+    const gc_section *s = &c->section;
+    c->pool = pool;
+    c->in = in;
+    c->out = out;
+    c->active = (frames + s->hop - 1) / s->hop;
+    run_jobs(c, forward, s->ir->inputs * c->active);
+    if (s->dense)
+        run_jobs(c, multiply_slab, c->components.count * c->cut.slabs);
+    else if (pool)
+        run_jobs(c, sum_slab, s->ir->outputs * slab_count(c));
+    run_jobs(c, inverse, s->ir->outputs * c->active);
+    c->at = !s->dense || delay_line_ends(c) ? 0 : c->at + c->active;
+    c->block += c->active;
+}
