@@ -79,7 +79,7 @@ static gpuconv_status complete_config(gpuconv_realtime_config *config, gpuconv_e
 /* Makes the first voice and the buffers. Returns MEMORY, DEVICE. */
 static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_error *error) {
     gc_rt_convolver *c;
-    gpuconv_status status = gc_realtime_make_whole(r, ir, &c, error);
+    gpuconv_status status = gc_realtime_make_delayed(r, ir, false, &c, error);
     if (status)
         return status;
     r->response = gc_ir_hold(ir);

@@ -43,18 +43,6 @@ typedef struct gc_voice {
     int64_t fade_done;
 } gc_voice;
 
-/* A route with its present taps. */
-typedef struct gc_rt_moved {
-    int input, output, plane;
-    gpuconv_ir *ir; /* holds the taps */
-} gc_rt_moved;
-
-/* Routes that a layer changes, sorted by output, then by input. */
-typedef struct gc_rt_layer {
-    int routes; /* 0: the layer is free */
-    gc_rt_moved *route;
-} gc_rt_layer;
-
 struct gpuconv_realtime {
     gpuconv_realtime_config config;
     int inputs, outputs;
@@ -74,7 +62,7 @@ struct gpuconv_realtime {
     pthread_mutex_t control;
     gpuconv_ir *response; /* the whole response that was posted last, and its number */
     int64_t number;
-    gc_rt_layer layer[GC_RT_LAYERS];
+    gpuconv_ir *layer[GC_RT_LAYERS]; /* the present taps of the routes that a layer changes; NULL: it is free */
 
     /* Worker threads: */
     pthread_t thread[GC_RT_MAX_THREADS];
@@ -95,16 +83,17 @@ struct gpuconv_realtime {
     float *faded[GC_MAX_CHANNELS];  /* the current chunk with a fade applied */
 };
 
-/* Makes a convolver for an exchange: on the GPU if one was asked for and has not failed. Returns MEMORY, DEVICE. */
-gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                          gpuconv_error *error);
+/* Makes a convolver of a whole response, on the GPU if one was asked for and has not failed, or of a layer, which is
+ * computed on the CPU: its routes are few. Returns MEMORY, DEVICE. */
+gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                          gc_rt_convolver **convolver, gpuconv_error *error);
+
+/* Does so for the response delayed by the configured latency. */
+gpuconv_status gc_realtime_make_delayed(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                        gc_rt_convolver **convolver, gpuconv_error *error);
 
 /* Shortens the interval between two polls of the workers to half the shortest hop that they compute. */
 void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *convolver);
-
-/* Makes the convolver of a whole response, delayed by the configured latency. Returns MEMORY, DEVICE. */
-gpuconv_status gc_realtime_make_whole(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                      gpuconv_error *error);
 
 /* Frees what the control functions hold. */
 void gc_realtime_free_control(gpuconv_realtime *r);

@@ -5,11 +5,11 @@
 
 static const double fallback_fade_seconds = 0.1;
 
-gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                          gpuconv_error *error) {
+gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                          gc_rt_convolver **convolver, gpuconv_error *error) {
     const gc_gpu_target none = {NULL, -1};
-    const gc_rt_calls calls = {r->config.block, r->config.rate, 1};
-    return gc_rt_convolver_new(ir, &calls, atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
+    const gc_rt_calls calls = {r->config.block, r->config.rate, layer ? 1.0 / GC_RT_LAYERS : 1};
+    return gc_rt_convolver_new(ir, &calls, layer || atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
 }
 
 /* Frees a retired voice once no thread holds a reference to it. */
@@ -62,7 +62,7 @@ static void *fall_back_to_cpu(void *argument) {
     gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
     gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
     gpuconv_ir *ir = waiting ? gc_ir_hold(waiting->response) : find_failed_response(r, &terms.response);
-    if (ir && gc_realtime_make_convolver(r, ir, &made, NULL) == GPUCONV_OK) {
+    if (ir && gc_realtime_make_convolver(r, ir, false, &made, NULL) == GPUCONV_OK) {
         made->terms = waiting ? waiting->terms : terms;
         gc_rt_convolver_free(waiting);
         replacement = made;
