@@ -33,15 +33,6 @@ static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
                         100 * s->load * r->config.rate);
 }
 
-void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = &c->schedule;
-    for (int i = 0; i < s->stages; i++) {
-        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
-        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
-            atomic_store(&r->poll_ns, ns);
-    }
-}
-
 void gpuconv_realtime_free(gpuconv_realtime *r) {
     if (!r)
         return;
@@ -82,7 +73,7 @@ static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir
     gpuconv_status status = gc_realtime_make_delayed(r, ir, false, &c, error);
     if (status)
         return status;
-    r->response = gc_ir_hold(ir);
+    r->response[0] = gc_ir_hold(ir);
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, GC_VOICE_ACTIVE);
     atomic_store(&r->on_gpu, c->tail != NULL);
@@ -111,8 +102,8 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     }
     r->config = complete;
     atomic_init(&r->poll_ns, LONGEST_POLL);
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        r->active_layer[l] = -1;
+    for (int part = 1; part < GC_RT_PARTS; part++)
+        r->active[part] = -1;
     r->gpu = (gc_gpu_target){backend, complete.device};
     atomic_init(&r->freewheel, complete.freewheel);
     r->inputs = ir->inputs;

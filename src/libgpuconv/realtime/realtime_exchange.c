@@ -12,20 +12,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends all layers. */
-static void free_layers(gpuconv_realtime *r) {
-    for (int l = 0; l < GC_RT_LAYERS; l++) {
-        gc_rt_convolver_free(atomic_exchange(&r->pending_layer[l], NULL));
-        gpuconv_ir_free(r->layer[l]);
-        r->layer[l] = NULL;
-    }
+/* Frees what the control functions hold of a part. */
+static void free_part(gpuconv_realtime *r, int part) {
+    gc_rt_convolver_free(atomic_exchange(&r->pending[part], NULL));
+    gpuconv_ir_free(r->response[part]);
+    r->response[part] = NULL;
 }
 
 void gc_realtime_free_control(gpuconv_realtime *r) {
-    gc_rt_convolver_free(atomic_load(&r->pending));
-    free_layers(r);
-    gpuconv_ir_free(r->response);
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        free_part(r, part);
     pthread_mutex_destroy(&r->control);
+}
+
+void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
+    const gc_rt_schedule *s = &c->schedule;
+    for (int i = 0; i < s->stages; i++) {
+        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
+        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
+            atomic_store(&r->poll_ns, ns);
+    }
+}
+
+gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                          gc_rt_convolver **convolver, gpuconv_error *error) {
+    const gc_gpu_target none = {NULL, -1};
+    const gc_rt_calls calls = {r->config.block, r->config.rate, layer ? 1.0 / GC_RT_LAYERS : 1};
+    return gc_rt_convolver_new(ir, &calls, layer || atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
 }
 
 gpuconv_status gc_realtime_make_delayed(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
@@ -41,12 +54,14 @@ gpuconv_status gc_realtime_make_delayed(gpuconv_realtime *r, const gpuconv_ir *i
     return status;
 }
 
-/* Puts a convolver into a mailbox, in place of one that the callback has not taken. */
-static void post(gpuconv_realtime *r, _Atomic(gc_rt_convolver *) *mailbox, gc_rt_convolver *made, double seconds) {
+/* Puts a convolver into the mailbox of a part, in place of one that the callback has not taken. Takes `ir` over. */
+static void post(gpuconv_realtime *r, int part, gpuconv_ir *ir, gc_rt_convolver *made, double seconds) {
+    gpuconv_ir_free(r->response[part]);
+    r->response[part] = ir;
     made->terms = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
     gc_realtime_poll_for(r, made);
     atomic_store_explicit(&r->newest_fade, made->terms.fade, memory_order_relaxed);
-    gc_rt_convolver_free(atomic_exchange(mailbox, made));
+    gc_rt_convolver_free(atomic_exchange(&r->pending[part], made));
 }
 
 /* Exchanges the whole response; the layers end with the previous one. Under `control`. */
@@ -55,11 +70,10 @@ static gpuconv_status exchange_whole(gpuconv_realtime *r, const gpuconv_ir *ir, 
     gpuconv_status status = gc_realtime_make_delayed(r, ir, false, &made, error);
     if (status)
         return status;
-    gpuconv_ir_free(r->response);
-    r->response = gc_ir_hold(ir);
     r->number++;
-    post(r, &r->pending, made, seconds);
-    free_layers(r);
+    post(r, 0, gc_ir_hold(ir), made, seconds);
+    for (int layer = 1; layer < GC_RT_PARTS; layer++)
+        free_part(r, layer);
     return GPUCONV_OK;
 }
 
@@ -72,9 +86,9 @@ static int compare_places(const gc_route *a, const gc_route *b) {
 /* Responses whose routes are merged: a route of a later one replaces the same route of an earlier one. */
 typedef struct merge {
     int count;
-    const gpuconv_ir *from[GC_RT_LAYERS + 2];
-    int next[GC_RT_LAYERS + 2]; /* their first routes that are not taken yet */
-    const gpuconv_ir *owner;    /* of the route that was taken last */
+    const gpuconv_ir *from[GC_RT_PARTS + 1];
+    int next[GC_RT_PARTS + 1]; /* their first routes that are not taken yet */
+    const gpuconv_ir *owner;   /* of the route that was taken last */
 } merge;
 
 /* Takes the next route, in order of outputs, then of inputs. Returns NULL after the last one, and begins anew. */
@@ -132,20 +146,20 @@ static gpuconv_status make_merged(merge *m, gpuconv_ir **merged, gpuconv_error *
 static int choose_layer(const gpuconv_realtime *r, const gpuconv_ir *ir) {
     int chosen = -1, vacant = -1, sharing = 0;
     int64_t routes = ir->routes, frames;
-    for (int l = GC_RT_LAYERS - 1; l >= 0; l--) {
-        if (!r->layer[l]) {
+    for (int l = GC_RT_PARTS - 1; l > 0; l--) {
+        if (!r->response[l]) {
             vacant = l;
             continue;
         }
-        merge both = {.count = 2, .from = {r->layer[l], ir}};
+        merge both = {.count = 2, .from = {r->response[l], ir}};
         const int added = count_routes(&both, &frames) - ir->routes;
         routes += added;
-        if (added < r->layer[l]->routes) {
+        if (added < r->response[l]->routes) {
             sharing++;
             chosen = l;
         }
     }
-    if (sharing > 1 || 2 * routes > r->response->routes)
+    if (sharing > 1 || 2 * routes > r->response[0]->routes)
         return -1;
     return sharing ? chosen : vacant;
 }
@@ -167,7 +181,7 @@ static int number_channels(int *mark, int channels, int *channel) {
  * `map` gets the caller's channels of its inputs, then, from map[r->inputs] on, of its outputs. Returns NULL without
  * memory. */
 static gpuconv_ir *make_difference(const gpuconv_realtime *r, const gpuconv_ir *layer, int *map) {
-    const gpuconv_ir *whole = r->response;
+    const gpuconv_ir *whole = r->response[0];
     const gc_route *old = whole->route, *end = old + whole->routes;
     int *mark = gc_calloc((int64_t)r->inputs + r->outputs, sizeof *mark);
     const int64_t frames = gc_max(whole->frames, layer->frames);
@@ -213,8 +227,8 @@ static gpuconv_status make_layer(gpuconv_realtime *r, const gpuconv_ir *layer, g
 static gpuconv_status exchange_layer(gpuconv_realtime *r, int l, const gpuconv_ir *ir, double seconds,
                                      gpuconv_error *error) {
     gc_rt_convolver *made;
-    gpuconv_ir *layer = r->layer[l] ? NULL : gc_ir_hold(ir);
-    merge both = {.count = 2, .from = {r->layer[l], ir}};
+    gpuconv_ir *layer = r->response[l] ? NULL : gc_ir_hold(ir);
+    merge both = {.count = 2, .from = {r->response[l], ir}};
     gpuconv_status status = layer ? GPUCONV_OK : make_merged(&both, &layer, error);
     if (!status)
         status = make_layer(r, layer, &made, error);
@@ -222,9 +236,7 @@ static gpuconv_status exchange_layer(gpuconv_realtime *r, int l, const gpuconv_i
         gpuconv_ir_free(layer);
         return status;
     }
-    gpuconv_ir_free(r->layer[l]);
-    r->layer[l] = layer;
-    post(r, &r->pending_layer[l], made, seconds);
+    post(r, l, layer, made, seconds);
     return GPUCONV_OK;
 }
 
@@ -232,10 +244,10 @@ static gpuconv_status exchange_layer(gpuconv_realtime *r, int l, const gpuconv_i
  */
 static gpuconv_status exchange_merged(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     gpuconv_ir *merged;
-    merge all = {.count = 1, .from = {r->response}};
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        if (r->layer[l])
-            all.from[all.count++] = r->layer[l];
+    merge all = {0};
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        if (r->response[part])
+            all.from[all.count++] = r->response[part];
     all.from[all.count++] = ir;
     gpuconv_status status = make_merged(&all, &merged, error);
     if (status)

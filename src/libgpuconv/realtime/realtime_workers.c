@@ -5,13 +5,6 @@
 
 static const double fallback_fade_seconds = 0.1;
 
-gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
-                                          gc_rt_convolver **convolver, gpuconv_error *error) {
-    const gc_gpu_target none = {NULL, -1};
-    const gc_rt_calls calls = {r->config.block, r->config.rate, layer ? 1.0 / GC_RT_LAYERS : 1};
-    return gc_rt_convolver_new(ir, &calls, layer || atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
-}
-
 /* Frees a retired voice once no thread holds a reference to it. */
 static void free_retired(gc_voice *v) {
     int retired = GC_VOICE_RETIRED;
@@ -59,7 +52,7 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
  * mailbox meanwhile is newer and stays. Without memory nothing changes. */
 static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
-    gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
+    gc_rt_convolver *waiting = atomic_exchange(&r->pending[0], NULL), *replacement = waiting, *made, *empty = NULL;
     gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
     gpuconv_ir *ir = waiting ? gc_ir_hold(waiting->response) : find_failed_response(r, &terms.response);
     if (ir && gc_realtime_make_convolver(r, ir, false, &made, NULL) == GPUCONV_OK) {
@@ -67,7 +60,7 @@ static void *fall_back_to_cpu(void *argument) {
         gc_rt_convolver_free(waiting);
         replacement = made;
     }
-    if (replacement && !atomic_compare_exchange_strong(&r->pending, &empty, replacement))
+    if (replacement && !atomic_compare_exchange_strong(&r->pending[0], &empty, replacement))
         gc_rt_convolver_free(replacement);
     gpuconv_ir_free(ir);
     return NULL;
