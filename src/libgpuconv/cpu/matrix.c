@@ -12,7 +12,7 @@
 #include <math.h>
 
 static gc_convolver *new_matrix(const gpuconv_plan *plan, gc_pool *pool) {
-    return gc_section_new_whole(plan, true, pool);
+    return gc_section_new_whole(plan, GC_SECTION_DENSE, pool);
 }
 
 /* A chunk has the blocks for which one pass over the responses pays: full tiles, fewer where their spectra take more

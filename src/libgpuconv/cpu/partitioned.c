@@ -9,7 +9,7 @@
 #include <math.h>
 
 static gc_convolver *new_partitioned(const gpuconv_plan *plan, gc_pool *pool) {
-    return gc_section_new_whole(plan, false, pool);
+    return gc_section_new_whole(plan, GC_SECTION_SLABS, pool);
 }
 
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {

@@ -38,15 +38,15 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
 static bool make_stage(const gc_rt_convolver *c, const gc_rt_stage_plan *plan, int64_t length, int64_t points,
                        gc_rt_stage *s) {
     const int64_t silent = gc_max(0, gc_min(plan->partitions, (c->zeros - plan->offset) / length));
-    const gc_section section = {.ir = c->ir,
+    const gc_section section = {.kind = c->schedule.dense && silent == 0 ? GC_SECTION_DENSE : GC_SECTION_BLOCKS,
+                                .ir = c->ir,
                                 .offset = plan->offset,
                                 .length = length,
                                 .partitions = plan->partitions,
                                 .silent = silent,
                                 .points = points,
                                 .hop = plan->hop,
-                                .blocks = 1,
-                                .dense = c->schedule.dense && silent == 0};
+                                .blocks = 1};
     s->plan = *plan;
     s->section = gc_section_new(&section, NULL);
     s->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *s->channel);
