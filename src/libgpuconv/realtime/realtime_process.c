@@ -192,16 +192,6 @@ static void end_fades(gpuconv_realtime *r) {
             nanosleep(&interval, NULL);
 }
 
-/* Clears a voice's convolver while no worker uses it. */
-static void clear_voice(gc_voice *v) {
-    const struct timespec interval = {0, 20000};
-    gc_rt_convolver *c = atomic_exchange(&v->convolver, NULL);
-    while (atomic_load(&v->readers) > 0)
-        nanosleep(&interval, NULL);
-    gc_rt_convolver_reset(c);
-    atomic_store(&v->convolver, c);
-}
-
 void gpuconv_realtime_reset(gpuconv_realtime *r) {
     if (!r)
         return;
@@ -211,9 +201,13 @@ void gpuconv_realtime_reset(gpuconv_realtime *r) {
         exchange(r, part);
         end_fades(r);
     }
-    for (int i = 0; i < GC_RT_VOICES; i++)
-        if (atomic_load(&r->voice[i].state) == GC_VOICE_ACTIVE)
-            clear_voice(&r->voice[i]);
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        if (r->active[part] >= 0) {
+            gc_voice *v = &r->voice[r->active[part]];
+            gc_rt_convolver *c = gc_voice_take_convolver(v);
+            gc_rt_convolver_reset(c);
+            atomic_store(&v->convolver, c);
+        }
     atomic_store(&r->late_blocks, 0);
     pthread_mutex_unlock(&r->control);
 }

@@ -97,6 +97,9 @@ void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *convolver)
 /* Frees what the control functions hold. */
 void gc_realtime_free_control(gpuconv_realtime *r);
 
+/* Takes the convolver out of a voice. Returns it when no worker uses it any more. */
+gc_rt_convolver *gc_voice_take_convolver(gc_voice *voice);
+
 /* Runs a worker thread until `quit` is set; `realtime` is the gpuconv_realtime. */
 void *gc_realtime_run_worker(void *realtime);
 

@@ -5,17 +5,20 @@
 
 static const double fallback_fade_seconds = 0.1;
 
+gc_rt_convolver *gc_voice_take_convolver(gc_voice *v) {
+    const struct timespec interval = {0, 20000};
+    gc_rt_convolver *taken = atomic_exchange(&v->convolver, NULL);
+    while (atomic_load(&v->readers) > 0) /* they may have loaded the pointer before the exchange */
+        nanosleep(&interval, NULL);
+    return taken;
+}
+
 /* Frees a retired voice once no thread holds a reference to it. */
 static void free_retired(gc_voice *v) {
     int retired = GC_VOICE_RETIRED;
     if (atomic_load(&v->state) != GC_VOICE_RETIRED || !atomic_load(&v->convolver))
         return;
-    gc_rt_convolver *old = atomic_exchange(&v->convolver, NULL);
-    while (atomic_load(&v->readers) > 0) { /* they may have loaded the pointer before the exchange */
-        struct timespec interval = {0, 20000};
-        nanosleep(&interval, NULL);
-    }
-    gc_rt_convolver_free(old);
+    gc_rt_convolver_free(gc_voice_take_convolver(v));
     atomic_compare_exchange_strong(&v->state, &retired, GC_VOICE_EMPTY);
 }
 

@@ -37,7 +37,7 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
  * from tap plan->offset on. Returns false without memory or once cancelled. */
 static bool make_stage(const gc_rt_convolver *c, const gc_rt_stage_plan *plan, int64_t length, int64_t points,
                        gc_rt_stage *s) {
-    const int64_t silent = gc_max(0, gc_min(plan->partitions, (c->zeros - plan->offset) / length));
+    const int64_t silent = gc_max(0, gc_min(plan->partitions, (c->schedule.zeros - plan->offset) / length));
     const gc_section section = {.kind = c->schedule.dense && silent == 0 ? GC_SECTION_DENSE : GC_SECTION_BLOCKS,
                                 .ir = c->ir,
                                 .offset = plan->offset,
@@ -69,7 +69,6 @@ static bool make_stages(gc_rt_convolver *c) {
 /* Makes the stages and the input rings of the CPU's part. Returns MEMORY. */
 static gpuconv_status make_cpu_part(gc_rt_convolver *c, const gc_rt_calls *calls, gpuconv_error *error) {
     const gc_rt_schedule *schedule = &c->schedule;
-    c->zeros = gc_rt_leading_zeros(c->ir);
     c->simd = gc_simd_best();
     gc_rt_schedule_make(c->ir, calls, &c->schedule);
     int64_t longest = schedule->stages ? schedule->stage[schedule->stages - 1].hop : 0;
@@ -239,8 +238,9 @@ static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, in
 
 /* Adds the convolution with the head to n frames: in a block where that takes less time, else directly. */
 static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
+    const int64_t zeros = c->schedule.zeros;
     int64_t position = c->now & (c->ring - 1);
-    if (c->zeros >= c->schedule.head)
+    if (zeros >= c->schedule.head)
         return;
     if (c->head.section && n >= c->schedule.head_frames && n <= c->head.plan.hop) {
         add_head_block(c, out, at, n);
@@ -250,8 +250,8 @@ static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t 
         position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(input_ring(c, route->input) + position - c->zeros, gc_ir_plane(c->ir, route->plane) + c->zeros,
-                        c->schedule.head - c->zeros, output_of(c, out, route->output) + at, n, 1);
+        c->simd->direct(input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
+                        c->schedule.head - zeros, output_of(c, out, route->output) + at, n, 1);
     }
 }
 

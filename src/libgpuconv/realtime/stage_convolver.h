@@ -47,8 +47,7 @@ typedef struct gc_rt_convolver {
     gpuconv_ir *ir; /* the part of the response that the CPU convolves */
     gc_rt_stage stage[GC_RT_MAX_STAGES];
     gc_rt_stage
-        head;      /* the head in blocks, for calls of `head_frames` and more; without a section it is always direct */
-    int64_t zeros; /* frames of silence at the beginning of the response */
+        head; /* the head in blocks, for calls of `head_frames` and more; without a section it is always direct */
     const gc_simd *simd;
     int64_t now;    /* frames processed so far */
     int64_t ring;   /* frames of the input ring, a power of two */

@@ -137,7 +137,8 @@ static bool is_dense(const gpuconv_ir *ir) {
     return products >= 4 * gc_max(ir->inputs, ir->outputs) && products < 2 * (int64_t)ir->routes;
 }
 
-int64_t gc_rt_leading_zeros(const gpuconv_ir *ir) {
+/* Returns the number of frames of silence at the beginning of the response. */
+static int64_t leading_zeros(const gpuconv_ir *ir) {
     int64_t zeros = ir->frames;
     for (int p = 0; p < ir->planes; p++)
         for (int64_t i = 0; i < zeros; i++)
@@ -150,7 +151,7 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_s
     char name[128];
     gc_processor_name(name, sizeof name);
     search s = {.taps = ir->frames,
-                .zeros = gc_rt_leading_zeros(ir),
+                .zeros = leading_zeros(ir),
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
                 .block = calls->block,
@@ -166,6 +167,7 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_s
         try_stage(&s, hop, 0);
     if (direct_load < schedule->load) /* a short response, or a block longer than every partition */
         *schedule = (gc_rt_schedule){.head = s.taps, .load = direct_load};
+    schedule->zeros = s.zeros;
     schedule->dense = s.dense;
     choose_head(&s, schedule);
 }
