@@ -14,7 +14,6 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/engine/components.h"
 

@@ -8,6 +8,7 @@
 #define GC_CPU_SECTION_H
 
 #include "libgpuconv/core/pool.h"
+#include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/engine/plan.h"
 
 enum { GC_SECTION_SLAB = 1024 }; /* floats: slabs of a few hundred partitions fill half of a second-level cache */
@@ -27,7 +28,7 @@ typedef struct gc_section {
     const gpuconv_ir *ir;               /* the caller keeps it */
     int64_t offset, length, partitions; /* partitions of `length` taps each from tap `offset` on; several: of a hop */
     int64_t silent;                     /* partitions at the beginning that are zero and skipped; only of BLOCKS */
-    int64_t points, hop;                /* of a transform; output frames of a block, a multiple of 32 */
+    int64_t points, hop;                /* of a transform (dsp/fft.h); output frames of a block, a multiple of 32 */
     int64_t blocks;                     /* of the longest call */
 } gc_section;
 
