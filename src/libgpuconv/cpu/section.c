@@ -1,10 +1,10 @@
 /*
- * A call of slabs or of dense matrices has three passes: forward transforms of the blocks of each input; sums of
- * products; inverse transforms of the blocks of each output. The second pass goes slab by slab over the bins, and
- * within a slab over all blocks, so that the slabs of the responses and of the delay line stay in the cache.
+ * The three kinds of sections (section.h). A call of blocks is one pass of jobs. A call of slabs or of dense matrices
+ * has three: forward transforms of the blocks of each input; sums of products; inverse transforms of the blocks of each
+ * output. The second pass goes slab by slab over the bins, and within a slab over all blocks, so that the slabs of the
+ * responses and of the delay line stay in the cache.
  *
- *      inputs -> forward transforms -> | slab of x | slab of responses -> | slab of y | -> inverse transforms ->
- * outputs
+ *      inputs -> transforms -> | slab of x | slab of responses -> | slab of y | -> transforms -> outputs
  *
  * The delay line of an input is a ring of spectra. A matrix product needs it in one piece: that of dense matrices
  * advances by the blocks of a call, and its last partitions - 1 spectra move to the front where the next call would not
@@ -98,9 +98,8 @@ static float *worker_scratch(const gc_convolver *c, int worker) {
     return c->scratch + worker * c->stride;
 }
 
-/* Transforms the partitions of one plane or, of dense matrices, of one route, each followed by zeros, scaled by 2 /
- * points.
- */
+/* Transforms the partitions of one plane or, of dense matrices, of one route, each followed by zeros and scaled by
+ * 2 / points. */
 static void transform_taps(void *context, int64_t index, int worker) {
     gc_convolver *c = context;
     const gc_section *s = &c->section;
@@ -197,9 +196,8 @@ gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool) {
     c->fft = gc_fft_new(c->simd, section->points);
     bool made = c->fft && gc_components_find(section->ir, &c->components);
     if (made) {
-        const bool few = section->kind == GC_SECTION_BLOCKS; /* scratch memory only for as many workers as jobs */
         c->workers = pool ? gc_pool_threads(pool) : 1;
-        if (few)
+        if (section->kind == GC_SECTION_BLOCKS) /* scratch memory only for as many workers as a call has jobs */
             c->workers = (int)gc_max(1, gc_min(c->workers, section->blocks * c->components.count));
         c->stride = gc_fft_floats(c->fft);
         c->taps = gc_alloc(c->workers * section->points, sizeof *c->taps);
