@@ -41,7 +41,7 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
         gc_voice *v = &r->voice[i];
         atomic_fetch_add(&v->readers, 1);
         gc_rt_convolver *c = atomic_load(&v->convolver);
-        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && gc_rt_convolver_gpu_tail_failed(c)) {
+        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && c->tail && gc_gpu_tail_has_failed(c->tail)) {
             ir = gc_ir_hold(c->response);
             *number = c->terms.response;
         }

@@ -131,10 +131,6 @@ static float *output_of(const gc_rt_convolver *c, float *const *out, int output)
     return out[c->channel[c->ir->inputs + output]];
 }
 
-bool gc_rt_convolver_gpu_tail_failed(const gc_rt_convolver *c) {
-    return c->tail && gc_gpu_tail_has_failed(c->tail);
-}
-
 /* Returns the input ring of one channel. */
 static float *input_ring(const gc_rt_convolver *c, int input) {
     return c->input + input * (c->ring + c->mirror);

@@ -69,9 +69,6 @@ void gc_rt_convolver_reset(gc_rt_convolver *convolver);
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel);
 
-/* Returns whether the tail on the GPU failed and is silent. For any thread. */
-bool gc_rt_convolver_gpu_tail_failed(const gc_rt_convolver *convolver);
-
 /* Computes one published block of the stage with the shortest hop that has one. Returns false if no block waits. For
  * worker threads. */
 bool gc_rt_convolver_work(gc_rt_convolver *convolver);
