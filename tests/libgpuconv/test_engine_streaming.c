@@ -135,7 +135,7 @@ static void every_input_length_gives_all_frames(void **state) {
 static void reset_gives_the_same_again(void **state) {
     (void)state;
     for (int a = 0; a < COUNT(harness_algorithms); a++) {
-        running r = start(harness_algorithms[a], 15013, 701, 2, 2000);
+        running r = start(harness_algorithms[a], 15013, 9001, 2, 2000);
         guarded first = run(&r, (harness_split){.fixed = 997});
         int64_t produced, n = 5003;
         guarded spill = guarded_new(2, n);

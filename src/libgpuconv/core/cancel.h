@@ -27,7 +27,4 @@ static inline void gc_flag_raise(volatile int *flag) { /* NOLINT(readability-non
     __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
 }
 
-/* Returns CANCELLED with the message "interrupted while working on WHAT". */
-gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what);
-
 #endif

@@ -60,6 +60,10 @@ gpuconv_status gc_fail(gpuconv_error *error, gpuconv_status status, const char *
     return status;
 }
 
+gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what) {
+    return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted while working on %s", what);
+}
+
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what) {
     if (gc_cancelled())
         return gc_fail_cancelled(error, what);

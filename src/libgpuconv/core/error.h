@@ -18,6 +18,9 @@ bool gc_begin(void *made, const void *from, const char *function, gpuconv_error 
 /* Returns ARGUMENT with the message that a public function needs an argument that is NULL. */
 gpuconv_status gc_fail_null(gpuconv_error *error, const char *function);
 
+/* Returns CANCELLED with the message "interrupted while working on WHAT". */
+gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what);
+
 /* Returns MEMORY with the message "out of memory for WHAT", or CANCELLED if the thread's flag is raised: functions that
  * return NULL or false do so both for a failed allocation and for cancelled work. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);

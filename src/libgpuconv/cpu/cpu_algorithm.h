@@ -8,7 +8,7 @@
 
 enum { GC_CPU_SLOTS = 3 }; /* chunks in flight, at most */
 
-typedef struct gc_convolver gc_convolver; /* each algorithm defines its own */
+typedef struct gc_convolver gc_convolver; /* section.c and direct.c define their own */
 
 typedef struct gc_cpu_algorithm {
     gc_algorithm row; /* the first member: gc_choice.algorithm points to it */

@@ -31,13 +31,6 @@ typedef struct fftw {
     void (*destroy)(void *plan);
 } fftw;
 
-/* A call of gc_cpu_time_reference. */
-typedef struct request {
-    const fftw *library;
-    const gpuconv_plan *plan;
-    const gc_timing *timing;
-} request;
-
 /* An overlap-save convolution at one transform size. */
 typedef struct convolution {
     const fftw *f;
@@ -136,9 +129,9 @@ static bool time_size(convolution *c, gc_pool *pool, int runs, double *seconds, 
 
 /* Times four transform sizes, from the first power of two that is at least 1024 and twice the response, and writes the
  * times of the fastest one. */
-static gpuconv_status measure(const request *r, char name[64], gpuconv_error *error) {
-    const gpuconv_ir *ir = r->plan->ir;
-    const gc_timing *timing = r->timing;
+static gpuconv_status measure(const fftw *f, const gpuconv_plan *plan, const gc_timing *timing, char name[64],
+                              gpuconv_error *error) {
+    const gpuconv_ir *ir = plan->ir;
     const int64_t frames = timing->frames;
     int64_t least = 1024, best = 0;
     while (least < 2 * ir->frames)
@@ -146,7 +139,7 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     int64_t padding = 8 * least, stride = padding + frames + padding;
     float *samples = gc_calloc(ir->inputs * stride, sizeof *samples);
     const float **padded = gc_calloc(ir->inputs, sizeof *padded);
-    gc_pool *pool = gc_pool_new(r->plan->device.threads);
+    gc_pool *pool = gc_pool_new(plan->device.threads);
     bool ok = samples && padded && pool;
     for (int c = 0; ok && c < ir->inputs; c++) {
         float *to = samples + c * stride + padding;
@@ -156,8 +149,7 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
     double total = HUGE_VAL;
     for (int64_t points = least; ok && points <= 8 * least && points <= INT64_C(1) << 24; points *= 2) {
         double before = total;
-        convolution j = {
-            .f = r->library, .plan = r->plan, .in = padded, .out = timing->out, .points = points, .frames = frames};
+        convolution j = {.f = f, .plan = plan, .in = padded, .out = timing->out, .points = points, .frames = frames};
         j.hop = points - ir->frames + 1;
         j.blocks = (frames + j.hop - 1) / j.hop;
         ok = time_size(&j, pool, timing->runs, timing->seconds, &total);
@@ -173,7 +165,6 @@ static gpuconv_status measure(const request *r, char name[64], gpuconv_error *er
 gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                      gpuconv_error *error) {
     fftw f = {0};
-    const request r = {.library = &f, .plan = plan, .timing = timing};
     reference->transforms[0] = (double)NAN;
     gpuconv_status status;
     if (plan->ir->routes != plan->ir->outputs)
@@ -182,7 +173,7 @@ gpuconv_status gc_cpu_time_reference(const gpuconv_plan *plan, const gc_timing *
     else if (!open_library(&f))
         status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "FFTW is not installed");
     else
-        status = measure(&r, reference->name, error);
+        status = measure(&f, plan, timing, reference->name, error);
     if (f.library)
         dlclose(f.library);
     return status;

@@ -42,15 +42,13 @@ static void add_route(const gc_convolver *c, const float *x, const float *taps, 
 
 /* Convolves one stretch with many routes into one output. A float sum of tens of thousands of products would lose
  * precision, so that each route is summed for itself first. */
-static void sum_routes(const gc_convolver *c, int output, int64_t at, int64_t n, float *y) {
+static void sum_routes(const gc_convolver *c, const gc_route *first, const gc_route *end, int64_t at, int64_t n,
+                       float *y) {
     float sum[GC_DIRECT_SPAN] __attribute__((aligned(64)));
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t i = 0; i < n && !gc_cancelled(); i += GC_DIRECT_SPAN) {
         const int64_t count = gc_min(GC_DIRECT_SPAN, n - i);
-        for (int r = 0; r < c->ir->routes; r++) {
-            const gc_route *route = &c->ir->route[r];
-            if (route->output != output)
-                continue;
+        for (const gc_route *route = first; route < end; route++) {
             c->simd->direct(c->in[route->input] + at + i, gc_ir_plane(c->ir, route->plane), c->ir->frames, sum, count,
                             0);
             for (int64_t k = 0; k < count; k++)
@@ -62,22 +60,21 @@ static void sum_routes(const gc_convolver *c, int output, int64_t at, int64_t n,
 static void compute_stretch(void *context, int64_t index, int worker) {
     (void)worker;
     gc_convolver *c = context;
-    int output = (int)(index / c->stretches);
-    int64_t at = index % c->stretches * c->stretch, n = gc_min(c->stretch, c->frames - at);
+    const int output = (int)(index / c->stretches);
+    const int64_t at = index % c->stretches * c->stretch, n = gc_min(c->stretch, c->frames - at);
+    const gc_route *first = c->ir->route, *last = first + c->ir->routes; /* sorted by output */
+    while (first < last && first->output < output)
+        first++;
+    const gc_route *end = first;
+    while (end < last && end->output == output)
+        end++;
     float *y = c->out[output] + at;
-    int routes = 0, into = 0;
-    for (int r = 0; r < c->ir->routes; r++)
-        into += c->ir->route[r].output == output;
-    if (into > 2 && into * c->ir->frames > MAX_FLOAT_PRODUCTS) {
-        sum_routes(c, output, at, n, y);
-        return;
-    }
-    for (int r = 0; r < c->ir->routes; r++) {
-        const gc_route *route = &c->ir->route[r];
-        if (route->output == output)
-            add_route(c, c->in[route->input] + at, gc_ir_plane(c->ir, route->plane), y, n, routes++ > 0);
-    }
-    if (!routes)
+    if (end - first > 2 && (end - first) * c->ir->frames > MAX_FLOAT_PRODUCTS)
+        sum_routes(c, first, end, at, n, y);
+    else
+        for (const gc_route *route = first; route < end; route++)
+            add_route(c, c->in[route->input] + at, gc_ir_plane(c->ir, route->plane), y, n, route > first);
+    if (first == end)
         memset(y, 0, (size_t)n * sizeof *y);
 }
 

@@ -197,6 +197,32 @@ ALWAYS_INLINE complex_vec add_product(complex_vec sum, complex_vec a, complex_ve
     return (complex_vec){sum.re + a.re * b.re - a.im * b.im, sum.im + a.re * b.im + a.im * b.re};
 }
 
+/* Stores the sums of products of n floats of spectra, from float `at` on, in y. Keeps the sums of four pairs in
+ * registers while it adds all products. */
+ALWAYS_INLINE void sum_products(float *y, const float *const *x, const float *const *h, int64_t count, int64_t at,
+                                int64_t n) {
+    enum { WIDTH = 4 };
+    const int64_t end = at + n;
+    for (; at + WIDTH * PAIR <= end; at += WIDTH * PAIR, y += WIDTH * PAIR) {
+        complex_vec sum[WIDTH] = {{{0}, {0}}};
+        for (int64_t k = 0; k < count; k++) {
+#pragma GCC unroll 4
+            for (int w = 0; w < WIDTH; w++)
+                sum[w] = add_product(sum[w], load_pair(x[k] + at + (int64_t)w * PAIR),
+                                     load_pair(h[k] + at + (int64_t)w * PAIR));
+        }
+#pragma GCC unroll 4
+        for (int w = 0; w < WIDTH; w++)
+            store_pair(y + (int64_t)w * PAIR, sum[w]);
+    }
+    for (; at < end; at += PAIR, y += PAIR) {
+        complex_vec sum = {{0}, {0}};
+        for (int64_t k = 0; k < count; k++)
+            sum = add_product(sum, load_pair(x[k] + at), load_pair(h[k] + at));
+        store_pair(y, sum);
+    }
+}
+
 /* Multiplies the spectra of one tile and computes its levels of the inverse transform. A single product, the common
  * case, stays in registers; a sum of several is stored in the tile first. */
 static void inverse_tile(float *z, const float *const *x, const float *const *h, int64_t count, int64_t at,
@@ -208,12 +234,8 @@ static void inverse_tile(float *z, const float *const *x, const float *const *h,
         for (int i = 0; i < LANES; i++)
             y[i] = product(load_pair(x[0] + at + i * PAIR), load_pair(h[0] + at + i * PAIR));
     } else {
-        for (int i = 0; i < LANES && count; i++) {
-            complex_vec sum = {{0}, {0}};
-            for (int64_t k = 0; k < count; k++)
-                sum = add_product(sum, load_pair(x[k] + at + i * PAIR), load_pair(h[k] + at + i * PAIR));
-            store_pair(z + i * PAIR, sum);
-        }
+        if (count)
+            sum_products(z, x, h, count, at, TILE);
 #pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             y[i] = load_pair(z + i * PAIR);
@@ -316,28 +338,8 @@ static int64_t spectrum_floats(int64_t vectors) {
     return with_gaps(vectors) * PAIR;
 }
 
-/* Keeps the sums of four pairs in registers while it adds all products. */
 static void multiply_sum(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n) {
-    enum { WIDTH = 4 };
-    int64_t i = 0;
-    for (; i + WIDTH * PAIR <= n; i += WIDTH * PAIR) {
-        complex_vec sum[WIDTH] = {{{0}, {0}}};
-        for (int64_t k = 0; k < count; k++) {
-#pragma GCC unroll 4
-            for (int w = 0; w < WIDTH; w++)
-                sum[w] = add_product(sum[w], load_pair(x[k] + i + (int64_t)w * PAIR),
-                                     load_pair(h[k] + i + (int64_t)w * PAIR));
-        }
-#pragma GCC unroll 4
-        for (int w = 0; w < WIDTH; w++)
-            store_pair(y + i + (int64_t)w * PAIR, sum[w]);
-    }
-    for (; i < n; i += PAIR) {
-        complex_vec sum = {{0}, {0}};
-        for (int64_t k = 0; k < count; k++)
-            sum = add_product(sum, load_pair(x[k] + i), load_pair(h[k] + i));
-        store_pair(y + i, sum);
-    }
+    sum_products(y, x, h, count, 0, n);
 }
 
 const gc_fft_kernels GC_FFT_SET = {LANES, spectrum_floats, forward, inverse, multiply_sum};

@@ -1,5 +1,5 @@
 /*
- * Matrices of responses: the entries that matrix_text.c and brutefir.c read, and their sum into routes.
+ * Matrices of responses: the sum of the entries that matrix_text.c and brutefir.c read into routes.
  */
 #include "matrix.h"
 
@@ -8,13 +8,11 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
-#include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,40 +20,11 @@
 #include <unistd.h>
 
 enum {
-    MAX_ENTRIES = 1 << 16,
     MAX_LINE = 1 << 16, /* bytes */
     MAX_TEXT = 1 << 26,
     MAX_DELAY = 1 << 28 /* frames, 1.5 hours at 48 kHz: a delay takes memory, of which a short text must not ask for any
                            amount */
 };
-
-gpuconv_status gc_matrix_fail(const gc_matrix *m, gpuconv_error *error, const char *format, ...) {
-    char text[384];
-    va_list args;
-    va_start(args, format);
-    gc_visible_print(text, sizeof text, format, args);
-    va_end(args);
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: %s", m->path, m->line, text);
-}
-
-gpuconv_status gc_matrix_add(gc_matrix *m, const gc_matrix_entry *e, gpuconv_error *error) {
-    if (m->entries == MAX_ENTRIES)
-        return gc_matrix_fail(m, error, "more than %d routes", MAX_ENTRIES);
-    if (m->entries == m->capacity) {
-        int64_t capacity = m->capacity ? 2 * m->capacity : 64;
-        gc_matrix_entry *larger = gc_calloc(capacity, sizeof *larger);
-        if (!larger)
-            return gc_fail_memory(error, m->path);
-        if (m->entries)
-            memcpy(larger, m->entry, (size_t)m->entries * sizeof *larger);
-        free(m->entry);
-        m->entry = larger;
-        m->capacity = capacity;
-    }
-    m->entry[m->entries] = *e;
-    m->entry[m->entries++].line = m->line;
-    return GPUCONV_OK;
-}
 
 /* ---- From entries to a response ---------------------------------------------------------------------------------- */
 

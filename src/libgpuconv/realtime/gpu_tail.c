@@ -16,9 +16,8 @@ enum { PERIOD = GC_GPU_TAIL_PERIOD, OUTPUT_RING = 4 * GC_GPU_TAIL_OFFSET };
 static const double late_limit_seconds = 0.2;
 
 struct gc_gpu_tail {
-    const gc_bank_backend *backend;
+    gc_gpu_target gpu;
     gc_bank *bank;
-    int device;
     gpuconv_ir *ir;
     gc_input_ring input;
     float *in;  /* inputs x PERIOD, pinned; of the bank */
@@ -66,7 +65,7 @@ static bool process_period(gc_gpu_tail *tail, int64_t period) {
     copy_input(tail, period);
     if (atomic_load(&tail->published) - period * PERIOD > tail->input.length - PERIOD)
         return false;
-    if (tail->backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
+    if (tail->gpu.backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
         return false;
     copy_output(tail, period, out);
     return true;
@@ -93,16 +92,16 @@ static gpuconv_status start(gc_gpu_tail *tail, gpuconv_error *error) {
     const gc_bank_options options = {.routes = ir->routes,
                                      .block = PERIOD,
                                      .taps = ir->frames - GC_GPU_TAIL_OFFSET,
-                                     .device = tail->device,
+                                     .device = tail->gpu.device,
                                      .inputs = ir->inputs,
                                      .outputs = ir->outputs,
                                      .route = ir->route,
                                      .response = copy_taps,
                                      .context = tail->ir};
-    gpuconv_status status = tail->backend->open(&options, &tail->bank, error);
+    gpuconv_status status = tail->gpu.backend->open(&options, &tail->bank, error);
     if (status)
         return status;
-    tail->in = tail->backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
+    tail->in = tail->gpu.backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
     if (!tail->in)
         return gc_fail_memory(error, "the tail on the GPU");
     int code = pthread_create(&tail->thread, NULL, run_tail, tail);
@@ -118,8 +117,8 @@ static void stop(gc_gpu_tail *tail) {
         pthread_join(tail->thread, NULL);
     tail->thread_started = false;
     if (tail->bank) {
-        tail->backend->free_pinned(tail->bank, tail->in);
-        tail->backend->free(tail->bank);
+        tail->gpu.backend->free_pinned(tail->bank, tail->in);
+        tail->gpu.backend->free(tail->bank);
     }
     tail->bank = NULL;
 }
@@ -133,14 +132,13 @@ void gc_gpu_tail_free(gc_gpu_tail *tail) {
     free(tail);
 }
 
-gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_bank_backend *backend, int device,
-                               const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error) {
+gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_gpu_target *gpu, const gc_input_ring *input,
+                               gc_gpu_tail **tail, gpuconv_error *error) {
     *tail = NULL;
     gc_gpu_tail *made = gc_calloc(1, sizeof *made);
     if (!made)
         return gc_fail_memory(error, "the tail on the GPU");
-    made->backend = backend;
-    made->device = device;
+    made->gpu = *gpu;
     made->ir = gc_ir_hold(ir);
     made->input = *input;
     made->poll_interval.tv_nsec = (long)(1e9 * PERIOD / rate / 4);

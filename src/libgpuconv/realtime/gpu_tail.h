@@ -23,6 +23,12 @@ enum {
 
 typedef struct gc_gpu_tail gc_gpu_tail;
 
+/* The GPU that computes tails. */
+typedef struct gc_gpu_target {
+    const gc_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
+    int device;                     /* -1: the one with the most multiprocessors */
+} gc_gpu_target;
+
 /* Ring buffers with the input, one for each input channel; the caller owns them and keeps them until the tail is
  * freed. */
 typedef struct gc_input_ring {
@@ -33,8 +39,8 @@ typedef struct gc_input_ring {
 
 /* Starts the tail of `ir`, which has more than GC_GPU_TAIL_OFFSET taps. Returns DEVICE, MEMORY, or the bank's
  * error. */
-gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_bank_backend *backend, int device,
-                               const gc_input_ring *input, gc_gpu_tail **tail, gpuconv_error *error);
+gpuconv_status gc_gpu_tail_new(const gpuconv_ir *ir, double rate, const gc_gpu_target *gpu, const gc_input_ring *input,
+                               gc_gpu_tail **tail, gpuconv_error *error);
 void gc_gpu_tail_free(gc_gpu_tail *tail);
 
 /* Forgets all input; frames count from 0 again. Opens the bank anew, which has no other way to forget: the taps

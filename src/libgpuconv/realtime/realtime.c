@@ -18,28 +18,19 @@ enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20, LONGEST_POLL = 10000000 /* ns *
 
 /* Writes the sentence that gpuconv_realtime_plan returns. */
 static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
+    const gc_rt_schedule *s = &c->schedule;
     size_t used =
         (size_t)snprintf(r->plan, sizeof r->plan, "%sthe first %lld frames %s", s->dense ? "matrix products, " : "",
                          (long long)s->head, s->head_points ? "in blocks" : "directly");
     for (int i = 0; i < s->stages && used < sizeof r->plan; i++)
         used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", %lld x %lld",
                                  (long long)s->stage[i].partitions, (long long)s->stage[i].hop);
-    if (gc_rt_convolver_has_gpu_tail(c) && used < sizeof r->plan)
+    if (c->tail && used < sizeof r->plan)
         used +=
             (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
     if (used < sizeof r->plan)
         (void)gc_format(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
                         100 * s->load * r->config.rate);
-}
-
-void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = gc_rt_convolver_schedule(c);
-    for (int i = 0; i < s->stages; i++) {
-        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
-        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
-            atomic_store(&r->poll_ns, ns);
-    }
 }
 
 void gpuconv_realtime_free(gpuconv_realtime *r) {
@@ -79,13 +70,13 @@ static gpuconv_status complete_config(gpuconv_realtime_config *config, gpuconv_e
 /* Makes the first voice and the buffers. Returns MEMORY, DEVICE. */
 static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_error *error) {
     gc_rt_convolver *c;
-    gpuconv_status status = gc_realtime_make_whole(r, ir, &c, error);
+    gpuconv_status status = gc_realtime_make_delayed(r, ir, false, &c, error);
     if (status)
         return status;
-    r->response = gc_ir_hold(ir);
+    r->response[0] = gc_ir_hold(ir);
     atomic_store(&r->voice[0].convolver, c);
     atomic_store(&r->voice[0].state, GC_VOICE_ACTIVE);
-    atomic_store(&r->on_gpu, gc_rt_convolver_has_gpu_tail(c));
+    atomic_store(&r->on_gpu, c->tail != NULL);
     atomic_store(&r->lead, gpuconv_ir_lead(ir));
     gc_realtime_poll_for(r, c);
     describe_plan(r, c);
@@ -111,8 +102,8 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
     }
     r->config = complete;
     atomic_init(&r->poll_ns, LONGEST_POLL);
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        r->active_layer[l] = -1;
+    for (int part = 1; part < GC_RT_PARTS; part++)
+        r->active[part] = -1;
     r->gpu = (gc_gpu_target){backend, complete.device};
     atomic_init(&r->freewheel, complete.freewheel);
     r->inputs = ir->inputs;

@@ -12,153 +12,159 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_routes(gc_rt_layer *layer) {
-    for (int i = 0; i < layer->routes; i++)
-        gpuconv_ir_free(layer->route[i].ir);
-    free(layer->route);
-    *layer = (gc_rt_layer){0};
+/* Frees what the control functions hold of a part. */
+static void free_part(gpuconv_realtime *r, int part) {
+    gc_rt_convolver_free(atomic_exchange(&r->pending[part], NULL));
+    gpuconv_ir_free(r->response[part]);
+    r->response[part] = NULL;
 }
 
 void gc_realtime_free_control(gpuconv_realtime *r) {
-    gc_rt_convolver_free(atomic_load(&r->pending));
-    for (int l = 0; l < GC_RT_LAYERS; l++) {
-        gc_rt_convolver_free(atomic_load(&r->pending_layer[l]));
-        free_routes(&r->layer[l]);
-    }
-    gpuconv_ir_free(r->response);
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        free_part(r, part);
     pthread_mutex_destroy(&r->control);
 }
 
-/* Returns the response delayed by the configured latency. */
-static gpuconv_status delay_response(const gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_ir **delayed,
-                                     gpuconv_error *error) {
-    if (r->config.latency > 0)
-        return gpuconv_ir_delay(ir, r->config.latency, delayed, error);
-    *delayed = gc_ir_hold(ir);
-    return GPUCONV_OK;
+void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
+    const gc_rt_schedule *s = &c->schedule;
+    for (int i = 0; i < s->stages; i++) {
+        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
+        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
+            atomic_store(&r->poll_ns, ns);
+    }
 }
 
-gpuconv_status gc_realtime_make_whole(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                      gpuconv_error *error) {
+gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                          gc_rt_convolver **convolver, gpuconv_error *error) {
+    const gc_gpu_target none = {NULL, -1};
+    const gc_rt_calls calls = {r->config.block, r->config.rate, layer ? 1.0 / GC_RT_LAYERS : 1};
+    return gc_rt_convolver_new(ir, &calls, layer || atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
+}
+
+gpuconv_status gc_realtime_make_delayed(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                        gc_rt_convolver **convolver, gpuconv_error *error) {
     gpuconv_ir *delayed;
-    gpuconv_status status = delay_response(r, ir, &delayed, error);
+    if (r->config.latency == 0)
+        return gc_realtime_make_convolver(r, ir, layer, convolver, error);
+    gpuconv_status status = gpuconv_ir_delay(ir, r->config.latency, &delayed, error);
     if (status)
         return status;
-    status = gc_realtime_make_convolver(r, delayed, convolver, error);
+    status = gc_realtime_make_convolver(r, delayed, layer, convolver, error);
     gpuconv_ir_free(delayed);
     return status;
 }
 
-/* Puts a convolver into a mailbox, in place of one that the callback has not taken. */
-static void post(gpuconv_realtime *r, _Atomic(gc_rt_convolver *) *mailbox, gc_rt_convolver *made, double seconds) {
-    *gc_rt_convolver_terms(made) = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
+/* Puts a convolver into the mailbox of a part, in place of one that the callback has not taken. Takes `ir` over. */
+static void post(gpuconv_realtime *r, int part, gpuconv_ir *ir, gc_rt_convolver *made, double seconds) {
+    gpuconv_ir_free(r->response[part]);
+    r->response[part] = ir;
+    made->terms = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
     gc_realtime_poll_for(r, made);
-    atomic_store_explicit(&r->newest_fade, gc_rt_convolver_terms(made)->fade, memory_order_relaxed);
-    gc_rt_convolver_free(atomic_exchange(mailbox, made));
+    atomic_store_explicit(&r->newest_fade, made->terms.fade, memory_order_relaxed);
+    gc_rt_convolver_free(atomic_exchange(&r->pending[part], made));
 }
 
 /* Exchanges the whole response; the layers end with the previous one. Under `control`. */
 static gpuconv_status exchange_whole(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     gc_rt_convolver *made;
-    gpuconv_status status = gc_realtime_make_whole(r, ir, &made, error);
+    gpuconv_status status = gc_realtime_make_delayed(r, ir, false, &made, error);
     if (status)
         return status;
-    gpuconv_ir *previous = r->response;
-    r->response = gc_ir_hold(ir);
-    gpuconv_ir_free(previous);
     r->number++;
-    post(r, &r->pending, made, seconds);
-    for (int l = 0; l < GC_RT_LAYERS; l++) {
-        gc_rt_convolver_free(atomic_exchange(&r->pending_layer[l], NULL));
-        free_routes(&r->layer[l]);
-    }
+    post(r, 0, gc_ir_hold(ir), made, seconds);
+    for (int layer = 1; layer < GC_RT_PARTS; layer++)
+        free_part(r, layer);
     return GPUCONV_OK;
 }
 
 /* ---- Sets of routes ---------------------------------------------------------------------------------------------- */
 
-static int compare_places(int input_a, int output_a, int input_b, int output_b) {
-    return output_a != output_b ? (output_a < output_b ? -1 : 1) : (input_a > input_b) - (input_a < input_b);
+static int compare_places(const gc_route *a, const gc_route *b) {
+    return a->output != b->output ? (a->output < b->output ? -1 : 1) : (a->input > b->input) - (a->input < b->input);
 }
 
-static gc_rt_moved moved_of(const gpuconv_ir *ir, int route) {
-    const gc_route *from = &ir->route[route];
-    return (gc_rt_moved){from->input, from->output, from->plane, gc_ir_hold(ir)};
-}
+/* Responses whose routes are merged: a route of a later one replaces the same route of an earlier one. */
+typedef struct merge {
+    int count;
+    const gpuconv_ir *from[GC_RT_PARTS + 1];
+    int next[GC_RT_PARTS + 1]; /* their first routes that are not taken yet */
+    const gpuconv_ir *owner;   /* of the route that was taken last */
+} merge;
 
-/* Merges the routes of a layer and of a response, which take precedence. Returns false without memory. */
-static bool merge(const gc_rt_layer *layer, const gpuconv_ir *ir, gc_rt_layer *merged) {
-    int a = 0, b = 0;
-    *merged = (gc_rt_layer){.route = gc_calloc((int64_t)layer->routes + ir->routes, sizeof *merged->route)};
-    if (!merged->route)
-        return false;
-    while (a < layer->routes || b < ir->routes) {
-        int order = a == layer->routes ? 1 : -1;
-        if (a < layer->routes && b < ir->routes)
-            order =
-                compare_places(layer->route[a].input, layer->route[a].output, ir->route[b].input, ir->route[b].output);
-        gc_rt_moved *to = &merged->route[merged->routes++];
-        if (order < 0) {
-            *to = layer->route[a];
-            (void)gc_ir_hold(to->ir);
-        } else {
-            *to = moved_of(ir, b++);
+/* Takes the next route, in order of outputs, then of inputs. Returns NULL after the last one, and begins anew. */
+static const gc_route *take_route(merge *m) {
+    const gc_route *first = NULL;
+    for (int i = 0; i < m->count; i++) {
+        const gc_route *route = &m->from[i]->route[m->next[i]];
+        if (m->next[i] < m->from[i]->routes && (!first || compare_places(route, first) <= 0)) {
+            first = route;
+            m->owner = m->from[i];
         }
-        a += order <= 0;
     }
-    return true;
+    for (int i = 0; i < m->count; i++)
+        if (!first)
+            m->next[i] = 0;
+        else if (m->next[i] < m->from[i]->routes && compare_places(&m->from[i]->route[m->next[i]], first) == 0)
+            m->next[i]++;
+    return first;
 }
 
-/* Returns the number of routes of `ir` that a layer changes. */
-static int count_shared(const gc_rt_layer *layer, const gpuconv_ir *ir) {
-    int shared = 0;
-    for (int a = 0, b = 0; a < layer->routes && b < ir->routes;) {
-        const int order =
-            compare_places(layer->route[a].input, layer->route[a].output, ir->route[b].input, ir->route[b].output);
-        shared += order == 0;
-        a += order <= 0;
-        b += order >= 0;
+/* Returns the number of routes, and their most frames. */
+static int count_routes(merge *m, int64_t *frames) {
+    int routes = 0;
+    *frames = 0;
+    for (; take_route(m); routes++)
+        *frames = gc_max(*frames, m->owner->frames);
+    return routes;
+}
+
+/* Makes one response of all routes. Returns MEMORY. */
+static gpuconv_status make_merged(merge *m, gpuconv_ir **merged, gpuconv_error *error) {
+    const gpuconv_ir *whole = m->from[0];
+    int64_t frames;
+    const int routes = count_routes(m, &frames);
+    gpuconv_status status = gc_ir_check_memory(routes, (double)frames, 0, error);
+    gpuconv_ir *made = status ? NULL : gc_ir_blank(whole->inputs, whole->outputs, routes, routes, frames, whole->rate);
+    if (!status && !made)
+        status = gc_fail_memory(error, "the exchange of routes");
+    for (int r = 0; r < routes && made; r++) {
+        const gc_route *route = take_route(m);
+        made->route[r] = (gc_route){route->input, route->output, r};
+        memcpy(made->taps + r * frames, gc_ir_plane(m->owner, route->plane),
+               (size_t)m->owner->frames * sizeof *made->taps);
     }
-    return shared;
+    if (made) {
+        made->lead = whole->lead;
+        made->routed = true;
+    }
+    *merged = made;
+    return status;
 }
 
 /* Returns the layer for the routes of `ir`: the one that has some of them, or a free one; -1 if several layers have
  * some, none is free, or layers would hold more than half of the routes. */
 static int choose_layer(const gpuconv_realtime *r, const gpuconv_ir *ir) {
     int chosen = -1, vacant = -1, sharing = 0;
-    int64_t routes = ir->routes;
-    for (int l = GC_RT_LAYERS - 1; l >= 0; l--) {
-        routes += r->layer[l].routes;
-        if (r->layer[l].routes == 0)
+    int64_t routes = ir->routes, frames;
+    for (int l = GC_RT_PARTS - 1; l > 0; l--) {
+        if (!r->response[l]) {
             vacant = l;
-        const int shared = count_shared(&r->layer[l], ir);
-        routes -= shared;
-        sharing += shared > 0;
-        chosen = shared > 0 ? l : chosen;
+            continue;
+        }
+        merge both = {.count = 2, .from = {r->response[l], ir}};
+        const int added = count_routes(&both, &frames) - ir->routes;
+        routes += added;
+        if (added < r->response[l]->routes) {
+            sharing++;
+            chosen = l;
+        }
     }
-    if (sharing > 1 || 2 * routes > r->response->routes)
+    if (sharing > 1 || 2 * routes > r->response[0]->routes)
         return -1;
     return sharing ? chosen : vacant;
 }
 
 /* ---- Exchange by a layer ----------------------------------------------------------------------------------------- */
-
-/* Returns the taps of the whole response between two channels; NULL: it has no such route. */
-static const float *whole_taps(const gpuconv_ir *ir, int input, int output) {
-    int low = 0, high = ir->routes - 1;
-    while (low <= high) {
-        const int middle = low + (high - low) / 2;
-        const gc_route *at = &ir->route[middle];
-        const int order = compare_places(at->input, at->output, input, output);
-        if (order == 0)
-            return gc_ir_plane(ir, at->plane);
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle - 1;
-    }
-    return NULL;
-}
 
 /* Numbers the channels that are marked from 0 on; channel[n] gets the channel of number n. Returns their count. */
 static int number_channels(int *mark, int channels, int *channel) {
@@ -171,29 +177,30 @@ static int number_channels(int *mark, int channels, int *channel) {
     return count;
 }
 
-/* Makes the response of a layer, with its own channels only; `map` gets the caller's channels of its inputs, then, from
- * inputs[channels] on, of its outputs. Returns NULL without memory. */
-static gpuconv_ir *make_difference(const gpuconv_realtime *r, const gc_rt_layer *layer, int *map) {
-    const gpuconv_ir *whole = r->response;
+/* Makes the response of a layer, with its own channels only: the taps of `layer` less those of the whole response.
+ * `map` gets the caller's channels of its inputs, then, from map[r->inputs] on, of its outputs. Returns NULL without
+ * memory. */
+static gpuconv_ir *make_difference(const gpuconv_realtime *r, const gpuconv_ir *layer, int *map) {
+    const gpuconv_ir *whole = r->response[0];
+    const gc_route *old = whole->route, *end = old + whole->routes;
     int *mark = gc_calloc((int64_t)r->inputs + r->outputs, sizeof *mark);
-    int64_t frames = whole->frames;
+    const int64_t frames = gc_max(whole->frames, layer->frames);
     if (!mark)
         return NULL;
-    for (int i = 0; i < layer->routes; i++) {
+    for (int i = 0; i < layer->routes; i++)
         mark[layer->route[i].input] = mark[r->inputs + layer->route[i].output] = 1;
-        frames = gc_max(frames, layer->route[i].ir->frames);
-    }
     const int inputs = number_channels(mark, r->inputs, map);
     const int outputs = number_channels(mark + r->inputs, r->outputs, map + r->inputs);
     gpuconv_ir *made = gc_ir_blank(inputs, outputs, layer->routes, layer->routes, frames, whole->rate);
     for (int i = 0; made && i < layer->routes; i++) {
-        const gc_rt_moved *m = &layer->route[i];
-        const float *new = gc_ir_plane(m->ir, m->plane), *old = whole_taps(whole, m->input, m->output);
+        const gc_route *route = &layer->route[i];
         float *to = made->taps + i * frames;
-        made->route[i] = (gc_route){mark[m->input], mark[r->inputs + m->output], i};
-        memcpy(to, new, (size_t)m->ir->frames * sizeof *to);
-        for (int64_t k = 0; old && k < whole->frames; k++)
-            to[k] -= old[k];
+        made->route[i] = (gc_route){mark[route->input], mark[r->inputs + route->output], i};
+        memcpy(to, gc_ir_plane(layer, route->plane), (size_t)layer->frames * sizeof *to);
+        while (old < end && compare_places(old, route) < 0)
+            old++;
+        for (int64_t k = 0; old < end && compare_places(old, route) == 0 && k < whole->frames; k++)
+            to[k] -= gc_ir_plane(whole, old->plane)[k];
     }
     if (made)
         made->routed = true;
@@ -201,21 +208,17 @@ static gpuconv_ir *make_difference(const gpuconv_realtime *r, const gc_rt_layer 
     return made;
 }
 
-/* Makes the convolver of a layer. It is computed on the CPU: its routes are few. Returns MEMORY. */
-static gpuconv_status make_layer(const gpuconv_realtime *r, const gc_rt_layer *layer, gc_rt_convolver **made,
+/* Makes the convolver of a layer. Returns MEMORY. */
+static gpuconv_status make_layer(gpuconv_realtime *r, const gpuconv_ir *layer, gc_rt_convolver **made,
                                  gpuconv_error *error) {
-    const gc_gpu_target none = {NULL, -1};
-    const gc_rt_calls calls = {r->config.block, r->config.rate, 1.0 / GC_RT_LAYERS};
-    gpuconv_ir *delayed = NULL;
     int *map = gc_calloc((int64_t)r->inputs + r->outputs, sizeof *map);
     gpuconv_ir *difference = map ? make_difference(r, layer, map) : NULL;
-    gpuconv_status status =
-        difference ? delay_response(r, difference, &delayed, error) : gc_fail_memory(error, "the exchange of routes");
-    if (!status)
-        status = gc_rt_convolver_new(delayed, &calls, &none, made, error);
-    if (!status)
-        gc_rt_convolver_map(*made, map, map + r->inputs);
-    gpuconv_ir_free(delayed);
+    gpuconv_status status = difference ? gc_realtime_make_delayed(r, difference, true, made, error)
+                                       : gc_fail_memory(error, "the exchange of routes");
+    if (!status) {
+        memcpy((*made)->channel, map, (size_t)difference->inputs * sizeof *map);
+        memcpy((*made)->channel + difference->inputs, map + r->inputs, (size_t)difference->outputs * sizeof *map);
+    }
     gpuconv_ir_free(difference);
     free(map);
     return status;
@@ -223,85 +226,34 @@ static gpuconv_status make_layer(const gpuconv_realtime *r, const gc_rt_layer *l
 
 static gpuconv_status exchange_layer(gpuconv_realtime *r, int l, const gpuconv_ir *ir, double seconds,
                                      gpuconv_error *error) {
-    gc_rt_layer merged;
     gc_rt_convolver *made;
-    if (!merge(&r->layer[l], ir, &merged))
-        return gc_fail_memory(error, "the exchange of routes");
-    gpuconv_status status = make_layer(r, &merged, &made, error);
+    gpuconv_ir *layer = r->response[l] ? NULL : gc_ir_hold(ir);
+    merge both = {.count = 2, .from = {r->response[l], ir}};
+    gpuconv_status status = layer ? GPUCONV_OK : make_merged(&both, &layer, error);
+    if (!status)
+        status = make_layer(r, layer, &made, error);
     if (status) {
-        free_routes(&merged);
+        gpuconv_ir_free(layer);
         return status;
     }
-    free_routes(&r->layer[l]);
-    r->layer[l] = merged;
-    post(r, &r->pending_layer[l], made, seconds);
+    post(r, l, layer, made, seconds);
     return GPUCONV_OK;
 }
 
-/* ---- Exchange by a new whole response ---------------------------------------------------------------------------- */
-
-/* Writes the present taps of every route: those of the whole response, then of the layers, then of `ir`. Returns the
- * number of routes. */
-static int present_routes(const gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_moved *at) {
-    int routes = 0;
-    for (int i = 0; i < r->response->routes; i++) {
-        const gc_route *from = &r->response->route[i];
-        at[from->output * r->inputs + from->input] = (gc_rt_moved){from->input, from->output, from->plane, r->response};
-    }
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        for (int i = 0; i < r->layer[l].routes; i++) {
-            const gc_rt_moved *from = &r->layer[l].route[i];
-            at[from->output * r->inputs + from->input] = *from;
-        }
-    for (int i = 0; i < ir->routes; i++) {
-        const gc_route *from = &ir->route[i];
-        at[from->output * r->inputs + from->input] =
-            (gc_rt_moved){from->input, from->output, from->plane, (gpuconv_ir *)ir};
-    }
-    for (int k = 0; k < r->inputs * r->outputs; k++)
-        routes += at[k].ir != NULL;
-    return routes;
-}
-
-/* Makes one response of all present routes. Returns MEMORY. */
-static gpuconv_status gather(const gpuconv_realtime *r, const gpuconv_ir *ir, gpuconv_ir **gathered,
-                             gpuconv_error *error) {
-    gc_rt_moved *at = gc_calloc((int64_t)r->inputs * r->outputs, sizeof *at);
-    int64_t frames = 0;
-    int p = 0;
-    if (!at)
-        return gc_fail_memory(error, "the exchange of routes");
-    const int routes = present_routes(r, ir, at);
-    for (int k = 0; k < r->inputs * r->outputs; k++)
-        frames = at[k].ir ? gc_max(frames, at[k].ir->frames) : frames;
-    gpuconv_status status = gc_ir_check_memory(routes, (double)frames, 0, error);
-    gpuconv_ir *made = status ? NULL : gc_ir_blank(r->inputs, r->outputs, routes, routes, frames, r->response->rate);
-    if (!status && !made)
-        status = gc_fail_memory(error, "the exchange of routes");
-    for (int k = 0; made && k < r->inputs * r->outputs; k++) {
-        if (!at[k].ir)
-            continue;
-        made->route[p] = (gc_route){at[k].input, at[k].output, p};
-        memcpy(made->taps + p++ * frames, gc_ir_plane(at[k].ir, at[k].plane),
-               (size_t)at[k].ir->frames * sizeof *made->taps);
-    }
-    if (made) {
-        made->lead = r->response->lead;
-        made->routed = true;
-    }
-    free(at);
-    *gathered = made;
-    return status;
-}
-
-static gpuconv_status exchange_gathered(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds,
-                                        gpuconv_error *error) {
-    gpuconv_ir *gathered;
-    gpuconv_status status = gather(r, ir, &gathered, error);
+/* Exchanges the whole response for one of all present routes: those of `ir`, of the layers and of the whole response.
+ */
+static gpuconv_status exchange_merged(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
+    gpuconv_ir *merged;
+    merge all = {0};
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        if (r->response[part])
+            all.from[all.count++] = r->response[part];
+    all.from[all.count++] = ir;
+    gpuconv_status status = make_merged(&all, &merged, error);
     if (status)
         return status;
-    status = exchange_whole(r, gathered, seconds, error);
-    gpuconv_ir_free(gathered);
+    status = exchange_whole(r, merged, seconds, error);
+    gpuconv_ir_free(merged);
     return status;
 }
 
@@ -339,7 +291,7 @@ gpuconv_status gpuconv_realtime_swap_routes(gpuconv_realtime *r, const gpuconv_i
         return status;
     pthread_mutex_lock(&r->control);
     const int l = choose_layer(r, ir);
-    status = l >= 0 ? exchange_layer(r, l, ir, seconds, error) : exchange_gathered(r, ir, seconds, error);
+    status = l >= 0 ? exchange_layer(r, l, ir, seconds, error) : exchange_merged(r, ir, seconds, error);
     pthread_mutex_unlock(&r->control);
     return status;
 }

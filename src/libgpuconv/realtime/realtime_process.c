@@ -32,7 +32,7 @@ static bool is_fading(const gc_voice *v) {
 
 /* Fades in a convolver in an empty voice. */
 static void begin_voice(gc_voice *v, gc_rt_convolver *c) {
-    v->fade_length = gc_rt_convolver_terms(c)->fade;
+    v->fade_length = c->terms.fade;
     v->fade_done = 0;
     v->fade_out_left = v->fade_out_length = 0;
     atomic_store(&v->convolver, c);
@@ -43,77 +43,61 @@ static void begin_voice(gc_voice *v, gc_rt_convolver *c) {
 static void end_voice(gc_voice *v, int64_t fade) {
     v->fade_length = fade;
     v->fade_done = 0;
-    v->decay_left = gpuconv_ir_frames(gc_rt_convolver_ir(atomic_load(&v->convolver)));
+    v->decay_left = gpuconv_ir_frames(atomic_load(&v->convolver)->response);
     atomic_store(&v->state, GC_VOICE_DECAYING);
 }
 
-/* Gives a convolver that came too late to the workers, which free it. */
-static void discard(gc_voice *v, gc_rt_convolver *c) {
-    atomic_store(&v->convolver, c);
-    atomic_store(&v->state, GC_VOICE_RETIRED);
+/* Returns whether an exchange of a part has to wait: for a crossfade, or, of a layer, for an exchange of the whole
+ * response. An exchange of the whole response waits for the crossfades of all parts. */
+static bool must_wait(const gpuconv_realtime *r, int part) {
+    for (int other = 0; other < GC_RT_PARTS; other++)
+        if ((part == 0 || other == 0 || other == part) && r->active[other] >= 0 &&
+            is_fading(&r->voice[r->active[other]]))
+            return true;
+    return part > 0 && atomic_load_explicit(&r->pending[0], memory_order_acquire);
 }
 
-/* Moves the pending whole response into a voice, unless a crossfade is in progress; a newer response ends all layers.
- */
-static void exchange_whole(gpuconv_realtime *r) {
-    if (!atomic_load_explicit(&r->pending, memory_order_acquire))
+/* Moves the pending convolver of a part into a voice; a newer whole response ends all layers. A convolver that is too
+ * old is retired at once, so that the workers free it. */
+static void exchange(gpuconv_realtime *r, int part) {
+    gc_rt_convolver *empty = NULL;
+    if (!atomic_load_explicit(&r->pending[part], memory_order_acquire) || must_wait(r, part))
         return;
-    for (int i = 0; i < GC_RT_VOICES; i++)
-        if (atomic_load(&r->voice[i].state) == GC_VOICE_ACTIVE && is_fading(&r->voice[i]))
-            return;
-    const int at = find_voice(r, 0, GC_RT_WHOLE_VOICES);
-    gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending, NULL);
+    const int at = part == 0 ? find_voice(r, 0, GC_RT_WHOLE_VOICES)
+                             : find_voice(r, GC_RT_WHOLE_VOICES, GC_RT_VOICES - GC_RT_WHOLE_VOICES);
+    gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending[part], NULL);
     if (!taken) /* no voice is free, or another thread is replacing the convolver at this moment */
         return;
-    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
-    if (terms.response < r->active_number) {
-        discard(&r->voice[at], taken);
+    const gc_rt_terms terms = taken->terms;
+    const bool newer = terms.response > r->active_number;
+    if (part > 0 && newer && atomic_compare_exchange_strong(&r->pending[part], &empty, taken))
+        return; /* back in the mailbox: the response that it changes has yet to be taken */
+    if (terms.response < r->active_number || (part > 0 && newer)) {
+        atomic_store(&r->voice[at].convolver, taken);
+        atomic_store(&r->voice[at].state, GC_VOICE_RETIRED);
         return;
     }
-    for (int l = 0; l < GC_RT_LAYERS && terms.response > r->active_number; l++) {
-        if (r->active_layer[l] >= 0)
-            end_voice(&r->voice[r->active_layer[l]], terms.fade);
-        r->active_layer[l] = -1;
-    }
-    end_voice(&r->voice[r->active], terms.fade);
+    for (int other = 0; other < GC_RT_PARTS; other++)
+        if (r->active[other] >= 0 && (other == part || newer)) {
+            end_voice(&r->voice[r->active[other]], terms.fade);
+            r->active[other] = -1;
+        }
     begin_voice(&r->voice[at], taken);
-    atomic_store_explicit(&r->on_gpu, gc_rt_convolver_has_gpu_tail(taken), memory_order_relaxed);
-    atomic_store_explicit(&r->lead, gpuconv_ir_lead(gc_rt_convolver_ir(taken)), memory_order_relaxed);
-    r->active = at;
-    r->active_number = terms.response;
-}
-
-/* Moves the pending convolver of a layer into a voice, unless the layer or the whole response is being exchanged. */
-static void exchange_layer(gpuconv_realtime *r, int l) {
-    gc_rt_convolver *empty = NULL;
-    if (!atomic_load_explicit(&r->pending_layer[l], memory_order_acquire) ||
-        atomic_load_explicit(&r->pending, memory_order_acquire) || is_fading(&r->voice[r->active]) ||
-        (r->active_layer[l] >= 0 && is_fading(&r->voice[r->active_layer[l]])))
-        return;
-    const int at = find_voice(r, GC_RT_WHOLE_VOICES, GC_RT_VOICES - GC_RT_WHOLE_VOICES);
-    gc_rt_convolver *taken = at < 0 ? NULL : atomic_exchange(&r->pending_layer[l], NULL);
-    if (!taken)
-        return;
-    const gc_rt_terms terms = *gc_rt_convolver_terms(taken);
-    if (terms.response != r->active_number) { /* the response that it changes is over, or has yet to be taken */
-        if (terms.response < r->active_number || !atomic_compare_exchange_strong(&r->pending_layer[l], &empty, taken))
-            discard(&r->voice[at], taken);
-        return;
+    r->active[part] = at;
+    if (part == 0) {
+        atomic_store_explicit(&r->on_gpu, taken->tail != NULL, memory_order_relaxed);
+        atomic_store_explicit(&r->lead, gpuconv_ir_lead(taken->response), memory_order_relaxed);
+        r->active_number = terms.response;
     }
-    if (r->active_layer[l] >= 0)
-        end_voice(&r->voice[r->active_layer[l]], terms.fade);
-    begin_voice(&r->voice[at], taken);
-    r->active_layer[l] = at;
 }
 
 /* Returns a voice's input: the chunk unchanged if it is active, NULL (silence) if it decays, or a faded copy. */
 static const float *const *voice_input(gpuconv_realtime *r, const gc_voice *v, bool active, int64_t n) {
-    int inputs;
-    const int *channel = gc_rt_convolver_inputs(atomic_load(&v->convolver), &inputs);
+    const gc_rt_convolver *convolver = atomic_load(&v->convolver);
     if (!is_fading(v))
         return active ? (const float *const *)r->input : NULL;
-    for (int k = 0; k < inputs; k++) {
-        const int c = channel[k];
+    for (int k = 0; k < convolver->response->inputs; k++) {
+        const int c = convolver->channel[k];
         r->faded[c] = r->scratch + (int64_t)c * GC_RT_CHUNK;
         for (int64_t i = 0; i < n; i++) {
             int64_t at = v->fade_done + i + 1;
@@ -144,9 +128,8 @@ static int64_t add_fading_out(gpuconv_realtime *r, gc_voice *v, float *const *ou
  * number of late blocks. */
 static int64_t process_chunk(gpuconv_realtime *r, float *const *out, int64_t n) {
     int64_t late = 0;
-    exchange_whole(r);
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        exchange_layer(r, l);
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        exchange(r, part);
     for (int i = 0; i < GC_RT_VOICES; i++) {
         gc_voice *v = &r->voice[i];
         int state = atomic_load(&v->state);
@@ -209,29 +192,22 @@ static void end_fades(gpuconv_realtime *r) {
             nanosleep(&interval, NULL);
 }
 
-/* Clears a voice's convolver while no worker uses it. */
-static void clear_voice(gc_voice *v) {
-    const struct timespec interval = {0, 20000};
-    gc_rt_convolver *c = atomic_exchange(&v->convolver, NULL);
-    while (atomic_load(&v->readers) > 0)
-        nanosleep(&interval, NULL);
-    gc_rt_convolver_reset(c);
-    atomic_store(&v->convolver, c);
-}
-
 void gpuconv_realtime_reset(gpuconv_realtime *r) {
     if (!r)
         return;
     pthread_mutex_lock(&r->control);
     end_fades(r); /* before an exchange, which waits for fades and for an empty voice */
-    exchange_whole(r);
-    end_fades(r);
-    for (int l = 0; l < GC_RT_LAYERS; l++)
-        exchange_layer(r, l);
-    end_fades(r);
-    for (int i = 0; i < GC_RT_VOICES; i++)
-        if (atomic_load(&r->voice[i].state) == GC_VOICE_ACTIVE)
-            clear_voice(&r->voice[i]);
+    for (int part = 0; part < GC_RT_PARTS; part++) {
+        exchange(r, part);
+        end_fades(r);
+    }
+    for (int part = 0; part < GC_RT_PARTS; part++)
+        if (r->active[part] >= 0) {
+            gc_voice *v = &r->voice[r->active[part]];
+            gc_rt_convolver *c = gc_voice_take_convolver(v);
+            gc_rt_convolver_reset(c);
+            atomic_store(&v->convolver, c);
+        }
     atomic_store(&r->late_blocks, 0);
     pthread_mutex_unlock(&r->control);
 }

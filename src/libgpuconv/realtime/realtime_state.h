@@ -26,8 +26,10 @@
 
 enum { GC_RT_CHUNK = 1024, GC_RT_MAX_THREADS = 64 };
 
-/* Voices of whole responses come first, then those of layers: at most one active and one decaying for each. */
-enum { GC_RT_LAYERS = 16, GC_RT_WHOLE_VOICES = 4, GC_RT_VOICES = GC_RT_WHOLE_VOICES + 2 * GC_RT_LAYERS };
+/* Part 0 of what plays is the whole response, the other parts are layers. Voices of whole responses come first, then
+ * those of layers: at most one active and one decaying for each. */
+enum { GC_RT_LAYERS = 16, GC_RT_PARTS = 1 + GC_RT_LAYERS };
+enum { GC_RT_WHOLE_VOICES = 4, GC_RT_VOICES = GC_RT_WHOLE_VOICES + 2 * GC_RT_LAYERS };
 
 enum { GC_VOICE_EMPTY, GC_VOICE_ACTIVE, GC_VOICE_DECAYING, GC_VOICE_RETIRED };
 
@@ -43,18 +45,6 @@ typedef struct gc_voice {
     int64_t fade_done;
 } gc_voice;
 
-/* A route with its present taps. */
-typedef struct gc_rt_moved {
-    int input, output, plane;
-    gpuconv_ir *ir; /* holds the taps */
-} gc_rt_moved;
-
-/* Routes that a layer changes, sorted by output, then by input. */
-typedef struct gc_rt_layer {
-    int routes; /* 0: the layer is free */
-    gc_rt_moved *route;
-} gc_rt_layer;
-
 struct gpuconv_realtime {
     gpuconv_realtime_config config;
     int inputs, outputs;
@@ -65,16 +55,14 @@ struct gpuconv_realtime {
     _Atomic int64_t lead; /* of the active voice's response */
     gc_voice voice[GC_RT_VOICES];
 
-    /* Mailboxes: of the whole response and of each layer. */
-    _Atomic(gc_rt_convolver *) pending;
-    _Atomic(gc_rt_convolver *) pending_layer[GC_RT_LAYERS];
-    _Atomic int64_t newest_fade; /* frames of the exchange that was posted last */
+    _Atomic(gc_rt_convolver *) pending[GC_RT_PARTS]; /* mailboxes */
+    _Atomic int64_t newest_fade;                     /* frames of the exchange that was posted last */
 
     /* Used by the control functions, under `control`: */
     pthread_mutex_t control;
-    gpuconv_ir *response; /* the whole response that was posted last, and its number */
-    int64_t number;
-    gc_rt_layer layer[GC_RT_LAYERS];
+    gpuconv_ir *response[GC_RT_PARTS]; /* posted last: the whole response, and the present taps of the routes that a
+                                          layer changes; NULL: the layer is free */
+    int64_t number;                    /* of the whole response */
 
     /* Worker threads: */
     pthread_t thread[GC_RT_MAX_THREADS];
@@ -87,27 +75,30 @@ struct gpuconv_realtime {
     bool fallback_started;
 
     /* Only the callback uses these: */
-    int active;                     /* index of the voice of the whole response */
-    int64_t active_number;          /* of that response */
-    int active_layer[GC_RT_LAYERS]; /* index of the voice of each layer; -1: none */
-    float *scratch;                 /* (2 x inputs + outputs) x GC_RT_CHUNK */
-    float *input[GC_MAX_CHANNELS];  /* the current chunk */
-    float *faded[GC_MAX_CHANNELS];  /* the current chunk with a fade applied */
+    int active[GC_RT_PARTS];       /* index of the voice of each part; -1: none */
+    int64_t active_number;         /* of the whole response */
+    float *scratch;                /* (2 x inputs + outputs) x GC_RT_CHUNK */
+    float *input[GC_MAX_CHANNELS]; /* the current chunk */
+    float *faded[GC_MAX_CHANNELS]; /* the current chunk with a fade applied */
 };
 
-/* Makes a convolver for an exchange: on the GPU if one was asked for and has not failed. Returns MEMORY, DEVICE. */
-gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                          gpuconv_error *error);
+/* Makes a convolver of a whole response, on the GPU if one was asked for and has not failed, or of a layer, which is
+ * computed on the CPU: its routes are few. Returns MEMORY, DEVICE. */
+gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                          gc_rt_convolver **convolver, gpuconv_error *error);
+
+/* Does so for the response delayed by the configured latency. */
+gpuconv_status gc_realtime_make_delayed(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer,
+                                        gc_rt_convolver **convolver, gpuconv_error *error);
 
 /* Shortens the interval between two polls of the workers to half the shortest hop that they compute. */
 void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *convolver);
 
-/* Makes the convolver of a whole response, delayed by the configured latency. Returns MEMORY, DEVICE. */
-gpuconv_status gc_realtime_make_whole(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                      gpuconv_error *error);
-
 /* Frees what the control functions hold. */
 void gc_realtime_free_control(gpuconv_realtime *r);
+
+/* Takes the convolver out of a voice. Returns it when no worker uses it any more. */
+gc_rt_convolver *gc_voice_take_convolver(gc_voice *voice);
 
 /* Runs a worker thread until `quit` is set; `realtime` is the gpuconv_realtime. */
 void *gc_realtime_run_worker(void *realtime);

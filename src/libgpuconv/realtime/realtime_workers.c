@@ -5,11 +5,12 @@
 
 static const double fallback_fade_seconds = 0.1;
 
-gpuconv_status gc_realtime_make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, gc_rt_convolver **convolver,
-                                          gpuconv_error *error) {
-    const gc_gpu_target none = {NULL, -1};
-    const gc_rt_calls calls = {r->config.block, r->config.rate, 1};
-    return gc_rt_convolver_new(ir, &calls, atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
+gc_rt_convolver *gc_voice_take_convolver(gc_voice *v) {
+    const struct timespec interval = {0, 20000};
+    gc_rt_convolver *taken = atomic_exchange(&v->convolver, NULL);
+    while (atomic_load(&v->readers) > 0) /* they may have loaded the pointer before the exchange */
+        nanosleep(&interval, NULL);
+    return taken;
 }
 
 /* Frees a retired voice once no thread holds a reference to it. */
@@ -17,12 +18,7 @@ static void free_retired(gc_voice *v) {
     int retired = GC_VOICE_RETIRED;
     if (atomic_load(&v->state) != GC_VOICE_RETIRED || !atomic_load(&v->convolver))
         return;
-    gc_rt_convolver *old = atomic_exchange(&v->convolver, NULL);
-    while (atomic_load(&v->readers) > 0) { /* they may have loaded the pointer before the exchange */
-        struct timespec interval = {0, 20000};
-        nanosleep(&interval, NULL);
-    }
-    gc_rt_convolver_free(old);
+    gc_rt_convolver_free(gc_voice_take_convolver(v));
     atomic_compare_exchange_strong(&v->state, &retired, GC_VOICE_EMPTY);
 }
 
@@ -45,9 +41,9 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
         gc_voice *v = &r->voice[i];
         atomic_fetch_add(&v->readers, 1);
         gc_rt_convolver *c = atomic_load(&v->convolver);
-        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && gc_rt_convolver_gpu_tail_failed(c)) {
-            ir = gc_ir_hold(gc_rt_convolver_ir(c));
-            *number = gc_rt_convolver_terms(c)->response;
+        if (c && atomic_load(&v->state) == GC_VOICE_ACTIVE && c->tail && gc_gpu_tail_has_failed(c->tail)) {
+            ir = gc_ir_hold(c->response);
+            *number = c->terms.response;
         }
         atomic_fetch_sub(&v->readers, 1);
     }
@@ -59,15 +55,15 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
  * mailbox meanwhile is newer and stays. Without memory nothing changes. */
 static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
-    gc_rt_convolver *waiting = atomic_exchange(&r->pending, NULL), *replacement = waiting, *made, *empty = NULL;
+    gc_rt_convolver *waiting = atomic_exchange(&r->pending[0], NULL), *replacement = waiting, *made, *empty = NULL;
     gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
-    gpuconv_ir *ir = waiting ? gc_ir_hold(gc_rt_convolver_ir(waiting)) : find_failed_response(r, &terms.response);
-    if (ir && gc_realtime_make_convolver(r, ir, &made, NULL) == GPUCONV_OK) {
-        *gc_rt_convolver_terms(made) = waiting ? *gc_rt_convolver_terms(waiting) : terms;
+    gpuconv_ir *ir = waiting ? gc_ir_hold(waiting->response) : find_failed_response(r, &terms.response);
+    if (ir && gc_realtime_make_convolver(r, ir, false, &made, NULL) == GPUCONV_OK) {
+        made->terms = waiting ? waiting->terms : terms;
         gc_rt_convolver_free(waiting);
         replacement = made;
     }
-    if (replacement && !atomic_compare_exchange_strong(&r->pending, &empty, replacement))
+    if (replacement && !atomic_compare_exchange_strong(&r->pending[0], &empty, replacement))
         gc_rt_convolver_free(replacement);
     gpuconv_ir_free(ir);
     return NULL;

@@ -13,16 +13,48 @@
 #ifndef GC_REALTIME_STAGE_CONVOLVER_H
 #define GC_REALTIME_STAGE_CONVOLVER_H
 
-#include "libgpuconv/engine/bank.h"
+#include "gpu_tail.h"
+#include "libgpuconv/cpu/section.h"
+#include "libgpuconv/dsp/simd.h"
 #include "stage_schedule.h"
 
-typedef struct gc_rt_convolver gc_rt_convolver;
+#include <stdatomic.h>
 
-/* The GPU that computes tails. */
-typedef struct gc_gpu_target {
-    const gc_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
-    int device;                     /* -1: the one with the most multiprocessors */
-} gc_gpu_target;
+/* A section of the response and its blocks of output. */
+typedef struct gc_rt_stage {
+    gc_rt_stage_plan plan;
+    gc_convolver *section;                    /* of one block at a time */
+    float **channel;                          /* of the block being computed: where each input and each output begins */
+    float *out;                               /* outputs x 2 x hop: the last two blocks of output, at index block % 2 */
+    _Atomic int64_t published, claimed, done; /* counts of blocks: see above */
+} gc_rt_stage;
+
+/* The terms of the exchange for which a convolver is made. */
+typedef struct gc_rt_terms {
+    int64_t fade;     /* frames */
+    int64_t response; /* number of the whole response that it plays, or whose routes it changes */
+} gc_rt_terms;
+
+typedef struct gc_rt_convolver {
+    gpuconv_ir *response; /* the whole response */
+    gc_rt_schedule schedule;
+    gc_rt_terms terms; /* written by the owner */
+    int *channel;      /* the caller's channel of each input, then of each output: at first 0, 1, ... for both. The
+                          owner may write it before the first block */
+    gc_gpu_tail *tail; /* the tail, on a GPU; NULL: the CPU convolves everything */
+
+    /* Used by stage_convolver.c alone: */
+    gpuconv_ir *ir; /* the part of the response that the CPU convolves */
+    gc_rt_stage stage[GC_RT_MAX_STAGES];
+    gc_rt_stage
+        head; /* the head in blocks, for calls of `head_frames` and more; without a section it is always direct */
+    const gc_simd *simd;
+    int64_t now;    /* frames processed so far */
+    int64_t ring;   /* frames of the input ring, a power of two */
+    int64_t mirror; /* frames of the ring's beginning that are repeated behind its end, so that reads need not wrap */
+    float *input;   /* inputs x (ring + mirror) */
+    float *silence; /* zeros, as many as frames are processed at a time */
+} gc_rt_convolver;
 
 /* Prepares a convolver. Returns DEVICE, MEMORY. */
 gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *calls, const gc_gpu_target *gpu,
@@ -32,35 +64,10 @@ void gc_rt_convolver_free(gc_rt_convolver *convolver);
 /* Forgets all input: the next frame is frame 0. No other thread may use the convolver. */
 void gc_rt_convolver_reset(gc_rt_convolver *convolver);
 
-/* Terms of the exchange for which a convolver is made. */
-typedef struct gc_rt_terms {
-    int64_t fade;     /* frames */
-    int64_t response; /* number of the whole response that it plays, or whose routes it changes */
-} gc_rt_terms;
-
-/* Returns the terms, which the owner of the convolver may write. */
-gc_rt_terms *gc_rt_convolver_terms(gc_rt_convolver *convolver);
-
-/* Numbers the caller's channels from which the response's inputs are read and to which its outputs are added; without a
- * map, input i is the caller's channel i, and so is output i. Before the first call of gc_rt_convolver_process. */
-void gc_rt_convolver_map(gc_rt_convolver *convolver, const int *inputs, const int *outputs);
-
-/* Returns the numbers of the caller's channels that the `*count` inputs are. */
-const int *gc_rt_convolver_inputs(const gc_rt_convolver *convolver, int *count);
-
-const gc_rt_schedule *gc_rt_convolver_schedule(const gc_rt_convolver *convolver);
-const gpuconv_ir *gc_rt_convolver_ir(const gc_rt_convolver *convolver);
-
 /* Convolves `frames` frames and adds the result to `out`. `in` NULL stands for silence. A block of a worker's stage
  * that is not ready is left out and counted; with `freewheel` it is computed or waited for here. Returns the count. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel);
-
-/* Returns whether a GPU computes the tail. For any thread. */
-bool gc_rt_convolver_has_gpu_tail(const gc_rt_convolver *convolver);
-
-/* Returns whether the tail on the GPU failed and is silent. For any thread. */
-bool gc_rt_convolver_gpu_tail_failed(const gc_rt_convolver *convolver);
 
 /* Computes one published block of the stage with the shortest hop that has one. Returns false if no block waits. For
  * worker threads. */

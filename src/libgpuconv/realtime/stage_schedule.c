@@ -8,10 +8,10 @@
  */
 #include "stage_schedule.h"
 
-#include "dense_products.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/engine/components.h"
 #include "libgpuconv/engine/costs.h"
 
 #include <math.h>
@@ -128,7 +128,17 @@ static void extend(search *s, double cost) {
         try_stage(s, hop, cost);
 }
 
-int64_t gc_rt_leading_zeros(const gpuconv_ir *ir) {
+/* Returns whether a response is dense enough that the matrix product needs less time than a sum for each output. Also
+ * false without memory. */
+static bool is_dense(const gpuconv_ir *ir) {
+    gc_components components;
+    int64_t products = gc_components_find(ir, &components) ? gc_components_products(&components) : INT64_MAX;
+    gc_components_free(&components);
+    return products >= 4 * gc_max(ir->inputs, ir->outputs) && products < 2 * (int64_t)ir->routes;
+}
+
+/* Returns the number of frames of silence at the beginning of the response. */
+static int64_t leading_zeros(const gpuconv_ir *ir) {
     int64_t zeros = ir->frames;
     for (int p = 0; p < ir->planes; p++)
         for (int64_t i = 0; i < zeros; i++)
@@ -141,11 +151,11 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_s
     char name[128];
     gc_processor_name(name, sizeof name);
     search s = {.taps = ir->frames,
-                .zeros = gc_rt_leading_zeros(ir),
+                .zeros = leading_zeros(ir),
                 .transforms = ir->inputs + ir->outputs,
                 .routes = ir->routes,
                 .block = calls->block,
-                .dense = gc_rt_is_dense(ir),
+                .dense = is_dense(ir),
                 .callback_budget = calls->share * callback_share * (double)calls->block / calls->rate,
                 .costs = gc_costs_of_cpu(name),
                 .best = schedule};
@@ -157,6 +167,7 @@ void gc_rt_schedule_make(const gpuconv_ir *ir, const gc_rt_calls *calls, gc_rt_s
         try_stage(&s, hop, 0);
     if (direct_load < schedule->load) /* a short response, or a block longer than every partition */
         *schedule = (gc_rt_schedule){.head = s.taps, .load = direct_load};
+    schedule->zeros = s.zeros;
     schedule->dense = s.dense;
     choose_head(&s, schedule);
 }

@@ -21,6 +21,7 @@ typedef struct gc_rt_stage_plan {
 } gc_rt_stage_plan;
 
 typedef struct gc_rt_schedule {
+    int64_t zeros;       /* taps of silence at the beginning of the response; the direct convolution skips them */
     int64_t head;        /* taps that are convolved without delay */
     int64_t head_points; /* of the transform for calls of at least head_frames frames; 0: the head is always direct */
     int64_t head_frames;
@@ -36,9 +37,6 @@ typedef struct gc_rt_calls {
     double rate;   /* frames a second */
     double share;  /* of the time that the callback may spend on a stage: 1, or less for one of many convolvers */
 } gc_rt_calls;
-
-/* Returns the number of frames of silence at the beginning of the response; the direct convolution skips them. */
-int64_t gc_rt_leading_zeros(const gpuconv_ir *ir);
 
 /* Finds the schedule with the least predicted load, from the costs measured on this machine (or the built-in ones).
  * No partition is shorter than the longest call. */

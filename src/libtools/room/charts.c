@@ -2,7 +2,6 @@
  * the decay, the frequency response and the group delay. */
 #include "charts.h"
 
-#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
