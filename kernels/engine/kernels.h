@@ -102,7 +102,7 @@ cudaError_t gck_pack(gc_pcm format, gck_planar planar, int64_t frames, void *raw
  * every channel, both with the stride of `now`. */
 cudaError_t gck_copy_history(gck_planar now, float *next, int64_t chunk, int64_t history, cudaStream_t stream);
 
-/* ---- Direct convolution (direct.cu, direct_short.cu, direct_tensor.cu) ------------------------------------------- */
+/* ---- Direct convolution (direct.cu, direct_tensor.cu) ------------------------------------------------------------ */
 
 /* Responses of up to this many taps have a kernel of their own, limited by memory bandwidth. */
 enum { GCK_DIRECT_SHORT_TAPS_MAX = 65 };
