@@ -98,7 +98,6 @@ typedef struct tables {
     gc_components components;
     int *inputs, *outputs; /* channels, part after part */
     gck_dense_route *routes;
-    float2 *twiddles;
 } tables;
 
 static void free_tables(tables *t) {
@@ -106,7 +105,6 @@ static void free_tables(tables *t) {
     free(t->inputs);
     free(t->outputs);
     free(t->routes);
-    free(t->twiddles);
 }
 
 /* Lists the parts and their channels. */
@@ -134,15 +132,13 @@ static void list_parts(gc_cuda_convolver *d, const gpuconv_ir *ir, tables *t) {
 static bool make_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, tables *t) {
     const gpuconv_ir *ir = plan->ir;
     const gc_components *c = &t->components;
-    const int64_t points = plan->choice.schedule.transform;
     bool made = gc_components_find(ir, &t->components);
     if (made) {
         d->parts = gc_calloc(c->count + 1, sizeof *d->parts);
         t->inputs = gc_calloc(ir->inputs, sizeof *t->inputs);
         t->outputs = gc_calloc(ir->outputs, sizeof *t->outputs);
         t->routes = gc_calloc(ir->routes, sizeof *t->routes);
-        t->twiddles = gc_calloc(gck_dense_query(points).twiddles, sizeof *t->twiddles);
-        made = d->parts && t->inputs && t->outputs && t->routes && t->twiddles;
+        made = d->parts && t->inputs && t->outputs && t->routes;
     }
     if (!made)
         return false;
@@ -152,7 +148,6 @@ static bool make_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, tables *
         t->routes[r] = (gck_dense_route){c->output_owner[from->output], c->input_at[from->input],
                                          c->output_at[from->output], from->plane};
     }
-    gck_dense_twiddles(points, t->twiddles);
     return true;
 }
 
@@ -180,7 +175,7 @@ static void init_from_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, con
     a->blocks = (int)(plan->choice.chunk / s->hop);
     a->input_channel = gc_cuda_upload(r, t->inputs, a->inputs * (int64_t)sizeof *t->inputs);
     a->output_channel = gc_cuda_upload(r, t->outputs, a->outputs * (int64_t)sizeof *t->outputs);
-    a->twiddles = gc_cuda_upload(r, t->twiddles, gck_dense_query(s->transform).twiddles * each);
+    a->twiddles = gc_cuda_twiddles(r, gck_dense_twiddles, s->transform, gck_dense_query(s->transform).twiddles);
     a->spectra = gc_cuda_memory(r, a->inputs * columns * bins * each);
     a->sums = gc_cuda_memory(r, a->outputs * (int64_t)a->blocks * bins * each);
     a->peaks = gc_cuda_memory(r, columns * (int64_t)sizeof *a->peaks);

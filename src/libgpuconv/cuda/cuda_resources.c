@@ -6,7 +6,6 @@
 #include "cuda_upload.h"
 #include "libgpuconv/core/memory.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -107,13 +106,12 @@ void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
     return table;
 }
 
-const float2 *gc_cuda_roots(gc_cuda_resources *r, int64_t points) {
-    float2 *table = gc_cuda_host_table(r, points, sizeof *table);
-    for (int64_t m = 0; table && m < points; m++) {
-        double angle = -2 * M_PI * (double)m / (double)points;
-        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
-    }
-    const float2 *device = gc_cuda_upload(r, table, points * (int64_t)sizeof *table);
+const float2 *gc_cuda_twiddles(gc_cuda_resources *r, void (*write)(int64_t points, float2 *table), int64_t points,
+                               int64_t count) {
+    float2 *table = gc_cuda_host_table(r, count, sizeof *table);
+    if (table)
+        write(points, table);
+    const float2 *device = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
     free(table);
     return device;
 }
