@@ -269,20 +269,17 @@ typedef struct gck_reference_blocks {
     int64_t points, hop, blocks; /* blocks <= 65535; hop of real transforms: a multiple of 4 */
     int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
     float2 *spectra;             /* outputs x blocks x row */
-    float *samples;              /* outputs x blocks x points; unused with complex transforms */
+    float *samples;              /* outputs x blocks x points; NULL with complex transforms */
 } gck_reference_blocks;
+
+/* Loads two blocks of the signal for each complex transform. Real transforms read the signal themselves. */
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
                                    cudaStream_t stream);
 
-/* Copies the kept samples of real transforms to the output. */
+/* Copies the kept samples to the output. */
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
-
-/* Loads two blocks of the signal for each complex transform, and copies the kept samples of both to the output. */
-cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
-                                       cudaStream_t stream);
-cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
-                                        cudaStream_t stream);
 
 /* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
 

@@ -68,29 +68,27 @@ __global__ void scatter_pairs(gck_matrix a, gck_reference_blocks b) {
     y[b.hop] = z.y;
 }
 
-dim3 grid_of(const gck_matrix *matrix, const gck_reference_blocks *b, int64_t threads) {
-    return dim3((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->blocks, (unsigned)matrix->outputs);
+/* Launches a kernel for all transforms with `threads` threads each. */
+template <typename... Parameters>
+cudaError_t launch(void (*kernel)(gck_matrix, gck_reference_blocks, Parameters...), const gck_matrix *matrix,
+                   const gck_reference_blocks *b, int64_t threads, cudaStream_t stream, Parameters... more) {
+    const dim3 grid((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->blocks, (unsigned)matrix->outputs);
+    kernel<<<grid, BLOCK, 0, stream>>>(*matrix, *b, more...);
+    return cudaGetLastError();
 }
 
 } // namespace
 
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    return b->samples ? cudaSuccess : launch(gather_pairs, matrix, b, b->points, stream);
+}
+
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    multiply<<<grid_of(matrix, b, b->row / 2), BLOCK, 0, stream>>>(*matrix, *b, spectra);
-    return cudaGetLastError();
+    return launch(multiply, matrix, b, b->row / 2, stream, spectra);
 }
 
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter<<<grid_of(matrix, b, b->hop / 4), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
-}
-
-cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    gather_pairs<<<grid_of(matrix, b, b->points), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
-}
-
-cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter_pairs<<<grid_of(matrix, b, b->hop), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
+    return b->samples ? launch(scatter, matrix, b, b->hop / 4, stream)
+                      : launch(scatter_pairs, matrix, b, b->hop, stream);
 }

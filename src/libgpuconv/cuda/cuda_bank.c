@@ -381,7 +381,7 @@ static float *alloc_pinned(gc_bank *b, int64_t floats) {
     void *pinned = NULL;
     int caller;
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_PINNED, floats * (int64_t)sizeof(float), &pinned));
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
     gc_cuda_leave(caller);
     if (err)
         (void)cudaGetLastError();

@@ -77,32 +77,34 @@ static cudaError_t status_of(int cufft_status) {
     return cufft_status ? cudaErrorUnknown : cudaSuccess;
 }
 
-static cudaError_t convolve_pairs(const convolution *c, cudaStream_t stream) {
-    const gck_reference_blocks *b = &c->blocks;
-    cudaError_t err = c->transforms_only ? cudaSuccess : gck_reference_gather_pairs(&c->matrix, b, stream);
-    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, FORWARD)));
-    if (!c->transforms_only)
-        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
-    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, INVERSE)));
-    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter_pairs(&c->matrix, b, stream));
-}
-
-static cudaError_t convolve_real(const convolution *c, cudaStream_t stream) {
+/* Queues the forward transforms of all blocks; real ones read the signal, one output at a time. */
+static cudaError_t transform(const convolution *c) {
     const gck_reference_blocks *b = &c->blocks;
     cudaError_t err = cudaSuccess;
+    if (c->pairs)
+        return status_of(c->f->complex(c->forward, b->spectra, b->spectra, FORWARD));
     for (int o = 0; o < c->matrix.outputs; o++) {
         const float *in = c->matrix.in + c->host_route[o].input * c->matrix.in_stride - (b->points - b->hop);
         GC_CUDA_TRY(err, status_of(c->f->forward(c->forward, (float *)in, b->spectra + o * b->blocks * b->row)));
     }
-    if (!c->transforms_only)
-        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
-    GC_CUDA_TRY(err, status_of(c->f->inverse(c->inverse, b->spectra, b->samples)));
-    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, b, stream));
+    return err;
+}
+
+static cudaError_t transform_back(const convolution *c) {
+    const gck_reference_blocks *b = &c->blocks;
+    return status_of(c->pairs ? c->f->complex(c->forward, b->spectra, b->spectra, INVERSE)
+                              : c->f->inverse(c->inverse, b->spectra, b->samples));
 }
 
 static cudaError_t convolve(void *context, cudaStream_t stream) {
     const convolution *c = context;
-    return c->pairs ? convolve_pairs(c, stream) : convolve_real(c, stream);
+    const bool whole = !c->transforms_only;
+    cudaError_t err = whole ? gck_reference_gather(&c->matrix, &c->blocks, stream) : cudaSuccess;
+    GC_CUDA_TRY(err, transform(c));
+    if (whole)
+        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, &c->blocks, c->spectra, stream));
+    GC_CUDA_TRY(err, transform_back(c));
+    return whole ? GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, &c->blocks, stream)) : err;
 }
 
 /* Makes a plan of `batch` transforms of a type; R2C: of blocks `next` samples apart. Returns false if it failed. */
@@ -118,31 +120,22 @@ static bool make_plan(const cufft *f, const gck_reference_blocks *b, int type, i
 /* Computes the spectra of the response, also by cuFFT. */
 static void make_spectra(gc_cuda_timer *t, convolution *c, const gpuconv_ir *ir) {
     int handle;
-    cudaError_t *err = &t->resources.err;
-    const int64_t points = c->blocks.points, step = c->pairs ? 2 : 1;
-    float *host = gc_calloc(ir->planes * points * step, sizeof *host), *device = NULL;
-    if (!host) {
-        GC_CUDA_TRY(*err, cudaErrorMemoryAllocation);
-        return;
-    }
-    for (int p = 0; p < ir->planes; p++)
+    gc_cuda_resources *r = &t->resources;
+    const int64_t points = c->blocks.points, step = c->pairs ? 2 : 1, floats = ir->planes * points * step;
+    float *host = gc_cuda_host_table(r, floats, sizeof *host);
+    for (int p = 0; p < ir->planes && host; p++)
         for (int64_t k = 0; k < ir->frames; k++)
             host[(p * points + k) * step] = gc_ir_plane(ir, p)[k] / (float)points;
-    device = gc_cuda_upload(&t->resources, host, ir->planes * points * step * (int64_t)sizeof *host);
+    float *device = gc_cuda_upload(r, host, floats * (int64_t)sizeof *host);
     free(host);
-    if (*err || !make_plan(c->f, &c->blocks, c->pairs ? C2C : R2C, points, ir->planes, t->stream, &handle)) {
-        GC_CUDA_TRY(*err, cudaErrorUnknown);
+    if (r->err || !make_plan(c->f, &c->blocks, c->pairs ? C2C : R2C, points, ir->planes, t->stream, &handle)) {
+        GC_CUDA_TRY(r->err, cudaErrorUnknown);
         return;
     }
-    GC_CUDA_TRY(*err, status_of(c->pairs ? c->f->complex(handle, (float2 *)(void *)device, c->spectra, FORWARD)
-                                         : c->f->forward(handle, device, c->spectra)));
-    GC_CUDA_TRY(*err, cudaStreamSynchronize(t->stream));
+    GC_CUDA_TRY(r->err, status_of(c->pairs ? c->f->complex(handle, (float2 *)(void *)device, c->spectra, FORWARD)
+                                           : c->f->forward(handle, device, c->spectra)));
+    GC_CUDA_TRY(r->err, cudaStreamSynchronize(t->stream));
     c->f->destroy(handle);
-}
-
-/* Uploads the route of each output. */
-static const gck_route *upload_routes(gc_cuda_timer *t, const gck_route *route, int outputs) {
-    return gc_cuda_upload(&t->resources, route, outputs * (int64_t)sizeof *route);
 }
 
 /* Measures `c` into times and returns their sum, HUGE_VAL after an error. */
@@ -207,7 +200,7 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
                             .inputs = ir->inputs,
                             .outputs = ir->outputs,
                             .single = 1,
-                            .route = upload_routes(&t, route, ir->outputs)};
+                            .route = gc_cuda_upload(&t.resources, route, ir->outputs * (int64_t)sizeof *route)};
     const int plans = t.resources.err ? 0 : make_plans(&c, t.stream);
     const bool planned = plans == (pairs ? 1 : 2);
     if (planned) {
@@ -236,11 +229,8 @@ static int64_t time_sizes(measurement *m, const cufft *f, int64_t least, bool *p
     m->out_stride = gc_round_up(m->timing->frames, 32) + 2 * m->front;
     m->in_stride = m->front + m->out_stride;
     gc_cuda_timer_init(&samples, m->plan->device.number);
-    m->in = gc_cuda_timer_memory(&samples, ir->inputs * m->in_stride * 4, 0);
+    m->in = gc_cuda_timer_samples(&samples, m->timing, ir->inputs, 1, m->in_stride, m->front);
     m->result = gc_cuda_timer_memory(&samples, ir->outputs * m->out_stride * 4, 0xff);
-    for (int i = 0; i < ir->inputs; i++)
-        gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, m->timing->in[i],
-                           m->timing->frames * 4, cudaMemcpyHostToDevice);
     for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
         const int64_t points = least / 2 * sizes[k / 2];
         const double previous = m->best;

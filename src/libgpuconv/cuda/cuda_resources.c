@@ -119,14 +119,7 @@ const float2 *gc_cuda_twiddles(gc_cuda_resources *r, void (*write)(int64_t point
 void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
     if (reserve(r))
-        r->err = gc_cuda_pinned_new(GC_CUDA_PINNED, bytes, &p);
-    return add(r, PINNED_MEMORY, p);
-}
-
-void *gc_cuda_registered(gc_cuda_resources *r, int64_t bytes) {
-    void *p = NULL;
-    if (reserve(r))
-        r->err = gc_cuda_pinned_new(GC_CUDA_REGISTERED, bytes, &p);
+        r->err = gc_cuda_pinned_new(bytes, &p);
     return add(r, PINNED_MEMORY, p);
 }
 

@@ -62,9 +62,6 @@ const float2 *gc_cuda_twiddles(gc_cuda_resources *resources, void (*write)(int64
 /* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
 
-/* The same in huge pages, which takes a fraction of the time for large blocks. */
-void *gc_cuda_registered(gc_cuda_resources *resources, int64_t bytes);
-
 /* Waits for all streams of the set, releases everything and leaves the thread's current device as it was; clears the
  * runtime's last error if there was one. `err` remains. */
 void gc_cuda_resources_free(gc_cuda_resources *resources);

@@ -3,7 +3,6 @@
 #include "cuda_upload.h"
 
 #include "cuda_device.h"
-#include "cuda_pinned.h"
 #include "cuda_resources.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
@@ -56,20 +55,17 @@ static cudaError_t copy_pieces(upload *u) {
 }
 
 static cudaError_t copy_large(upload *u) {
+    gc_cuda_resources r;
     cudaError_t err = cudaGetDevice(&u->device);
-    int events = 0;
+    gc_cuda_resources_init(&r, u->device);
     u->workers = (int)gc_min(WORKERS_MAX, gc_processor_count());
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_REGISTERED, (int64_t)u->workers * PIECE_BYTES, (void **)&u->staging));
-    while (!err && events < u->workers) {
-        err = cudaEventCreateWithFlags(&u->event[events], cudaEventDisableTiming);
-        events += !err;
-    }
+    u->staging = gc_cuda_pinned(&r, (int64_t)u->workers * PIECE_BYTES);
+    for (int i = 0; i < u->workers; i++)
+        u->event[i] = gc_cuda_event(&r, cudaEventDisableTiming);
+    GC_CUDA_TRY(err, r.err);
     GC_CUDA_TRY(err, copy_pieces(u));
     const cudaError_t done = cudaStreamSynchronize(u->stream); /* also after an error: the copies read the staging */
-    while (events > 0)
-        cudaEventDestroy(u->event[--events]);
-    if (u->staging)
-        gc_cuda_pinned_free(u->staging);
+    gc_cuda_resources_free(&r);
     return err ? err : done;
 }
 
