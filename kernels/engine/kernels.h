@@ -263,16 +263,14 @@ cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *pa
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or
- * complex ones of two. Every output has one route, at matrix->route. */
+/* Overlap-save by cuFFT: outputs x pairs complex transforms of `points` points, each of two blocks of the signal. Every
+ * output has one route, at matrix->route. */
 typedef struct gck_reference_blocks {
-    int64_t points, hop, blocks; /* blocks <= 65535; hop of real transforms: a multiple of 4 */
-    int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
-    float2 *spectra;             /* outputs x blocks x row */
-    float *samples;              /* outputs x blocks x points; NULL with complex transforms */
+    int64_t points, hop, pairs; /* points even; pairs <= 65535 */
+    float2 *spectra;            /* outputs x pairs x points */
 } gck_reference_blocks;
 
-/* Loads two blocks of the signal for each complex transform. Real transforms read the signal themselves. */
+/* Loads the two blocks of each transform. */
 cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
