@@ -3,7 +3,6 @@
 
 #include "cuda_device.h"
 #include "cuda_pinned.h"
-#include "cuda_upload.h"
 #include "libgpuconv/core/memory.h"
 
 #include <stdbool.h>
@@ -91,12 +90,6 @@ void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
     }
     r->device_bytes += bytes;
     return add(r, DEVICE_MEMORY, p);
-}
-
-void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
-    void *p = gc_cuda_memory(r, bytes);
-    GC_CUDA_TRY(r->err, gc_cuda_copy_to_device(p, from, bytes, r->order));
-    return r->err ? NULL : p;
 }
 
 void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {

@@ -48,7 +48,7 @@ cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *resources, cudaGraph_t graph);
 void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
 
 /* Allocates device memory and copies `from` (host memory) there; `from` may be freed afterwards. Waits for nothing but
- * the copy. */
+ * the copy, in which all cores take part from 32 MB on. */
 void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
 
 /* Returns `count` zeroed host entries for a table that will be uploaded, for the caller to free; NULL after an error.
