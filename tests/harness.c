@@ -182,6 +182,15 @@ gpuconv_ir *harness_random_ir(int channels, int64_t frames, guarded *taps) {
     return harness_ir(taps, 48000);
 }
 
+gpuconv_ir *harness_square_ir(int channels, bool dense, int64_t frames) {
+    const int planes = dense ? channels * channels : channels;
+    gpuconv_ir *ir = gc_ir_blank(channels, channels, planes, planes, frames, 48000);
+    CHECK(ir, "no memory");
+    for (int p = 0; p < planes; p++)
+        ir->route[p] = (gc_route){.input = p % channels, .output = dense ? p / channels : p, .plane = p};
+    return ir;
+}
+
 void harness_check_history(const gpuconv_ir *ir, const char *words) {
     CHECK(strstr(gpuconv_ir_history(ir), words), "'%s' does not say '%s'", gpuconv_ir_history(ir), words);
 }

@@ -20,6 +20,10 @@ gpuconv_ir *harness_ir(const guarded *taps, double rate);
 /* Returns an unrouted response of 48 kHz with random taps, which *taps holds. */
 gpuconv_ir *harness_random_ir(int channels, int64_t frames, guarded *taps);
 
+/* Returns a response with `channels` inputs and outputs and zeroed taps: routes between all of them, or from each input
+ * to its output. */
+gpuconv_ir *harness_square_ir(int channels, bool dense, int64_t frames);
+
 /* Fails the test if the history of the response does not contain `words`. */
 void harness_check_history(const gpuconv_ir *ir, const char *words);
 

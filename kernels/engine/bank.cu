@@ -38,6 +38,7 @@
  * spectra of the responses are read once for each block, 8 bytes for each tap; in a matrix the spectra of inputs come
  * from the second-level cache. Contracts of the launchers: bank.h.
  */
+#include "partition_sums.cuh"
 #include "transform.cuh"
 
 namespace {
@@ -47,44 +48,6 @@ enum steps { ALL, FORWARD, INVERSE };
 
 /* Threads of a block of `products`: lanes of two bins each, times groups of routes. */
 enum { THREADS = 256, LANES_MAX = 64 };
-
-/* Multiplies v[j], index n = t + j N / 16, by the twist e^(i pi n / 2 N), or by its conjugate if Inverse. */
-template <int N, bool Inverse> __device__ __forceinline__ void twist(float2 *v, int t) {
-    float2 base;
-    sincospif((float)t * (0.5f / N), &base.y, &base.x);
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-        float2 step; /* e^(i pi j / 32): a compile-time constant */
-        step.x = cosf(0.09817477042468103f * (float)j);
-        step.y = sinf(0.09817477042468103f * (float)j);
-        float2 w = mul(base, step);
-        v[j] = Inverse ? mul_conj(v[j], w) : mul(v[j], w);
-    }
-}
-
-/* Spectra of partitions, one per group of threads. */
-template <int N>
-__global__ void __launch_bounds__(layout<N>::block)
-    spectra_of(const float *__restrict__ taps, int channels, int64_t count, int64_t first_tap, int partitions,
-               const float2 *__restrict__ table, float2 *spectra) {
-    extern __shared__ float2 shared[];
-    const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
-    const int64_t spectra_count = (int64_t)channels * partitions,
-                  index = (int64_t)blockIdx.x * layout<N>::groups + group;
-    const int64_t spectrum = index < spectra_count ? index : spectra_count - 1;
-    const int64_t first = first_tap + spectrum % partitions * N;
-    const float *from = taps + spectrum / partitions * count;
-    float2 v[16];
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-        int64_t k = first + t + j * layout<N>::threads;
-        v[j] = make_float2(k < count ? from[k] * (1.0f / N) : 0.0f, 0.0f);
-    }
-    twist<N, false>(v, t);
-    fft_radix16_forward<N>(v, shared + group * fft_radix16<N>::shared, t, table);
-    if (index < spectra_count)
-        store_spectrum<N>(v, spectra + spectrum * N, t);
-}
 
 /* ---- Channels and blocks of a period ----------------------------------------------------------------------------- */
 
@@ -242,12 +205,6 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
 
 /* ---- Sums of a matrix -------------------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ float4 add_product(float4 sum, float4 a, float4 b) {
-    const float2 x = mul_add(make_float2(a.x, a.y), make_float2(b.x, b.y), make_float2(sum.x, sum.y));
-    const float2 y = mul_add(make_float2(a.z, a.w), make_float2(b.z, b.w), make_float2(sum.z, sum.w));
-    return make_float4(x.x, x.y, y.x, y.y);
-}
-
 /* Adds the products of one route to `sum`. x, h: this lane's bins of partition 0; stride: from one partition to the
  * next; slot: of the newest block. */
 __device__ __forceinline__ float4 add_route(float4 sum, const float4 *x, const float4 *h, int partitions,
@@ -255,7 +212,7 @@ __device__ __forceinline__ float4 add_route(float4 sum, const float4 *x, const f
 #pragma unroll 4
     for (int p = 0; p < partitions; p++) {
         const int s = slot - p + (slot < p ? partitions : 0);
-        sum = add_product(sum, x[s * stride], __ldg(h + p * stride));
+        sum = mul_add(x[s * stride], __ldg(h + p * stride), sum);
     }
     return sum;
 }
@@ -296,16 +253,10 @@ __global__ void advance(int64_t *period) {
 }
 
 template <int N>
-cudaError_t run_spectra(const gck_bank_level *level, const gck_responses *responses, float2 *spectra,
+cudaError_t run_spectra(const gck_bank_level &level, const gck_responses &responses, float2 *spectra,
                         cudaStream_t stream) {
-    typedef layout<N> l;
-    cudaError_t err = allow_shared(spectra_of<N>, l::bytes);
-    if (err)
-        return err;
-    unsigned blocks = l::blocks((int64_t)responses->planes * level->partitions);
-    spectra_of<N><<<blocks, l::block, l::bytes, stream>>>(responses->taps, responses->planes, responses->taps_count,
-                                                          level->first_tap, level->partitions, level->table, spectra);
-    return cudaGetLastError();
+    return launch_partition_spectra<N, true>(responses, level.first_tap, level.partitions, level.table, spectra,
+                                             stream);
 }
 
 /* Computes steps of a level for the channels that are due: one of `periods`. */
@@ -336,8 +287,8 @@ template <int N> cudaError_t run_level(const gck_bank *b, int number, int first,
 
 /* The kernels by hop. */
 const struct row {
-    int64_t hop, shared_bytes;
-    cudaError_t (*spectra)(const gck_bank_level *level, const gck_responses *responses, float2 *spectra,
+    int64_t points, shared_bytes;
+    cudaError_t (*spectra)(const gck_bank_level &level, const gck_responses &responses, float2 *spectra,
                            cudaStream_t stream);
     cudaError_t (*level)(const gck_bank *bank, int number, int first, int count, cudaStream_t stream);
 } rows[] = {
@@ -352,31 +303,28 @@ const struct row {
     {8192, layout<8192>::bytes, run_spectra<8192>, run_level<8192>},
 };
 
-const row *find_row(int64_t hop) {
-    for (const row &r : rows)
-        if (r.hop == hop)
-            return &r;
-    return NULL;
-}
-
 } // namespace
 
 int64_t gck_bank_longest_hop(int64_t bytes) {
     int64_t hop = 0;
     for (const row &r : rows)
-        hop = r.shared_bytes <= bytes ? r.hop : hop;
+        hop = r.shared_bytes <= bytes ? r.points : hop;
     return hop;
+}
+
+void gck_bank_twiddles(int64_t hop, float2 *table) {
+    write_roots(hop, table);
 }
 
 cudaError_t gck_bank_spectra(const gck_bank_level *level, const gck_responses *responses, int64_t first,
                              cudaStream_t stream) {
-    const row *r = find_row(level->hop);
+    const row *r = find_points(rows, level->hop);
     float2 *spectra = level->spectra + first * level->partitions * level->hop;
-    return r ? r->spectra(level, responses, spectra, stream) : cudaErrorInvalidValue;
+    return r ? r->spectra(*level, *responses, spectra, stream) : cudaErrorInvalidValue;
 }
 
 cudaError_t gck_bank_run(const gck_bank *bank, int number, int first, int count, cudaStream_t stream) {
-    const row *r = find_row(bank->level[number].hop);
+    const row *r = find_points(rows, bank->level[number].hop);
     return r ? r->level(bank, number, first, count, stream) : cudaErrorInvalidValue;
 }
 

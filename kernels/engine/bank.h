@@ -18,7 +18,7 @@ typedef struct gck_bank_level {
     int periods;         /* blocks per hop */
     int partitions;      /* of hop taps each, from first_tap on */
     int splits;          /* of a matrix: parts into which the sum of an output is divided, 1 .. GCK_BANK_SPLITS_MAX */
-    const float2 *table; /* hop entries exp(-2 pi i m / hop) */
+    const float2 *table; /* hop entries, from gck_bank_twiddles */
     float2 *spectra;     /* routes x partitions x hop, from gck_bank_spectra */
     float2 *delay;       /* inputs x partitions x hop: spectra of past blocks, zeros before first use */
     float2 *sums;        /* of a matrix: outputs x splits x hop */
@@ -42,6 +42,9 @@ typedef struct gck_bank {
 
 /* Returns the longest hop whose kernels need at most `bytes` of shared memory for a block. */
 int64_t gck_bank_longest_hop(int64_t bytes);
+
+/* Writes the table of a level, in host memory. */
+void gck_bank_twiddles(int64_t hop, float2 *table);
 
 /* Computes the level's spectra of the responses, whose first one is response number `first`. */
 cudaError_t gck_bank_spectra(const gck_bank_level *level, const gck_responses *responses, int64_t first,

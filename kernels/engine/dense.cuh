@@ -222,6 +222,18 @@ cudaError_t launch_product(Kernel kernel, const operands &a, int64_t points, cud
 
 } // namespace dense
 
+/* A kernel with its tiles. */
+struct dense_form {
+    int rows, columns, bytes;
+    cudaError_t (*launch)(const dense::operands &a, int64_t points, cudaStream_t stream);
+};
+
+/* Returns the forms on tensor cores (dense_tensor.cu): few outputs first, then few columns. */
+const dense_form *dense_tensor_forms(int *count);
+
+/* Stores whether the code that runs on the current device contains the products on tensor cores. */
+cudaError_t dense_tensor_is_compiled(bool *compiled);
+
 /* Queues the product of a part (dense_product.cu). */
 cudaError_t gck_dense_product(const gck_dense &a, const gck_dense_part &part, cudaStream_t stream);
 

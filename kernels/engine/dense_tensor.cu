@@ -15,7 +15,7 @@
  *
  * A warp computes 16 outputs x 8 NT columns of four bins, so that the 32 bytes of a group are written by one thread.
  */
-#include "dense_product.cuh"
+#include "dense.cuh"
 
 namespace {
 

@@ -9,12 +9,55 @@
  * is persistent and copies its next samples or spectrum to shared memory while it transforms; for this the exchanges
  * pass real and imaginary parts one after the other (batch_exchange.cuh), in 64 KB.
  */
+#include "batch_exchange.cuh"
 #include "dense.cuh"
-#include "dense_fft.cuh"
+#include "kernels/device/fft_grouped.cuh"
 #include "overlap_save.cuh"
-#include "twiddles.h"
+
+#include <type_traits>
 
 namespace {
+
+/* ---- Transforms by size: 1024, 4096, 8192 and 16384 complex points ------------------------------------------------
+ */
+
+/* 16384 points with the tables of grouped_fft and exchanges in 64 KB. */
+struct split_fft {
+    typedef grouped_fft<4> base;
+    static const int P = base::P, T = base::T, N = base::N, twiddles = base::twiddles;
+    static const int shared = split_exchange::BYTES / (int)sizeof(float2);
+    static_assert(P == POINTS_PER_THREAD && T == THREADS && GROUP == base::GROUP, "the exchanges are for this size");
+
+    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        const int node = t / GROUP, u = t % GROUP;
+        forward_root<5, true>(v);
+        split_exchange::across(v, (float *)s, t);
+        forward_node<5>(v, table + base::FORWARD_A + node, 32);
+        split_exchange::within(v, (float *)s, t);
+        forward_node<4>(v, table + base::FORWARD_B + node * P + u, 1024);
+        forward_node<4>(v + GROUP, table + base::FORWARD_B + node * P + u + GROUP, 1024);
+    }
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        inverse_leaves<4>(v);
+        inverse_leaves<4>(v + GROUP);
+        split_exchange::back_within(v, (float *)s, t);
+        inverse_blocks<5>(v, table + base::INVERSE_A + t % GROUP, GROUP);
+        split_exchange::back_across(v, (float *)s, t);
+        inverse_blocks<5>(v, table + base::INVERSE_B + t, T);
+    }
+};
+
+/* The transform of size 0 .. 3, and the blocks per multiprocessor to compile for: 128 registers for each thread. */
+template <int Size> struct config {
+    typedef std::conditional_t<Size == 0, full_fft<5, 5>,
+                               std::conditional_t<Size == 3, split_fft, grouped_fft<Size == 1 ? 2 : 3>>>
+        transform;
+    static const int resident = Size == 0 ? 16 : 512 / transform::T;
+    static const int bytes = transform::shared * (int)sizeof(float2);
+};
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the chunk of 16 bytes of register 0 of thread t in one column of a matrix of `columns` columns in all rows;
  * register j is j T / 4 groups further. */
@@ -177,11 +220,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     const int64_t count = min(a.partition_taps, taps_count - partition * a.partition_taps);
     const float *h = taps + route.plane * taps_count + partition * a.partition_taps;
     float2 v[f::P];
-#pragma unroll
-    for (int j = 0; j < f::P; j++) {
-        const int64_t k = t + j * f::T, m = k + f::N;
-        v[j] = make_float2(k < count ? h[k] * (1.0f / f::N) : 0.0f, m < count ? h[m] * (1.0f / f::N) : 0.0f);
-    }
+    load_response<f::P, f::T>(v, h, count, 1.0f / f::N, t);
     f::forward(v, shared, t, a.twiddles);
     unsigned *peak = a.response_peaks + part.first_output + route.output;
     if (Measure) {
@@ -222,7 +261,7 @@ template <int Size> struct launchers {
 
     static void write_twiddles(float2 *to) {
         if constexpr (Size == 0) {
-            write_inverse_twiddles(write_forward_twiddles(to, 5, 5, 0.25), 5, f::T);
+            f::write_twiddles(to);
         } else {
             typedef grouped_fft<Size + 1> tables;
             write_forward_twiddles(to + tables::FORWARD_A, 5, 5, 0.25);
@@ -323,22 +362,15 @@ const struct size_row {
 #undef ROW
 };
 
-const size_row *find_row(int64_t points) {
-    for (const size_row &r : rows)
-        if (r.points == points)
-            return &r;
-    return NULL;
-}
-
 } // namespace
 
 gck_dense_sizes gck_dense_query(int64_t points) {
-    const size_row *r = find_row(points);
+    const size_row *r = find_points(rows, points);
     return r ? gck_dense_sizes{r->twiddles, max(r->shared_bytes, gck_dense_product_bytes())} : gck_dense_sizes{0, 0};
 }
 
 void gck_dense_twiddles(int64_t points, float2 *twiddles) {
-    const size_row *r = find_row(points);
+    const size_row *r = find_points(rows, points);
     if (r)
         r->write_twiddles(twiddles);
 }
@@ -346,13 +378,13 @@ void gck_dense_twiddles(int64_t points, float2 *twiddles) {
 cudaError_t gck_dense_transform_responses(const gck_dense *dense, const gck_dense_part *parts,
                                           const gck_dense_route *routes, int64_t count, const gck_responses *responses,
                                           cudaStream_t stream) {
-    const size_row *r = find_row(dense->points);
+    const size_row *r = find_points(rows, dense->points);
     return r ? r->responses(*dense, parts, routes, count, *responses, stream) : cudaErrorInvalidValue;
 }
 
 cudaError_t gck_dense_convolve(const gck_matrix *matrix, const gck_dense *dense, const gck_dense_part *parts,
                                int parts_count, int blocks, cudaStream_t stream) {
-    const size_row *r = find_row(dense->points);
+    const size_row *r = find_points(rows, dense->points);
     gck_dense a = *dense;
     a.blocks = blocks;
     cudaError_t err = r ? cudaSuccess : cudaErrorInvalidValue;

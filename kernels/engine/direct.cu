@@ -13,14 +13,17 @@
  *
  *      direct_one         one response for all outputs of the launch. The taps are kernel parameters, that is, constant
  *                         memory, which leaves shared memory to the samples (worth 5 % of the time). Persistent blocks
- *                         that fetch the next tile while they compute.
+ *                         that fetch the next tile while they compute. With few taps the limit is memory bandwidth: a
+ *                         warp has tiles of its own, so that no warp waits for its block, and the number of taps is a
+ *                         compile-time constant (the next of 0, 16, 32, 48, 64, and one more), so that the loop unrolls
+ *                         and every tap is an operand of its multiply-add: no instruction loads it.
  *      direct_many        one response per output; the taps are read from shared memory, four in a 128-bit broadcast.
  *      direct_segmented   responses of more than SEGMENT taps, and outputs with several routes. The SEGMENT taps of a
  *                         segment are summed in floats (125 dB of precision), the segments in doubles, so that the
  *                         error does not grow with the length.
  *
- * A single response of few taps is done by direct_short.cu, and up to 512 taps by direct_tensor.cu where the device has
- * fast tensor cores. The contract of gck_direct, the launcher that chooses, is in kernels.h.
+ * A single response of 34 to 512 taps is done by direct_tensor.cu where the device has fast tensor cores. The contract
+ * of gck_direct, the launcher that chooses, is in kernels.h.
  */
 #include "direct.cuh"
 
@@ -28,7 +31,10 @@
 
 namespace {
 
-enum { BLOCK = 128, BLOCK_ONE = 64, SEGMENT = 512 };
+enum { BLOCK = 128, SEGMENT = 512 };
+
+/* Taps of a kernel whose loop over them is not unrolled. */
+enum { AT_RUN_TIME = -1 };
 
 /* Loads taps 1 to `padded` in reverse order into shared memory, zeros first. Tap 0 is applied last, to the window as it
  * is then, so that the tile can begin a multiple of four floats before the outputs. */
@@ -39,23 +45,26 @@ __device__ __forceinline__ void load_taps(float *reversed, const float *taps, in
     }
 }
 
-/* Starts copying x[i] to tile[i] for i < count, 16 bytes at a time, up to the end of the signal at x[length]. */
-template <int THREADS>
+/* Starts copying x[i] to tile[i] for i < count, 16 bytes at a time, up to the end of the signal at x[length]. COUNT:
+ * count, if it is a compile-time constant, else 0. */
+template <int THREADS, int COUNT>
 __device__ __forceinline__ void fetch_tile(float *tile, const float *x, int count, int64_t length) {
-    int end = (int)min((int64_t)count, (length + 3) & ~(int64_t)3);
-    for (int i = 4 * threadIdx.x; i < end; i += 4 * THREADS)
-        __pipeline_memcpy_async(tile + i, x + i, 4 * sizeof(float));
-    __pipeline_commit();
+    const int first = 4 * (threadIdx.x % THREADS), line = 4 * THREADS;
+    if (COUNT && length >= COUNT) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += line)
+            if (i + line <= COUNT || first < COUNT - i)
+                __pipeline_memcpy_async(tile + i + first, x + i + first, 4 * sizeof(float));
+    } else {
+        const int end = (int)min((int64_t)count, (length + 3) & ~(int64_t)3);
+#pragma unroll(COUNT ? 1 : 4)
+        for (int i = first; i < end; i += line)
+            __pipeline_memcpy_async(tile + i, x + i, 4 * sizeof(float));
+    }
 }
 
-/* Copies the tile as fetch_tile does and waits for this thread's part. */
-__device__ __forceinline__ void load_tile(float *tile, const float *x, int count, int64_t length) {
-    fetch_tile<BLOCK>(tile, x, count, length);
-    __pipeline_wait_prior(0);
-}
-
-struct alignas(16) constant_taps {
-    float reversed[SEGMENT];
+template <int COUNT> struct alignas(16) constant_taps {
+    float reversed[COUNT];
     float first;
 
     __device__ __forceinline__ float4 four(int m) const {
@@ -72,10 +81,11 @@ struct shared_taps {
     }
 };
 
-/* Computes acc[r] = first tile[padded + r] + sum over m < padded of reversed[m] tile[r + m] */
-template <int OUTPUTS, typename Taps>
+/* Computes acc[r] = first tile[padded + r] + sum over m < padded of reversed[m] tile[r + m]. padded: TAPS, or a
+ * multiple of the window. */
+template <int OUTPUTS, int TAPS, typename Taps>
 __device__ __forceinline__ void slide(float *acc, const float *tile, const Taps &taps, int padded) {
-    const int WINDOW = OUTPUTS + 4;
+    const int WINDOW = OUTPUTS + 4, STEP = TAPS < 0 ? WINDOW : 4;
     float w[WINDOW];
 #pragma unroll
     for (int i = 0; i < OUTPUTS; i += 4) {
@@ -85,38 +95,62 @@ __device__ __forceinline__ void slide(float *acc, const float *tile, const Taps 
 #pragma unroll
     for (int r = 0; r < OUTPUTS; r++)
         acc[r] = 0.0f;
-#pragma unroll 1
-    for (int m = 0; m < padded; m += WINDOW) {
+#pragma unroll(TAPS < 0 ? 1 : 16)
+    for (int m = 0; m < (TAPS < 0 ? padded : TAPS); m += STEP) {
 #pragma unroll
-        for (int q = 0; q < WINDOW; q += 4) {
-            float4 x = *(const float4 *)(tile + m + q + OUTPUTS);
-            float4 h = taps.four(m + q);
-            const int at = (OUTPUTS + q) % WINDOW;
+        for (int q = 0; q < STEP; q += 4) {
+            const float4 x = *(const float4 *)(tile + m + q + OUTPUTS), h = taps.four(m + q);
+            const int k = TAPS < 0 ? q : m, at = (OUTPUTS + k) % WINDOW;
             w[at] = x.x, w[at + 1] = x.y, w[at + 2] = x.z, w[at + 3] = x.w;
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
-                acc[r] = fmaf(h.x, w[(q + r) % WINDOW], acc[r]);
+                acc[r] = fmaf(h.x, w[(k + r) % WINDOW], acc[r]);
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
-                acc[r] = fmaf(h.y, w[(q + r + 1) % WINDOW], acc[r]);
+                acc[r] = fmaf(h.y, w[(k + r + 1) % WINDOW], acc[r]);
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
-                acc[r] = fmaf(h.z, w[(q + r + 2) % WINDOW], acc[r]);
+                acc[r] = fmaf(h.z, w[(k + r + 2) % WINDOW], acc[r]);
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
-                acc[r] = fmaf(h.w, w[(q + r + 3) % WINDOW], acc[r]);
+                acc[r] = fmaf(h.w, w[(k + r + 3) % WINDOW], acc[r]);
         }
     }
 #pragma unroll
     for (int r = 0; r < OUTPUTS; r++)
-        acc[r] = fmaf(taps.first, w[r], acc[r]);
+        acc[r] = fmaf(taps.first, w[(r + (TAPS < 0 ? 0 : TAPS)) % WINDOW], acc[r]);
 }
 
-/* Stores the outputs of the tile; `count` of them exist. Overwrites the tile. */
-template <int OUTPUTS> __device__ __forceinline__ void store(float *tile, const float *acc, float *out, int64_t count) {
-    int first = threadIdx.x / 32 * 32 * OUTPUTS;
-    __syncthreads(); /* all threads have read the tile */
-    store_warp<OUTPUTS>(tile + first, acc, out + first, count - first);
+/* Waits for the threads that share a tile: a warp or the block. */
+template <int THREADS> __device__ __forceinline__ void tile_barrier() {
+    if (THREADS == 32)
+        __syncwarp();
+    else
+        __syncthreads();
+}
+
+/* Stores the outputs of a tile, OUTPUTS per thread; `count` of them exist. A warp writes whole lines, through its part
+ * of the tile, which it overwrites. */
+template <int THREADS, int OUTPUTS>
+__device__ __forceinline__ void store(float *tile, const float *acc, float *out, int64_t count) {
+    const int UNIT = 32 * OUTPUTS, LINE = 4 * 32, lane = threadIdx.x % 32;
+    const int first = THREADS == 32 ? 0 : threadIdx.x / 32 * UNIT;
+    tile_barrier<THREADS>(); /* all threads have read the tile */
+    tile += first;
+    out += first;
+    count -= first;
+#pragma unroll
+    for (int r = 0; r < OUTPUTS; r += 4)
+        *(float4 *)(tile + OUTPUTS * lane + r) = make_float4(acc[r], acc[r + 1], acc[r + 2], acc[r + 3]);
+    __syncwarp();
+    if (count >= UNIT) {
+#pragma unroll
+        for (int i = 0; i < UNIT; i += LINE)
+            *(float4 *)(out + i + 4 * lane) = *(const float4 *)(tile + i + 4 * lane);
+    } else {
+        for (int i = 4 * lane; i < count; i += LINE)
+            *(float4 *)(out + i) = *(const float4 *)(tile + i);
+    }
 }
 
 /* Returns the number of taps after the first, rounded up to a multiple of the window. */
@@ -124,63 +158,136 @@ template <int OUTPUTS> __host__ __device__ __forceinline__ int padded_taps(int c
     return (count - 1 + OUTPUTS + 3) / (OUTPUTS + 4) * (OUTPUTS + 4);
 }
 
-/* Resident blocks per multiprocessor to compile for; Turing has at most 1024 threads. */
-constexpr int resident(int outputs) {
+/* Resident blocks of 128 threads per multiprocessor to compile for; Turing has at most 1024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    return outputs == 28 ? 6 : 8;
+enum { RESIDENT_ONE = 6, RESIDENT_MANY = 8 };
 #else
-    return outputs == 28 ? 6 : 10;
+enum { RESIDENT_ONE = 8, RESIDENT_MANY = 10 };
 #endif
+
+/* ---- One response ------------------------------------------------------------------------------------------------ */
+
+/* The form of direct_one for TAPS taps after the first: `threads` share a tile. */
+template <int TAPS> struct form {
+    static const bool few = TAPS >= 0;
+    static const int threads = few ? 32 : 64, block = few ? 128 : 64, groups = block / threads;
+    static const int outputs = few ? 12 : 28, tile = outputs * threads, resident = few ? RESIDENT_ONE : 12;
+    static const int taps_size = few ? (TAPS ? TAPS : 4) : SEGMENT, shared = tile + (few ? TAPS : SEGMENT);
+};
+
+/* One response for the outputs from `output` on, counted by block.y. The next tile is copied while this one is
+ * computed; the outputs are stored through the tile that they were computed from. run_time_padded: TAPS, if that is
+ * AT_RUN_TIME. */
+template <int TAPS>
+__global__ void __launch_bounds__(form<TAPS>::block, form<TAPS>::resident)
+    direct_one(gck_matrix a, int output, const __grid_constant__ constant_taps<form<TAPS>::taps_size> taps,
+               int run_time_padded, int64_t frames) {
+    typedef form<TAPS> f;
+    const int COUNT = f::few ? f::shared : 0;
+    __shared__ __align__(16) float tiles[2 * f::groups][f::shared];
+    const int group = f::groups == 1 ? 0 : threadIdx.x / f::threads, padded = f::few ? TAPS : run_time_padded;
+    const int64_t step = (int64_t)gridDim.x * f::groups * f::tile;
+    output += blockIdx.y;
+    const float *in = a.in + single_route(a, output).input * a.in_stride - padded;
+    float *out = a.out + output * a.out_stride;
+    int64_t n = ((int64_t)blockIdx.x * f::groups + group) * f::tile;
+    int buffer = 0;
+    if (n < frames)
+        fetch_tile<f::threads, COUNT>(tiles[2 * group], in + n, f::tile + padded, frames - n + padded);
+    __pipeline_commit();
+#pragma unroll 1
+    for (; n < frames; n += step) {
+        float acc[f::outputs];
+        float *tile = tiles[2 * group + buffer];
+        buffer = 1 - buffer;
+        __pipeline_wait_prior(0);
+        tile_barrier<f::threads>(); /* the tile is complete, and the outputs of the other one are stored */
+        if (n + step < frames)
+            fetch_tile<f::threads, COUNT>(tiles[2 * group + buffer], in + n + step, f::tile + padded,
+                                          frames - n - step + padded);
+        __pipeline_commit();
+        slide<f::outputs, TAPS>(acc, tile + f::outputs * (threadIdx.x % f::threads), taps, padded);
+        store<f::threads, f::outputs>(tile, acc, out + n, frames - n);
+    }
+}
+
+template <int TAPS>
+cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const float *h, int count, int64_t frames,
+                       cudaStream_t stream) {
+    typedef form<TAPS> f;
+    const int padded = f::few ? TAPS : padded_taps<f::outputs>(count);
+    const int64_t tile = f::groups * f::tile;
+    constant_taps<f::taps_size> taps;
+    taps.first = h[0];
+    for (int m = 0; m < f::taps_size; m++)
+        taps.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
+    unsigned blocks;
+    cudaError_t err = persistent_grid(f::resident, (frames + tile - 1) / tile, &blocks);
+    if (err)
+        return err;
+    direct_one<TAPS>
+        <<<dim3(blocks, (unsigned)outputs.count), f::block, 0, stream>>>(*matrix, outputs.first, taps, padded, frames);
+    return cudaGetLastError();
+}
+
+/* The kernels by their greatest number of taps. That of a single tap reads no sample in front of the first output. */
+const struct row {
+    int taps_max;
+    cudaError_t (*launch)(const gck_matrix *matrix, output_range outputs, const float *h, int count, int64_t frames,
+                          cudaStream_t stream);
+} rows[] = {{1, launch_one<0>},
+            {17, launch_one<16>},
+            {33, launch_one<32>},
+            {49, launch_one<48>},
+            {GCK_DIRECT_SHORT_TAPS_MAX, launch_one<64>},
+            {SEGMENT, launch_one<AT_RUN_TIME>}};
+
+/* Convolves a range of outputs that share the plane of the first one. */
+cudaError_t launch_range(const gck_matrix *matrix, output_range outputs, const gck_direct_taps *taps, int64_t frames,
+                         cudaStream_t stream) {
+    const int count = (int)taps->taps_count;
+    const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
+    bool tensor = taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN;
+    cudaError_t err = tensor ? gck_direct_tensor_is_compiled(&tensor) : cudaSuccess;
+    if (err)
+        return err;
+    if (tensor)
+        return gck_direct_tensor(matrix, outputs, taps->table, count, frames, stream);
+    const row *r = rows;
+    while (count > r->taps_max)
+        r++;
+    return r->launch(matrix, outputs, h, count, frames, stream);
+}
+
+/* ---- Responses in shared memory ---------------------------------------------------------------------------------- */
+
+/* Sums the products of `count` <= SEGMENT taps from `h` on, into the outputs of this block from frame n0 on. x: the
+ * sample of tap 0 at n0. */
+template <int OUTPUTS>
+__device__ __forceinline__ void sum_segment(float *acc, float *tile, const float *x, const float *h, int count,
+                                            int64_t length) {
+    const int TILE = OUTPUTS * BLOCK, padded = padded_taps<OUTPUTS>(count);
+    __shared__ __align__(16) float reversed[SEGMENT];
+    load_taps(reversed, h, count, padded);
+    fetch_tile<BLOCK, 0>(tile, x - padded, TILE + padded, length + padded);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    const shared_taps taps = {reversed, h[0]};
+    __syncthreads();
+    slide<OUTPUTS, AT_RUN_TIME>(acc, tile + OUTPUTS * threadIdx.x, taps, padded);
 }
 
 /* One response per output; block.y: output. */
 template <int OUTPUTS>
-__global__ void __launch_bounds__(BLOCK, resident(OUTPUTS))
+__global__ void __launch_bounds__(BLOCK, OUTPUTS == 28 ? 6 : RESIDENT_MANY)
     direct_many(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
-    const int TILE = OUTPUTS * BLOCK;
-    __shared__ __align__(16) float tile[TILE + SEGMENT];
-    __shared__ __align__(16) float reversed[SEGMENT];
-    int64_t n0 = (int64_t)blockIdx.x * TILE;
-    int padded = padded_taps<OUTPUTS>(count);
-    gck_route route = single_route(a, blockIdx.y);
-    const float *h = taps + (int64_t)route.plane * count;
-    load_taps(reversed, h, count, padded);
-    load_tile(tile, a.in + route.input * a.in_stride + n0 - padded, TILE + padded, frames - n0 + padded);
-    shared_taps t = {reversed, h[0]};
-    __syncthreads();
+    __shared__ __align__(16) float tile[OUTPUTS * BLOCK + SEGMENT];
+    const int64_t n0 = (int64_t)blockIdx.x * OUTPUTS * BLOCK;
+    const gck_route route = single_route(a, blockIdx.y);
     float acc[OUTPUTS];
-    slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, t, padded);
-    store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
-}
-
-/* Resident blocks of direct_one per multiprocessor. */
-enum { RESIDENT = 12 };
-
-/* One response for the outputs from `output` on, counted by block.y. The next tile is copied while this one is
- * computed; the outputs are stored through the tile that they were computed from. */
-__global__ void __launch_bounds__(BLOCK_ONE, RESIDENT)
-    direct_one(gck_matrix a, int output, const __grid_constant__ constant_taps taps, int padded, int64_t frames) {
-    const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK_ONE;
-    __shared__ __align__(16) float tiles[2][TILE + SEGMENT];
-    const int64_t step = (int64_t)gridDim.x * TILE;
-    output += blockIdx.y;
-    const float *in = a.in + single_route(a, output).input * a.in_stride - padded;
-    float *out = a.out + output * a.out_stride;
-    int64_t n = (int64_t)blockIdx.x * TILE;
-    int buffer = 0;
-    fetch_tile<BLOCK_ONE>(tiles[0], in + n, TILE + padded, frames - n + padded);
-#pragma unroll 1
-    for (; n < frames; n += step) {
-        float acc[OUTPUTS];
-        float *tile = tiles[buffer];
-        buffer = 1 - buffer;
-        __pipeline_wait_prior(0);
-        __syncthreads(); /* the tile is complete, and the outputs of the other one are stored */
-        if (n + step < frames)
-            fetch_tile<BLOCK_ONE>(tiles[buffer], in + n + step, TILE + padded, frames - n - step + padded);
-        slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, taps, padded);
-        store<OUTPUTS>(tile, acc, out + n, frames - n);
-    }
+    sum_segment<OUTPUTS>(acc, tile, a.in + route.input * a.in_stride + n0, taps + (int64_t)route.plane * count, count,
+                         frames - n0);
+    store<BLOCK, OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
 }
 
 /* block.y: output. */
@@ -188,25 +295,18 @@ __global__ void __launch_bounds__(BLOCK, 4)
     direct_segmented(gck_matrix a, const float *__restrict__ taps, int64_t count, int64_t frames) {
     const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK;
     __shared__ __align__(16) float tile[TILE + SEGMENT];
-    __shared__ __align__(16) float reversed[SEGMENT];
     __shared__ double total[TILE]; /* [r][thread]: free of bank conflicts */
-    int64_t n0 = (int64_t)blockIdx.x * TILE;
+    const int64_t n0 = (int64_t)blockIdx.x * TILE;
     float acc[OUTPUTS];
 #pragma unroll
     for (int r = 0; r < OUTPUTS; r++)
         total[r * BLOCK + threadIdx.x] = 0.0;
     for (int e = a.row[blockIdx.y]; e < a.row[blockIdx.y + 1]; e++) {
-        gck_route route = a.route[e];
+        const gck_route route = a.route[e];
         for (int64_t k = 0; k < count; k += SEGMENT) {
-            const float *h = taps + route.plane * count + k;
-            int segment = (int)min((int64_t)SEGMENT, count - k), padded = padded_taps<OUTPUTS>(segment);
             __syncthreads(); /* other threads may still read the previous segment */
-            load_taps(reversed, h, segment, padded);
-            load_tile(tile, a.in + route.input * a.in_stride + n0 - k - padded, TILE + padded,
-                      frames - n0 + k + padded);
-            shared_taps t = {reversed, h[0]};
-            __syncthreads();
-            slide<OUTPUTS>(acc, tile + OUTPUTS * threadIdx.x, t, padded);
+            sum_segment<OUTPUTS>(acc, tile, a.in + route.input * a.in_stride + n0 - k, taps + route.plane * count + k,
+                                 (int)min((int64_t)SEGMENT, count - k), frames - n0 + k);
 #pragma unroll
             for (int r = 0; r < OUTPUTS; r++)
                 total[r * BLOCK + threadIdx.x] += (double)acc[r];
@@ -215,34 +315,7 @@ __global__ void __launch_bounds__(BLOCK, 4)
 #pragma unroll
     for (int r = 0; r < OUTPUTS; r++)
         acc[r] = (float)total[r * BLOCK + threadIdx.x];
-    store<OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
-}
-
-/* Convolves a range of outputs that share the plane of the first one. */
-cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const gck_direct_taps *taps, int64_t frames,
-                       cudaStream_t stream) {
-    const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK_ONE, count = (int)taps->taps_count;
-    const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
-    bool tensor = taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN;
-    cudaError_t err = tensor ? gck_direct_tensor_is_compiled(&tensor) : cudaSuccess;
-    if (err)
-        return err;
-    if (tensor)
-        return gck_direct_tensor(matrix, outputs, taps->table, count, frames, stream);
-    if (count <= GCK_DIRECT_SHORT_TAPS_MAX)
-        return gck_direct_short(matrix, outputs, h, count, frames, stream);
-    int padded = padded_taps<OUTPUTS>(count);
-    constant_taps t;
-    t.first = h[0];
-    for (int m = 0; m < SEGMENT; m++)
-        t.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
-    unsigned blocks;
-    err = persistent_grid(RESIDENT, (frames + TILE - 1) / TILE, &blocks);
-    if (err)
-        return err;
-    direct_one<<<dim3(blocks, (unsigned)outputs.count), BLOCK_ONE, 0, stream>>>(*matrix, outputs.first, t, padded,
-                                                                                frames);
-    return cudaGetLastError();
+    store<BLOCK, OUTPUTS>(tile, acc, a.out + blockIdx.y * a.out_stride + n0, frames - n0);
 }
 
 /* Convolves all outputs, each with the response of its route, in one launch. */
@@ -267,7 +340,7 @@ cudaError_t launch_single_routes(const gck_matrix *matrix, const gck_direct_taps
                                            : launch_many<12>(matrix, taps, frames, stream);
     cudaError_t err = cudaSuccess;
     for (int o = 0; o < matrix->outputs && !err; o += together)
-        err = launch_one(matrix, output_range{o, together}, taps, frames, stream);
+        err = launch_range(matrix, output_range{o, together}, taps, frames, stream);
     return err;
 }
 

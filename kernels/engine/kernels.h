@@ -102,7 +102,7 @@ cudaError_t gck_pack(gc_pcm format, gck_planar planar, int64_t frames, void *raw
  * every channel, both with the stride of `now`. */
 cudaError_t gck_copy_history(gck_planar now, float *next, int64_t chunk, int64_t history, cudaStream_t stream);
 
-/* ---- Direct convolution (direct.cu, direct_short.cu, direct_tensor.cu) ------------------------------------------- */
+/* ---- Direct convolution (direct.cu, direct_tensor.cu) ------------------------------------------------------------ */
 
 /* Responses of up to this many taps have a kernel of their own, limited by memory bandwidth. */
 enum { GCK_DIRECT_SHORT_TAPS_MAX = 65 };
@@ -225,89 +225,59 @@ typedef struct gck_batch_memory {
 cudaError_t gck_batch(const gck_batch_item *items, const int *counts, const gck_batch_memory *memory,
                       cudaStream_t stream);
 
-/* ---- Partitioned convolution (partitioned.cu) -------------------------------------------------------------------- */
+/* ---- Partitioned convolution (partitioned.cu, partitioned_long.cu) ----------------------------------------------- */
 
-/* Points are a power of two in this range; partitions are padded to a multiple of GCK_PARTITION_STEP. */
-enum { GCK_PARTITIONED_POINTS_MIN = 512, GCK_PARTITIONED_POINTS_MAX = 8192, GCK_PARTITION_STEP = 16 };
+/* Points are powers of two from here on. */
+enum { GCK_PARTITIONED_POINTS_MIN = 512 };
+
+/* Sizes of the kernels for a number of points. */
+typedef struct gck_partitioned_sizes {
+    int64_t spectrum;   /* complex numbers of a spectrum; 0: no kernels have this size */
+    int64_t twiddles;   /* complex numbers of the table */
+    int shared_bytes;   /* of shared memory per block */
+    int blocks;         /* that share a transform: a chunk is a multiple of so many blocks */
+    int transforms_max; /* partitions and transforms of a chunk together */
+} gck_partitioned_sizes;
 
 typedef struct gck_partitioning {
-    int64_t points;         /* of a transform */
-    int64_t partition_taps; /* taps per partition */
-    int64_t partitions;     /* a multiple of GCK_PARTITION_STEP; spectra beyond the response's end are zero */
-    int64_t reach;          /* partitions that contain taps */
-    int64_t pairs;          /* a chunk has 2 x pairs blocks; blocks s and s + pairs share a transform */
-    const float2 *table;    /* `points` entries exp(-2 pi i m / points) */
-    float2 *spectra;        /* planes x partitions x points, scaled by 1 / points */
-    float2 *delay;          /* inputs x (partitions - 1 + pairs) x points; zeros before first use in the first
-                               partitions - reach spectra of an input */
-    float2 *sums;           /* outputs x pairs x points */
+    int64_t points;         /* of a transform; hop and partitions have points / 2 */
+    int partitions;         /* of a response */
+    int transforms;         /* of a chunk, which has sizes.blocks times as many blocks */
+    const float2 *twiddles; /* from gck_partitioned_twiddles */
+    float2 *spectra;        /* planes x partitions spectra, scaled for the inverse */
+    float2 *delay;          /* inputs x (partitions - 1 + transforms) spectra */
+    float2 *sums;           /* outputs x transforms spectra */
 } gck_partitioning;
 
-/* Returns the bytes of shared memory that a block needs for a transform, 0 if no kernel has this size. */
-int64_t gck_partitioned_shared_bytes(int64_t points);
+gck_partitioned_sizes gck_partitioned_query(int64_t points);
+
+/* Writes the twiddle table, in host memory. */
+void gck_partitioned_twiddles(int64_t points, float2 *twiddles);
 
 /* Computes the spectra of all partitions of all planes. */
 cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const gck_responses *responses,
                                     cudaStream_t stream);
 
-/* Convolves one chunk of 2 x pairs blocks of points / 2 outputs each. */
+/* Convolves one chunk. The history has partitions x points / 2 frames. */
 cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream);
-
-/* ---- Partitioned convolution with long transforms (partitioned_long.cu) ------------------------------------------ */
-
-enum { GCK_LONG_PARTITIONED_BLOCKS_MAX = 65535 };
-
-typedef struct gck_long_partitioned_sizes {
-    int64_t spectrum; /* complex numbers of a spectrum: points / 2; 0: no kernels have this size */
-    int64_t twiddles; /* complex numbers of the table */
-    int shared_bytes; /* of shared memory per block */
-} gck_long_partitioned_sizes;
-
-typedef struct gck_long_partitioning {
-    int64_t points;         /* real points of a transform; hop and partitions have points / 2 */
-    int partitions, blocks; /* a chunk has `blocks` blocks; both together at most GCK_LONG_PARTITIONED_BLOCKS_MAX */
-    const float2 *twiddles; /* from gck_long_partitioned_twiddles */
-    float2 *spectra;        /* planes x partitions spectra */
-    float2 *delay;          /* inputs x (partitions - 1 + blocks) spectra */
-    float2 *sums;           /* outputs x blocks spectra */
-} gck_long_partitioning;
-
-/* Returns the sizes for transforms of `points` real points, all zero if no kernels have this size. */
-gck_long_partitioned_sizes gck_long_partitioned_query(int64_t points);
-
-/* Writes the twiddle table, in host memory. */
-void gck_long_partitioned_twiddles(int64_t points, float2 *twiddles);
-
-/* Computes the spectra of all partitions of all planes. */
-cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *partitioning, const gck_responses *responses,
-                                         cudaStream_t stream);
-
-/* Convolves one chunk of `blocks` blocks of points / 2 outputs each. The history has partitions x points / 2 frames. */
-cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partitioning *partitioning,
-                                 cudaStream_t stream);
 
 /* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
 
-/* Overlap-save by cuFFT: outputs x blocks transforms of `points` points, real ones of one block of the signal each, or
- * complex ones of two. Every output has one route, at matrix->route. */
+/* Overlap-save by cuFFT: outputs x pairs complex transforms of `points` points, each of two blocks of the signal. Every
+ * output has one route, at matrix->route. */
 typedef struct gck_reference_blocks {
-    int64_t points, hop, blocks; /* blocks <= 65535; hop of real transforms: a multiple of 4 */
-    int64_t row;                 /* complex numbers of a spectrum, even: points / 2 + 2, or points */
-    float2 *spectra;             /* outputs x blocks x row */
-    float *samples;              /* outputs x blocks x points; unused with complex transforms */
+    int64_t points, hop, pairs; /* points even; pairs <= 65535 */
+    float2 *spectra;            /* outputs x pairs x points */
 } gck_reference_blocks;
+
+/* Loads the two blocks of each transform. */
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
 
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
                                    cudaStream_t stream);
 
-/* Copies the kept samples of real transforms to the output. */
+/* Copies the kept samples to the output. */
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
-
-/* Loads two blocks of the signal for each complex transform, and copies the kept samples of both to the output. */
-cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
-                                       cudaStream_t stream);
-cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *blocks,
-                                        cudaStream_t stream);
 
 /* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
 

@@ -171,4 +171,12 @@ template <typename Launch> cudaError_t launch_parts(int64_t count, int each, Lau
     return err;
 }
 
+/* Returns the row of a table of kernels for this number of points, NULL if there is none. */
+template <typename Row, int COUNT> const Row *find_points(const Row (&rows)[COUNT], int64_t points) {
+    for (const Row &r : rows)
+        if (r.points == points)
+            return &r;
+    return NULL;
+}
+
 #endif

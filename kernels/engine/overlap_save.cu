@@ -18,41 +18,22 @@
  * real points, overlap_save_chip.cu above, overlap_save_3pass.cu from where a transform does not fit into a block.
  */
 #include "overlap_save.cuh"
-#include "twiddles.h"
 
 #include <type_traits>
 
 namespace {
 
-/* The complete transform: one factor per register of the spectrum. The table contains the forward twiddles, the inverse
- * ones, and the angles that untwist. */
-template <int A, int B> struct full_transform : fft_fma<A, B, true> {
-    typedef fft_fma<A, B, true> base;
-    static const int twiddles = base::forward_twiddles + base::inverse_twiddles + base::T, factors = 1;
+/* The complete transform: one factor per register of the spectrum. */
+template <int A, int B> struct full_transform : full_fft<A, B> {
+    typedef full_fft<A, B> base;
+    static const int factors = 1;
 
-    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *table) {
-        base::inverse(v, s, t, table + base::forward_twiddles);
-    }
-
-    static void write_twiddles(float2 *to) {
-        write_untwist_angles(write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, base::T), base::T,
-                             base::N);
-    }
-
-    /* Stores a spectrum; in memory two registers of a thread are adjacent. */
     static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
-#pragma unroll
-        for (int j = 0; j < base::P; j += 2)
-            *(float4 *)(to + j * base::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+        store_spectrum_pairs<base::P, base::T>(v, to, t);
     }
 
     static __device__ __forceinline__ void multiply(float2 *v, const float2 *h, int t) {
-#pragma unroll
-        for (int j = 0; j < base::P; j += 2) {
-            float4 w = __ldg((const float4 *)(h + j * base::T + 2 * t));
-            v[j] = mul(v[j], make_float2(w.x, w.y));
-            v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
-        }
+        multiply_spectrum<base::P, base::T>(v, v, h + 2 * t);
     }
 
     static __device__ __forceinline__ void multiply_add(float2 *sum, const float2 *v, const float2 *h, int t) {
@@ -202,11 +183,7 @@ __global__ void __launch_bounds__(config<N>::transform::T)
     int t = threadIdx.x;
     const float *plane = taps + (int64_t)blockIdx.x * count, scale = (float)f::factors / N;
     float2 v[f::P];
-#pragma unroll
-    for (int j = 0; j < f::P; j++) {
-        int64_t k = t + j * f::T, m = k + N;
-        v[j] = make_float2(k < count ? plane[k] * scale : 0.0f, m < count ? plane[m] * scale : 0.0f);
-    }
+    load_response<f::P, f::T>(v, plane, count, scale, t);
     f::forward(v, shared, t, twiddles);
     f::store_factors(v, spectra + (int64_t)blockIdx.x * N * f::factors, t);
 }

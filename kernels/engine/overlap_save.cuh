@@ -6,6 +6,7 @@
 #include "kernels/device/right_angle.cuh"
 #include "launch.cuh"
 #include "matrix.cuh"
+#include "twiddles.h"
 
 /* Loads as load_right_angle does, but not through the read-only cache: a kernel that is launched early (launch.cuh) is
  * resident while the previous one still writes the samples. */
@@ -14,6 +15,50 @@ template <int P, int T> __device__ __forceinline__ void load_fresh_right_angle(f
     for (int j = 0; j < P; j++)
         v[j] = make_float2(x[t + j * T], x[t + j * T + P * T]);
 }
+
+/* Loads a response of `count` taps, zeros behind them, as load_right_angle loads samples. */
+template <int P, int T>
+__device__ __forceinline__ void load_response(float2 *v, const float *taps, int64_t count, float scale, int t) {
+#pragma unroll
+    for (int j = 0; j < P; j++) {
+        const int64_t k = t + j * T, m = k + P * T;
+        v[j] = make_float2(k < count ? taps[k] * scale : 0.0f, m < count ? taps[m] * scale : 0.0f);
+    }
+}
+
+/* Stores a spectrum; in memory two registers of a thread are adjacent. */
+template <int P, int T> __device__ __forceinline__ void store_spectrum_pairs(const float2 *v, float2 *to, int t) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2)
+        *(float4 *)(to + j * T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+}
+
+/* Computes to = v h for a spectrum that store_spectrum_pairs has stored; h: its number 2 t. */
+template <int P, int T>
+__device__ __forceinline__ void multiply_spectrum(float2 *to, const float2 *v, const float2 *h) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2) {
+        const float4 w = __ldg((const float4 *)(h + j * T));
+        to[j] = mul(v[j], make_float2(w.x, w.y));
+        to[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
+    }
+}
+
+/* The complete transform of 2^(A + B) points. The table contains the forward twiddles, the inverse ones, and the angles
+ * that untwist. */
+template <int A, int B> struct full_fft : fft_fma<A, B, true> {
+    typedef fft_fma<A, B, true> base;
+    static const int twiddles = base::forward_twiddles + base::inverse_twiddles + base::T;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        base::inverse(v, s, t, table + base::forward_twiddles);
+    }
+
+    static void write_twiddles(float2 *to) {
+        write_untwist_angles(write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, base::T), base::T,
+                             base::N);
+    }
+};
 
 /* Returns the same pointer and hides its value from the compiler, so that a read through it happens here: it is
  * neither replaced by a register that holds an earlier read nor moved forward. */

@@ -12,11 +12,10 @@
  * saved (2.0 instead of 1.8 ms).
  */
 #include "overlap_save.cuh"
-#include "twiddles.h"
 
 namespace {
 
-typedef fft_fma<5, 5, true> f;
+typedef full_fft<5, 5> f;
 
 /* Warps of a block of threads, resident blocks, and outputs of a block: measured on an H200. */
 enum { WARPS = 4, RESIDENT = 3, OUTPUTS = 48 };
@@ -51,16 +50,11 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     for (; output <= last; output++, y += a.out_stride) {
         const float2 *h = spectra + (int64_t)route.plane * f::N + 2 * t;
         route.plane = a.route[min(output + 1, last)].plane; /* ahead of the loads that depend on it */
-#pragma unroll
-        for (int j = 0; j < f::P; j += 2) {
-            const float4 w = __ldg((const float4 *)(h + j * f::T));
-            v[j] = mul(x[j], make_float2(w.x, w.y));
-            v[j + 1] = mul(x[j + 1], make_float2(w.z, w.w));
-        }
+        multiply_spectrum<f::P, f::T>(v, x, h);
         prefetch_l1(spectra + (int64_t)route.plane * f::N, t);
         __syncwarp();
-        f::inverse(v, own, t, twiddles + f::forward_twiddles);
-        untwist<f::P>(v, opaque_pointer(twiddles)[f::forward_twiddles + f::inverse_twiddles + t]);
+        f::inverse(v, own, t, twiddles);
+        untwist<f::P>(v, opaque_pointer(twiddles)[f::twiddles - f::T + t]);
         store_right_angle<f::P, f::T>(v, y, overlap, t);
     }
 }

@@ -1,19 +1,12 @@
 /*
- * Kernels around cuFFT for the comparison with overlap-save by cuFFT, in two forms.
+ * Kernels around cuFFT for the comparison with overlap-save by cuFFT: blocks 2 p and 2 p + 1 of the signal are the real
+ * and the imaginary part of one complex transform.
  *
- * Real transforms: cuFFT reads overlapping blocks of the signal itself, in a batch whose inputs are `hop` apart.
+ *      gather        z_p[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
+ *      multiply      Z_p[k] = Z_p[k] H[k],  k < points
+ *      scatter       y[2 p hop + n] = Re z_p[points - hop + n],  y[(2 p + 1) hop + n] = Im z_p[points - hop + n]
  *
- *      multiply        Z_b[k] = Z_b[k] H[k],  k <= points / 2
- *      scatter         y[b hop + n] = z_b[points - hop + n],  n < hop
- *
- * Pairs: blocks 2 p and 2 p + 1 are the real and the imaginary part of one complex transform.
- *
- *      gather_pairs    z_p[n] = x[2 p hop - (points - hop) + n] + i x[(2 p + 1) hop - (points - hop) + n]
- *      multiply        the same, k < points
- *      scatter_pairs   y[2 p hop + n] = Re z_p[points - hop + n],  y[(2 p + 1) hop + n] = Im z_p[points - hop + n]
- *
- * Adjacent threads at adjacent addresses; two bins or four samples per thread where the layout allows it. block.y:
- * block or pair; block.z: output.
+ * Adjacent threads at adjacent addresses; two bins per thread of `multiply`. block.y: pair; block.z: output.
  */
 #include "kernels.h"
 
@@ -24,7 +17,7 @@ namespace {
 enum { BLOCK = 256 };
 
 __device__ __forceinline__ int64_t transform_index(const gck_reference_blocks &b) {
-    return blockIdx.z * b.blocks + blockIdx.y;
+    return blockIdx.z * b.pairs + blockIdx.y;
 }
 
 __device__ __forceinline__ int64_t thread_index() {
@@ -33,24 +26,16 @@ __device__ __forceinline__ int64_t thread_index() {
 
 __global__ void multiply(gck_matrix a, gck_reference_blocks b, const float2 *__restrict__ spectra) {
     const int64_t k = 2 * thread_index();
-    if (k >= b.row)
+    if (k >= b.points)
         return;
-    float4 *z = (float4 *)(b.spectra + transform_index(b) * b.row + k);
-    const float4 h = __ldg((const float4 *)(spectra + a.route[blockIdx.z].plane * b.row + k)), x = *z;
+    float4 *z = (float4 *)(b.spectra + transform_index(b) * b.points + k);
+    const float4 h = __ldg((const float4 *)(spectra + a.route[blockIdx.z].plane * b.points + k)), x = *z;
     const float2 first = mul(make_float2(x.x, x.y), make_float2(h.x, h.y)),
                  second = mul(make_float2(x.z, x.w), make_float2(h.z, h.w));
     *z = make_float4(first.x, first.y, second.x, second.y);
 }
 
-__global__ void scatter(gck_matrix a, gck_reference_blocks b) {
-    const int64_t n = 4 * thread_index();
-    if (n >= b.hop)
-        return;
-    *(float4 *)(a.out + blockIdx.z * a.out_stride + blockIdx.y * b.hop + n) =
-        *(const float4 *)(b.samples + transform_index(b) * b.points + b.points - b.hop + n);
-}
-
-__global__ void gather_pairs(gck_matrix a, gck_reference_blocks b) {
+__global__ void gather(gck_matrix a, gck_reference_blocks b) {
     const int64_t n = thread_index();
     if (n >= b.points)
         return;
@@ -58,7 +43,7 @@ __global__ void gather_pairs(gck_matrix a, gck_reference_blocks b) {
     b.spectra[transform_index(b) * b.points + n] = make_float2(x[0], x[b.hop]);
 }
 
-__global__ void scatter_pairs(gck_matrix a, gck_reference_blocks b) {
+__global__ void scatter(gck_matrix a, gck_reference_blocks b) {
     const int64_t n = thread_index();
     if (n >= b.hop)
         return;
@@ -68,29 +53,26 @@ __global__ void scatter_pairs(gck_matrix a, gck_reference_blocks b) {
     y[b.hop] = z.y;
 }
 
-dim3 grid_of(const gck_matrix *matrix, const gck_reference_blocks *b, int64_t threads) {
-    return dim3((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->blocks, (unsigned)matrix->outputs);
+/* Launches a kernel for all transforms with `threads` threads each. */
+template <typename... Parameters>
+cudaError_t launch(void (*kernel)(gck_matrix, gck_reference_blocks, Parameters...), const gck_matrix *matrix,
+                   const gck_reference_blocks *b, int64_t threads, cudaStream_t stream, Parameters... more) {
+    const dim3 grid((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->pairs, (unsigned)matrix->outputs);
+    kernel<<<grid, BLOCK, 0, stream>>>(*matrix, *b, more...);
+    return cudaGetLastError();
 }
 
 } // namespace
 
+cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
+    return launch(gather, matrix, b, b->points, stream);
+}
+
 cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    multiply<<<grid_of(matrix, b, b->row / 2), BLOCK, 0, stream>>>(*matrix, *b, spectra);
-    return cudaGetLastError();
+    return launch(multiply, matrix, b, b->points / 2, stream, spectra);
 }
 
 cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter<<<grid_of(matrix, b, b->hop / 4), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
-}
-
-cudaError_t gck_reference_gather_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    gather_pairs<<<grid_of(matrix, b, b->points), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
-}
-
-cudaError_t gck_reference_scatter_pairs(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    scatter_pairs<<<grid_of(matrix, b, b->hop), BLOCK, 0, stream>>>(*matrix, *b);
-    return cudaGetLastError();
+    return launch(scatter, matrix, b, b->hop, stream);
 }

@@ -170,11 +170,6 @@ static double size_error(const gc_device *device, gpuconv_algorithm algorithm, i
     return e;
 }
 
-static int64_t partitioned_bytes(int64_t points) {
-    return points > GCK_PARTITIONED_POINTS_MAX ? gck_long_partitioned_query(points).shared_bytes
-                                               : gck_partitioned_shared_bytes(points);
-}
-
 /* A device with 64 KB of shared memory per block has every size of overlap-save but 2^14 points and, of partitioned
  * convolution, all but 8192 points. One with more has 2^14 points as well, and 2^15 in one kernel. */
 void test_every_transform_size_agrees_with_the_oracle(void **state) {
@@ -198,7 +193,7 @@ void test_every_transform_size_agrees_with_the_oracle(void **state) {
                 worst = fmax(worst, size_error(&small, GPUCONV_ALGORITHM_OVERLAP_SAVE, n, at_end, &random));
         }
     for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= (gpu_quick ? 4096 : GCK_OVERLAP_SAVE_POINTS_MAX); n *= 2) {
-        const int64_t shared = partitioned_bytes(n);
+        const int64_t shared = gck_partitioned_query(n).shared_bytes;
         if (n == 16384) /* no kernel of partitioned convolution has 2^14 points */
             continue;
         CHECK(shared > 0 && (shared <= 64 * 1024 || n == 8192), "partitioned, %lld points: %lld bytes of shared memory",
@@ -298,18 +293,8 @@ typedef struct estimated {
     bool dense;             /* 24 x 24 responses, or one for each channel */
 } estimated;
 
-static gpuconv_ir *estimated_response(bool dense) {
-    enum { CHANNELS = 24, TAPS = 20000 };
-    const int planes = dense ? CHANNELS * CHANNELS : CHANNELS;
-    gpuconv_ir *ir = gc_ir_blank(CHANNELS, CHANNELS, planes, planes, TAPS, 48000);
-    CHECK(ir, "no memory");
-    for (int p = 0; p < planes; p++)
-        ir->route[p] = (gc_route){.input = p % CHANNELS, .output = dense ? p / CHANNELS : p, .plane = p};
-    return ir;
-}
-
 static void estimate_covers(const gc_device *device, const estimated *e) {
-    gpuconv_ir *ir = estimated_response(e->dense);
+    gpuconv_ir *ir = harness_square_ir(24, e->dense, 20000);
     gpuconv_plan plan = {.ir = ir, .device = *device};
     gc_problem problem;
     CHECK(gc_problem_init(&problem, ir, -1, 0), "no memory");

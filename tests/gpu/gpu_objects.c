@@ -148,7 +148,7 @@ static void occupy(void *context) {
 static void fill_pinned_memory(void) {
     void *memory[3];
     for (int i = 0; i < COUNT(memory); i++)
-        require(gc_cuda_pinned_new(GC_CUDA_PINNED, INT64_C(100) << 20, &memory[i]), "page-locked memory");
+        require(gc_cuda_pinned_new(INT64_C(100) << 20, &memory[i]), "page-locked memory");
     for (int i = 0; i < COUNT(memory); i++)
         gc_cuda_pinned_free(memory[i]);
 }

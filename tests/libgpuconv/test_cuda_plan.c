@@ -30,17 +30,6 @@ static gpuconv_status plan_for(const gpuconv_ir *ir, gpuconv_algorithm algorithm
     return status;
 }
 
-/* Returns a response with `channels` inputs and outputs: routes between all of them, or from each input to its output.
- */
-static gpuconv_ir *response(int channels, bool dense, int64_t taps) {
-    const int planes = dense ? channels * channels : channels;
-    gpuconv_ir *ir = gc_ir_blank(channels, channels, planes, planes, taps, 48000);
-    CHECK(ir, "no memory");
-    for (int p = 0; p < planes; p++)
-        ir->route[p] = (gc_route){.input = p % channels, .output = dense ? p / channels : p, .plane = p};
-    return ir;
-}
-
 /* Checks that a plan has kernels on its device, its share of the memory and a chunk of whole blocks within `most`
  * frames. */
 static void check_plan(const gc_problem *problem, const gpuconv_plan *plan, int64_t most, const char *what) {
@@ -66,7 +55,7 @@ static void a_plan_keeps_to_the_device_and_the_latency(void **state) {
     int refused = 0;
     for (int n = 0; n < COUNT(shared) * COUNT(taps) * COUNT(latency); n++) {
         const int s = n % COUNT(shared), t = n / COUNT(shared) % COUNT(taps), l = n / COUNT(shared) / COUNT(taps);
-        gpuconv_ir *ir = response(4, true, taps[t]);
+        gpuconv_ir *ir = harness_square_ir(4, true, taps[t]);
         gc_problem problem;
         CHECK(gc_problem_init(&problem, ir, 1440000, latency[l]), "no memory");
         probed = card(4e8, shared[s]);
@@ -91,8 +80,8 @@ static void a_plan_keeps_to_the_device_and_the_latency(void **state) {
 /* Where no size fits, the reason says what the device lacks. */
 static void a_refusal_names_the_limit(void **state) {
     (void)state;
-    gpuconv_ir *dense = response(16, true, 40000), *parts = response(100, false, 1000),
-               *hall = response(2, false, 3000000);
+    gpuconv_ir *dense = harness_square_ir(16, true, 40000), *parts = harness_square_ir(100, false, 1000),
+               *hall = harness_square_ir(2, false, 3000000);
     gpuconv_plan plan;
     gpuconv_error error = {0};
     probed = card(1e7, 99 * 1024);
@@ -223,12 +212,36 @@ static void prepared_rows_keep_to_what_is_prepared(void **state) {
         }
 }
 
+/* The kernels of long transforms count partitions and blocks of a chunk together. A chunk that was halved, because the
+ * memory does not suffice for the whole one, counts as it is. */
+static void a_chunk_counts_as_the_memory_allows_it(void **state) {
+    (void)state;
+    const int64_t points = 1 << 15, hop = points / 2, partitions = 40000;
+    gc_route route = {0};
+    const gpuconv_ir ir = {
+        .inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .frames = partitions * hop, .route = &route};
+    const gc_algorithm *row = &gc_cuda_partitioned.row;
+    gc_device device = card(1e12, 99 * 1024);
+    const gc_costs costs = gc_backend_cuda.costs(&device);
+    gc_problem problem;
+    CHECK(gc_problem_init(&problem, &ir, -1, 0), "no memory");
+    gc_choice c = {.algorithm = row};
+    assert_true(row->fits(&problem, &device, points, 0, &c));
+    row->cost(&problem, &device, &costs, &c);
+    assert_true(c.chunk >= partitions * hop && !(c.cost < HUGE_VAL));
+    device.memory = 4e10;
+    row->cost(&problem, &device, &costs, &c);
+    assert_true(c.chunk < partitions * hop && c.bytes <= GC_MEMORY_SHARE * device.memory && c.cost < HUGE_VAL);
+    gc_problem_free(&problem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_keeps_to_the_device_and_the_latency),
         cmocka_unit_test(a_refusal_names_the_limit),
         cmocka_unit_test(rows_of_an_h200_are_planned_as_recorded),
         cmocka_unit_test(prepared_rows_keep_to_what_is_prepared),
+        cmocka_unit_test(a_chunk_counts_as_the_memory_allows_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void init_slots(gc_stream *s) {
     const int64_t in = chunk * s->plan->ir->inputs * gc_pcm_bytes(s->in_format);
     const int64_t out = chunk * s->plan->ir->outputs * gc_pcm_bytes(s->out_format);
     const int64_t in_pages = gc_round_up(in, page), out_pages = gc_round_up(out, page);
-    char *host = gc_cuda_registered(&s->resources, s->plan->choice.slots * (in_pages + out_pages));
+    char *host = gc_cuda_pinned(&s->resources, s->plan->choice.slots * (in_pages + out_pages));
     for (int i = 0; i < s->plan->choice.slots && host; i++, host += in_pages + out_pages) {
         slot *w = &s->slots[i];
         w->in = host;

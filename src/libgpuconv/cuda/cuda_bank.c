@@ -111,7 +111,7 @@ static void make_level(gc_bank *b, int number, int64_t routes, int multiprocesso
     gck_bank_level *l = &k->level[number];
     const int64_t each = sizeof(float2), spectra = l->partitions * l->hop * each;
     l->periods = (int)(l->hop / k->block);
-    l->table = gc_cuda_roots(&b->resources, l->hop);
+    l->table = gc_cuda_twiddles(&b->resources, gck_bank_twiddles, l->hop, l->hop);
     l->spectra = gc_cuda_memory(&b->resources, routes * spectra);
     l->delay = zeroed(b, k->inputs * spectra);
     if (!k->diagonal) {
@@ -388,7 +388,7 @@ static float *alloc_pinned(gc_bank *b, int64_t floats) {
     void *pinned = NULL;
     int caller;
     cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_PINNED, floats * (int64_t)sizeof(float), &pinned));
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
     gc_cuda_leave(caller);
     if (err)
         (void)cudaGetLastError();

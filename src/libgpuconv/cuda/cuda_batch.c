@@ -157,7 +157,7 @@ cudaError_t gc_cuda_batch_allocate(gc_batch_slot *s, int64_t bytes, int items) {
         return r->err = cudaErrorMemoryAllocation;
     gck_batch_twiddles(table);
     s->stream = gc_cuda_stream(r);
-    s->in = gc_cuda_registered(r, host_bytes);
+    s->in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
     if (!r->err) {
         s->out = s->in + out;

@@ -17,7 +17,6 @@ typedef struct gc_cuda_convolver {
     gck_overlap_save_form form;
     gck_overlap_save_memory overlap_save;
     gck_partitioning partitioning;
-    gck_long_partitioning long_partitioning; /* transforms beyond GCK_PARTITIONED_POINTS_MAX */
     gck_dense dense;
     gck_dense_part *parts; /* allocated: the components of the response, and one without inputs for outputs that have no
                               route */

@@ -98,7 +98,6 @@ typedef struct tables {
     gc_components components;
     int *inputs, *outputs; /* channels, part after part */
     gck_dense_route *routes;
-    float2 *twiddles;
 } tables;
 
 static void free_tables(tables *t) {
@@ -106,7 +105,6 @@ static void free_tables(tables *t) {
     free(t->inputs);
     free(t->outputs);
     free(t->routes);
-    free(t->twiddles);
 }
 
 /* Lists the parts and their channels. */
@@ -130,30 +128,23 @@ static void list_parts(gc_cuda_convolver *d, const gpuconv_ir *ir, tables *t) {
         d->parts[d->parts_count++] = (gck_dense_part){0, 0, first, a->outputs - first, NULL};
 }
 
-/* Fills the tables. Returns false without memory. */
-static bool make_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, tables *t) {
-    const gpuconv_ir *ir = plan->ir;
+/* Fills the tables. Errors: r->err. */
+static void make_tables(gc_cuda_convolver *d, const gpuconv_ir *ir, tables *t, gc_cuda_resources *r) {
     const gc_components *c = &t->components;
-    const int64_t points = plan->choice.schedule.transform;
-    bool made = gc_components_find(ir, &t->components);
-    if (made) {
-        d->parts = gc_calloc(c->count + 1, sizeof *d->parts);
-        t->inputs = gc_calloc(ir->inputs, sizeof *t->inputs);
-        t->outputs = gc_calloc(ir->outputs, sizeof *t->outputs);
-        t->routes = gc_calloc(ir->routes, sizeof *t->routes);
-        t->twiddles = gc_calloc(gck_dense_query(points).twiddles, sizeof *t->twiddles);
-        made = d->parts && t->inputs && t->outputs && t->routes && t->twiddles;
-    }
-    if (!made)
-        return false;
+    if (!r->err && !gc_components_find(ir, &t->components))
+        r->err = cudaErrorMemoryAllocation;
+    d->parts = gc_cuda_host_table(r, c->count + 1, sizeof *d->parts);
+    t->inputs = gc_cuda_host_table(r, ir->inputs, sizeof *t->inputs);
+    t->outputs = gc_cuda_host_table(r, ir->outputs, sizeof *t->outputs);
+    t->routes = gc_cuda_host_table(r, ir->routes, sizeof *t->routes);
+    if (r->err)
+        return;
     list_parts(d, ir, t);
-    for (int r = 0; r < ir->routes; r++) {
-        const gc_route *from = &ir->route[r];
-        t->routes[r] = (gck_dense_route){c->output_owner[from->output], c->input_at[from->input],
+    for (int k = 0; k < ir->routes; k++) {
+        const gc_route *from = &ir->route[k];
+        t->routes[k] = (gck_dense_route){c->output_owner[from->output], c->input_at[from->input],
                                          c->output_at[from->output], from->plane};
     }
-    gck_dense_twiddles(points, t->twiddles);
-    return true;
 }
 
 /* Allocates the responses of all parts, zeroed. */
@@ -167,8 +158,10 @@ static void allocate_parts(gc_cuda_convolver *d, gc_cuda_resources *r, cudaStrea
     }
 }
 
-static void init_from_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, const tables *t,
-                             const gck_responses *responses, gc_cuda_resources *r, cudaStream_t stream) {
+static void init(gc_cuda_convolver *d, const gpuconv_plan *plan, const gck_responses *responses, gc_cuda_resources *r,
+                 cudaStream_t stream) {
+    tables t = {0};
+    make_tables(d, plan->ir, &t, r);
     const gc_schedule *s = &plan->choice.schedule;
     const int64_t each = sizeof(float2), bins = s->transform / 2,
                   columns = plan->choice.chunk / s->hop + s->partitions - 1;
@@ -178,9 +171,9 @@ static void init_from_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, con
     a->partition_taps = s->partition;
     a->partitions = (int)s->partitions;
     a->blocks = (int)(plan->choice.chunk / s->hop);
-    a->input_channel = gc_cuda_upload(r, t->inputs, a->inputs * (int64_t)sizeof *t->inputs);
-    a->output_channel = gc_cuda_upload(r, t->outputs, a->outputs * (int64_t)sizeof *t->outputs);
-    a->twiddles = gc_cuda_upload(r, t->twiddles, gck_dense_query(s->transform).twiddles * each);
+    a->input_channel = gc_cuda_upload(r, t.inputs, a->inputs * (int64_t)sizeof *t.inputs);
+    a->output_channel = gc_cuda_upload(r, t.outputs, a->outputs * (int64_t)sizeof *t.outputs);
+    a->twiddles = gc_cuda_twiddles(r, gck_dense_twiddles, s->transform, gck_dense_query(s->transform).twiddles);
     a->spectra = gc_cuda_memory(r, a->inputs * columns * bins * each);
     a->sums = gc_cuda_memory(r, a->outputs * (int64_t)a->blocks * bins * each);
     a->peaks = gc_cuda_memory(r, columns * (int64_t)sizeof *a->peaks);
@@ -188,19 +181,8 @@ static void init_from_tables(gc_cuda_convolver *d, const gpuconv_plan *plan, con
     GC_CUDA_TRY(r->err, gck_dense_uses_tensor_cores(&a->tensor_cores));
     allocate_parts(d, r, stream);
     const gck_dense_part *parts = gc_cuda_upload(r, d->parts, d->parts_count * (int64_t)sizeof *d->parts);
-    const gck_dense_route *routes = gc_cuda_upload(r, t->routes, plan->ir->routes * (int64_t)sizeof *t->routes);
+    const gck_dense_route *routes = gc_cuda_upload(r, t.routes, plan->ir->routes * (int64_t)sizeof *t.routes);
     GC_CUDA_TRY(r->err, gck_dense_transform_responses(a, parts, routes, plan->ir->routes, responses, stream));
-}
-
-static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses, gc_cuda_resources *r,
-                 cudaStream_t stream) {
-    tables t = {0};
-    if (r->err)
-        return;
-    if (make_tables(c, plan, &t))
-        init_from_tables(c, plan, &t, responses, r, stream);
-    else
-        r->err = cudaErrorMemoryAllocation;
     free_tables(&t);
 }
 

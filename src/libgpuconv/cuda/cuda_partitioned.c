@@ -1,38 +1,34 @@
-/*
- * Uniformly partitioned convolution on the device: cost and set-up. Transforms beyond GCK_PARTITIONED_POINTS_MAX points
- * are computed in three kernels (partitioned_long.cu), shorter ones in one, two blocks at a time (partitioned.cu).
- */
+/* Uniformly partitioned convolution on the device: cost and set-up. The transforms beyond 8192 points take three
+ * kernels (partitioned_long.cu), the others one, for two blocks at a time (partitioned.cu). */
 #include "cuda_algorithm.h"
 
-#include "libgpuconv/core/memory.h"
-
 #include <math.h>
-#include <stdlib.h>
 
-static bool is_long(const gc_schedule *s) {
-    return s->transform > GCK_PARTITIONED_POINTS_MAX;
+/* Returns the sizes of the kernels of a schedule. */
+static gck_partitioned_sizes sizes_of(const gc_schedule *s) {
+    return gck_partitioned_query(s->transform);
 }
 
-/* Returns the number of partitions that the kernels of short transforms compute: the schedule's, padded with zeros. */
-static int64_t short_partitions(const gc_schedule *s) {
-    return gc_round_up(s->partitions, GCK_PARTITION_STEP);
+/* Returns whether a transform takes three kernels. */
+static bool is_long(const gc_schedule *s) {
+    return sizes_of(s).blocks == 1;
+}
+
+/* Returns the transforms of a chunk of each channel. */
+static int64_t transforms_of(const gc_choice *c) {
+    return c->chunk / (sizes_of(&c->schedule).blocks * c->schedule.hop);
 }
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
 static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
-    gc_schedule *s = &c->schedule;
-    if (form || !gc_schedule_partitioned(p->ir->frames, points, s))
-        return false;
-    if (!is_long(s))
-        return gck_partitioned_shared_bytes(points) <= d->shared_memory;
-    const gck_long_partitioned_sizes size = gck_long_partitioned_query(points);
-    return size.spectrum && size.shared_bytes <= d->shared_memory &&
-           s->partitions + gc_cuda_chunk(&gc_cuda_partitioned, p, s) / s->hop <= GCK_LONG_PARTITIONED_BLOCKS_MAX;
+    const gck_partitioned_sizes size = gck_partitioned_query(points);
+    return form == 0 && size.spectrum && size.shared_bytes <= d->shared_memory &&
+           gc_schedule_partitioned(p->ir->frames, points, &c->schedule);
 }
 
 static int64_t step(const gc_schedule *s) {
-    return is_long(s) ? s->hop : 2 * s->hop;
+    return sizes_of(s).blocks * s->hop;
 }
 
 /* Each chunk computes the spectra of the history again. */
@@ -61,7 +57,7 @@ static double short_seconds(const gc_costs *costs, const gpuconv_ir *ir, const g
     const double *t = costs->seconds, n = (double)s->transform;
     const double pairs = (double)(frames / (2 * s->hop)), chunks = ceil(total / (double)frames);
     const double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
-    const double products = ir->routes * pairs * (double)short_partitions(s);
+    const double products = ir->routes * pairs * (double)s->partitions;
     return chunks * (spectra * n * fmax(log2(n) * t[GC_COST_CUDA_LEVEL], t[GC_COST_CUDA_PASS]) +
                      products * n * t[GC_COST_CUDA_BIN]) +
            7 * t[GC_COST_CUDA_LAUNCH];
@@ -71,6 +67,8 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
                       double total) {
     (void)d;
     const gc_schedule *s = &c->schedule;
+    if (s->partitions + transforms_of(c) > sizes_of(s).transforms_max)
+        return HUGE_VAL;
     return is_long(s) ? total * p->ir->outputs * costs->seconds[GC_COST_CUDA_OUTPUT] +
                             long_seconds(costs, p->ir, s, c->chunk, total)
                       : short_seconds(costs, p->ir, s, c->chunk, total);
@@ -78,70 +76,32 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
 
 static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
     (void)d;
-    const gc_schedule *s = &c->schedule;
-    const double n = (double)s->transform, inputs = p->ir->inputs, outputs = p->ir->outputs, planes = p->ir->planes;
-    if (is_long(s)) {
-        const double partitions = (double)s->partitions, blocks = (double)c->chunk / (double)s->hop;
-        return 4 * n * (planes * partitions + inputs * (partitions - 1 + blocks) + outputs * blocks);
-    }
-    const double partitions = (double)short_partitions(s), pairs = (double)c->chunk / (2 * (double)s->hop);
-    return 8 * n * (planes * partitions + inputs * (partitions + pairs) + outputs * pairs);
+    const double partitions = (double)c->schedule.partitions, transforms = (double)transforms_of(c);
+    return 8 * (double)sizes_of(&c->schedule).spectrum *
+           (p->ir->planes * partitions + p->ir->inputs * (partitions - 1 + transforms) + p->ir->outputs * transforms);
 }
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */
 
-static void init_short(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
-                       gc_cuda_resources *r, cudaStream_t stream) {
-    const gpuconv_ir *ir = plan->ir;
-    const gc_schedule *s = &plan->choice.schedule;
-    gck_partitioning *p = &c->partitioning;
-    int64_t spectrum = s->transform * (int64_t)sizeof(float2);
-    *p = (gck_partitioning){.points = s->transform,
-                            .partition_taps = s->partition,
-                            .partitions = short_partitions(s),
-                            .reach = s->partitions,
-                            .pairs = plan->choice.chunk / (2 * s->hop)};
-    int64_t delay_bytes = ir->inputs * (p->partitions - 1 + p->pairs) * spectrum;
-    p->table = gc_cuda_roots(r, s->transform);
-    p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * spectrum);
-    GC_CUDA_TRY(r->err, gck_partitioned_spectra(p, responses, stream));
-    p->delay = gc_cuda_memory(r, delay_bytes);
-    GC_CUDA_TRY(r->err, cudaMemsetAsync(p->delay, 0, (size_t)delay_bytes, stream));
-    p->sums = gc_cuda_memory(r, ir->outputs * p->pairs * spectrum);
-}
-
-static void init_long(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses,
-                      gc_cuda_resources *r, cudaStream_t stream) {
-    const gpuconv_ir *ir = plan->ir;
-    const gc_schedule *s = &plan->choice.schedule;
-    const int64_t each = sizeof(float2);
-    const gck_long_partitioned_sizes sizes = gck_long_partitioned_query(s->transform);
-    gck_long_partitioning *p = &c->long_partitioning;
-    *p = (gck_long_partitioning){
-        .points = s->transform, .partitions = (int)s->partitions, .blocks = (int)(plan->choice.chunk / s->hop)};
-    float2 *twiddles = gc_cuda_host_table(r, sizes.twiddles, each);
-    if (twiddles)
-        gck_long_partitioned_twiddles(s->transform, twiddles);
-    p->twiddles = gc_cuda_upload(r, twiddles, sizes.twiddles * each);
-    free(twiddles);
-    p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * sizes.spectrum * each);
-    p->delay = gc_cuda_memory(r, ir->inputs * ((int64_t)p->partitions - 1 + p->blocks) * sizes.spectrum * each);
-    p->sums = gc_cuda_memory(r, ir->outputs * (int64_t)p->blocks * sizes.spectrum * each);
-    GC_CUDA_TRY(r->err, gck_long_partitioned_spectra(p, responses, stream));
-}
-
 static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_responses *responses, gc_cuda_resources *r,
                  cudaStream_t stream) {
-    if (is_long(&plan->choice.schedule))
-        init_long(c, plan, responses, r, stream);
-    else
-        init_short(c, plan, responses, r, stream);
+    const gpuconv_ir *ir = plan->ir;
+    const gc_schedule *s = &plan->choice.schedule;
+    const gck_partitioned_sizes sizes = sizes_of(s);
+    const int64_t spectrum = sizes.spectrum * (int64_t)sizeof(float2);
+    gck_partitioning *p = &c->partitioning;
+    *p = (gck_partitioning){
+        .points = s->transform, .partitions = (int)s->partitions, .transforms = (int)transforms_of(&plan->choice)};
+    p->twiddles = gc_cuda_twiddles(r, gck_partitioned_twiddles, s->transform, sizes.twiddles);
+    p->spectra = gc_cuda_memory(r, ir->planes * p->partitions * spectrum);
+    p->delay = gc_cuda_memory(r, ir->inputs * ((int64_t)p->partitions - 1 + p->transforms) * spectrum);
+    p->sums = gc_cuda_memory(r, ir->outputs * (int64_t)p->transforms * spectrum);
+    GC_CUDA_TRY(r->err, gck_partitioned_spectra(p, responses, stream));
 }
 
 static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
     (void)frames;
-    return is_long(&c->schedule) ? gck_long_partitioned(m, &c->long_partitioning, stream)
-                                 : gck_partitioned(m, &c->partitioning, stream);
+    return gck_partitioned(m, &c->partitioning, stream);
 }
 
 const gc_cuda_algorithm gc_cuda_partitioned = {

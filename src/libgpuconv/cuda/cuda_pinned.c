@@ -14,7 +14,7 @@ static const int64_t kept_bytes_max = INT64_C(256) << 20;
 typedef struct block {
     void *memory;
     int64_t bytes;
-    gc_cuda_pinned_kind kind;
+    bool registered; /* allocated by gc_alloc and then locked */
     bool kept;
     int64_t number; /* of the call that kept it */
 } block;
@@ -24,13 +24,13 @@ static int count, capacity;
 static int64_t kept_bytes, calls;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Takes the smallest kept block of this kind with `bytes` to twice as many. Returns NULL if there is none. Call it with
- * the mutex. */
-static void *take_kept(gc_cuda_pinned_kind kind, int64_t bytes) {
+/* Takes the smallest kept block with `bytes` to twice as many. Returns NULL if there is none. Call it with the mutex.
+ */
+static void *take_kept(int64_t bytes) {
     block *best = NULL;
     for (int i = 0; i < count; i++)
-        if (blocks[i].kept && blocks[i].kind == kind && blocks[i].bytes >= bytes &&
-            blocks[i].bytes <= 2 * bytes + 65536 && (!best || blocks[i].bytes < best->bytes))
+        if (blocks[i].kept && blocks[i].bytes >= bytes && blocks[i].bytes <= 2 * bytes + 65536 &&
+            (!best || blocks[i].bytes < best->bytes))
             best = &blocks[i];
     if (!best)
         return NULL;
@@ -58,7 +58,7 @@ typedef struct pages {
     int64_t bytes;
 } pages;
 
-enum { PIECE_BYTES = 8 << 20, PAGE_BYTES = 4096, THREADS_MAX = 8 };
+enum { PIECE_BYTES = 8 << 20, LARGE_BYTES = 1 << 20, PAGE_BYTES = 4096, THREADS_MAX = 8 };
 
 static void touch(void *context, int64_t index, int worker) {
     const pages *p = context;
@@ -76,34 +76,35 @@ static void touch_pages(char *memory, int64_t bytes) {
     gc_pool_free(pool);
 }
 
-static cudaError_t allocate(gc_cuda_pinned_kind *kind, int64_t bytes, void **memory) {
-    if (*kind == GC_CUDA_REGISTERED) {
-        *memory = gc_alloc(bytes, 1);
-        if (!*memory)
+/* Allocates a block. A large one is allocated in huge pages and then locked, in a fraction of the driver's time. */
+static cudaError_t allocate(block *b) {
+    if (b->bytes >= LARGE_BYTES) {
+        b->memory = gc_alloc(b->bytes, 1);
+        if (!b->memory)
             return cudaErrorMemoryAllocation;
-        touch_pages(*memory, bytes);
-        const cudaError_t err = cudaHostRegister(*memory, (size_t)bytes, cudaHostRegisterPortable);
+        touch_pages(b->memory, b->bytes);
+        const cudaError_t err = cudaHostRegister(b->memory, (size_t)b->bytes, cudaHostRegisterPortable);
+        b->registered = !err;
         if (err)
-            free(*memory);
+            free(b->memory);
         if (err != cudaErrorNotSupported)
             return err;
         (void)cudaGetLastError();
-        *kind = GC_CUDA_PINNED;
     }
-    return cudaHostAlloc(memory, (size_t)bytes, cudaHostAllocPortable);
+    return cudaHostAlloc(&b->memory, (size_t)b->bytes, cudaHostAllocPortable);
 }
 
-cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **memory) {
-    const int64_t size = gc_max(bytes, 1);
+cudaError_t gc_cuda_pinned_new(int64_t bytes, void **memory) {
+    block made = {.bytes = gc_max(bytes, 1)};
     cudaError_t err = cudaSuccess;
     pthread_mutex_lock(&mutex);
-    *memory = take_kept(kind, size);
+    *memory = take_kept(made.bytes);
     if (!*memory) {
-        err = reserve() ? allocate(&kind, size, memory) : cudaErrorMemoryAllocation;
-        if (err)
-            *memory = NULL;
-        else
-            blocks[count++] = (block){.memory = *memory, .bytes = size, .kind = kind};
+        err = reserve() ? allocate(&made) : cudaErrorMemoryAllocation;
+        if (!err) {
+            blocks[count++] = made;
+            *memory = made.memory;
+        }
     }
     pthread_mutex_unlock(&mutex);
     return err;
@@ -142,7 +143,7 @@ void gc_cuda_pinned_free(void *memory) {
             keep(memory);
         old = remove_oldest();
         pthread_mutex_unlock(&mutex);
-        if (old.memory && old.kind == GC_CUDA_PINNED) {
+        if (old.memory && !old.registered) {
             cudaFreeHost(old.memory);
         } else if (old.memory) {
             cudaHostUnregister(old.memory);

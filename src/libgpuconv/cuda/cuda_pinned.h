@@ -10,13 +10,8 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-typedef enum gc_cuda_pinned_kind {
-    GC_CUDA_PINNED,    /* allocated by the driver */
-    GC_CUDA_REGISTERED /* allocated in huge pages and then locked: a fraction of the time for large blocks */
-} gc_cuda_pinned_kind;
-
 /* Stores at least `bytes` bytes in *memory, not initialised, page-locked for all devices. Any thread may call it. */
-cudaError_t gc_cuda_pinned_new(gc_cuda_pinned_kind kind, int64_t bytes, void **memory);
+cudaError_t gc_cuda_pinned_new(int64_t bytes, void **memory);
 
 /* Keeps the memory for reuse; no work may use it any more. Past the limit the memory that has been kept longest is
  * freed, which waits for the devices. */

@@ -1,10 +1,7 @@
 /*
- * The comparison with cuFFT as its best users use it: overlap-save, in two forms, each at several transform sizes; the
- * fastest counts.
- *
- *      real     cuFFT reads the overlapping blocks of the signal itself (a batch of real transforms whose inputs are
- *               `hop` apart), one kernel multiplies, one keeps the last `hop` samples of each block
- *      pairs    two blocks of the signal are the real and the imaginary part of one complex transform
+ * The comparison with cuFFT as its best users use it: overlap-save at several transform sizes, of which the fastest
+ * counts. Two blocks of the signal are the real and the imaginary part of one complex transform. Batches of real
+ * transforms that read the overlapping blocks themselves were slower in every row of the record of an H200.
  *
  * Callbacks could fuse the other kernels into the transforms; the shared library has them only as code that is compiled
  * at run time. In their place the two transforms alone are measured: no callback makes the whole faster than that.
@@ -23,7 +20,7 @@
 #include <string.h>
 
 /* Constants of cufft.h. */
-enum { C2C = 0x29, R2C = 0x2a, C2R = 0x2c, FORWARD = -1, INVERSE = 1 };
+enum { C2C = 0x29, FORWARD = -1, INVERSE = 1 };
 
 /* Transform sizes, in halves of the smallest power of two that is at least twice the response. */
 static const int sizes[] = {2, 3, 4, 6, 8, 16};
@@ -33,19 +30,16 @@ typedef struct cufft {
     int (*plan)(int *handle, int rank, int *n, int *in_shape, int in_step, int in_next, int *out_shape, int out_step,
                 int out_next, int type, int batch);
     int (*stream)(int handle, cudaStream_t stream);
-    int (*forward)(int handle, float *in, float2 *out);
-    int (*inverse)(int handle, float2 *in, float *out);
-    int (*complex)(int handle, float2 *in, float2 *out, int direction);
+    int (*transform)(int handle, float2 *in, float2 *out, int direction);
     int (*destroy)(int handle);
 } cufft;
 
 /* A convolution by cuFFT with one size of transforms. */
 typedef struct convolution {
     const cufft *f;
-    int forward, inverse; /* plans: real: all blocks of one output, all blocks; pairs: the same plan of all pairs */
-    bool pairs, transforms_only;
+    int handle; /* plan of all transforms */
+    bool transforms_only;
     gck_matrix matrix;
-    const gck_route *host_route;
     gck_reference_blocks blocks;
     float2 *spectra;
 } convolution;
@@ -56,6 +50,7 @@ typedef struct measurement {
     const gc_timing *timing;
     int64_t front, in_stride, out_stride; /* front: zeros before the first frame of a channel */
     float *in, *result;                   /* device memory */
+    const gck_route *route;               /* device memory: of each output */
     double *transforms;                   /* of gc_reference */
     double best;                          /* sum over the runs */
 } measurement;
@@ -66,83 +61,50 @@ static bool open_library(cufft *f) {
     f->library = gc_library_open(names, false);
     return f->library && gc_library_find(f->library, "cufftPlanMany", &f->plan) &&
            gc_library_find(f->library, "cufftSetStream", &f->stream) &&
-           gc_library_find(f->library, "cufftExecR2C", &f->forward) &&
-           gc_library_find(f->library, "cufftExecC2R", &f->inverse) &&
-           gc_library_find(f->library, "cufftExecC2C", &f->complex) &&
+           gc_library_find(f->library, "cufftExecC2C", &f->transform) &&
            gc_library_find(f->library, "cufftDestroy", &f->destroy);
 }
 
-/* Returns the CUDA status for a status of cuFFT. */
-static cudaError_t status_of(int cufft_status) {
-    return cufft_status ? cudaErrorUnknown : cudaSuccess;
+/* Makes a plan of `batch` transforms. Returns false if it failed. */
+static bool make_plan(const cufft *f, int64_t points, int64_t batch, cudaStream_t stream, int *plan) {
+    int n = (int)points;
+    return f->plan(plan, 1, &n, &n, 1, n, &n, 1, n, C2C, (int)batch) == 0 && f->stream(*plan, stream) == 0;
 }
 
-static cudaError_t convolve_pairs(const convolution *c, cudaStream_t stream) {
-    const gck_reference_blocks *b = &c->blocks;
-    cudaError_t err = c->transforms_only ? cudaSuccess : gck_reference_gather_pairs(&c->matrix, b, stream);
-    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, FORWARD)));
-    if (!c->transforms_only)
-        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
-    GC_CUDA_TRY(err, status_of(c->f->complex(c->forward, b->spectra, b->spectra, INVERSE)));
-    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter_pairs(&c->matrix, b, stream));
-}
-
-static cudaError_t convolve_real(const convolution *c, cudaStream_t stream) {
-    const gck_reference_blocks *b = &c->blocks;
-    cudaError_t err = cudaSuccess;
-    for (int o = 0; o < c->matrix.outputs; o++) {
-        const float *in = c->matrix.in + c->host_route[o].input * c->matrix.in_stride - (b->points - b->hop);
-        GC_CUDA_TRY(err, status_of(c->f->forward(c->forward, (float *)in, b->spectra + o * b->blocks * b->row)));
-    }
-    if (!c->transforms_only)
-        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, b, c->spectra, stream));
-    GC_CUDA_TRY(err, status_of(c->f->inverse(c->inverse, b->spectra, b->samples)));
-    return c->transforms_only ? err : GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, b, stream));
+/* Queues transforms in place. */
+static cudaError_t transform(const cufft *f, int handle, float2 *at, int direction) {
+    return f->transform(handle, at, at, direction) ? cudaErrorUnknown : cudaSuccess;
 }
 
 static cudaError_t convolve(void *context, cudaStream_t stream) {
     const convolution *c = context;
-    return c->pairs ? convolve_pairs(c, stream) : convolve_real(c, stream);
-}
-
-/* Makes a plan of `batch` transforms of a type; R2C: of blocks `next` samples apart. Returns false if it failed. */
-static bool make_plan(const cufft *f, const gck_reference_blocks *b, int type, int64_t next, int64_t batch,
-                      cudaStream_t stream, int *plan) {
-    int n = (int)b->points, row = (int)b->row;
-    const int in = type == R2C ? (int)next : row, out = type == C2R ? n : row;
-    int in_shape = type == R2C ? n : row, out_shape = out;
-    return f->plan(plan, 1, &n, &in_shape, 1, in, &out_shape, 1, out, type, (int)batch) == 0 &&
-           f->stream(*plan, stream) == 0;
+    const bool whole = !c->transforms_only;
+    cudaError_t err = whole ? gck_reference_gather(&c->matrix, &c->blocks, stream) : cudaSuccess;
+    GC_CUDA_TRY(err, transform(c->f, c->handle, c->blocks.spectra, FORWARD));
+    if (whole)
+        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, &c->blocks, c->spectra, stream));
+    GC_CUDA_TRY(err, transform(c->f, c->handle, c->blocks.spectra, INVERSE));
+    return whole ? GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, &c->blocks, stream)) : err;
 }
 
 /* Computes the spectra of the response, also by cuFFT. */
 static void make_spectra(gc_cuda_timer *t, convolution *c, const gpuconv_ir *ir) {
     int handle;
-    cudaError_t *err = &t->resources.err;
-    const int64_t points = c->blocks.points, step = c->pairs ? 2 : 1;
-    float *host = gc_calloc(ir->planes * points * step, sizeof *host), *device = NULL;
-    if (!host) {
-        GC_CUDA_TRY(*err, cudaErrorMemoryAllocation);
-        return;
-    }
-    for (int p = 0; p < ir->planes; p++)
+    gc_cuda_resources *r = &t->resources;
+    const int64_t points = c->blocks.points;
+    float2 *host = gc_cuda_host_table(r, ir->planes * points, sizeof *host);
+    for (int p = 0; p < ir->planes && host; p++)
         for (int64_t k = 0; k < ir->frames; k++)
-            host[(p * points + k) * step] = gc_ir_plane(ir, p)[k] / (float)points;
-    device = gc_cuda_upload(&t->resources, host, ir->planes * points * step * (int64_t)sizeof *host);
+            host[p * points + k].x = gc_ir_plane(ir, p)[k] / (float)points;
+    c->spectra = gc_cuda_upload(r, host, ir->planes * points * (int64_t)sizeof *host);
     free(host);
-    if (*err || !make_plan(c->f, &c->blocks, c->pairs ? C2C : R2C, points, ir->planes, t->stream, &handle)) {
-        GC_CUDA_TRY(*err, cudaErrorUnknown);
+    if (r->err || !make_plan(c->f, points, ir->planes, t->stream, &handle)) {
+        GC_CUDA_TRY(r->err, cudaErrorUnknown);
         return;
     }
-    GC_CUDA_TRY(*err, status_of(c->pairs ? c->f->complex(handle, (float2 *)(void *)device, c->spectra, FORWARD)
-                                         : c->f->forward(handle, device, c->spectra)));
-    GC_CUDA_TRY(*err, cudaStreamSynchronize(t->stream));
+    GC_CUDA_TRY(r->err, transform(c->f, handle, c->spectra, FORWARD));
+    GC_CUDA_TRY(r->err, cudaStreamSynchronize(t->stream));
     c->f->destroy(handle);
-}
-
-/* Uploads the route of each output. */
-static const gck_route *upload_routes(gc_cuda_timer *t, const gck_route *route, int outputs) {
-    return gc_cuda_upload(&t->resources, route, outputs * (int64_t)sizeof *route);
 }
 
 /* Measures `c` into times and returns their sum, HUGE_VAL after an error. */
@@ -172,34 +134,15 @@ static void time_both(measurement *m, gc_cuda_timer *t, convolution *c) {
     (void)time_runs(t, c, true, m->timing->runs, m->transforms);
 }
 
-/* Makes the plans. Returns their number: 2, or 1 for pairs, if none failed. */
-static int make_plans(convolution *c, cudaStream_t stream) {
-    const gck_reference_blocks *b = &c->blocks;
-    const int64_t all = c->matrix.outputs * b->blocks;
-    if (c->pairs)
-        return make_plan(c->f, b, C2C, 0, all, stream, &c->forward) ? 1 : 0;
-    if (!make_plan(c->f, b, R2C, b->hop, b->blocks, stream, &c->forward))
-        return 0;
-    return make_plan(c->f, b, C2R, 0, all, stream, &c->inverse) ? 2 : 1;
-}
-
-/* Measures one size in one form. Returns false if it failed, usually because the device has too little memory. */
-static bool time_size(measurement *m, const cufft *f, const gck_route *route, int64_t points, bool pairs) {
+/* Measures one size. Returns false if it failed, usually because the device has too little memory. */
+static bool time_size(measurement *m, const cufft *f, int64_t points) {
     const gpuconv_ir *ir = m->plan->ir;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, m->plan->device.number);
-    convolution c = {.f = f, .pairs = pairs, .host_route = route};
+    convolution c = {.f = f, .blocks = {.points = points, .hop = points - ir->frames + 1}};
     gck_reference_blocks *b = &c.blocks;
-    b->points = points;
-    b->hop = points - ir->frames + 1;
-    if (!pairs)
-        b->hop -= b->hop % 32; /* keeps blocks aligned for cuFFT and for copies of four samples */
-    const int64_t step = pairs ? 2 * b->hop : b->hop;
-    b->blocks = (m->timing->frames + step - 1) / step;
-    b->row = pairs ? points : points / 2 + 2;
-    b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->blocks * b->row * 8, 0);
-    b->samples = pairs ? NULL : gc_cuda_timer_memory(&t, ir->outputs * b->blocks * points * 4, 0);
-    c.spectra = gc_cuda_timer_memory(&t, ir->planes * b->row * 8, 0);
+    b->pairs = (m->timing->frames + 2 * b->hop - 1) / (2 * b->hop);
+    b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->pairs * points * 8, 0);
     c.matrix = (gck_matrix){.in = m->in + m->front,
                             .out = m->result,
                             .in_stride = m->in_stride,
@@ -207,49 +150,46 @@ static bool time_size(measurement *m, const cufft *f, const gck_route *route, in
                             .inputs = ir->inputs,
                             .outputs = ir->outputs,
                             .single = 1,
-                            .route = upload_routes(&t, route, ir->outputs)};
-    const int plans = t.resources.err ? 0 : make_plans(&c, t.stream);
-    const bool planned = plans == (pairs ? 1 : 2);
+                            .route = m->route};
+    const bool planned = !t.resources.err && make_plan(f, points, ir->outputs * b->pairs, t.stream, &c.handle);
     if (planned) {
         make_spectra(&t, &c, ir);
         time_both(m, &t, &c);
+        f->destroy(c.handle);
     }
-    if (plans > 0)
-        f->destroy(c.forward);
-    if (plans > 1)
-        f->destroy(c.inverse);
     return gc_cuda_timer_end(&t, NULL) == GPUCONV_OK && planned;
 }
 
+/* Uploads the route of each output. */
+static const gck_route *upload_routes(gc_cuda_resources *r, const gpuconv_ir *ir) {
+    gck_route *route = gc_cuda_host_table(r, ir->outputs, sizeof *route);
+    for (int o = 0; o < ir->outputs && route; o++)
+        route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
+    const gck_route *device = gc_cuda_upload(r, route, ir->outputs * (int64_t)sizeof *route);
+    free(route);
+    return device;
+}
+
 /* Times all sizes. The samples lie behind as many zeros, and before as much room, as the largest size needs.
- * Returns the fastest size and stores whether it has pairs; 0 if none worked. */
-static int64_t time_sizes(measurement *m, const cufft *f, int64_t least, bool *pairs) {
+ * Returns the fastest size, 0 if none worked. */
+static int64_t time_sizes(measurement *m, const cufft *f, int64_t least) {
     const gpuconv_ir *ir = m->plan->ir;
+    enum { SIZES = sizeof sizes / sizeof *sizes };
     int64_t best = 0;
     gc_cuda_timer samples;
-    gck_route *route = gc_calloc(ir->outputs, sizeof *route);
-    if (!route)
-        return 0;
-    for (int o = 0; o < ir->outputs; o++)
-        route[o] = (gck_route){ir->route[o].input, ir->route[o].plane};
-    m->front = least / 2 * sizes[sizeof sizes / sizeof *sizes - 1];
+    m->front = least / 2 * sizes[SIZES - 1];
     m->out_stride = gc_round_up(m->timing->frames, 32) + 2 * m->front;
     m->in_stride = m->front + m->out_stride;
     gc_cuda_timer_init(&samples, m->plan->device.number);
-    m->in = gc_cuda_timer_memory(&samples, ir->inputs * m->in_stride * 4, 0);
+    m->in = gc_cuda_timer_samples(&samples, m->timing, ir->inputs, 1, m->in_stride, m->front);
     m->result = gc_cuda_timer_memory(&samples, ir->outputs * m->out_stride * 4, 0xff);
-    for (int i = 0; i < ir->inputs; i++)
-        gc_cuda_timer_copy(&samples, m->in ? m->in + i * m->in_stride + m->front : NULL, m->timing->in[i],
-                           m->timing->frames * 4, cudaMemcpyHostToDevice);
-    for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes && !samples.resources.err; k++) {
-        const int64_t points = least / 2 * sizes[k / 2];
+    m->route = upload_routes(&samples.resources, ir);
+    for (int k = 0; k < SIZES && !samples.resources.err; k++) {
+        const int64_t points = least / 2 * sizes[k];
         const double previous = m->best;
-        if (time_size(m, f, route, points, k % 2) && m->best < previous) {
+        if (time_size(m, f, points) && m->best < previous)
             best = points;
-            *pairs = k % 2;
-        }
     }
-    free(route);
     return gc_cuda_timer_end(&samples, NULL) == GPUCONV_OK ? best : 0;
 }
 
@@ -268,10 +208,8 @@ gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing 
     int64_t points = 1024;
     while (points < 2 * plan->ir->frames)
         points *= 2;
-    bool pairs = false;
-    points = time_sizes(&m, &f, points, &pairs);
+    points = time_sizes(&m, &f, points);
     dlclose(f.library);
-    snprintf(reference->name, sizeof reference->name, "cuFFT overlap-save, %s, %lld points", pairs ? "pairs" : "real",
-             (long long)points);
+    snprintf(reference->name, sizeof reference->name, "cuFFT overlap-save, pairs, %lld points", (long long)points);
     return points ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_DEVICE, "cuFFT failed at every size");
 }

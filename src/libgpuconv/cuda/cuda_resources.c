@@ -3,10 +3,8 @@
 
 #include "cuda_device.h"
 #include "cuda_pinned.h"
-#include "cuda_upload.h"
 #include "libgpuconv/core/memory.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -94,12 +92,6 @@ void *gc_cuda_memory(gc_cuda_resources *r, int64_t bytes) {
     return add(r, DEVICE_MEMORY, p);
 }
 
-void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
-    void *p = gc_cuda_memory(r, bytes);
-    GC_CUDA_TRY(r->err, gc_cuda_copy_to_device(p, from, bytes, r->order));
-    return r->err ? NULL : p;
-}
-
 void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
     void *table = r->err ? NULL : gc_calloc(count, size);
     if (!table && !r->err)
@@ -107,13 +99,12 @@ void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
     return table;
 }
 
-const float2 *gc_cuda_roots(gc_cuda_resources *r, int64_t points) {
-    float2 *table = gc_cuda_host_table(r, points, sizeof *table);
-    for (int64_t m = 0; table && m < points; m++) {
-        double angle = -2 * M_PI * (double)m / (double)points;
-        table[m] = (float2){(float)cos(angle), (float)sin(angle)};
-    }
-    const float2 *device = gc_cuda_upload(r, table, points * (int64_t)sizeof *table);
+const float2 *gc_cuda_twiddles(gc_cuda_resources *r, void (*write)(int64_t points, float2 *table), int64_t points,
+                               int64_t count) {
+    float2 *table = gc_cuda_host_table(r, count, sizeof *table);
+    if (table)
+        write(points, table);
+    const float2 *device = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
     free(table);
     return device;
 }
@@ -121,14 +112,7 @@ const float2 *gc_cuda_roots(gc_cuda_resources *r, int64_t points) {
 void *gc_cuda_pinned(gc_cuda_resources *r, int64_t bytes) {
     void *p = NULL;
     if (reserve(r))
-        r->err = gc_cuda_pinned_new(GC_CUDA_PINNED, bytes, &p);
-    return add(r, PINNED_MEMORY, p);
-}
-
-void *gc_cuda_registered(gc_cuda_resources *r, int64_t bytes) {
-    void *p = NULL;
-    if (reserve(r))
-        r->err = gc_cuda_pinned_new(GC_CUDA_REGISTERED, bytes, &p);
+        r->err = gc_cuda_pinned_new(bytes, &p);
     return add(r, PINNED_MEMORY, p);
 }
 

@@ -48,21 +48,19 @@ cudaGraphExec_t gc_cuda_graph(gc_cuda_resources *resources, cudaGraph_t graph);
 void *gc_cuda_memory(gc_cuda_resources *resources, int64_t bytes);
 
 /* Allocates device memory and copies `from` (host memory) there; `from` may be freed afterwards. Waits for nothing but
- * the copy. */
+ * the copy, in which all cores take part from 32 MB on. */
 void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t bytes);
 
 /* Returns `count` zeroed host entries for a table that will be uploaded, for the caller to free; NULL after an error.
  */
 void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t size);
 
-/* Uploads exp(-2 pi i m / points), each computed in double precision and rounded once. */
-const float2 *gc_cuda_roots(gc_cuda_resources *resources, int64_t points);
+/* Uploads a table of `count` complex numbers that `write` writes for transforms of `points` points. */
+const float2 *gc_cuda_twiddles(gc_cuda_resources *resources, void (*write)(int64_t points, float2 *table),
+                               int64_t points, int64_t count);
 
 /* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
-
-/* The same in huge pages, which takes a fraction of the time for large blocks. */
-void *gc_cuda_registered(gc_cuda_resources *resources, int64_t bytes);
 
 /* Waits for all streams of the set, releases everything and leaves the thread's current device as it was; clears the
  * runtime's last error if there was one. `err` remains. */

@@ -46,6 +46,15 @@ void gc_cuda_timer_copy(gc_cuda_timer *t, void *to, const void *from, int64_t by
     GC_CUDA_TRY(t->resources.err, cudaStreamSynchronize(t->stream));
 }
 
+float *gc_cuda_timer_samples(gc_cuda_timer *t, const gc_timing *timing, int inputs, int copies, int64_t stride,
+                             int64_t front) {
+    float *samples = gc_cuda_timer_memory(t, (int64_t)copies * inputs * stride * 4, 0);
+    for (int i = 0; i < copies * inputs && !t->resources.err; i++)
+        gc_cuda_timer_copy(t, samples + i * stride + front, timing->in[i % inputs], timing->frames * 4,
+                           cudaMemcpyHostToDevice);
+    return t->resources.err ? NULL : samples;
+}
+
 void gc_cuda_timer_run(gc_cuda_timer *t, cudaError_t (*launch)(void *context, cudaStream_t stream), void *context,
                        int runs, double *seconds) {
     cudaError_t *err = &t->resources.err;
@@ -85,6 +94,7 @@ typedef struct load {
     float *a, *b;
     int64_t floats, stride; /* of a copy of the samples */
     int blocks, copies, next;
+    bool early;
 } load;
 
 static cudaError_t launch_fma(void *context, cudaStream_t stream) {
@@ -94,14 +104,8 @@ static cudaError_t launch_fma(void *context, cudaStream_t stream) {
 
 static cudaError_t launch_copy(void *context, cudaStream_t stream) {
     load *l = context;
-    int64_t at = l->stride * (l->next++ % l->copies);
-    return gck_peak_copy(l->a + at, l->b + at, l->floats, stream);
-}
-
-static cudaError_t launch_early_copy(void *context, cudaStream_t stream) {
-    load *l = context;
-    int64_t at = l->stride * (l->next++ % l->copies);
-    return gck_peak_copy_early(l->a + at, l->b + at, l->floats, stream);
+    const int64_t at = l->stride * (l->next++ % l->copies);
+    return (l->early ? gck_peak_copy_early : gck_peak_copy)(l->a + at, l->b + at, l->floats, stream);
 }
 
 static cudaError_t launch_empty(void *context, cudaStream_t stream) {
@@ -165,10 +169,13 @@ gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int run
         return status;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, device.number);
-    load l = {.floats = bytes / 4, .stride = gc_round_up(bytes / 4, 64), .copies = bytes > beyond_caches ? 1 : COPIES};
+    load l = {.floats = bytes / 4,
+              .stride = gc_round_up(bytes / 4, 64),
+              .copies = bytes > beyond_caches ? 1 : COPIES,
+              .early = early};
     l.a = gc_cuda_timer_memory(&t, l.copies * l.stride * 4, 0);
     l.b = gc_cuda_timer_memory(&t, l.copies * l.stride * 4, 0);
-    gc_cuda_timer_run(&t, early ? launch_early_copy : launch_copy, &l, runs, seconds);
+    gc_cuda_timer_run(&t, launch_copy, &l, runs, seconds);
     return gc_cuda_timer_end(&t, error);
 }
 
@@ -219,11 +226,8 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
     c.copies = 4 * c.in_floats > beyond_caches ? 1 : COPIES;
     gc_cuda_timer t;
     gc_cuda_timer_init(&t, plan->device.number);
-    float *samples = gc_cuda_timer_memory(&t, c.copies * c.in_floats * 4, 0);
+    float *samples = gc_cuda_timer_samples(&t, timing, ir->inputs, c.copies, stride, history);
     c.out = gc_cuda_timer_memory(&t, c.copies * c.out_floats * 4, 0xff); /* NaN */
-    for (int i = 0; i < c.copies * ir->inputs && !t.resources.err; i++)
-        gc_cuda_timer_copy(&t, samples + i * stride + history, timing->in[i % ir->inputs], frames * 4,
-                           cudaMemcpyHostToDevice);
     if (!t.resources.err) {
         c.in = samples + history;
         gc_cuda_convolver_init(&c.convolver, &one_chunk, stride, length, &t.resources, t.stream);

@@ -17,6 +17,11 @@ void gc_cuda_timer_init(gc_cuda_timer *timer, int device);
 /* Allocates device memory, all bytes `fill`, that gc_cuda_timer_end releases. Returns NULL after an error. */
 void *gc_cuda_timer_memory(gc_cuda_timer *timer, int64_t bytes, int fill);
 
+/* Allocates `copies` copies of the timing's inputs: channels `stride` floats apart, zeros but for the samples, which
+ * begin `front` floats behind the beginning of a channel. Returns NULL after an error. */
+float *gc_cuda_timer_samples(gc_cuda_timer *timer, const gc_timing *timing, int inputs, int copies, int64_t stride,
+                             int64_t front);
+
 /* Sets all bytes of device memory. */
 void gc_cuda_timer_fill(gc_cuda_timer *timer, void *at, int64_t bytes, int fill);
 

@@ -1,9 +1,7 @@
-/* Ordinary host memory reaches a device through page-locked memory. The driver copies it there with one thread, at 8
- * GB/s; here several threads copy a piece each and queue it, which fills the bus. */
-#include "cuda_upload.h"
-
+/* The upload of cuda_resources.h. Ordinary host memory reaches a device through page-locked memory. The driver copies
+ * it there with one thread, at 8 GB/s; here, from 32 MB on, several threads copy a piece each and queue it, which fills
+ * the bus. */
 #include "cuda_device.h"
-#include "cuda_pinned.h"
 #include "cuda_resources.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
@@ -56,26 +54,25 @@ static cudaError_t copy_pieces(upload *u) {
 }
 
 static cudaError_t copy_large(upload *u) {
-    cudaError_t err = cudaGetDevice(&u->device);
-    int events = 0;
+    gc_cuda_resources r;
+    gc_cuda_resources_init(&r, u->device);
     u->workers = (int)gc_min(WORKERS_MAX, gc_processor_count());
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(GC_CUDA_REGISTERED, (int64_t)u->workers * PIECE_BYTES, (void **)&u->staging));
-    while (!err && events < u->workers) {
-        err = cudaEventCreateWithFlags(&u->event[events], cudaEventDisableTiming);
-        events += !err;
-    }
-    GC_CUDA_TRY(err, copy_pieces(u));
+    u->staging = gc_cuda_pinned(&r, (int64_t)u->workers * PIECE_BYTES);
+    for (int i = 0; i < u->workers; i++)
+        u->event[i] = gc_cuda_event(&r, cudaEventDisableTiming);
+    cudaError_t err = GC_CUDA_TRY(r.err, copy_pieces(u));
     const cudaError_t done = cudaStreamSynchronize(u->stream); /* also after an error: the copies read the staging */
-    while (events > 0)
-        cudaEventDestroy(u->event[--events]);
-    if (u->staging)
-        gc_cuda_pinned_free(u->staging);
+    gc_cuda_resources_free(&r);
     return err ? err : done;
 }
 
-cudaError_t gc_cuda_copy_to_device(void *to, const void *from, int64_t bytes, cudaStream_t stream) {
-    if (bytes >= LARGE_BYTES)
-        return copy_large(&(upload){.to = to, .from = from, .bytes = bytes, .stream = stream});
-    const cudaError_t err = cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, stream);
-    return err ? err : cudaStreamSynchronize(stream);
+void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
+    void *p = gc_cuda_memory(r, bytes);
+    if (!r->err && bytes >= LARGE_BYTES) {
+        r->err = copy_large(&(upload){.to = p, .from = from, .bytes = bytes, .device = r->device, .stream = r->order});
+    } else {
+        GC_CUDA_TRY(r->err, cudaMemcpyAsync(p, from, (size_t)bytes, cudaMemcpyHostToDevice, r->order));
+        GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order));
+    }
+    return r->err ? NULL : p;
 }
