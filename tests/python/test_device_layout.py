@@ -1,5 +1,5 @@
 """The planning of jobs for the GPU, without one: rows, strides, shared responses, copies and types, kept responses and
-streams, with a stand-in for the kernels that computes in host memory by the formulas of gpuconv_cuda.h."""
+streams, with a stand-in for the kernels that computes in host memory by the formulas of gpuconv_arrays.h."""
 
 import contextlib
 import ctypes

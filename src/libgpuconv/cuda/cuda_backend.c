@@ -373,6 +373,7 @@ const gc_backend gc_backend_cuda = {
     .start = start,
     .costs = costs,
     .stream = &streams,
+    .rows = &gc_rows_cuda,
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,
     .measure = &measures,

@@ -59,7 +59,7 @@ static bool cut(const gc_job_shape *s, gc_job_transform t, gc_job_plan *p) {
     const int64_t points = points_of(t), parts = gc_job_parts(t, s->taps);
     if (t.kind == GC_JOB_CHIP && parts > 1)
         return false;
-    const bool convolve = s->operation == GPUCONV_CUDA_CONVOLVE;
+    const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
     /* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
     const int64_t overlap = gc_round_up(s->taps - 1, ALIGNMENT),
                   frames = convolve ? s->output_frames : s->signal_frames;
@@ -127,7 +127,7 @@ static bool plan_chip(const gc_job_device *device, const gc_job_shape *s, bool p
     if (s->routes.routes || !cut(s, t, p) || s->rows * p->segments > SEGMENTS_MAX)
         return false;
     const gck_chip_sizes sizes = gck_chip_query(t.size);
-    if (s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE) {
+    if (s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
         const int64_t units = divide_up(s->rows, s->group * s->responses) * s->group * p->segments;
         choose_splits(device, &sizes, p, s->responses, units, 1.0, 2.7,
                       (double)(s->responses * s->taps) * 8 / device->bandwidth);
@@ -153,7 +153,7 @@ static void cut_chunks(const gc_job_device *device, const gc_job_shape *s, gc_jo
     p->rows = gc_min(gc_min(items, gc_max(1, most / gc_max(each, 1))), gc_max(1, GRID_MAX / channels));
     if (each > most)
         p->chunk_segments = gc_max(1, gc_min(p->chunk_segments, (most - in * (p->parts - 1)) / gc_max(in + out, 1)));
-    if (p->rows >= s->group && !s->routes.routes && s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE && p->rolling)
+    if (p->rows >= s->group && !s->routes.routes && s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE && p->rolling)
         p->rows = p->rows / s->group * s->group;
     const int64_t chunks = divide_up(items, p->rows);
     if (s->group == 1 || s->routes.routes)
@@ -177,13 +177,13 @@ static bool plan_3pass(const gc_job_device *device, const gc_job_shape *s, bool 
                        gc_job_plan *p) {
     if (!cut(s, t, p))
         return false;
-    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
-    const int64_t sources = !routed                                        ? 1
-                            : s->operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? s->routes.outputs
-                                                                           : s->routes.inputs;
-    const int64_t targets = !routed                                        ? 1
-                            : s->operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? s->routes.inputs
-                                                                           : s->routes.outputs;
+    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    const int64_t sources = !routed                                          ? 1
+                            : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? s->routes.outputs
+                                                                             : s->routes.inputs;
+    const int64_t targets = !routed                                          ? 1
+                            : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? s->routes.inputs
+                                                                             : s->routes.outputs;
     p->sums = !gradient && (routed || p->parts > 1);
     p->rolling = !routed && !prepared && divide_up(s->rows, s->group) <= s->responses;
     const int64_t items = routed ? s->batch : s->rows;

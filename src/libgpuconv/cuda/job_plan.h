@@ -3,8 +3,8 @@
 #ifndef GC_CUDA_JOB_PLAN_H
 #define GC_CUDA_JOB_PLAN_H
 
-#include "job_shape.h"
 #include "kernels/engine/kernels.h"
+#include "libgpuconv/engine/rows_executor.h"
 
 /* The figures of a device that plans depend on. */
 typedef struct gc_job_device {
