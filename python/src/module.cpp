@@ -81,7 +81,6 @@ NB_MODULE(_core, m) {
     m.def("version", &gpuconv_version, "Returns the version of the library.");
     m.def("end_calls", &end_calls, "Ends the calls of all other threads; for the end of Python.");
     bind_arrays(m);
-    bind_cuda(m);
     bind_files(m);
     bind_realtime(m);
     bind_response(m);
