@@ -63,7 +63,7 @@ struct CUstream_st;
  */
 
 /** Where arrays are convolved: threads of the CPU with their tables and scratch memory, or the tables and loaded
- * kernels of a CUDA device. Freed after all objects made from it. */
+ * kernels of a CUDA device. Freed after all objects made from it, but for responses on the CPU. */
 typedef struct gpuconv_arrays gpuconv_arrays;
 
 /**
@@ -249,7 +249,7 @@ GPUCONV_API gpuconv_status gpuconv_arrays_plan(const gpuconv_arrays *arrays, con
  * @param stream          a stream of the device that is current; the responses are read in its order. NULL on the CPU
  * @param[out] responses  the transforms; the caller frees them
  * @param[out] error      the reason of a failure; may be NULL
- * @return ARGUMENT, MEMORY, DEVICE; on the CPU FORMAT (a tap is NaN or infinite), UNSUPPORTED (more than 2^29 taps)
+ * @return ARGUMENT (on the CPU also: more than 2^29 taps), MEMORY, DEVICE; on the CPU FORMAT (a tap is NaN or infinite)
  */
 GPUCONV_API gpuconv_status gpuconv_responses_new(const gpuconv_arrays *arrays, const gpuconv_rows *response,
                                                  int64_t frames, struct CUstream_st *stream,
