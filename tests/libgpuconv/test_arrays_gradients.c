@@ -308,7 +308,8 @@ static double inner(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
-/* The loss sum of g y is linear in x and in h: its change by a step of one sample is the gradient there. */
+/* The loss sum of g y is linear in x and in h: its change by a step of one sample is the gradient there. The convolution
+ * and the gradient by the signal share prepared responses. */
 static void gradients_are_finite_differences(void **state) {
     (void)state;
     enum { ROWS = 5, FRAMES = 2000, TAPS = 700, OUT = 2300 };
@@ -318,6 +319,10 @@ static void gradients_are_finite_differences(void **state) {
     oracle_fill(&random, x, ROWS * FRAMES);
     oracle_fill(&random, h, TAPS);
     oracle_fill(&random, g, ROWS * OUT);
+    gpuconv_responses *kept;
+    const gpuconv_rows taps = gpuconv_rows_of_floats(h, 1, TAPS);
+    assert_int_equal(gpuconv_responses_new(place, &taps, FRAMES, NULL, &kept, NULL), GPUCONV_OK);
+    job.prepared = kept;
     for (int operation = 0; operation < 3; operation++) {
         job.operation = (gpuconv_arrays_operation)operation;
         job.signal = gpuconv_rows_of_floats(operation == 1 ? gx : x, ROWS, FRAMES);
@@ -327,6 +332,8 @@ static void gradients_are_finite_differences(void **state) {
         assert_int_equal(gpuconv_arrays_run(place, &job, NULL, 0, NULL, NULL), GPUCONV_OK);
     }
     const double loss = inner(g, y, ROWS * OUT);
+    gpuconv_responses_free(kept);
+    job.prepared = NULL;
     job.operation = GPUCONV_ARRAYS_CONVOLVE;
     job.signal.data = x;
     job.response.data = h;
