@@ -187,10 +187,6 @@ int64_t gc_job_responses_bytes(const gpuconv_responses *responses) {
 }
 
 void gc_job_free_responses(gpuconv_responses *responses) {
-    int current = -1;
-    (void)cudaGetDevice(&current);
     gc_cuda_resources_free(&((gc_cuda_responses *)responses)->resources);
     free(responses);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
 }

@@ -67,12 +67,8 @@ static cudaError_t init(gc_cuda_arrays *c) {
 }
 
 static void free_arrays(gpuconv_arrays *arrays) {
-    int current = -1;
-    (void)cudaGetDevice(&current);
     gc_cuda_resources_free(&((gc_cuda_arrays *)arrays)->resources);
     free(arrays);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
 }
 
 static gpuconv_status open_arrays(int device, gpuconv_arrays **arrays, gpuconv_error *error) {

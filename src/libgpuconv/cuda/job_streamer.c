@@ -155,14 +155,10 @@ gpuconv_status gc_job_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *r
 
 void gc_job_free_streamer(gpuconv_streamer *streamer) {
     cuda_streamer *s = (cuda_streamer *)streamer;
-    int current = -1;
-    (void)cudaGetDevice(&current);
     gc_bank_cuda.free(s->bank);
     gpuconv_responses_free(s->responses);
     gc_cuda_resources_free(&s->resources);
     free(s);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
 }
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */
