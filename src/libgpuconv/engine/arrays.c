@@ -129,10 +129,10 @@ static gpuconv_status check_routed(const gpuconv_arrays_job *job, gc_job_shape *
                        "job.signal.rows is %lld; use a multiple of the %d inputs of the prepared responses",
                        (long long)job->signal.rows, s->routes.inputs);
     s->batch = job->signal.rows / s->routes.inputs;
-    if (job->output.rows != s->batch * s->routes.outputs)
+    const int64_t outputs = s->batch * s->routes.outputs;
+    if (job->output.rows != outputs)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.output.rows is %lld; use %lld, %lld times %d outputs",
-                       (long long)job->output.rows, (long long)(s->batch * s->routes.outputs), (long long)s->batch,
-                       s->routes.outputs);
+                       (long long)job->output.rows, (long long)outputs, (long long)s->batch, s->routes.outputs);
     if (job->group != 1)
         return refuse(error, "job", "group", job->group, "1 with prepared responses that have routes");
     s->responses = s->routes.routes;
@@ -207,7 +207,8 @@ gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_erro
 /* Reads a caller's job, of this version or an older one. */
 static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_job *job, gpuconv_error *error) {
     *job = gpuconv_arrays_job_default();
-    const gc_sized_struct own = {job, sizeof *job, GC_SIZE_UP_TO(gpuconv_arrays_job, prepared), "gpuconv_arrays_job"};
+    const size_t first_size = GC_SIZE_UP_TO(gpuconv_arrays_job, prepared); /* NOLINT(bugprone-sizeof-expression) */
+    const gc_sized_struct own = {job, sizeof *job, first_size, "gpuconv_arrays_job"};
     return gc_sized_struct_read(&own, from, error);
 }
 
