@@ -77,17 +77,14 @@ static void free_responses(gpuconv_responses *responses) {
     free(r);
 }
 
-/* Returns the address of element `n` of an array. */
-static void *element(const gpuconv_rows *a, int64_t n) {
-    return a->data ? (char *)a->data + n * gc_job_sample_bytes(a->type) : NULL;
-}
-
 static int64_t length_of(const gpuconv_rows *a, int64_t row) {
     return a->lengths ? gc_max(0, gc_min(a->lengths[row], a->frames)) : a->frames;
 }
 
+/* Returns the address of frame 0 of a row; NULL in a plan, which has no memory. */
 static void *row_start(const gpuconv_rows *a, int64_t row) {
-    return element(a, a->starts ? a->starts[row] : row * a->stride);
+    const int64_t start = a->starts ? a->starts[row] : row * a->stride;
+    return a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL;
 }
 
 static gc_array read_row(const gpuconv_rows *a, int64_t row) {
@@ -115,6 +112,19 @@ static gpuconv_status copy_taps(const gpuconv_rows *from, int64_t taps, gc_kept_
                 : gc_fail_memory(error, "a response");
 }
 
+/* Stores responses whose taps are in `kept`, which is freed after a failure. ir: owns the taps, or NULL. */
+static gpuconv_status store(gc_kept_response *kept, const gpuconv_responses *base, const gpuconv_ir *ir,
+                            gpuconv_responses **responses, gpuconv_error *error) {
+    cpu_responses *r = gc_calloc(1, sizeof *r);
+    if (!r) {
+        free_kept(kept, base->rows, !ir);
+        return gc_fail_memory(error, "prepared responses");
+    }
+    *r = (cpu_responses){*base, kept, ir ? gc_ir_hold(ir) : NULL};
+    *responses = &r->base;
+    return GPUCONV_OK;
+}
+
 static gpuconv_status check_taps(int64_t taps, gpuconv_error *error) {
     return taps <= INT64_C(1) << GC_ROW_MAX_LOG2
                ? GPUCONV_OK
@@ -127,40 +137,26 @@ static gpuconv_status new_responses(const gpuconv_arrays *arrays, const gpuconv_
     (void)arrays;
     (void)frames;
     (void)stream;
+    const gpuconv_responses base = {&gc_rows_cpu, -1, response->rows, response->frames, {0}};
+    gc_kept_response *kept = NULL;
     gpuconv_status status = check_taps(response->frames, error);
-    if (status)
-        return status;
-    cpu_responses *r = gc_calloc(1, sizeof *r);
-    status = r ? copy_taps(response, response->frames, &r->kept, error) : gc_fail_memory(error, "prepared responses");
-    if (status) {
-        free(r);
-        return status;
-    }
-    r->base = (gpuconv_responses){&gc_rows_cpu, -1, response->rows, response->frames, {0}};
-    *responses = &r->base;
-    return GPUCONV_OK;
+    if (!status)
+        status = copy_taps(response, response->frames, &kept, error);
+    return status ? status : store(kept, &base, NULL, responses, error);
 }
 
 static gpuconv_status route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
                                       gpuconv_responses **responses, gpuconv_error *error) {
     (void)arrays;
     (void)frames;
+    const gpuconv_responses base = {&gc_rows_cpu, -1, ir->planes, ir->frames, {ir->inputs, ir->outputs, ir->routes}};
     const gpuconv_status status = check_taps(ir->frames, error);
-    if (status)
-        return status;
-    cpu_responses *r = gc_calloc(1, sizeof *r);
-    gc_kept_response *kept = gc_calloc(ir->planes, sizeof *kept);
-    if (!r || !kept) {
-        free(r);
-        free(kept);
-        return gc_fail_memory(error, "prepared responses");
-    }
+    gc_kept_response *kept = status ? NULL : gc_calloc(ir->planes, sizeof *kept);
+    if (!kept)
+        return status ? status : gc_fail_memory(error, "prepared responses");
     for (int i = 0; i < ir->planes; i++)
         kept[i].taps = ir->taps + i * ir->frames;
-    *r = (cpu_responses){
-        {&gc_rows_cpu, -1, ir->planes, ir->frames, {ir->inputs, ir->outputs, ir->routes}}, kept, gc_ir_hold(ir)};
-    *responses = &r->base;
-    return GPUCONV_OK;
+    return store(kept, &base, ir, responses, error);
 }
 
 static gpuconv_status update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
@@ -454,7 +450,7 @@ static void free_streamer(gpuconv_streamer *streamer) {
 static gpuconv_status new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
                                    gpuconv_error *error) {
-    gpuconv_responses *kept;
+    gpuconv_responses *kept = NULL;
     const gpuconv_status status = new_responses(arrays, response, block, stream, &kept, error);
     if (status)
         return status;
