@@ -11,7 +11,7 @@ if(GPUCONV_WITH_CUDA)
     set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
 endif()
 install(TARGETS ${static} EXPORT gpuconv_static COMPONENT development)
-install(FILES include/gpuconv.h include/gpuconv_cuda.h include/gpuconv_memory.h TYPE INCLUDE COMPONENT development)
+install(FILES include/gpuconv.h include/gpuconv_arrays.h TYPE INCLUDE COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
 install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package} COMPONENT development)

@@ -5,7 +5,7 @@
  *
  * Usage: 06_device
  */
-#include "gpuconv_cuda.h"
+#include "gpuconv_arrays.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -34,39 +34,39 @@ static float *device_floats(size_t count, int noise) {
     return device;
 }
 
-static gpuconv_cuda_array rows_of(float *data, int64_t frames) {
-    return (gpuconv_cuda_array){.data = data, .rows = ROWS, .frames = frames, .stride = frames};
+static gpuconv_rows rows_of(float *data, int64_t frames) {
+    return gpuconv_rows_of_floats(data, ROWS, frames);
 }
 
 /* Queues both jobs: the convolution, and the gradient by the responses for a gradient of one everywhere in `ones`. */
-static gpuconv_status queue(const gpuconv_cuda *cuda, const gpuconv_cuda_job job[2], void *workspace, size_t bytes,
+static gpuconv_status queue(gpuconv_arrays *cuda, const gpuconv_arrays_job job[2], void *workspace, size_t bytes,
                             cudaStream_t stream, gpuconv_error *error) {
-    gpuconv_status status = gpuconv_cuda_run(cuda, &job[0], workspace, bytes, stream, error);
-    return status ? status : gpuconv_cuda_run(cuda, &job[1], workspace, bytes, stream, error);
+    gpuconv_status status = gpuconv_arrays_run(cuda, &job[0], workspace, bytes, stream, error);
+    return status ? status : gpuconv_arrays_run(cuda, &job[1], workspace, bytes, stream, error);
 }
 
 int main(void) {
-    gpuconv_cuda *cuda;
+    gpuconv_arrays *cuda;
     gpuconv_error error;
-    if (gpuconv_cuda_new(-1, &cuda, &error)) {
+    if (gpuconv_arrays_new_cuda(-1, &cuda, &error)) {
         printf("%s\n", error.message);
         return 0;
     }
     float *x = device_floats((size_t)ROWS * FRAMES, 1), *h = device_floats((size_t)ROWS * TAPS, 1);
     float *y = device_floats((size_t)ROWS * OUT, 0), *g = device_floats((size_t)ROWS * OUT, 1);
     float *gh = device_floats((size_t)ROWS * TAPS, 0);
-    gpuconv_cuda_job job[2] = {gpuconv_cuda_job_default(), gpuconv_cuda_job_default()};
+    gpuconv_arrays_job job[2] = {gpuconv_arrays_job_default(), gpuconv_arrays_job_default()};
     job[0].signal = rows_of(x, FRAMES);
     job[0].response = rows_of(h, TAPS);
     job[0].output = rows_of(y, OUT);
     job[1] = job[0]; /* the same convolution, seen from behind */
-    job[1].operation = GPUCONV_CUDA_GRADIENT_RESPONSE;
+    job[1].operation = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     job[1].output = rows_of(g, OUT);
     job[1].response = rows_of(gh, TAPS);
 
     size_t bytes[2], largest;
     for (int i = 0; i < 2; i++)
-        if (gpuconv_cuda_workspace(cuda, &job[i], &bytes[i], &error)) {
+        if (gpuconv_arrays_workspace(cuda, &job[i], &bytes[i], &error)) {
             fprintf(stderr, "%s\n", error.message);
             return 1;
         }
@@ -100,6 +100,6 @@ int main(void) {
     for (int i = 0; i < 5; i++)
         check(cudaFree(memory[i]));
     check(cudaFree(workspace));
-    gpuconv_cuda_free(cuda);
+    gpuconv_arrays_free(cuda);
     return 0;
 }

@@ -28,7 +28,7 @@ allow() {
         for path in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             allowed=no
             [ -e "$folder/$path" ] && [ "${path#*/}" = "$path" ] && allowed=yes
-            for pattern in gpuconv.h gpuconv_memory.h "$@"; do
+            for pattern in gpuconv.h gpuconv_arrays.h "$@"; do
                 # shellcheck disable=SC2254 # the pattern is meant as one
                 case $path in $pattern) allowed=yes ;; esac
             done
@@ -46,13 +46,13 @@ allow src/$L/dsp "$L/core/*"
 allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/engine gpuconv_cuda.h "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h"
+allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
+backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h"
 planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/device.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
-allow src/$L/cuda gpuconv_cuda.h $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
@@ -114,7 +114,7 @@ only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/lv2/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
-for header in gpuconv.h gpuconv_cuda.h gpuconv_memory.h; do
+for header in gpuconv.h gpuconv_arrays.h; do
     printf '#include "%s"\nint main(void) { return 0; }\n' $header |
         ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "$header does not compile alone"
     if command -v "${CXX:-c++}" >/dev/null; then

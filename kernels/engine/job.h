@@ -1,6 +1,6 @@
 /*
- * The C interface of the kernels for jobs on the caller's device memory (gpuconv_cuda.h). Included by kernels.h, whose
- * rules and types apply.
+ * The C interface of the kernels for jobs on the caller's device memory (gpuconv_arrays.h). Included by kernels.h,
+ * whose rules and types apply.
  *
  * Every operation of a job is a sum of circular products of 2 N real points in overlap-save order. With `reflect` the
  * spectrum of the response is conjugated, which turns the convolution into a correlation:

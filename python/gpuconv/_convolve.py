@@ -9,7 +9,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union
 import numpy as np
 
 from . import _core
-from ._host import broadcast_batch, expand, thread_count
+from ._batches import broadcast_batch
+from ._host import HostPrepared, convolve_into, thread_count
 from ._libraries import check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
@@ -104,11 +105,10 @@ def convolve(
     if not _core.all_finite(h):
         raise ValueError("h has NaN or infinite taps; a response must be finite")
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
-    batch = broadcast_batch(x, h.shape[:-1])
+    batch = broadcast_batch(x.shape, h.shape)
     warn_of_axis(x.shape, h.shape[-1])
     y, view = _result(batch, frames, axis, ndim)
-    if y.size:
-        _core.convolve(expand(x, batch), expand(h, batch), view, offset, False, thread_count(threads))
+    convolve_into(x, h, view, offset, thread_count(threads))
     return finish(y if dtype == np.float32 else y.astype(dtype))
 
 
@@ -121,7 +121,7 @@ class Plan(NamedTuple):
     """How an engine convolves."""
 
     backend: str  #: "cpu", "cuda"
-    algorithm: str  #: "direct", "overlap-save", "partitioned", "matrix"
+    algorithm: str  #: "direct", "overlap-save", "partitioned", "matrix"; on a GPU also "overlap-save in three kernels"
     device: str  #: name of the processor or GPU
     threads: int  #: of the CPU
     reason: str  #: one sentence on the choice
@@ -181,8 +181,7 @@ class Convolver:
             host = host_view("h", to_host("h", h))
             check_frames("h", host.shape, -1)
             self._dtype = to_host("h", h).dtype
-            self._batch = host.shape[:-1]
-            self._prepared = _core.Prepared(host)
+            self._prepared = HostPrepared(host)
 
     def update(self, h: Any) -> None:
         """Replaces the response by another of the same kind and shape.
@@ -228,10 +227,14 @@ class Convolver:
         return self._response.frames if self._kind == "response" else int(self._array.shape[-1])
 
     def plan(self, frames: int, inputs: int = 1) -> Plan:
-        """Returns how signals of so many frames and inputs are convolved, and why; for an ImpulseResponse."""
+        """Returns how signals of so many frames and inputs are convolved, and why. For an array `inputs` is the number of
+        signals, all of whose frames are computed."""
+        inputs, frames = whole("inputs", inputs, 1, 1024), whole("frames", frames, 1, 1 << 40)
         if self._kind != "response":
-            raise TypeError("a Convolver of an array has no plan; make it of an ImpulseResponse")
-        engine, _ = self._engine(whole("inputs", inputs, 1, 1024), whole("frames", frames, 1, 1 << 40))
+            threads = thread_count(self._threads)
+            backend, device, reason = self._prepared.plan(inputs, frames, threads)
+            return Plan(backend, reason.split(":")[0], device, threads or os.cpu_count() or 1, reason, "")
+        engine, _ = self._engine(inputs, frames)
         return Plan(engine.backend, engine.algorithm, engine.device, engine.threads, engine.reason, engine.note)
 
     @overload
@@ -252,20 +255,17 @@ class Convolver:
 
             if not is_plain(x, self._array):  # the kept transforms give no gradients
                 return differentiable(x, self._array, mode, axis, delay=delay, threads=self._threads)
-        if not isinstance(self._prepared, _core.Prepared):
+        if not isinstance(self._prepared, HostPrepared):
             return self._prepared(x, mode, axis, delay=delay, threads=self._threads)
         finish = from_host(x)
         host = to_host("x", x)
         dtype = np.result_type(host.dtype, self._dtype)
         ndim = host.ndim
         host = _last("x", host_view("x", host), axis)
-        offset, frames = window(mode, host.shape[-1], self._prepared.frames, delay)
-        batch = broadcast_batch(host, self._batch)
+        offset, frames = window(mode, host.shape[-1], self._prepared.shape[-1], delay)
+        batch = broadcast_batch(host.shape, self._prepared.shape)
         y, view = _result(batch, frames, axis, ndim)
-        if y.size:
-            rows = np.arange(int(np.prod(self._batch)), dtype=np.int64).reshape(self._batch)
-            index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
-            self._prepared.convolve(expand(host, batch), index, view, offset, thread_count(self._threads))
+        self._prepared.convolve(host, view, offset, thread_count(self._threads))
         return finish(y if dtype == np.float32 else y.astype(dtype))
 
     def _engine(self, inputs: int, frames: int) -> tuple[Any, ImpulseResponse]:

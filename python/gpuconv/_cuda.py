@@ -1,4 +1,4 @@
-"""Convolution of arrays on an NVIDIA GPU, for PyTorch and CuPy, through gpuconv_cuda.h.
+"""Convolution of arrays on an NVIDIA GPU, for PyTorch and CuPy, through gpuconv_arrays.h.
 
 A job is planned once for the shapes, strides and types of its arrays and kept. A call then allocates the result and the
 workspace with the caller's library, whose allocators know the current stream, and queues the kernels on that stream.
@@ -11,13 +11,13 @@ from collections import deque
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core as _binding
+from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
 from ._cuda_libraries import F32, Layout, adapter
 from ._cuda_libraries import adapters as _adapters
-from ._libraries import axis_hint, check_frames, warn_of_axis
+from ._libraries import check_frames, warn_of_axis
 from ._modes import Mode, window
 
 _core: Any = _binding  # builds without CUDA lack the classes of the device
-CONVOLVE, GRADIENT_SIGNAL, GRADIENT_RESPONSE = 0, 1, 2
 _devices: dict[int, Any] = {}
 _jobs: dict[Any, "_Plan"] = {}
 _recent: dict[Any, "_Plan"] = {}
@@ -55,24 +55,6 @@ def row_stride(layout: Layout, batch: tuple[int, ...]) -> Optional[int]:
     return stride if stride is not None and stride >= 0 else None
 
 
-def share(batch: tuple[int, ...], responses: tuple[int, ...]) -> Optional[tuple[int, int]]:
-    """Returns the rows of the responses, and how many rows of the batch in succession share one, where row i of the
-    batch has response (i // group) % rows. None: the responses do not repeat in this way."""
-    padded = (1,) * (len(batch) - len(responses)) + responses
-    varied = [d for d, size in enumerate(padded) if size != 1]
-    if not varied:
-        return 1, 1
-    first, last = varied[0], varied[-1]
-    if padded[first : last + 1] != batch[first : last + 1]:
-        return None
-    rows = group = 1
-    for size in batch[first : last + 1]:
-        rows *= size
-    for size in batch[last + 1 :]:
-        group *= size
-    return rows, group
-
-
 class _Plan(NamedTuple):
     job: Any  # None: there are no rows to read
     workspace: int
@@ -86,7 +68,7 @@ class _Plan(NamedTuple):
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
           prepared: Optional["Prepared"]) -> _Plan:
     """Plans a job. The roles are those of the operation: (x, h) -> y; (g, h) -> x; (g, x) -> h, of the batch `target`."""
-    batch = _broadcast(x.shape[:-1], h.shape[:-1])
+    batch = broadcast_batch(x.shape, h.shape)
     gradient = operation == GRADIENT_RESPONSE
     rows = 1
     for size in batch:
@@ -115,18 +97,6 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
     kept = prepared.responses if prepared is not None and shared is not None else None
     job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept)
     return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
-
-
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    if a == b or not b:
-        return a
-    import numpy as np
-
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ValueError(f"the batch {a} of x and the batch {b} of h do not broadcast: "
-                         f"dimensions must be equal, or 1{axis_hint(a)}") from None
 
 
 def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
@@ -287,6 +257,14 @@ class Prepared:
         self.h = h
         self.jobs.clear()
         self.recent.clear()
+
+    def plan(self, rows: int, frames: int, threads: Any = None) -> tuple[str, str, str]:
+        """Returns backend, device, and how so many signals of `frames` frames are convolved."""
+        library = adapter(self.through)
+        device, taps = library.device(self.h), library.layout("h", self.h)
+        with library.current(device):
+            made = _plan(device, CONVOLVE, Layout((rows, frames), (frames, 1), F32), taps, 0, frames + taps.shape[-1] - 1, (), self)
+        return "cuda", f"CUDA device {device}", made.job.plan
 
     def __call__(self, x: Any, mode: Mode, axis: int = -1, *, delay: int = 0, threads: Any = None) -> Any:
         return convolve_arrays(self.kind, x, self.h, mode, axis, delay, self)

@@ -1,4 +1,4 @@
-"""Convolution of arrays of NumPy along their last dimension, and the number of threads for it."""
+"""Operations on arrays of NumPy along their last dimension, and the number of threads for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Optional
 import numpy as np
 
 from . import _core
-from ._libraries import axis_hint
+from ._batches import CONVOLVE, GRADIENT_RESPONSE, broadcast_batch, share
 from ._modes import whole
 
 
@@ -24,28 +24,51 @@ def thread_count(threads: Optional[int]) -> int:
     return whole("threads", threads, 0, 1024, "; 0 stands for all cores")
 
 
-def broadcast_batch(x: np.ndarray, h_batch: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the batch of a result: that of x and `h_batch`, broadcast."""
-    if not h_batch or x.shape[:-1] == h_batch:
-        return x.shape[:-1]
-    try:
-        return np.broadcast_shapes(x.shape[:-1], h_batch)
-    except ValueError:
-        raise ValueError(
-            f"the batch {x.shape[:-1]} of x and the batch {h_batch} of h do not broadcast: "
-            f"dimensions must be equal, or 1{axis_hint(x.shape)}"
-        ) from None
-
-
 def expand(array: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
     """Returns a view of the array with this batch."""
     return array if array.shape[:-1] == batch else np.broadcast_to(array, batch + array.shape[-1:])
 
 
-def convolve_host(x: np.ndarray, h: np.ndarray, offset: int, frames: int, reverse: bool, threads: int) -> np.ndarray:
-    """Convolves along the last dimension and keeps `frames` frames from `offset` on. `reverse`: h is read backwards."""
-    batch = broadcast_batch(x, h.shape[:-1])
-    y = np.empty(batch + (frames,), np.float32)
+def convolve_into(x: np.ndarray, h: np.ndarray, y: np.ndarray, offset: int, threads: int) -> None:
+    """Convolves along the last dimension; writes y, of the batch of both, from frame `offset` on."""
+    batch = y.shape[:-1]
+    shared = share(batch, h.shape[:-1])
     if y.size:
-        _core.convolve(expand(x, batch), expand(h, batch), y, offset, reverse, threads)
-    return y
+        group = shared[1] if shared is not None else 1
+        _core.compute(CONVOLVE, expand(x, batch), h if shared is not None else expand(h, batch), y, group, offset, threads)
+
+
+def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: int, threads: int,
+            target: tuple[int, ...] = ()) -> np.ndarray:
+    """Computes one of the operations along the last dimension. A gradient by the responses is summed to the batch `target`
+    where its rows repeat as those of a job can; else it has one row for each of the batch."""
+    batch = broadcast_batch(a.shape, b.shape)
+    gradient = operation == GRADIENT_RESPONSE
+    shared = share(batch, target if gradient else b.shape[:-1])
+    made = np.zeros((target if gradient and shared is not None else batch) + (frames,), np.float32)
+    if made.size and 0 not in batch:
+        second = expand(b, batch) if gradient or shared is None else b
+        _core.compute(operation, expand(a, batch), second, made, shared[1] if shared is not None else 1, offset, threads)
+    return made
+
+
+class HostPrepared:
+    """Responses whose transforms are kept."""
+
+    def __init__(self, h: np.ndarray) -> None:
+        self.shape = h.shape
+        self.kept = _core.Prepared(h) if h.size else None
+        self.h = h.copy() if h.ndim > 2 else h  # for batches in which the rows do not repeat as those of a job can
+
+    def convolve(self, x: np.ndarray, y: np.ndarray, offset: int, threads: int) -> None:
+        """Writes y, of the batch of x and the responses, from frame `offset` on."""
+        batch = y.shape[:-1]
+        shared = share(batch, self.shape[:-1])
+        if shared is None:
+            convolve_into(x, self.h, y, offset, threads)
+        elif y.size and self.kept is not None:
+            self.kept.convolve(expand(x, batch), y, shared[1], offset, threads)
+
+    def plan(self, rows: int, frames: int, threads: int) -> tuple[str, str, str]:
+        """Returns backend, device, and how so many signals of `frames` frames are convolved."""
+        return "cpu", "CPU", _core.plan(rows, frames, self.shape[-1], threads)

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from . import _core
-from ._cuda import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, Prepared, convolve_arrays, run
-from ._host import convolve_host, thread_count
-from ._libraries import axis_hint, check_frames, warn_of_axis
+from . import _host
+from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
+from ._cuda import Prepared, convolve_arrays, run
+from ._host import thread_count
+from ._libraries import check_frames, warn_of_axis
 from ._modes import Mode, window
 from ._tensors import check, host
 
@@ -31,16 +33,6 @@ def _as(made: np.ndarray, a: Tensor, b: Tensor) -> Tensor:
     return tensor if a.dtype == b.dtype == torch.float32 else tensor.to(torch.promote_types(a.dtype, b.dtype))
 
 
-def _check_batch(x: Tensor, h: Tensor) -> None:
-    """Refuses batches that do not broadcast."""
-    for a, b in zip(reversed(x.shape[:-1]), reversed(h.shape[:-1])):
-        if a != b and a != 1 and b != 1:
-            raise ValueError(
-                f"the batch {tuple(x.shape[:-1])} of x and the batch {tuple(h.shape[:-1])} of h do not broadcast: "
-                f"dimensions must be equal, or 1{axis_hint(tuple(x.shape))}"
-            )
-
-
 def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
     """Sums over the dimensions that broadcasting has added."""
     return tensor if tensor.shape[:-1] == tuple(batch) else tensor.sum_to_size(tuple(batch) + tensor.shape[-1:])
@@ -49,30 +41,29 @@ def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
 # ---- The operators: y = x * h from `offset` on, and its two adjoints. Each one's gradients are the other two. ----
 
 
-def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
-    if x.is_cuda:
-        made: Tensor = run("torch", CONVOLVE, x, h, offset, frames)
+def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int) -> Tensor:
+    if a.is_cuda:
+        made: Tensor = run("torch", operation, a, b, offset, frames)
         return made
-    y = convolve_host(host(x), host(h), offset, frames, False, _threads())
-    return _as(y, x, h)
+    return _as(_host.compute(operation, host(a), host(b), offset, frames, _threads()), a, b)
+
+
+def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+    return _compute(CONVOLVE, x, h, offset, frames)
 
 
 def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
     """gx[n] = sum over k of h[k] g[n + k - offset]."""
-    if g.is_cuda:
-        made: Tensor = run("torch", GRADIENT_SIGNAL, g, h, offset, frames)
-        return made
-    y = convolve_host(host(g), host(h), h.shape[-1] - 1 - offset, frames, True, _threads())
-    return _as(y, g, h)
+    return _compute(GRADIENT_SIGNAL, g, h, offset, frames)
 
 
 def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
     """gh[k] = sum over n of x[n] g[n + k - offset], summed over the rows that share a response."""
+    target = tuple(batch)
     if g.is_cuda:
-        made: Tensor = run("torch", GRADIENT_RESPONSE, g, x, offset, taps, tuple(batch))
-        return _sum_to(made, batch)
-    y = convolve_host(host(g), host(x), x.shape[-1] - 1 - offset, taps, True, _threads())
-    return _sum_to(torch.from_numpy(y), batch).to(torch.promote_types(g.dtype, x.dtype))
+        return _sum_to(run("torch", GRADIENT_RESPONSE, g, x, offset, taps, target), batch)
+    made = torch.from_numpy(_host.compute(GRADIENT_RESPONSE, host(g), host(x), offset, taps, _threads(), target))
+    return _sum_to(made, batch).to(torch.promote_types(g.dtype, x.dtype))
 
 
 def _fake(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
@@ -234,7 +225,7 @@ def convolve(
             raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
         x = x.movedim(axis, -1)
         h = h if one else h.movedim(axis, -1)
-    _check_batch(x, h)
+    batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if plain:
         warn_of_axis(tuple(x.shape), h.shape[-1])
@@ -242,7 +233,9 @@ def convolve(
         if not _core.all_finite(taps):
             raise ValueError("h has NaN or infinite taps; a response must be finite")
         count = _threads() if threads is None else thread_count(threads)
-        y = _as(convolve_host(host(x), taps, offset, frames, False, count), x, h)
+        made = np.empty(batch + (frames,), np.float32)
+        _host.convolve_into(host(x), taps, made, offset, count)
+        y = _as(made, x, h)
     else:
         y = _call("convolve", x, h, offset, frames)
     return y if last else y.movedim(-1, axis)
@@ -265,7 +258,8 @@ class _HostPrepared:
 
     def __init__(self, h: Tensor) -> None:
         self.h = h
-        self.prepared = _core.Prepared(host(h))
+        self.prepared = _host.HostPrepared(host(h))
+        self.plan = self.prepared.plan
 
     def __call__(self, x: Tensor, mode: Mode, axis: int = -1, *, delay: int = 0, threads: Optional[int] = None) -> Tensor:
         check("x", x)
@@ -274,17 +268,10 @@ class _HostPrepared:
         check_frames("x", tuple(x.shape), axis)
         last = axis in (-1, x.dim() - 1)
         moved = x if last else x.movedim(axis, -1)
-        _check_batch(moved, self.h)
-        offset, frames = window(mode, moved.shape[-1], self.prepared.frames, delay)
-        batch = np.broadcast_shapes(tuple(moved.shape[:-1]), tuple(self.h.shape[:-1]))
+        batch = broadcast_batch(tuple(moved.shape), self.prepared.shape)
+        offset, frames = window(mode, moved.shape[-1], self.prepared.shape[-1], delay)
         made = np.empty(batch + (frames,), np.float32)
-        if made.size:
-            own = tuple(self.h.shape[:-1])
-            rows = np.arange(int(np.prod(own)), dtype=np.int64).reshape(own)
-            index = np.ascontiguousarray(np.broadcast_to(rows, batch)).reshape(-1)
-            signal = np.broadcast_to(host(moved), batch + tuple(moved.shape[-1:]))
-            count = _threads() if threads is None else thread_count(threads)
-            self.prepared.convolve(signal, index, made, offset, count)
+        self.prepared.convolve(host(moved), made, offset, _threads() if threads is None else thread_count(threads))
         y = _as(made, x, self.h)
         return y if last else y.movedim(-1, axis)
 

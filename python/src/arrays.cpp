@@ -1,7 +1,9 @@
-// Convolution of arrays in host memory: gpuconv_memory.h.
+// Convolution of arrays: gpuconv_arrays.h. Arrays in host memory come as arrays of NumPy, and calls release the GIL.
+// Arrays on a GPU come as layouts, pointers and streams, integers from the caller's library; these calls only queue
+// work, so that they keep the GIL.
 #include "calls.h"
 
-#include <gpuconv_memory.h>
+#include <gpuconv_arrays.h>
 
 #include <cstring>
 #include <map>
@@ -10,27 +12,30 @@
 
 namespace {
 
-using memory_owner = std::unique_ptr<gpuconv_memory, deleter<gpuconv_memory_free>>;
-using prepared_owner = std::unique_ptr<gpuconv_memory_response, deleter<gpuconv_memory_response_free>>;
+using place_owner = std::unique_ptr<gpuconv_arrays, deleter<gpuconv_arrays_free>>;
+using responses_owner = std::unique_ptr<gpuconv_responses, deleter<gpuconv_responses_free>>;
+using streamer_owner = std::unique_ptr<gpuconv_streamer, deleter<gpuconv_streamer_free>>;
 
-// A convolver with the cancel flag of its threads, which it keeps as long as they live.
+// ---- In host memory ----
+
+// A place on the CPU with the cancel flag of its threads, which it keeps as long as they live.
 struct threads_of_call {
     std::unique_ptr<volatile int> cancel = std::make_unique<volatile int>(0);
-    memory_owner memory; // freed before the flag
+    place_owner place; // freed before the flag
 };
 
-// Convolvers that are not in use, by their number of threads. A call takes one and puts it back, so that threads of
-// Python convolve at the same time and threads of the library live on between calls.
-struct idle_convolvers {
+// Places that are not in use, by their number of threads. A call takes one and puts it back, so that threads of Python
+// convolve at the same time and threads of the library live on between calls.
+struct idle_places {
     std::mutex lock;
     std::multimap<int, threads_of_call> free;
 };
-idle_convolvers *idle = new idle_convolvers; // never deleted: threads may outlive the interpreter's end
+idle_places *idle = new idle_places; // never deleted: threads may outlive the interpreter's end
 
 struct borrowed {
     int threads;
     threads_of_call own;
-    idle_convolvers *home = idle;
+    idle_places *home = idle;
     explicit borrowed(int count) : threads(count) {
         {
             std::lock_guard<std::mutex> locked(home->lock);
@@ -41,58 +46,50 @@ struct borrowed {
                 return;
             }
         }
-        gpuconv_memory *made = nullptr;
+        gpuconv_arrays *made = nullptr;
         gpuconv_error error = {};
         const volatile int *before = gpuconv_cancel_set(own.cancel.get());
-        const gpuconv_status status = gpuconv_memory_new(threads, &made, &error);
+        const gpuconv_status status = gpuconv_arrays_new_cpu(threads, &made, &error);
         gpuconv_cancel_set(before);
         check(status, error);
-        own.memory.reset(made);
+        own.place.reset(made);
     }
     ~borrowed() {
         std::lock_guard<std::mutex> locked(home->lock);
-        if (own.memory && !*own.cancel && home->free.size() < 16)
+        if (own.place && !*own.cancel && home->free.size() < 16)
             home->free.emplace(threads, std::move(own));
     }
 };
 
-// Forgets the convolvers and calls of the parent process, whose threads do not exist in a forked child.
+// Forgets the places and calls of the parent process, whose threads do not exist in a forked child.
 void forget_threads() {
-    idle = new idle_convolvers;
+    idle = new idle_places;
     forget_calls();
 }
 
-// Responses whose transforms are kept, one for each row of an array.
-struct prepared {
-    std::vector<size_t> batch;
-    int64_t frames;
-    std::vector<prepared_owner> rows;
-    prepared() = default;
-    prepared(prepared &&) = default;
-    prepared(const prepared &) = delete;
+// The rows (last dimension) of an array of any strides. With more than one dimension of a batch, `starts` has them.
+struct host_rows {
+    gpuconv_rows rows = {};
+    std::vector<int64_t> starts;
+    template <typename Array> explicit host_rows(const Array &array) {
+        const size_t last = array.ndim() - 1;
+        rows.data = const_cast<float *>(array.data());
+        rows.rows = 1;
+        for (size_t d = 0; d < last; d++)
+            rows.rows *= (int64_t)array.shape(d);
+        rows.frames = (int64_t)array.shape(last);
+        rows.step = rows.frames > 1 ? array.stride(last) : 1;
+        rows.stride = last == 1 && rows.rows > 1 ? array.stride(0) : 0;
+        for (int64_t i = 0; last > 1 && i < rows.rows; i++) {
+            int64_t start = 0, index = i;
+            for (size_t d = last; d-- > 0; index /= (int64_t)array.shape(d))
+                start += index % (int64_t)array.shape(d) * array.stride(d);
+            starts.push_back(start);
+        }
+        if (last > 1)
+            rows.starts = starts.data();
+    }
 };
-
-// Offset of element `index` of the batch (all dimensions but the last) of an array whose batch has the same shape.
-template <typename Array> int64_t batch_offset(const Array &array, size_t index) {
-    int64_t offset = 0;
-    for (size_t d = array.ndim() - 1; d-- > 0; index /= array.shape(d))
-        offset += (int64_t)(index % array.shape(d)) * array.stride(d);
-    return offset;
-}
-
-template <typename Array> size_t batch_size(const Array &array) {
-    size_t size = 1;
-    for (size_t d = 0; d + 1 < array.ndim(); d++)
-        size *= array.shape(d);
-    return size;
-}
-
-template <typename Array> gpuconv_memory_array row_of(const Array &array, size_t index, bool reversed) {
-    const size_t last = array.ndim() - 1;
-    const int64_t frames = (int64_t)array.shape(last), step = frames > 1 ? array.stride(last) : 1;
-    const float *data = array.data() + batch_offset(array, index);
-    return {reversed ? data + (frames - 1) * step : data, frames, reversed ? -step : step};
-}
 
 // Calls a function without the GIL; one that reads or writes very many frames ends at Ctrl-C.
 void run_frames(int64_t frames, volatile int *cancel, const work &call) {
@@ -103,90 +100,79 @@ void run_frames(int64_t frames, volatile int *cancel, const work &call) {
         run_unlocked(call);
 }
 
-prepared prepare(const floats_in &h) {
-    prepared made;
-    volatile int cancel = 0;
-    for (size_t d = 0; d + 1 < h.ndim(); d++)
-        made.batch.push_back(h.shape(d));
-    made.frames = (int64_t)h.shape(h.ndim() - 1);
-    made.rows.resize(batch_size(h));
-    run_frames((int64_t)h.size(), &cancel, [&](gpuconv_error *error) {
-        gpuconv_status status = GPUCONV_OK;
-        for (size_t i = 0; i < made.rows.size() && !status; i++) {
-            const gpuconv_memory_array row = row_of(h, i, false);
-            gpuconv_memory_response *response = nullptr;
-            status = gpuconv_memory_response_new(row.data, row.frames, row.step, &response, error);
-            made.rows[i].reset(response);
-        }
-        return status;
-    });
-    return made;
+gpuconv_arrays_job new_job(int operation, int64_t group, int64_t offset, const gpuconv_responses *prepared) {
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.operation = (gpuconv_arrays_operation)operation;
+    job.group = group;
+    job.offset = offset;
+    job.prepared = prepared;
+    return job;
 }
 
-void same_batch(const floats_in &a, const floats_out &y) {
-    bool same = a.ndim() == y.ndim() && a.ndim() >= 1;
-    for (size_t d = 0; same && d + 1 < a.ndim(); d++)
-        same = a.shape(d) == y.shape(d);
-    if (!same)
-        throw nb::value_error("arrays whose batches differ");
+// Returns the array of a job that is read first, read second, or written.
+gpuconv_rows &role(gpuconv_arrays_job &job, int number) {
+    gpuconv_rows *const roles[3][3] = {{&job.signal, &job.response, &job.output},
+                                       {&job.output, &job.response, &job.signal},
+                                       {&job.output, &job.signal, &job.response}};
+    return *roles[job.operation][number];
 }
 
-gpuconv_memory_row new_row(const floats_in &x, const floats_out &y, size_t index, int64_t offset) {
-    const gpuconv_memory_array out = row_of(y, index, false);
-    gpuconv_memory_row row = {};
-    row.signal = row_of(x, index, false);
-    row.output = const_cast<float *>(out.data);
-    row.output_frames = out.frames;
-    row.output_step = out.step;
-    row.offset = offset;
-    return row;
-}
-
-// Convolves the rows; a call of some length ends at Ctrl-C.
-void convolve_rows(const std::vector<gpuconv_memory_row> &rows, int threads) {
-    borrowed convolver(threads);
-    int64_t frames = 0;
-    for (const gpuconv_memory_row &row : rows)
-        frames += row.output_frames;
-    run_frames(frames, convolver.own.cancel.get(), [&](gpuconv_error *error) {
-        return gpuconv_memory_convolve(convolver.own.memory.get(), rows.data(), (int64_t)rows.size(), error);
+void run_host(const gpuconv_arrays_job &job, int64_t frames, int threads) {
+    borrowed on(threads);
+    run_frames(frames, on.own.cancel.get(), [&](gpuconv_error *error) {
+        return gpuconv_arrays_run(on.own.place.get(), &job, nullptr, 0, nullptr, error);
     });
 }
 
-void convolve(const floats_in &x, const floats_in &h, const floats_out &y, int64_t offset, bool reversed, int threads) {
-    same_batch(x, y);
-    same_batch(h, y);
-    std::vector<gpuconv_memory_row> rows(batch_size(y));
-    for (size_t i = 0; i < rows.size(); i++) {
-        rows[i] = new_row(x, y, i, offset);
-        rows[i].response = row_of(h, i, reversed);
-    }
-    convolve_rows(rows, threads);
+void compute(int operation, const floats_in &first, const floats_in &second, const floats_out &made, int64_t group,
+             int64_t offset, int threads) {
+    const host_rows a(first), b(second), c(made);
+    gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
+    role(job, 0) = a.rows;
+    role(job, 1) = b.rows;
+    role(job, 2) = c.rows;
+    run_host(job, (int64_t)(operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? first.size() : made.size()), threads);
 }
 
-// index[i] is the prepared response of row i of the batch.
-void convolve_prepared(const floats_in &x, const prepared &h,
-                       const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index, const floats_out &y,
-                       int64_t offset, int threads) {
-    same_batch(x, y);
-    std::vector<gpuconv_memory_row> rows(batch_size(y));
-    if (index.shape(0) != rows.size())
-        throw nb::value_error("arrays whose batches differ");
-    for (size_t i = 0; i < rows.size(); i++) {
-        rows[i] = new_row(x, y, i, offset);
-        rows[i].prepared = h.rows.at((size_t)index.data()[i]).get();
+// Responses whose transforms are kept.
+struct host_prepared {
+    responses_owner kept;
+    explicit host_prepared(const floats_in &h) {
+        const host_rows taps(h);
+        volatile int cancel = 0;
+        borrowed on(1);
+        run_frames((int64_t)h.size(), &cancel, [&](gpuconv_error *error) {
+            gpuconv_responses *made = nullptr;
+            const gpuconv_status status =
+                gpuconv_responses_new(on.own.place.get(), &taps.rows, 1, nullptr, &made, error);
+            kept.reset(made);
+            return status;
+        });
     }
-    convolve_rows(rows, threads);
+    void convolve(const floats_in &x, const floats_out &y, int64_t group, int64_t offset, int threads) const {
+        const host_rows signal(x), output(y);
+        gpuconv_arrays_job job = new_job(GPUCONV_ARRAYS_CONVOLVE, group, offset, kept.get());
+        job.signal = signal.rows;
+        job.output = output.rows;
+        run_host(job, (int64_t)y.size(), threads);
+    }
+};
+
+std::string plan_text(const gpuconv_arrays *place, const gpuconv_arrays_job &job) {
+    char text[256];
+    gpuconv_error error = {};
+    check(gpuconv_arrays_plan(place, &job, text, sizeof text, &error), error);
+    return text;
 }
 
-bool is_finite(const gpuconv_memory_array &row) {
-    uint32_t carries = 0;
-    for (int64_t n = 0; n < row.frames; n++) {
-        uint32_t bits;
-        std::memcpy(&bits, row.data + n * row.step, sizeof bits);
-        carries |= (bits & 0x7fffffffu) + 0x00800000u;
-    }
-    return !(carries >> 31);
+// How `rows` signals of `frames` frames are convolved with a response of `taps` taps each.
+std::string plan_host(int64_t rows, int64_t frames, int64_t taps, int threads) {
+    borrowed on(threads);
+    gpuconv_arrays_job job = new_job(GPUCONV_ARRAYS_CONVOLVE, 1, 0, nullptr);
+    job.signal = gpuconv_rows_of_floats(nullptr, rows, frames);
+    job.response = gpuconv_rows_of_floats(nullptr, rows, taps);
+    job.output = gpuconv_rows_of_floats(nullptr, rows, frames + taps - 1);
+    return plan_text(on.own.place.get(), job);
 }
 
 // Returns whether no element is NaN or infinite.
@@ -195,31 +181,157 @@ bool all_finite(const floats_in &array) {
     std::optional<unlocked> released;
     if (array.size() >= many)
         released.emplace();
-    const size_t rows = batch_size(array);
-    for (size_t i = 0; i < rows; i++)
-        if (!is_finite(row_of(array, i, false)))
-            return false;
-    return true;
+    const host_rows a(array);
+    uint32_t carries = 0;
+    for (int64_t i = 0; i < a.rows.rows && !(carries >> 31); i++) {
+        const float *row = array.data() + (a.rows.starts ? a.starts[(size_t)i] : i * a.rows.stride);
+        for (int64_t n = 0; n < a.rows.frames; n++) {
+            uint32_t bits;
+            std::memcpy(&bits, row + n * a.rows.step, sizeof bits);
+            carries |= (bits & 0x7fffffffu) + 0x00800000u;
+        }
+    }
+    return !(carries >> 31);
+}
+
+// ---- On a GPU ----
+
+using layout = std::tuple<int, int64_t, int64_t, int64_t>; // type, rows, frames, stride
+
+struct device {
+    place_owner place;
+};
+
+struct responses {
+    const device *home;
+    responses_owner kept;
+};
+
+struct streamer {
+    streamer_owner stream;
+};
+
+struct CUstream_st *stream_of(uintptr_t stream) {
+    return reinterpret_cast<struct CUstream_st *>(stream);
+}
+
+gpuconv_rows array_of(const layout &l, uintptr_t data) {
+    const auto [type, rows, frames, stride] = l;
+    return {reinterpret_cast<void *>(data), (gpuconv_sample_type)type, rows, frames, stride, 1, nullptr, nullptr};
+}
+
+struct planned_job {
+    const device *home;
+    gpuconv_arrays_job job;
+    size_t bytes = 0;
+};
+
+void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
+              const layout &output, int64_t group, int64_t offset, const responses *prepared) {
+    new (self) planned_job{&home, new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr)};
+    self->job.signal = array_of(signal, 0);
+    self->job.response = array_of(response, 0);
+    self->job.output = array_of(output, 0);
+    gpuconv_error error = {};
+    check(gpuconv_arrays_workspace(home.place.get(), &self->job, &self->bytes, &error), error);
+}
+
+// Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written.
+void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
+             uintptr_t stream) {
+    gpuconv_arrays_job job = self.job;
+    role(job, 0).data = reinterpret_cast<void *>(first);
+    role(job, 1).data = reinterpret_cast<void *>(second);
+    role(job, 2).data = reinterpret_cast<void *>(made);
+    gpuconv_error error = {};
+    check(gpuconv_arrays_run(self.home->place.get(), &job, reinterpret_cast<void *>(workspace), self.bytes,
+                             stream_of(stream), &error),
+          error);
+}
+
+void new_device(device *self, int number) {
+    gpuconv_arrays *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) { return gpuconv_arrays_new_cuda(number, &made, error); });
+    new (self) device{place_owner(made)};
+}
+
+void new_responses(responses *self, const device &home, const layout &l, uintptr_t data, int64_t frames,
+                   uintptr_t stream) {
+    const gpuconv_rows array = array_of(l, data);
+    gpuconv_responses *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_responses_new(home.place.get(), &array, frames, stream_of(stream), &made, error);
+    });
+    new (self) responses{&home, responses_owner(made)};
+}
+
+void update_responses(responses &self, const layout &l, uintptr_t data, uintptr_t stream) {
+    const gpuconv_rows array = array_of(l, data);
+    gpuconv_error error = {};
+    check(gpuconv_responses_update(self.home->place.get(), self.kept.get(), &array, stream_of(stream), &error), error);
+}
+
+void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t data, int64_t channels, int64_t block,
+                  uintptr_t stream) {
+    const gpuconv_rows array = array_of(l, data);
+    gpuconv_streamer *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_streamer_new(home.place.get(), &array, channels, block, stream_of(stream), &made, error);
+    });
+    new (self) streamer{streamer_owner(made)};
+}
+
+void process(streamer &self, const layout &in, uintptr_t in_data, const layout &out, uintptr_t out_data,
+             uintptr_t stream) {
+    const gpuconv_rows from = array_of(in, in_data), to = array_of(out, out_data);
+    gpuconv_error error = {};
+    check(gpuconv_streamer_process(self.stream.get(), &from, &to, stream_of(stream), &error), error);
+}
+
+void reset(streamer &self, uintptr_t stream) {
+    gpuconv_error error = {};
+    check(gpuconv_streamer_reset(self.stream.get(), stream_of(stream), &error), error);
 }
 
 } // namespace
 
 void bind_arrays(nb::module_ &m) {
-    m.def("convolve", &convolve, nb::arg("x"), nb::arg("h"), nb::arg("y"), nb::arg("offset"), nb::arg("reversed"),
-          nb::arg("threads"),
-          "Convolves the rows (last dimension) of x and h, whose batches have the shape of y's, and writes the frames "
-          "from `offset` on to y. `reversed`: h is read backwards. `threads` 0: one per core.");
-    nb::class_<prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
-        .def(
-            "__init__", [](prepared *self, const floats_in &h) { new (self) prepared(prepare(h)); }, nb::arg("h"))
-        .def_ro("frames", &prepared::frames)
-        .def(
-            "convolve",
-            [](const prepared &self, const floats_in &x,
-               const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig> &index, const floats_out &y, int64_t offset,
-               int threads) { convolve_prepared(x, self, index, y, offset, threads); },
-            nb::arg("x"), nb::arg("index"), nb::arg("y"), nb::arg("offset"), nb::arg("threads"),
-            "Convolves row i of x with response index[i].");
+#ifdef GPUCONV_WITH_CUDA
+    m.attr("has_cuda") = true;
+#else
+    m.attr("has_cuda") = false;
+#endif
+    m.def("compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
+          nb::arg("group"), nb::arg("offset"), nb::arg("threads"),
+          "Computes the rows (last dimension) of `made`: (x, h) -> y (operation 0), (g, h) -> x (1), (g, x) -> h (2), "
+          "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core.");
+    nb::class_<host_prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
+        .def(nb::init<const floats_in &>(), nb::arg("h"))
+        .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),
+             nb::arg("threads"), "Convolves row i of x with response (i // group) % rows.");
+    m.def("plan", &plan_host, nb::arg("rows"), nb::arg("frames"), nb::arg("taps"), nb::arg("threads"),
+          "Returns how so many rows are convolved on the CPU, and the predicted time.");
     m.def("all_finite", &all_finite, nb::arg("array"), "Returns whether no element is NaN or infinite.");
     m.def("forget_threads", &forget_threads, "Forgets all threads; for a forked child.");
+    nb::class_<device>(m, "Cuda", "The tables and kernels of one device.")
+        .def("__init__", &new_device, nb::arg("device"));
+    nb::class_<responses>(m, "CudaResponses", "Responses whose transforms are kept on the device.")
+        .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
+             nb::arg("frames"), nb::arg("stream"))
+        .def("update", &update_responses, nb::arg("layout"), nb::arg("data"), nb::arg("stream"))
+        .def_prop_ro("bytes", [](const responses &r) { return gpuconv_responses_bytes(r.kept.get()); });
+    nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
+        .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
+             nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
+             nb::arg("offset"), nb::arg("prepared").none())
+        .def_ro("workspace", &planned_job::bytes)
+        .def_prop_ro("plan", [](const planned_job &j) { return plan_text(j.home->place.get(), j.job); })
+        .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
+             nb::arg("stream"));
+    nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
+        .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
+             nb::arg("channels"), nb::arg("block"), nb::arg("stream"))
+        .def("process", &process, nb::arg("input"), nb::arg("input_data"), nb::arg("output"), nb::arg("output_data"),
+             nb::arg("stream"))
+        .def("reset", &reset, nb::arg("stream"));
 }

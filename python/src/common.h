@@ -78,7 +78,6 @@ planar_out make_planar(float *samples, size_t channels, size_t frames);
 std::vector<const float *> rows_of(const planar_in &array);
 
 void bind_arrays(nb::module_ &m);
-void bind_cuda(nb::module_ &m);
 void bind_files(nb::module_ &m);
 void bind_realtime(nb::module_ &m);
 void bind_response(nb::module_ &m);

@@ -91,7 +91,6 @@ NB_MODULE(_core, m) {
           "Returns the names of the algorithms; the index of a name is its value.");
     m.def("end_calls", &end_calls, "Ends the calls of all other threads; for the end of Python.");
     bind_arrays(m);
-    bind_cuda(m);
     bind_files(m);
     bind_realtime(m);
     bind_response(m);

@@ -8,33 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t sample_bytes(gpuconv_cuda_type type) {
-    return type == GPUCONV_CUDA_F32 ? 4 : 2;
+static size_t sample_bytes(gpuconv_sample_type type) {
+    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
 }
 
 /* Writes a value that the type represents exactly. */
-static void encode(gpuconv_cuda_type type, double value, unsigned char *to) {
+static void encode(gpuconv_sample_type type, double value, unsigned char *to) {
     const float single = (float)value;
     const _Float16 half = (_Float16)single;
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
     const uint16_t brain = (uint16_t)(bits >> 16);
     memcpy(to,
-           type == GPUCONV_CUDA_F32   ? (const void *)&single
-           : type == GPUCONV_CUDA_F16 ? (const void *)&half
-                                      : (const void *)&brain,
+           type == GPUCONV_SAMPLE_F32   ? (const void *)&single
+           : type == GPUCONV_SAMPLE_F16 ? (const void *)&half
+                                        : (const void *)&brain,
            sample_bytes(type));
 }
 
-static double decode(gpuconv_cuda_type type, const unsigned char *from) {
+static double decode(gpuconv_sample_type type, const unsigned char *from) {
     float single;
     _Float16 half;
     uint16_t brain;
-    if (type == GPUCONV_CUDA_F32) {
+    if (type == GPUCONV_SAMPLE_F32) {
         memcpy(&single, from, sizeof single);
         return (double)single;
     }
-    if (type == GPUCONV_CUDA_F16) {
+    if (type == GPUCONV_SAMPLE_F16) {
         memcpy(&half, from, sizeof half);
         return (double)half;
     }
@@ -70,10 +70,10 @@ static void lay_out(oracle_random *random, rows_array *a, rows_kind kind, int64_
         a->start[i] += pad;
 }
 
-rows_array rows_new(oracle_random *random, gpuconv_cuda_type type, int64_t rows, int64_t frames, rows_kind kind,
+rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, rows_kind kind,
                     int64_t pad) {
     const size_t each = sample_bytes(type);
-    rows_array a = {.array = {.type = type, .rows = rows, .frames = frames}};
+    rows_array a = {.array = {.type = type, .rows = rows, .frames = frames, .step = 1}};
     a.value = calloc((size_t)(rows * frames), sizeof *a.value);
     a.start = calloc((size_t)rows, sizeof *a.start);
     a.length = calloc((size_t)rows, sizeof *a.length);
@@ -84,8 +84,8 @@ rows_array rows_new(oracle_random *random, gpuconv_cuda_type type, int64_t rows,
     memset(a.before, 0xff, (size_t)a.elements * each);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t n = 0; n < a.length[i]; n++) {
-            a.value[i * frames + n] = type == GPUCONV_CUDA_F32 ? (double)oracle_uniform(random)
-                                                               : (double)(oracle_below(random, 257) - 128) / 128;
+            a.value[i * frames + n] = type == GPUCONV_SAMPLE_F32 ? (double)oracle_uniform(random)
+                                                                 : (double)(oracle_below(random, 257) - 128) / 128;
             encode(type, a.value[i * frames + n], a.before + (size_t)(a.start[i] + n) * each);
         }
     a.device_data = upload(a.before, (size_t)a.elements * each);
@@ -118,8 +118,8 @@ double *rows_read(const rows_array *a, bool accumulate, const char *what) {
     return value;
 }
 
-double rows_bound(gpuconv_cuda_type type) {
-    return type == GPUCONV_CUDA_F32 ? -120 : type == GPUCONV_CUDA_F16 ? -66 : -48;
+double rows_bound(gpuconv_sample_type type) {
+    return type == GPUCONV_SAMPLE_F32 ? -120 : type == GPUCONV_SAMPLE_F16 ? -66 : -48;
 }
 
 void rows_free(rows_array *a) {

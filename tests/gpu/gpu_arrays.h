@@ -3,13 +3,13 @@
 #ifndef TESTS_GPU_GPU_ARRAYS_H
 #define TESTS_GPU_GPU_ARRAYS_H
 
-#include "gpuconv_cuda.h"
+#include "gpuconv_arrays.h"
 #include "oracle.h"
 
 typedef enum rows_kind { ROWS_PLAIN, ROWS_RAGGED, ROWS_PACKED, ROWS_KINDS } rows_kind;
 
 typedef struct rows_array {
-    gpuconv_cuda_array array;
+    gpuconv_rows array;
     double *value;   /* rows x frames; 0 behind a row's length */
     int64_t *start;  /* of every row, in elements */
     int64_t *length; /* of every row */
@@ -19,7 +19,7 @@ typedef struct rows_array {
 } rows_array;
 
 /* Makes an array of random values that its type represents exactly. pad: elements before the first row. */
-rows_array rows_new(oracle_random *random, gpuconv_cuda_type type, int64_t rows, int64_t frames, rows_kind kind,
+rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, rows_kind kind,
                     int64_t pad);
 
 /* Fills all of the rows with NaN on the device. */
@@ -30,7 +30,7 @@ void rows_poison(rows_array *a);
 double *rows_read(const rows_array *a, bool accumulate, const char *what);
 
 /* Returns the largest relative RMS error in dB that rounding to the type explains. */
-double rows_bound(gpuconv_cuda_type type);
+double rows_bound(gpuconv_sample_type type);
 
 void rows_free(rows_array *a);
 

@@ -1,7 +1,7 @@
 /*
- * Tests of jobs on device memory (gpuconv_cuda.h) against sums in double precision: every operation by every transform,
- * with all types, ragged and packed rows. Needs a GPU and fails where there is none.
- * Usage: gpu_jobs [--quick]; --quick runs a few of them, for a sanitizer.
+ * Tests of jobs on device memory (gpuconv_arrays.h) against sums in double precision: every operation by every
+ * transform, with all types, ragged and packed rows. Needs a GPU and fails where there is none. Usage: gpu_jobs
+ * [--quick]; --quick runs a few of them, for a sanitizer.
  */
 #include "gpu_jobs.h"
 
@@ -10,17 +10,22 @@
 #include <math.h>
 
 bool jobs_quick;
-gpuconv_cuda *jobs_cuda;
+gpuconv_arrays *jobs_cuda;
+
+/* Returns the place's object of the library. */
+static gc_cuda_arrays *inside(void) {
+    return (gc_cuda_arrays *)jobs_cuda;
+}
 
 /* ---- The oracle of a job ----------------------------------------------------------------------------------------- */
 
 double job_value(const trial *t, int64_t row, int64_t n) {
-    const gpuconv_cuda_job *j = &t->job;
+    const gpuconv_arrays_job *j = &t->job;
     const int64_t nx = j->signal.frames, nh = t->response.array.frames, ny = j->output.frames;
     const double *x = t->signal.value, *h = t->response.value, *y = t->output.value;
     const int64_t responses = t->response.array.rows, r = row / j->group % responses;
     double sum = 0;
-    if (j->operation == GPUCONV_CUDA_GRADIENT_RESPONSE) {
+    if (j->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
         for (int64_t i = 0; i < j->signal.rows; i++)
             for (int64_t m = 0; m < nx && i / j->group % responses == row; m++) {
                 const int64_t at = m + n - j->offset;
@@ -29,7 +34,7 @@ double job_value(const trial *t, int64_t row, int64_t n) {
         return sum;
     }
     for (int64_t k = 0; k < nh; k++) {
-        const bool convolve = j->operation == GPUCONV_CUDA_CONVOLVE;
+        const bool convolve = j->operation == GPUCONV_ARRAYS_CONVOLVE;
         const int64_t at = convolve ? n + j->offset - k : n - j->offset + k;
         if (convolve)
             sum += at >= 0 && at < nx ? h[r * nh + k] * x[row * nx + at] : 0;
@@ -40,16 +45,16 @@ double job_value(const trial *t, int64_t row, int64_t n) {
 }
 
 rows_array *trial_written(trial *t) {
-    return t->job.operation == GPUCONV_CUDA_CONVOLVE          ? &t->output
-           : t->job.operation == GPUCONV_CUDA_GRADIENT_SIGNAL ? &t->signal
-                                                              : &t->response;
+    return t->job.operation == GPUCONV_ARRAYS_CONVOLVE          ? &t->output
+           : t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &t->signal
+                                                                : &t->response;
 }
 
 /* Compares the array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
 static double compare(trial *t, const char *what) {
     const rows_array *a = trial_written(t);
     double *got = rows_read(a, t->job.accumulate, what), wrong = 0, power = 0;
-    const bool by_response = t->job.operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const bool by_response = t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const int64_t frames = a->array.frames, terms = by_response ? t->signal.array.frames : t->response.array.frames;
     for (int64_t row = 0; row < a->array.rows; row++) {
         for (int64_t n = 0; n < frames; n++)
@@ -77,7 +82,7 @@ static double compare(trial *t, const char *what) {
 /* ---- Trials ------------------------------------------------------------------------------------------------------ */
 
 void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
-    *t = (trial){.random = {seed}, .job = gpuconv_cuda_job_default(), .frames_checked = 24};
+    *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
     oracle_random *r = &t->random;
     t->signal = rows_new(r, s->type[0], s->rows, s->frames, s->kind[0], oracle_below(r, 4));
     t->response = rows_new(r, s->type[1], s->responses, s->taps, s->kind[1], oracle_below(r, 4));
@@ -118,13 +123,13 @@ double trial_run(trial *t, const gc_job_transform *only, const char *what) {
     gc_job_plan plan;
     gpuconv_error error = {0};
     void *workspace = NULL;
-    CHECK(!gc_job_prepare(jobs_cuda, &t->job, only, &shape, &plan, &error), "%s: %s", what, error.message);
+    CHECK(!gc_job_prepare(inside(), &t->job, only, &shape, &plan, &error), "%s: %s", what, error.message);
     CHECK(cudaMalloc(&workspace, (size_t)plan.bytes + 256) == cudaSuccess, "%s: no workspace", what);
     CHECK(cudaMemset(workspace, 0xff, (size_t)plan.bytes + 256) == cudaSuccess, "no memset");
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "%s: no synchronisation", what);
-    CHECK(!gc_job_run_with(jobs_cuda, &t->job, only, workspace, (size_t)plan.bytes, stream, &error), "%s: %s", what,
+    CHECK(!gc_job_run_with(inside(), &t->job, only, workspace, (size_t)plan.bytes, stream, &error), "%s: %s", what,
           error.message);
     const cudaError_t err = cudaStreamSynchronize(stream);
     CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
@@ -135,7 +140,7 @@ double trial_run(trial *t, const gc_job_transform *only, const char *what) {
 
 /* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
 static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
-    trial_shape s = {.operation = (gpuconv_cuda_operation)operation};
+    trial_shape s = {.operation = (gpuconv_arrays_operation)operation};
     s.rows = 1 + oracle_below(r, 7);
     s.group = 1 + oracle_below(r, 3);
     s.responses = 1 + oracle_below(r, (s.rows + s.group - 1) / s.group);
@@ -146,7 +151,7 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     s.accumulate = oracle_below(r, 3) == 0;
     s.gain = oracle_below(r, 2) == 0;
     for (int i = 0; i < 3; i++) {
-        s.type[i] = (gpuconv_cuda_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
+        s.type[i] = (gpuconv_sample_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
         s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
     }
     return s;
@@ -158,7 +163,7 @@ static double run_random(oracle_random *r, int operation, gc_job_transform only,
     const trial_shape s = random_shape(r, operation, points, taps);
     trial t;
     char what[480];
-    if (!gc_job_transform_fits(&jobs_cuda->figures, only))
+    if (!gc_job_transform_fits(&inside()->figures, only))
         return -HUGE_VAL; /* a device with less shared memory, or GPUCONV_CUDA_LIMITS */
     snprintf(
         what, sizeof what,
@@ -170,7 +175,7 @@ static double run_random(oracle_random *r, int operation, gc_job_transform only,
         s.gain ? ", gain" : "");
     trial_init(&t, oracle_bits(r), &s);
     const double error = trial_run(&t, &only, what);
-    const bool floats = trial_written(&t)->array.type == GPUCONV_CUDA_F32;
+    const bool floats = trial_written(&t)->array.type == GPUCONV_SAMPLE_F32;
     trial_free(&t);
     return floats ? error : -HUGE_VAL;
 }
@@ -197,16 +202,16 @@ static void test_every_operation_by_direct_sums_agrees_with_the_oracle(void **st
     static const int64_t taps[] = {1, 31, 33, 2000, 2048, 2049, 7000, 0, 0, 0};
     static const int processors[] = {0, 7, 1000};
     oracle_random random = {105};
-    const int before = jobs_cuda->figures.multiprocessors;
+    const int before = inside()->figures.multiprocessors;
     double worst = -HUGE_VAL;
     for (int operation = 0; operation < 3; operation++)
         for (int i = 0; i < COUNT(taps); i += jobs_quick ? 4 : 1) {
             const int other = processors[(i + operation) % COUNT(processors)];
-            jobs_cuda->figures.multiprocessors = other ? other : before;
+            inside()->figures.multiprocessors = other ? other : before;
             worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_DIRECT, 0},
                                            i % 2 ? 1000 : 4000, taps[i]));
         }
-    jobs_cuda->figures.multiprocessors = before;
+    inside()->figures.multiprocessors = before;
     print_message("direct sums: %.1f dB at worst\n", worst);
 }
 
@@ -231,12 +236,12 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
 static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     (void)state;
     oracle_random random = {103};
-    const int64_t before = jobs_cuda->figures.workspace;
+    const int64_t before = inside()->figures.workspace;
     for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
-        jobs_cuda->figures.workspace = (int64_t)(1 + oracle_below(&random, 12)) << 17;
+        inside()->figures.workspace = (int64_t)(1 + oracle_below(&random, 12)) << 17;
         run_random(&random, i % 3, (gc_job_transform){GC_JOB_3PASS, 0}, 16384, i % 4 == 0 ? 40000 : 0);
     }
-    jobs_cuda->figures.workspace = before;
+    inside()->figures.workspace = before;
 }
 
 /* The plan's own choice, on this device and on devices with less shared memory. */
@@ -245,10 +250,10 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     static const int shared[] = {0, 65536, 101376};
     static const int64_t taps[] = {1, 100, 2000, 8000, 16000, 30000};
     oracle_random random = {104};
-    const gc_device before = jobs_cuda->figures;
+    const gc_device before = inside()->figures;
     for (int d = 0; d < COUNT(shared); d++) {
         if (shared[d])
-            jobs_cuda->figures.shared_memory = jobs_cuda->figures.resident_shared_memory = shared[d];
+            inside()->figures.shared_memory = inside()->figures.resident_shared_memory = shared[d];
         for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
             trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
             trial t;
@@ -257,13 +262,13 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
             trial_free(&t);
         }
     }
-    jobs_cuda->figures = before;
+    inside()->figures = before;
 }
 
 int main(int argc, char **argv) {
     gpuconv_error error = {0};
     jobs_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (gpuconv_cuda_new(-1, &jobs_cuda, &error)) {
+    if (gpuconv_arrays_new_cuda(-1, &jobs_cuda, &error)) {
         fprintf(stderr, "gpu_jobs: %s\n", error.message);
         return 1;
     }
@@ -283,6 +288,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_refusals_name_the_argument),
     };
     const int failed = cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
-    gpuconv_cuda_free(jobs_cuda);
+    gpuconv_arrays_free(jobs_cuda);
     return failed ? 1 : 0;
 }

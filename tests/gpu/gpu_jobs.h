@@ -7,16 +7,16 @@
 #include "libgpuconv/cuda/job_plan.h"
 
 typedef struct trial_shape {
-    gpuconv_cuda_operation operation;
+    gpuconv_arrays_operation operation;
     int64_t rows, group, responses, taps, frames, output_frames, offset;
     bool accumulate, gain;
-    gpuconv_cuda_type type[3]; /* signal, response, output */
+    gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
 } trial_shape;
 
 typedef struct trial {
     oracle_random random;
-    gpuconv_cuda_job job;
+    gpuconv_arrays_job job;
     rows_array signal, response, output;
     double *gain; /* of every row of the signal */
     void *device_gain;
@@ -24,7 +24,7 @@ typedef struct trial {
 } trial;
 
 extern bool jobs_quick;
-extern gpuconv_cuda *jobs_cuda;
+extern gpuconv_arrays *jobs_cuda;
 
 void trial_init(trial *t, uint64_t seed, const trial_shape *shape);
 

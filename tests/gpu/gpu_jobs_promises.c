@@ -24,32 +24,31 @@ void test_prepared_responses_agree_with_the_oracle(void **state) {
     gpuconv_error error = {0};
     for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
         trial_shape s = plain(3, 7000, taps[i / 2]);
-        s.operation = (gpuconv_cuda_operation)(i % 2);
+        s.operation = (gpuconv_arrays_operation)(i % 2);
         s.responses = i % 3 + 1;
-        s.type[1] = (gpuconv_cuda_type)(i % 3);
+        s.type[1] = (gpuconv_sample_type)(i % 3);
         trial t;
         trial_init(&t, 200 + (uint64_t)i, &s);
-        gpuconv_cuda_responses *kept;
-        CHECK(!gpuconv_cuda_responses_new(jobs_cuda, &t.job.response, s.frames, NULL, &kept, &error), "%s",
-              error.message);
+        gpuconv_responses *kept;
+        CHECK(!gpuconv_responses_new(jobs_cuda, &t.job.response, s.frames, NULL, &kept, &error), "%s", error.message);
         t.job.prepared = kept;
-        t.job.response = (gpuconv_cuda_array){0};
+        t.job.response = (gpuconv_rows){0};
         trial_run(&t, NULL, "prepared");
-        CHECK(gpuconv_cuda_responses_bytes(kept) >= 8 * s.responses * s.taps / 2, "too few bytes");
-        gpuconv_cuda_responses_free(kept);
+        CHECK(gpuconv_responses_bytes(kept) >= 8 * s.responses * s.taps / 2, "too few bytes");
+        gpuconv_responses_free(kept);
         trial_free(&t);
     }
 }
 
 /* Queues the replacement of prepared responses from a graph, which fails if it allocates or waits. */
-static void update_captured(gpuconv_cuda_responses *kept, const gpuconv_cuda_array *response) {
+static void update_captured(gpuconv_responses *kept, const gpuconv_rows *response) {
     gpuconv_error error = {0};
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t instance;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
-    CHECK(!gpuconv_cuda_responses_update(jobs_cuda, kept, response, stream, &error), "%s", error.message);
+    CHECK(!gpuconv_responses_update(jobs_cuda, kept, response, stream, &error), "%s", error.message);
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
     CHECK(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "no instance");
     CHECK(cudaGraphLaunch(instance, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess,
@@ -66,47 +65,46 @@ void test_updated_responses_agree_with_the_oracle(void **state) {
     gpuconv_error error = {0};
     for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
         trial_shape s = plain(3, 7000, taps[i / 2]), before = s;
-        s.operation = before.operation = (gpuconv_cuda_operation)(i % 2);
-        s.type[1] = (gpuconv_cuda_type)(i % 3);
+        s.operation = before.operation = (gpuconv_arrays_operation)(i % 2);
+        s.type[1] = (gpuconv_sample_type)(i % 3);
         before.taps += i % 4 * 7000;
         trial old, t;
         trial_init(&old, 240 + (uint64_t)i, &before);
         trial_init(&t, 220 + (uint64_t)i, &s);
-        gpuconv_cuda_responses *kept;
-        CHECK(!gpuconv_cuda_responses_new(jobs_cuda, &old.job.response, s.frames, NULL, &kept, &error), "%s",
-              error.message);
-        const int64_t bytes = gpuconv_cuda_responses_bytes(kept);
+        gpuconv_responses *kept;
+        CHECK(!gpuconv_responses_new(jobs_cuda, &old.job.response, s.frames, NULL, &kept, &error), "%s", error.message);
+        const int64_t bytes = gpuconv_responses_bytes(kept);
         update_captured(kept, &t.job.response);
-        CHECK(gpuconv_cuda_responses_bytes(kept) == bytes, "the update took memory");
-        gpuconv_cuda_array more = old.job.response;
+        CHECK(gpuconv_responses_bytes(kept) == bytes, "the update took memory");
+        gpuconv_rows more = old.job.response;
         more.frames++;
         more.stride = 0;
-        CHECK(gpuconv_cuda_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+        CHECK(gpuconv_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
                   strstr(error.message, "response.frames"),
               "%s", error.message);
         more = old.job.response;
         more.rows--;
-        CHECK(gpuconv_cuda_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+        CHECK(gpuconv_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
                   strstr(error.message, "response.rows"),
               "%s", error.message);
         t.job.prepared = kept;
-        t.job.response = (gpuconv_cuda_array){0};
+        t.job.response = (gpuconv_rows){0};
         trial_run(&t, NULL, "updated");
-        gpuconv_cuda_responses_free(kept);
+        gpuconv_responses_free(kept);
         trial_free(&t);
         trial_free(&old);
     }
 }
 
 /* True stereo: 2 inputs, 2 outputs, 4 routes; three batches. Compares a few frames of every row. */
-static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
+static void check_routed(gpuconv_arrays_operation operation, int64_t taps) {
     enum { BATCH = 3, CHANNELS = 2, FRAMES = 5000 };
     oracle_random random = {300 + (uint64_t)operation};
     gpuconv_error error = {0};
     guarded h;
     gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
-    gpuconv_cuda_responses *kept;
-    CHECK(!gpuconv_cuda_responses_route(jobs_cuda, ir, FRAMES, &kept, &error), "%s", error.message);
+    gpuconv_responses *kept;
+    CHECK(!gpuconv_responses_route(jobs_cuda, ir, FRAMES, &kept, &error), "%s", error.message);
     trial_shape s = plain(BATCH * CHANNELS, FRAMES, taps);
     s.operation = operation;
     s.responses = 4;
@@ -115,9 +113,9 @@ static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
     t.job.prepared = kept;
     size_t bytes;
     void *workspace;
-    CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
     CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
-    CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, NULL, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, NULL, &error), "%s", error.message);
     const rows_array *a = trial_written(&t);
     double *got = rows_read(a, false, "routed"), wrong = 0, power = 0;
     const int64_t ny = s.output_frames;
@@ -131,14 +129,15 @@ static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
                 for (int b = 0; b < BATCH; b++) {
                     const double *x = t.signal.value + (b * CHANNELS + i) * FRAMES;
                     const double *y = t.output.value + (b * CHANNELS + o) * ny;
-                    if (operation == GPUCONV_CUDA_GRADIENT_RESPONSE)
+                    if (operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
                         for (int64_t m = 0; m < FRAMES && row == e; m++)
                             want += x[m] * (m + n < ny ? y[m + n] : 0);
-                    else if (row == b * CHANNELS + (operation == GPUCONV_CUDA_CONVOLVE ? o : i))
+                    else if (row == b * CHANNELS + (operation == GPUCONV_ARRAYS_CONVOLVE ? o : i))
                         for (int64_t m = 0; m < taps; m++)
-                            want += (double)taps_of[m] * (operation != GPUCONV_CUDA_CONVOLVE ? n + m < ny ? y[n + m] : 0
-                                                          : n - m >= 0 && n - m < FRAMES     ? x[n - m]
-                                                                                             : 0);
+                            want +=
+                                (double)taps_of[m] * (operation != GPUCONV_ARRAYS_CONVOLVE ? n + m < ny ? y[n + m] : 0
+                                                      : n - m >= 0 && n - m < FRAMES       ? x[n - m]
+                                                                                           : 0);
                 }
             }
             const double off = got[row * a->array.frames + n] - want;
@@ -150,7 +149,7 @@ static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
     free(got);
     cudaFree(workspace);
     trial_free(&t);
-    gpuconv_cuda_responses_free(kept);
+    gpuconv_responses_free(kept);
     gpuconv_ir_free(ir);
     guarded_free(&h);
 }
@@ -158,9 +157,9 @@ static void check_routed(gpuconv_cuda_operation operation, int64_t taps) {
 void test_routed_responses_and_their_gradients_agree_with_the_oracle(void **state) {
     (void)state;
     for (int operation = 0; operation < 3; operation++) {
-        check_routed((gpuconv_cuda_operation)operation, 700);
+        check_routed((gpuconv_arrays_operation)operation, 700);
         if (!jobs_quick)
-            check_routed((gpuconv_cuda_operation)operation, 30000);
+            check_routed((gpuconv_arrays_operation)operation, 30000);
     }
 }
 
@@ -171,7 +170,7 @@ void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state) {
     gpuconv_error error = {0};
     for (int i = 0; i < COUNT(taps) * 3; i++) {
         trial_shape s = plain(4, 30000, taps[i / 3]);
-        s.operation = (gpuconv_cuda_operation)(i % 3);
+        s.operation = (gpuconv_arrays_operation)(i % 3);
         trial t;
         trial_init(&t, 400, &s);
         size_t bytes, free_before, free_after, total;
@@ -182,17 +181,17 @@ void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state) {
         cudaGraphNode_t node[64];
         size_t nodes = COUNT(node);
         int device = -1;
-        CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+        CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
         CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
         CHECK(cudaMemGetInfo(&free_before, &total) == cudaSuccess, "no figures");
         CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
-        CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, stream, &error), "%s", error.message);
+        CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, stream, &error), "%s", error.message);
         CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
         /* Under a sanitizer other programs use the device at the same time. */
         CHECK(cudaMemGetInfo(&free_after, &total) == cudaSuccess && (jobs_quick || free_after == free_before),
               "memory was allocated");
-        CHECK(cudaGetDevice(&device) == cudaSuccess && device == gpuconv_cuda_device(jobs_cuda), "another device");
+        CHECK(cudaGetDevice(&device) == cudaSuccess && device == gpuconv_arrays_device(jobs_cuda), "another device");
         CHECK(cudaGraphGetNodes(graph, node, &nodes) == cudaSuccess && nodes > 0, "no nodes");
         for (size_t k = 0; k < nodes; k++) {
             enum cudaGraphNodeType type;
@@ -232,14 +231,14 @@ static void *work(void *context) {
     cudaStream_t stream[2];
     void *workspace[2];
     size_t bytes = 0;
-    w->failed = cudaSetDevice(gpuconv_cuda_device(jobs_cuda)) != cudaSuccess ||
-                gpuconv_cuda_workspace(jobs_cuda, &w->trial.job, &bytes, NULL) != GPUCONV_OK;
+    w->failed = cudaSetDevice(gpuconv_arrays_device(jobs_cuda)) != cudaSuccess ||
+                gpuconv_arrays_workspace(jobs_cuda, &w->trial.job, &bytes, NULL) != GPUCONV_OK;
     for (int i = 0; i < 2 && !w->failed; i++)
         w->failed = cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking) != cudaSuccess ||
                     cudaMalloc(&workspace[i], bytes + 1) != cudaSuccess;
     /* Both streams write the same bytes. */
     for (int run = 0; run < 40 && !w->failed; run++)
-        w->failed = gpuconv_cuda_run(jobs_cuda, &w->trial.job, workspace[run % 2], bytes, stream[run % 2], NULL);
+        w->failed = gpuconv_arrays_run(jobs_cuda, &w->trial.job, workspace[run % 2], bytes, stream[run % 2], NULL);
     for (int i = 0; i < 2 && !w->failed; i++) {
         w->failed = cudaStreamSynchronize(stream[i]) != cudaSuccess;
         cudaFree(workspace[i]);
@@ -252,7 +251,7 @@ void test_threads_and_streams_give_the_same_bytes(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
         trial_shape s = plain(5, 20000, i == 2 ? 30000 : 3000);
-        s.operation = (gpuconv_cuda_operation)i;
+        s.operation = (gpuconv_arrays_operation)i;
         trial alone;
         worker w[2] = {{.failed = false}, {.failed = false}};
         trial_init(&alone, 500, &s);
@@ -291,9 +290,9 @@ void test_nan_stays_in_its_row(void **state) {
         CHECK(cudaMemcpy(at, &nan_value, sizeof nan_value, cudaMemcpyHostToDevice) == cudaSuccess, "no copy");
         void *workspace;
         size_t bytes;
-        CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, NULL), "no workspace");
+        CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, NULL), "no workspace");
         CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
-        CHECK(!gpuconv_cuda_run(jobs_cuda, &t.job, workspace, bytes, NULL, NULL), "refused");
+        CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, NULL, NULL), "refused");
         double *got = rows_read(&t.output, false, "NaN");
         for (int64_t n = 0; n < s.output_frames; n++)
             CHECK(isfinite(got[n]) && isfinite(got[2 * s.output_frames + n]), "NaN in another row");
@@ -311,16 +310,17 @@ void test_refusals_name_the_argument(void **state) {
     trial_init(&t, 700, &s);
     gpuconv_error error = {0};
     size_t bytes;
-    CHECK(!gpuconv_cuda_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
     CHECK(bytes > 0, "no workspace");
-    CHECK(gpuconv_cuda_run(jobs_cuda, &t.job, NULL, bytes, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+    CHECK(gpuconv_arrays_run(jobs_cuda, &t.job, NULL, bytes, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
               strstr(error.message, "workspace"),
           "%s", error.message);
-    CHECK(gpuconv_cuda_run(jobs_cuda, &t.job, (void *)256, bytes - 1, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+    CHECK(gpuconv_arrays_run(jobs_cuda, &t.job, (void *)256, bytes - 1, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
               strstr(error.message, "workspace"),
           "%s", error.message);
-    gpuconv_cuda *none;
-    CHECK(gpuconv_cuda_new(1000, &none, &error) == GPUCONV_ERROR_ARGUMENT && !none && strstr(error.message, "device"),
+    gpuconv_arrays *none;
+    CHECK(gpuconv_arrays_new_cuda(1000, &none, &error) == GPUCONV_ERROR_ARGUMENT && !none &&
+              strstr(error.message, "device"),
           "%s", error.message);
     trial_free(&t);
 }

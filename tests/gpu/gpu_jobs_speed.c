@@ -1,5 +1,5 @@
 /*
- * Times of jobs on device memory (gpuconv_cuda.h), every output checked in some frames against sums in double
+ * Times of jobs on device memory (gpuconv_arrays.h), every output checked in some frames against sums in double
  * precision. A time is the median of RUNS rows of CALLS calls on one stream, between two events; three sets of arrays
  * are used in turn, so that small ones are not in the cache. Usage: gpu_jobs_speed [--all [LABEL]] OUT.json; --all also
  * times every way to compute that may be worth it, in a graph of CALLS calls, with its error, on standard output; LABEL
@@ -21,45 +21,48 @@ typedef struct row {
     int64_t rows, frames, taps;
     bool both, kept; /* both: forward, and the gradients by signal and response */
     int shared;      /* rows that share a response; 0: each has its own */
-    gpuconv_cuda_type type;
+    gpuconv_sample_type type;
     bool same; /* as many frames out as in */
 } row;
 
 static const row rows[] = {
-    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, false},
+    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32, false},
     {"1024 x 160000 * own 8000, fresh, forward and both gradients", 1024, 160000, 8000, true, false, 0,
-     GPUCONV_CUDA_F32, false},
-    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_BF16, false},
-    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_CUDA_F32, false},
-    {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_CUDA_F32, true},
-    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_CUDA_F32, false},
-    {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_CUDA_F32,
+     GPUCONV_SAMPLE_F32, false},
+    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_BF16, false},
+    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_SAMPLE_F32, false},
+    {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32,
+     true},
+    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_SAMPLE_F32,
      false},
-    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, false},
-    {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0, GPUCONV_CUDA_F32,
-     false},
-    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_CUDA_F32, true},
-    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_CUDA_F32, false},
-    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_CUDA_F32, false},
-    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, false},
-    {"2 x 28800000 * own 72000, kept, 28800000 frames out", 2, 28800000, 72000, false, true, 0, GPUCONV_CUDA_F32, true},
+    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0,
+     GPUCONV_SAMPLE_F32, false},
+    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, true},
+    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_SAMPLE_F32, false},
+    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_SAMPLE_F32, false},
+    {"2 x 28800000 * own 72000, kept, 28800000 frames out", 2, 28800000, 72000, false, true, 0, GPUCONV_SAMPLE_F32,
+     true},
     {"64 x 768 x 4096 * 768 x 4096, fresh, forward and both gradients", 64 * 768, 4096, 4096, true, false, -768,
-     GPUCONV_CUDA_F32, false},
-    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
-    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_CUDA_F32, false},
-    {"16000 * 2000, fresh, forward and both gradients", 1, 16000, 2000, true, false, 0, GPUCONV_CUDA_F32, false},
-    {"16 x 4096 * own 256, fresh, forward and both gradients", 16, 4096, 256, true, false, 0, GPUCONV_CUDA_F32, false},
-    {"64000 * 2000, fresh", 1, 64000, 2000, false, false, 0, GPUCONV_CUDA_F32, false},
-    {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_CUDA_F32, false},
+     GPUCONV_SAMPLE_F32, false},
+    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_SAMPLE_F32, false},
+    {"16000 * 2000, fresh, forward and both gradients", 1, 16000, 2000, true, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"16 x 4096 * own 256, fresh, forward and both gradients", 16, 4096, 256, true, false, 0, GPUCONV_SAMPLE_F32,
+     false},
+    {"64000 * 2000, fresh", 1, 64000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_SAMPLE_F32, false},
 };
 
 typedef struct bench {
-    gpuconv_cuda *cuda;
+    gpuconv_arrays *cuda;
     const row *row;
     int64_t responses, frames_out;
     float *host[3]; /* signal, response, gradient of the output */
-    gpuconv_cuda_job job[SETS][3];
-    gpuconv_cuda_responses *kept;
+    gpuconv_arrays_job job[SETS][3];
+    gpuconv_responses *kept;
     void *memory[SETS * 6 + 1];
     int count;
     void *workspace;
@@ -84,13 +87,14 @@ static void *device_memory(bench *b, int64_t bytes) {
 
 /* Returns an array on the device: host values that are repeated from row to row, shifted by the row's number, or NaN if
  * host is NULL. */
-static gpuconv_cuda_array make(bench *b, const float *host, int64_t count, int64_t frames) {
+static gpuconv_rows make(bench *b, const float *host, int64_t count, int64_t frames) {
     const int64_t each = gc_job_sample_bytes(b->row->type);
-    const gpuconv_cuda_array a = {.data = device_memory(b, count * frames * each),
-                                  .type = b->row->type,
-                                  .rows = count,
-                                  .frames = frames,
-                                  .stride = frames};
+    const gpuconv_rows a = {.data = device_memory(b, count * frames * each),
+                            .type = b->row->type,
+                            .rows = count,
+                            .frames = frames,
+                            .stride = frames,
+                            .step = 1};
     float *staging = NULL;
     require(!host || cudaMalloc((void **)&staging, (size_t)(frames + 1024) * 4) == cudaSuccess, "staging", "no memory");
     if (!host)
@@ -122,22 +126,22 @@ static void make_jobs(bench *b) {
     const row *r = b->row;
     gpuconv_error error = {0};
     for (int s = 0; s < SETS; s++) {
-        gpuconv_cuda_job job = gpuconv_cuda_job_default();
+        gpuconv_arrays_job job = gpuconv_arrays_job_default();
         job.signal = make(b, b->host[0], r->rows, r->frames);
         job.response = make(b, b->host[1], b->responses, r->taps);
         job.output = make(b, NULL, r->rows, b->frames_out);
         if (r->kept && !b->kept)
-            require(!gpuconv_cuda_responses_new(b->cuda, &job.response, r->frames, b->stream, &b->kept, &error),
-                    r->label, error.message);
+            require(!gpuconv_responses_new(b->cuda, &job.response, r->frames, b->stream, &b->kept, &error), r->label,
+                    error.message);
         job.prepared = b->kept;
         b->job[s][0] = b->job[s][1] = b->job[s][2] = job;
         if (!r->both)
             continue;
-        const gpuconv_cuda_array g = make(b, b->host[2], r->rows, b->frames_out);
-        b->job[s][1].operation = GPUCONV_CUDA_GRADIENT_SIGNAL;
+        const gpuconv_rows g = make(b, b->host[2], r->rows, b->frames_out);
+        b->job[s][1].operation = GPUCONV_ARRAYS_GRADIENT_SIGNAL;
         b->job[s][1].output = g;
         b->job[s][1].signal = make(b, NULL, r->rows, r->frames);
-        b->job[s][2].operation = GPUCONV_CUDA_GRADIENT_RESPONSE;
+        b->job[s][2].operation = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
         b->job[s][2].output = g;
         b->job[s][2].response = make(b, NULL, b->responses, r->taps);
     }
@@ -148,10 +152,10 @@ static double expected(const bench *b, int operation, int64_t i, int64_t n) {
     const row *r = b->row;
     const float *x = b->host[0] + i % 1024, *h = b->host[1] + i % b->responses % 1024, *g = b->host[2] + i % 1024;
     double sum = 0;
-    if (operation == GPUCONV_CUDA_CONVOLVE)
+    if (operation == GPUCONV_ARRAYS_CONVOLVE)
         for (int64_t k = n >= r->frames ? n - r->frames + 1 : 0; k < r->taps && k <= n; k++)
             sum += (double)h[k] * (double)x[n - k];
-    else if (operation == GPUCONV_CUDA_GRADIENT_SIGNAL)
+    else if (operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL)
         for (int64_t k = 0; k < r->taps && n + k < b->frames_out; k++)
             sum += (double)h[k] * (double)g[n + k];
     else
@@ -163,15 +167,15 @@ static double expected(const bench *b, int operation, int64_t i, int64_t n) {
 
 /* Returns the relative RMS error in dB over some frames of what a job has written. */
 static double check(const bench *b, int operation) {
-    const gpuconv_cuda_job *job = &b->job[0][operation];
-    const gpuconv_cuda_array *a = gc_job_written(job);
+    const gpuconv_arrays_job *job = &b->job[0][operation];
+    const gpuconv_rows *a = gc_job_written(job);
     double wrong = 0, power = 0;
     uint32_t state = 7;
     for (int k = 0; k < (operation == 2 ? CHECKED / 4 : CHECKED); k++) {
         state = state * 1664525u + 1013904223u;
         const int64_t i = (state >> 8) % a->rows, n = (int64_t)(state >> 3) * 13 % a->frames;
         float got = 0;
-        const gpuconv_cuda_array one = {.data = b->workspace};
+        const gpuconv_rows one = {.data = b->workspace};
         gck_rows from = gc_job_rows(a), to = gc_job_rows(&one);
         from.data = (char *)a->data + (i * a->stride + n) * gc_job_sample_bytes(a->type);
         require(gck_move(&from, &to, 1, 1, b->stream) == cudaSuccess, b->row->label, "no move");
@@ -187,13 +191,14 @@ static double check(const bench *b, int operation) {
 
 /* Returns the largest error in dB that is accepted. */
 static double bound_of(const row *r) {
-    return r->type == GPUCONV_CUDA_F32 ? -115 : -48;
+    return r->type == GPUCONV_SAMPLE_F32 ? -115 : -48;
 }
 
 static void run(bench *b, int set, const gc_job_transform *only, int first, int last) {
     gpuconv_error error = {0};
     for (int operation = first; operation <= last; operation++)
-        require(!gc_job_run_with(b->cuda, &b->job[set][operation], only, b->workspace, b->bytes, b->stream, &error),
+        require(!gc_job_run_with((const gc_cuda_arrays *)b->cuda, &b->job[set][operation], only, b->workspace, b->bytes,
+                                 b->stream, &error),
                 b->row->label, error.message);
 }
 
@@ -273,7 +278,7 @@ static double measure_graph(bench *b, const gc_job_transform *only, int operatio
 
 /* Fills what a job writes with NaN, runs it, and returns the error in dB. */
 static double check_poisoned(bench *b, const gc_job_transform *only, int operation) {
-    const gpuconv_cuda_array *a = gc_job_written(&b->job[0][operation]);
+    const gpuconv_rows *a = gc_job_written(&b->job[0][operation]);
     const size_t bytes = (size_t)(a->rows * a->stride * gc_job_sample_bytes(a->type));
     require(cudaMemsetAsync(a->data, 0xff, bytes, b->stream) == cudaSuccess, b->row->label, "no memset");
     run(b, 0, only, operation, operation);
@@ -286,12 +291,12 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
     gc_job_plan plan = {0}, choice = {0};
     double spread, cpu;
     char text[40];
-    const int64_t before = b->cuda->figures.workspace;
-    if (gc_job_prepare(b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
+    const int64_t before = ((gc_cuda_arrays *)b->cuda)->figures.workspace;
+    if (gc_job_prepare((const gc_cuda_arrays *)b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
         return;
-    b->cuda->figures.workspace = bytes;
-    if (!gc_job_prepare(b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) && plan.seconds > 0 &&
-        plan.seconds < 1.7 * choice.seconds + 10e-6 && (size_t)plan.bytes <= b->bytes) {
+    ((gc_cuda_arrays *)b->cuda)->figures.workspace = bytes;
+    if (!gc_job_prepare((const gc_cuda_arrays *)b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) &&
+        plan.seconds > 0 && plan.seconds < 1.7 * choice.seconds + 10e-6 && (size_t)plan.bytes <= b->bytes) {
         const double error = check_poisoned(b, &t, operation), us = measure_graph(b, &t, operation);
         const double ms = measure(b, &t, operation, operation, &spread, &cpu);
         printf("    %d %-16s %9.4f ms  in a graph %8.2f us  predicted %9.4f ms  %7.1f dB  %lld segments, %lld splits, "
@@ -300,7 +305,7 @@ static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) 
                (long long)plan.splits, (long long)plan.blocks, (long long)bytes >> 20);
         require(error <= bound_of(b->row), b->row->label, "the samples are wrong");
     }
-    b->cuda->figures.workspace = before;
+    ((gc_cuda_arrays *)b->cuda)->figures.workspace = before;
 }
 
 /* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
@@ -316,7 +321,7 @@ static void try_all(bench *b, int operations) {
         }
 }
 
-static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
+static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
     const int operations = r->both ? 3 : 1;
     bench b = {.cuda = cuda,
                .row = r,
@@ -336,7 +341,7 @@ static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
         gc_job_plan plan = {0};
         const double off = check(&b, operation);
         worst = off <= worst ? worst : off;
-        if (!gc_job_prepare(cuda, &b.job[0][operation], NULL, &shape, &plan, NULL))
+        if (!gc_job_prepare((const gc_cuda_arrays *)cuda, &b.job[0][operation], NULL, &shape, &plan, NULL))
             snprintf(choice + strlen(choice), sizeof choice - strlen(choice), "%s%s", operation ? ", " : "",
                      text_of(plan.transform, plan.points, text));
     }
@@ -344,7 +349,7 @@ static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
            choice);
     if (all)
         try_all(&b, operations);
-    gpuconv_cuda_responses_free(b.kept);
+    gpuconv_responses_free(b.kept);
     for (int i = 0; i < b.count; i++)
         cudaFree(b.memory[i]);
     for (int i = 0; i < 3; i++)
@@ -357,14 +362,14 @@ static json_t *run_row(gpuconv_cuda *cuda, const row *r, bool all) {
 
 int main(int argc, char **argv) {
     const bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
-    gpuconv_cuda *cuda;
+    gpuconv_arrays *cuda;
     gpuconv_error error = {0};
     const char *label = all && argc == 4 ? argv[2] : "";
     if (argc != (all ? (*label ? 4 : 3) : 2)) {
         fprintf(stderr, "usage: gpu_jobs_speed [--all [LABEL]] OUT.json\n");
         return 2;
     }
-    require(!gpuconv_cuda_new(-1, &cuda, &error), "no GPU", error.message);
+    require(!gpuconv_arrays_new_cuda(-1, &cuda, &error), "no GPU", error.message);
     json_t *table = json_array();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strstr(rows[i].label, label))
@@ -372,6 +377,6 @@ int main(int argc, char **argv) {
     json_t *out = json_pack("{s:o}", "convolutions", table);
     const int refused = json_dump_file(out, argv[argc - 1], JSON_INDENT(1));
     json_decref(out);
-    gpuconv_cuda_free(cuda);
+    gpuconv_arrays_free(cuda);
     return refused ? 1 : 0;
 }

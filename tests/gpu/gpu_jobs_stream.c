@@ -1,4 +1,4 @@
-/* Tests of streamers on device buffers (gpuconv_cuda.h). */
+/* Tests of streamers on device buffers (gpuconv_arrays.h). */
 #include "gpu_jobs.h"
 
 #include <cuda_runtime_api.h>
@@ -6,22 +6,22 @@
 
 typedef struct streaming {
     int64_t channels, block, taps;
-    gpuconv_cuda_type type;
+    gpuconv_sample_type type;
     bool graph;
 } streaming;
 
 /* Processes one block, or launches the graph that holds it. Captures it at the first block. */
-static void step(const streaming *s, gpuconv_cuda_streamer *streamer, const gpuconv_cuda_array *in,
-                 const gpuconv_cuda_array *out, cudaStream_t stream, cudaGraphExec_t *instance) {
+static void step(const streaming *s, gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
+                 cudaStream_t stream, cudaGraphExec_t *instance) {
     gpuconv_error error = {0};
     cudaGraph_t graph;
     if (!s->graph) {
-        CHECK(!gpuconv_cuda_streamer_process(streamer, in, out, stream, &error), "%s", error.message);
+        CHECK(!gpuconv_streamer_process(streamer, in, out, stream, &error), "%s", error.message);
         return;
     }
     if (!*instance) {
         CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
-        CHECK(!gpuconv_cuda_streamer_process(streamer, in, out, stream, &error), "%s", error.message);
+        CHECK(!gpuconv_streamer_process(streamer, in, out, stream, &error), "%s", error.message);
         CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
         CHECK(cudaGraphInstantiate(instance, graph, 0) == cudaSuccess, "no instance");
         cudaGraphDestroy(graph);
@@ -32,21 +32,21 @@ static void step(const streaming *s, gpuconv_cuda_streamer *streamer, const gpuc
 /* Streams `blocks` blocks in place, twice with a reset in between, and compares the last block with the oracle. */
 static void check_streaming(const streaming *s) {
     enum { BLOCKS = 7 };
-    const int64_t frames = BLOCKS * s->block, each = s->type == GPUCONV_CUDA_F32 ? 4 : 2;
+    const int64_t frames = BLOCKS * s->block, each = s->type == GPUCONV_SAMPLE_F32 ? 4 : 2;
     oracle_random random = {800};
     gpuconv_error error = {0};
     rows_array x = rows_new(&random, s->type, s->channels, frames, ROWS_PLAIN, 1);
     rows_array h = rows_new(&random, s->type, 2, s->taps, ROWS_PLAIN, 3);
     rows_array b = rows_new(&random, s->type, s->channels, s->block, ROWS_PLAIN, 1);
-    gpuconv_cuda_streamer *streamer;
+    gpuconv_streamer *streamer;
     cudaStream_t stream;
     cudaGraphExec_t instance = NULL;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
-    CHECK(!gpuconv_cuda_streamer_new(jobs_cuda, &h.array, s->channels, s->block, stream, &streamer, &error), "%s",
+    CHECK(!gpuconv_streamer_new(jobs_cuda, &h.array, s->channels, s->block, stream, &streamer, &error), "%s",
           error.message);
     for (int k = 0; k < 2 * BLOCKS; k++) {
         if (k == BLOCKS)
-            CHECK(!gpuconv_cuda_streamer_reset(streamer, stream, &error), "%s", error.message);
+            CHECK(!gpuconv_streamer_reset(streamer, stream, &error), "%s", error.message);
         CHECK(cudaMemcpy2DAsync(b.array.data, (size_t)(b.array.stride * each),
                                 (char *)x.array.data + k % BLOCKS * s->block * each, (size_t)(x.array.stride * each),
                                 (size_t)(s->block * each), (size_t)s->channels, cudaMemcpyDeviceToDevice,
@@ -70,7 +70,7 @@ static void check_streaming(const streaming *s) {
     free(got);
     if (instance)
         cudaGraphExecDestroy(instance);
-    gpuconv_cuda_streamer_free(streamer);
+    gpuconv_streamer_free(streamer);
     cudaStreamDestroy(stream);
     rows_free(&x);
     rows_free(&h);
@@ -80,10 +80,10 @@ static void check_streaming(const streaming *s) {
 void test_streamers_agree_with_the_oracle(void **state) {
     (void)state;
     static const streaming all[] = {
-        {3, 64, 1, GPUCONV_CUDA_F32, false},     {1, 128, 1000, GPUCONV_CUDA_F32, false},
-        {5, 256, 5000, GPUCONV_CUDA_F16, false}, {3, 1024, 3000, GPUCONV_CUDA_BF16, true},
-        {3, 1000, 2500, GPUCONV_CUDA_F32, true}, {2, 1, 1, GPUCONV_CUDA_F32, false},
-        {4, 7000, 300, GPUCONV_CUDA_F16, false}, {2, 480, 30000, GPUCONV_CUDA_F32, false},
+        {3, 64, 1, GPUCONV_SAMPLE_F32, false},     {1, 128, 1000, GPUCONV_SAMPLE_F32, false},
+        {5, 256, 5000, GPUCONV_SAMPLE_F16, false}, {3, 1024, 3000, GPUCONV_SAMPLE_BF16, true},
+        {3, 1000, 2500, GPUCONV_SAMPLE_F32, true}, {2, 1, 1, GPUCONV_SAMPLE_F32, false},
+        {4, 7000, 300, GPUCONV_SAMPLE_F16, false}, {2, 480, 30000, GPUCONV_SAMPLE_F32, false},
     };
     for (int i = 0; i < COUNT(all); i += jobs_quick ? 3 : 1)
         check_streaming(&all[i]);

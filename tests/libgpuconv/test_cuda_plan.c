@@ -120,7 +120,7 @@ static const gc_device h200 = {.name = "an H200",
 typedef struct rows_case {
     int64_t rows, frames, taps, shared;
     bool same, kept; /* as many frames out as in; by the spectra that are kept for such rows */
-    gpuconv_cuda_operation operation;
+    gpuconv_arrays_operation operation;
     gc_job_kind kind;
     int64_t points; /* complex */
 } rows_case;
@@ -141,7 +141,8 @@ static gc_job_shape shape_of(const rows_case *c) {
 /* The choices that the record of an H200 holds (tests/gpu/nvidia-h200.json). */
 static void rows_of_an_h200_are_planned_as_recorded(void **state) {
     (void)state;
-    const gpuconv_cuda_operation by_signal = GPUCONV_CUDA_GRADIENT_SIGNAL, by_response = GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const gpuconv_arrays_operation by_signal = GPUCONV_ARRAYS_GRADIENT_SIGNAL,
+                                   by_response = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const rows_case cases[] = {
         {1024, 160000, 8000, 0, false, false, 0, GC_JOB_CHIP, 16384},
         {1024, 160000, 8000, 0, false, false, by_signal, GC_JOB_CHIP, 16384},

@@ -2,8 +2,7 @@
  * of the headers are read, so that a new one that is missing here fails the test. */
 #include "harness.h"
 
-#include "gpuconv_cuda.h"
-#include "gpuconv_memory.h"
+#include "gpuconv_arrays.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,22 +16,20 @@ static struct {
     gpuconv_engine *engine, *made_engine;
     gpuconv_realtime *realtime, *made_realtime;
     gpuconv_report *report, *made_report;
-    gpuconv_memory *memory, *made_memory;
-    gpuconv_memory_response *response;
     gpuconv_preparation preparation;
     gpuconv_config config;
     gpuconv_realtime_config realtime_config;
     gpuconv_job job;
-    gpuconv_cuda_job cuda_job;
-    gpuconv_cuda *made_cuda;
-    gpuconv_cuda_responses *prepared;
-    gpuconv_cuda_streamer *streamer;
-    gpuconv_cuda_array array;
+    gpuconv_arrays_job arrays_job;
+    gpuconv_arrays *arrays, *made_arrays;
+    gpuconv_responses *prepared, *made_responses;
+    gpuconv_streamer *streamer, *made_streamer;
+    gpuconv_rows rows;
     size_t bytes;
-    gpuconv_memory_row row;
     int64_t produced;
     double number;
     float samples[64];
+    char text[64];
     float *planes[1];
     const float *taps[1];
     gpuconv_error error;
@@ -45,20 +42,15 @@ static int null; /* the number of the pointer that is NULL */
 #define E (null % 2 ? NULL : &o.error)
 #define IR P(0, o.ir)
 #define MADE P(1, &o.made)
-#define ARRAY P(1, &o.array)
-
-/* Objects of a GPU cannot be made here. A function that looks into one before it has checked all pointers crashes. */
-static char no_object;
-#define CUDA P(0, (gpuconv_cuda *)(void *)&no_object)
-#define PREPARED ((gpuconv_cuda_responses *)(void *)&no_object)
-#define STREAMER ((gpuconv_cuda_streamer *)(void *)&no_object)
+#define ARRAYS P(0, o.arrays)
+#define ROWS P(1, &o.rows)
 
 /* A call that must return ARGUMENT, and leave no object behind. */
 #define REFUSED(name, count, ...)                                                                                      \
     static void call_##name(void) {                                                                                    \
         CHECK((__VA_ARGS__) == GPUCONV_ERROR_ARGUMENT, "pointer %d", null / 2);                                        \
         CHECK(!o.made && !o.made_plan && !o.made_engine && !o.made_realtime, "an object is made");                     \
-        CHECK(!o.made_cuda && !o.prepared && !o.streamer, "an object of a GPU is made");                               \
+        CHECK(!o.made_arrays && !o.made_responses && !o.made_streamer, "an object of arrays is made");                 \
     }
 /* A call that must do nothing, or return what the expression says. */
 #define NEUTRAL(name, count, ...)                                                                                      \
@@ -157,27 +149,24 @@ static char no_object;
     NEUTRAL(gpuconv_report_free, 1, DONE(gpuconv_report_free(NULL)))                                                   \
     NEUTRAL(gpuconv_job_init, 1, DONE(gpuconv_job_init(NULL, sizeof o.job)))                                           \
     REFUSED(gpuconv_convolve_file, 2, gpuconv_convolve_file(P(0, &o.job), P(1, &o.config), NULL, E))                   \
-    REFUSED(gpuconv_memory_new, 1, gpuconv_memory_new(1, P(0, &o.made_memory), E))                                     \
-    NEUTRAL(gpuconv_memory_free, 1, DONE(gpuconv_memory_free(NULL)))                                                   \
-    REFUSED(gpuconv_memory_response_new, 2, gpuconv_memory_response_new(P(0, o.samples), 64, 1, P(1, &o.response), E)) \
-    NEUTRAL(gpuconv_memory_response_free, 1, DONE(gpuconv_memory_response_free(NULL)))                                 \
-    REFUSED(gpuconv_memory_convolve, 2, gpuconv_memory_convolve(P(0, o.memory), P(1, &o.row), 1, E))                   \
-    REFUSED(gpuconv_cuda_new, 1, gpuconv_cuda_new(0, P(0, &o.made_cuda), E))                                           \
-    NEUTRAL(gpuconv_cuda_device, 1, gpuconv_cuda_device(NULL) == -1)                                                   \
-    REFUSED(gpuconv_cuda_workspace, 3, gpuconv_cuda_workspace(CUDA, P(1, &o.cuda_job), P(2, &o.bytes), E))             \
-    REFUSED(gpuconv_cuda_run, 2, gpuconv_cuda_run(CUDA, P(1, &o.cuda_job), o.samples, 0, NULL, E))                     \
-    REFUSED(gpuconv_cuda_responses_new, 3, gpuconv_cuda_responses_new(CUDA, ARRAY, 8, NULL, P(2, &o.prepared), E))     \
-    REFUSED(gpuconv_cuda_responses_route, 3, gpuconv_cuda_responses_route(CUDA, P(1, o.ir), 8, P(2, &o.prepared), E))  \
-    REFUSED(gpuconv_cuda_responses_update, 3, gpuconv_cuda_responses_update(CUDA, P(2, PREPARED), ARRAY, NULL, E))     \
-    NEUTRAL(gpuconv_cuda_responses_bytes, 1, gpuconv_cuda_responses_bytes(NULL) == 0)                                  \
-    REFUSED(gpuconv_cuda_streamer_new, 3, gpuconv_cuda_streamer_new(CUDA, ARRAY, 1, 64, NULL, P(2, &o.streamer), E))   \
-    REFUSED(gpuconv_cuda_streamer_process, 3,                                                                          \
-            gpuconv_cuda_streamer_process(P(0, STREAMER), P(1, &o.array), P(2, &o.array), NULL, E))                    \
-    REFUSED(gpuconv_cuda_streamer_reset, 1, gpuconv_cuda_streamer_reset(P(0, STREAMER), NULL, E))                      \
-    NEUTRAL(gpuconv_cuda_free, 1, DONE(gpuconv_cuda_free(NULL)))                                                       \
-    NEUTRAL(gpuconv_cuda_job_init, 1, DONE(gpuconv_cuda_job_init(NULL, sizeof o.cuda_job)))                            \
-    NEUTRAL(gpuconv_cuda_responses_free, 1, DONE(gpuconv_cuda_responses_free(NULL)))                                   \
-    NEUTRAL(gpuconv_cuda_streamer_free, 1, DONE(gpuconv_cuda_streamer_free(NULL)))
+    REFUSED(gpuconv_arrays_new_cpu, 1, gpuconv_arrays_new_cpu(1, P(0, &o.made_arrays), E))                             \
+    REFUSED(gpuconv_arrays_new_cuda, 1, gpuconv_arrays_new_cuda(0, P(0, &o.made_arrays), E))                           \
+    NEUTRAL(gpuconv_arrays_device, 1, gpuconv_arrays_device(NULL) == -1)                                               \
+    REFUSED(gpuconv_arrays_workspace, 3, gpuconv_arrays_workspace(ARRAYS, P(1, &o.arrays_job), P(2, &o.bytes), E))     \
+    REFUSED(gpuconv_arrays_run, 2, gpuconv_arrays_run(ARRAYS, P(1, &o.arrays_job), NULL, 0, NULL, E))                  \
+    REFUSED(gpuconv_arrays_plan, 3, gpuconv_arrays_plan(ARRAYS, P(1, &o.arrays_job), P(2, o.text), sizeof o.text, E))  \
+    REFUSED(gpuconv_responses_new, 3, gpuconv_responses_new(ARRAYS, ROWS, 8, NULL, P(2, &o.made_responses), E))        \
+    REFUSED(gpuconv_responses_route, 3, gpuconv_responses_route(ARRAYS, P(1, o.ir), 8, P(2, &o.made_responses), E))    \
+    REFUSED(gpuconv_responses_update, 3, gpuconv_responses_update(ARRAYS, P(2, o.prepared), ROWS, NULL, E))            \
+    NEUTRAL(gpuconv_responses_bytes, 1, gpuconv_responses_bytes(NULL) == 0)                                            \
+    REFUSED(gpuconv_streamer_new, 3, gpuconv_streamer_new(ARRAYS, ROWS, 1, 64, NULL, P(2, &o.made_streamer), E))       \
+    REFUSED(gpuconv_streamer_process, 3,                                                                               \
+            gpuconv_streamer_process(P(0, o.streamer), P(1, &o.rows), P(2, &o.rows), NULL, E))                         \
+    REFUSED(gpuconv_streamer_reset, 1, gpuconv_streamer_reset(P(0, o.streamer), NULL, E))                              \
+    NEUTRAL(gpuconv_arrays_free, 1, DONE(gpuconv_arrays_free(NULL)))                                                   \
+    NEUTRAL(gpuconv_arrays_job_init, 1, DONE(gpuconv_arrays_job_init(NULL, sizeof o.arrays_job)))                      \
+    NEUTRAL(gpuconv_responses_free, 1, DONE(gpuconv_responses_free(NULL)))                                             \
+    NEUTRAL(gpuconv_streamer_free, 1, DONE(gpuconv_streamer_free(NULL)))
 
 FUNCTIONS(REFUSED, NEUTRAL)
 
@@ -220,7 +209,12 @@ static void make_objects(void) {
     CHECK(!gpuconv_plan_new(o.ir, &o.config, &o.plan, NULL) && !gpuconv_engine_new(o.plan, &o.engine, NULL),
           "no engine");
     CHECK(!gpuconv_realtime_new(o.ir, &o.realtime_config, &o.realtime, NULL), "no convolver");
-    CHECK(!gpuconv_report_new(&o.report) && !gpuconv_memory_new(1, &o.memory, NULL), "no report");
+    CHECK(!gpuconv_report_new(&o.report) && !gpuconv_arrays_new_cpu(1, &o.arrays, NULL), "no report");
+    o.rows = gpuconv_rows_of_floats(o.samples, 1, 64);
+    o.arrays_job = gpuconv_arrays_job_default();
+    o.arrays_job.signal = o.arrays_job.response = o.arrays_job.output = o.rows;
+    CHECK(!gpuconv_responses_new(o.arrays, &o.rows, 64, NULL, &o.prepared, NULL), "no responses");
+    CHECK(!gpuconv_streamer_new(o.arrays, &o.rows, 1, 64, NULL, &o.streamer, NULL), "no streamer");
     gpuconv_ir_free(unrouted);
 }
 
@@ -266,9 +260,8 @@ static int check_header(const char *path) {
 
 static void every_function_of_the_headers_is_tested(void **state) {
     (void)state;
-    const int found = check_header(TESTS_SOURCE "/include/gpuconv.h") +
-                      check_header(TESTS_SOURCE "/include/gpuconv_memory.h") +
-                      check_header(TESTS_SOURCE "/include/gpuconv_cuda.h");
+    const int found =
+        check_header(TESTS_SOURCE "/include/gpuconv.h") + check_header(TESTS_SOURCE "/include/gpuconv_arrays.h");
     assert_int_equal(found, COUNT(entries) + COUNT(left_out));
 }
 

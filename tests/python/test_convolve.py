@@ -261,3 +261,19 @@ def test_the_response_of_a_convolver_is_replaced(rng):
     assert_close(hall(x[0]), oracle(x[0], other[0]))
     with pytest.raises(ValueError, match="use one of the same rate"):
         hall.update(gpuconv.ImpulseResponse(other[0], 44100))
+
+
+def test_a_plan_of_an_array_names_its_algorithm():
+    plan = gpuconv.Convolver(np.ones(3000, np.float32), threads=2).plan(100_000, 4)
+    assert (plan.backend, plan.algorithm, plan.threads) == ("cpu", "overlap-save", 2)
+    assert plan.reason.startswith("overlap-save: 4 convolutions with 3000 taps")
+    assert gpuconv.Convolver(np.ones(20, np.float32)).plan(1000).algorithm == "direct"
+
+
+def test_a_prepared_matrix_of_responses_convolves_every_batch():
+    rng = np.random.default_rng(4)
+    x, h = rng.standard_normal((3, 2, 4, 500)).astype("f4"), rng.standard_normal((3, 1, 4, 60)).astype("f4")
+    kept = gpuconv.Convolver(h)
+    want = gpuconv.convolve(x, h)
+    h[:] = 0  # the Convolver has copied it
+    assert_close(kept(x), want, bound=-110)

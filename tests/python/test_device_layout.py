@@ -1,5 +1,5 @@
 """The planning of jobs for the GPU, without one: rows, strides, shared responses, copies and types, kept responses and
-streams, with a stand-in for the kernels that computes in host memory by the formulas of gpuconv_cuda.h."""
+streams, with a stand-in for the kernels that computes in host memory by the formulas of gpuconv_arrays.h."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuconv
-from gpuconv import _cuda, _cuda_libraries, _device_stream, _stream
+from gpuconv import _batches, _cuda, _cuda_libraries, _device_stream, _stream
 
 
 class HostLibrary:
@@ -155,12 +155,12 @@ def test_gradients_are_adjoint(pair, offset):
 
 
 def test_shared_responses_are_not_copied():
-    assert _cuda.share((8, 2), ()) == (1, 1)
-    assert _cuda.share((8, 2), (2,)) == (2, 1)
-    assert _cuda.share((8, 2), (8, 1)) == (8, 2)
-    assert _cuda.share((8, 2), (8, 2)) == (16, 1)
-    assert _cuda.share((8, 3, 2), (3, 1)) == (3, 2)
-    assert _cuda.share((8, 3, 2), (8, 1, 2)) is None
+    assert _batches.share((8, 2), ()) == (1, 1)
+    assert _batches.share((8, 2), (2,)) == (2, 1)
+    assert _batches.share((8, 2), (8, 1)) == (8, 2)
+    assert _batches.share((8, 2), (8, 2)) == (16, 1)
+    assert _batches.share((8, 3, 2), (3, 1)) == (3, 2)
+    assert _batches.share((8, 3, 2), (8, 1, 2)) is None
 
 
 def test_halves_stay_halves():

@@ -344,6 +344,7 @@ const gc_backend gc_backend_cpu = {
     .probe = probe,
     .costs = costs,
     .stream = &streams,
+    .rows = &gc_rows_cpu,
     .batch = &gc_batch_cpu,
     .measure = &measures,
 };

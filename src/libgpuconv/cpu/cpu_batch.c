@@ -81,11 +81,11 @@ static const void *out(gc_batch_slot *slot) {
 
 /* Convolves one item as a row. Returns false if there is too little memory. */
 static bool convolve(gc_batch_slot *slot, const gc_batch_item *item) {
-    const gpuconv_memory_row row = {.signal = {slot->in + item->in.at / 4, item->frames, 1},
-                                    .response = {item->taps, item->taps_count, 1},
-                                    .output = slot->out + item->out.at / 4,
-                                    .output_step = 1,
-                                    .output_frames = item->frames + item->taps_count - 1};
+    const gc_row row = {.signal = {slot->in + item->in.at / 4, item->frames, 1},
+                        .response = {item->taps, item->taps_count, 1},
+                        .output = slot->out + item->out.at / 4,
+                        .output_step = 1,
+                        .output_frames = item->frames + item->taps_count - 1};
     gc_row_plan plan;
     gc_row_plan_fill(&slot->choice, &row, &plan);
     return (!plan.transform || gc_row_tables_add(&slot->tables, plan.transform)) &&

@@ -7,6 +7,7 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/half.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,42 +52,81 @@ static float *reserve_spectrum(const gc_fft *fft, float **spectrum) {
     return *spectrum;
 }
 
-/* Copies `count` frames of an array from frame `at` on, with zeros before its beginning and behind its end. */
-static void gather(const gpuconv_memory_array *from, int64_t at, int64_t count, float *to) {
+/* Converts `count` frames of an array from frame `at` on, all of which exist. */
+static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
+    const int64_t step = from->step;
+    const float *floats = (const float *)from->data + at * step;
+    const uint16_t *halves = (const uint16_t *)from->data + at * step;
+    if (from->type == GPUCONV_SAMPLE_F32 && step == 1)
+        memcpy(to, floats, (size_t)count * sizeof *to);
+    else if (from->type == GPUCONV_SAMPLE_F32)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = floats[i * step];
+    else if (from->type == GPUCONV_SAMPLE_F16)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = gc_half_to_float(halves[i * step]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = gc_bfloat_to_float(halves[i * step]);
+}
+
+void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to) {
     const int64_t before = gc_min(count, gc_max(0, -at)), first = at + before;
     const int64_t inside = gc_max(0, gc_min(from->frames - first, count - before));
     memset(to, 0, (size_t)before * sizeof *to);
-    if (from->step == 1 && inside > 0)
-        memcpy(to + before, from->data + first, (size_t)inside * sizeof *to);
-    else
-        for (int64_t i = 0; i < inside; i++)
-            to[before + i] = from->data[(first + i) * from->step];
+    if (inside > 0)
+        load(from, first, inside, to + before);
     memset(to + before + inside, 0, (size_t)(count - before - inside) * sizeof *to);
 }
 
+/* Returns whether the array is contiguous floats, which need no copy. */
+static bool in_place(const gc_array *a) {
+    return a->step == 1 && a->type == GPUCONV_SAMPLE_F32;
+}
+
 /* Returns the frames from `at` on where they are, or a copy in `block`. */
-static const float *frames_at(const gpuconv_memory_array *from, int64_t at, int64_t count, float *block) {
-    if (from->step == 1 && at >= 0 && at + count <= from->frames)
-        return from->data + at;
-    gather(from, at, count, block);
+static const float *frames_at(const gc_array *from, int64_t at, int64_t count, float *block) {
+    if (in_place(from) && at >= 0 && at + count <= from->frames)
+        return (const float *)from->data + at;
+    gc_row_gather(from, at, count, block);
     return block;
 }
 
-/* Writes frames `at` .. `at + count - 1` of the full convolution to the output. */
-static void scatter(const gpuconv_memory_row *row, int64_t at, int64_t count, const float *from) {
-    float *to = row->output + (at - row->offset) * row->output_step;
-    if (row->output_step == 1)
-        memcpy(to, from, (size_t)count * sizeof *to);
+/* Returns whether the output takes the samples as they are computed. */
+static bool plain_output(const gc_row *row) {
+    return row->output_step == 1 && row->output_type == GPUCONV_SAMPLE_F32 && !row->accumulate && !row->gain;
+}
+
+void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *from) {
+    const int64_t step = row->output_step;
+    const float gain = row->gain ? *row->gain : 1;
+    float *floats = (float *)row->output + first * step;
+    uint16_t *halves = (uint16_t *)row->output + first * step;
+    if (plain_output(row))
+        memcpy(floats, from, (size_t)count * sizeof *from);
+    else if (row->output_type == GPUCONV_SAMPLE_F32)
+        for (int64_t i = 0; i < count; i++)
+            floats[i * step] = row->accumulate ? gain * from[i] + floats[i * step] : gain * from[i];
+    else if (row->output_type == GPUCONV_SAMPLE_F16)
+        for (int64_t i = 0; i < count; i++)
+            halves[i * step] =
+                gc_half_of_float(gain * from[i] + (row->accumulate ? gc_half_to_float(halves[i * step]) : 0));
     else
         for (int64_t i = 0; i < count; i++)
-            to[i * row->output_step] = from[i];
+            halves[i * step] =
+                gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
+}
+
+/* Writes frames `at` .. `at + count - 1` of the full convolution to the output. */
+static void scatter(const gc_row *row, int64_t at, int64_t count, const float *from) {
+    gc_row_write(row, at - row->offset, count, from);
 }
 
 /* Transforms `count` taps from `first` on, scaled for the inverse transform. */
 static void transform_taps(const gc_fft *fft, const gc_row_plan *p, int64_t first, int64_t count, float *block,
                            float *spectrum) {
     const float scale = 2 / (float)p->transform;
-    gather(&p->taps, first, count, block);
+    gc_row_gather(&p->taps, first, count, block);
     for (int64_t k = 0; k < count; k++)
         block[k] *= scale;
     memset(block + count, 0, (size_t)(p->transform - count) * sizeof *block);
@@ -101,9 +141,7 @@ bool gc_row_spectrum(const gc_row_tables *tables, gc_row_scratch *s, const gc_ro
 }
 
 const float *gc_row_prepared_spectrum(const gc_row_tables *tables, const gc_row_plan *p) {
-    /* The cache of spectra is no part of the response's value. */
-    gpuconv_memory_response *response = (gpuconv_memory_response *)p->prepared;
-    _Atomic(float *) *place = &response->spectrum[gc_row_log2(p->transform)];
+    _Atomic(float *) *place = &p->prepared->spectrum[p->taps.step < 0][gc_row_log2(p->transform)];
     float *made = atomic_load_explicit(place, memory_order_acquire), *none = NULL;
     if (made)
         return made;
@@ -127,7 +165,8 @@ const float *gc_row_prepared_spectrum(const gc_row_tables *tables, const gc_row_
 static const float *own_spectrum(const gc_row_tables *tables, gc_row_scratch *s, const gc_row_plan *p) {
     const int size = gc_row_log2(p->transform);
     float **spectrum = &s->spectra[size].response;
-    const bool same = s->kept.data == p->taps.data && s->kept.frames == p->taps.frames && s->kept.step == p->taps.step;
+    const bool same = s->kept.data == p->taps.data && s->kept.frames == p->taps.frames &&
+                      s->kept.step == p->taps.step && s->kept.type == p->taps.type;
     if (same && s->kept_transform == p->transform)
         return *spectrum;
     s->kept.data = NULL;
@@ -138,17 +177,17 @@ static const float *own_spectrum(const gc_row_tables *tables, gc_row_scratch *s,
     return *spectrum;
 }
 
-static bool convolve_direct(gc_row_scratch *s, const gc_row_plan *p, const gpuconv_memory_row *row, int64_t first_block,
+static bool convolve_direct(gc_row_scratch *s, const gc_row_plan *p, const gc_row *row, int64_t first_block,
                             int64_t blocks) {
     const int64_t taps = p->taps.frames, block_floats = p->before + p->hop;
-    const bool taps_in_place = p->taps.step == 1, output_in_place = row->output_step == 1;
+    const bool taps_in_place = in_place(&p->taps), output_in_place = plain_output(row);
     float *block = reserve(&s->block, &s->block_floats, block_floats);
     float *output = reserve(&s->output, &s->output_floats, p->hop);
     float *copy = taps_in_place ? block : reserve(&s->taps, &s->taps_floats, taps);
     if (!block || !output || !copy)
         return false;
     if (!taps_in_place)
-        gather(&p->taps, 0, taps, copy);
+        gc_row_gather(&p->taps, 0, taps, copy);
     const float *h = taps_in_place ? p->taps.data : copy;
     for (int64_t b = first_block; b < first_block + blocks && !gc_cancelled(); b++) {
         /* Blocks begin at multiples of the span even if the output does not, so that the bytes do not depend on it. */
@@ -156,7 +195,7 @@ static bool convolve_direct(gc_row_scratch *s, const gc_row_plan *p, const gpuco
         const int64_t first = gc_max(n, p->begin), count = gc_min(n + p->hop, p->end) - from;
         const float *x = frames_at(&p->signal, from - p->before, p->before + count, block) + p->before;
         if (output_in_place && from == first) {
-            gc_simd_best()->direct(x, h, taps, row->output + (from - row->offset), count, 0);
+            gc_simd_best()->direct(x, h, taps, (float *)row->output + (from - row->offset), count, 0);
         } else {
             gc_simd_best()->direct(x, h, taps, output, count, 0);
             scatter(row, first, count - (first - from), output + (first - from));
@@ -165,9 +204,8 @@ static bool convolve_direct(gc_row_scratch *s, const gc_row_plan *p, const gpuco
     return true;
 }
 
-static bool convolve_overlap_save(const gc_fft *fft, gc_row_scratch *s, const gc_row_plan *p,
-                                  const gpuconv_memory_row *row, const float *spectrum, int64_t first_block,
-                                  int64_t blocks) {
+static bool convolve_overlap_save(const gc_fft *fft, gc_row_scratch *s, const gc_row_plan *p, const gc_row *row,
+                                  const float *spectrum, int64_t first_block, int64_t blocks) {
     float *block = reserve(&s->block, &s->block_floats, p->transform);
     float *work = reserve_spectrum(fft, &s->spectra[gc_row_log2(p->transform)].work);
     if (!block || !work)
@@ -176,8 +214,8 @@ static bool convolve_overlap_save(const gc_fft *fft, gc_row_scratch *s, const gc
     for (int64_t b = first_block; b < first_block + blocks && !gc_cancelled(); b++) {
         const int64_t n = b * p->hop, first = gc_max(n, p->begin), last = gc_min(n + p->hop, p->end);
         gc_fft_forward(fft, frames_at(&p->signal, n - p->before, p->transform, block), work);
-        if (last - first == p->hop && row->output_step == 1) {
-            gc_fft_inverse(fft, factor, by, 1, work, row->output + (n - row->offset), p->before);
+        if (last - first == p->hop && plain_output(row)) {
+            gc_fft_inverse(fft, factor, by, 1, work, (float *)row->output + (n - row->offset), p->before);
         } else {
             gc_fft_inverse(fft, factor, by, 1, work, block, p->before);
             scatter(row, first, last - first, block + (first - n));
@@ -187,7 +225,7 @@ static bool convolve_overlap_save(const gc_fft *fft, gc_row_scratch *s, const gc
 }
 
 /* Computes the frames begin .. end - 1 as one block: the sum over the partitions of the taps. */
-static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row_plan *p, const gpuconv_memory_row *row) {
+static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row_plan *p, const gc_row *row) {
     const int64_t floats = gc_fft_floats(fft);
     gc_row_spectra *spectra = &s->spectra[gc_row_log2(p->transform)];
     float *block = reserve(&s->block, &s->block_floats, p->transform);
@@ -214,19 +252,21 @@ static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row_plan
     return true;
 }
 
-/* Writes zeros to the output frames outside of the convolution. */
-static void write_zeros(const gc_row_plan *p, const gpuconv_memory_row *row) {
+/* Writes zeros to the output frames outside of the convolution, and to those that are cleared. */
+static void write_zeros(const gc_row_plan *p, const gc_row *row) {
+    const int64_t frames = gc_max(row->output_frames, row->cleared), step = row->output_step;
     const int64_t first = gc_min(row->output_frames, gc_max(0, p->begin - row->offset));
     const int64_t last = gc_max(first, gc_min(row->output_frames, p->end - row->offset));
-    for (int64_t i = 0; i < first; i++)
-        row->output[i * row->output_step] = 0;
-    for (int64_t i = last; i < row->output_frames; i++)
-        row->output[i * row->output_step] = 0;
+    for (int64_t i = first > 0 ? 0 : last; i < frames; i = i + 1 == first ? last : i + 1)
+        if (row->output_type == GPUCONV_SAMPLE_F32)
+            ((float *)row->output)[i * step] = 0;
+        else
+            ((uint16_t *)row->output)[i * step] = 0;
 }
 
-bool gc_row_convolve(const gc_row_tables *tables, gc_row_scratch *s, const gc_row_plan *p,
-                     const gpuconv_memory_row *row, const float *spectrum, int64_t first_block, int64_t blocks) {
-    if (first_block == p->first_block)
+bool gc_row_convolve(const gc_row_tables *tables, gc_row_scratch *s, const gc_row_plan *p, const gc_row *row,
+                     const float *spectrum, int64_t first_block, int64_t blocks) {
+    if (first_block == p->first_block && !row->accumulate)
         write_zeros(p, row);
     if (p->method == GC_ROW_ZERO)
         return true;

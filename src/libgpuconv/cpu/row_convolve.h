@@ -1,4 +1,4 @@
-/* The arithmetic of one row of gpuconv_memory_convolve, on one thread. */
+/* The arithmetic of one row, on one thread. */
 #ifndef GC_CPU_ROW_CONVOLVE_H
 #define GC_CPU_ROW_CONVOLVE_H
 
@@ -7,10 +7,10 @@
 
 #include <stdatomic.h>
 
-struct gpuconv_memory_response {
+struct gc_kept_response {
     float *taps;
-    int64_t frames;
-    _Atomic(float *) spectrum[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; computed on first use */
+    /* Of the taps, and of the taps backwards; by log2 of the points; computed on first use. */
+    _Atomic(float *) spectrum[2][GC_FFT_MAX_LOG2 + 1];
 };
 
 /* FFT plans by log2 of their points. Immutable while rows are convolved. */
@@ -28,8 +28,7 @@ typedef struct gc_row_scratch {
     float *block, *output, *taps; /* samples */
     int64_t block_floats, output_floats, taps_floats;
     gc_row_spectra spectra[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points: the gaps of a spectrum must stay zero */
-    gpuconv_memory_array
-        kept; /* the taps that the last response's spectrum is of, in the current call; data NULL: none */
+    gc_array kept; /* the taps that the last response's spectrum is of, in the current call; data NULL: none */
     int64_t kept_transform;
 } gc_row_scratch;
 
@@ -50,8 +49,15 @@ bool gc_row_spectrum(const gc_row_tables *tables, gc_row_scratch *scratch, const
 /* Computes the output frames of `blocks` blocks.
  * @param spectrum  the response's spectrum; NULL: computed here, unless the scratch memory has it
  * @return false without memory */
-bool gc_row_convolve(const gc_row_tables *tables, gc_row_scratch *scratch, const gc_row_plan *plan,
-                     const gpuconv_memory_row *row, const float *spectrum, int64_t first_block, int64_t blocks);
+bool gc_row_convolve(const gc_row_tables *tables, gc_row_scratch *scratch, const gc_row_plan *plan, const gc_row *row,
+                     const float *spectrum, int64_t first_block, int64_t blocks);
+
+/* Copies `count` frames of an array from frame `at` on as floats, with zeros before its beginning and behind its end.
+ */
+void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to);
+
+/* Writes `count` frames of a row's output from frame `first` on. */
+void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *from);
 
 void gc_row_tables_free(gc_row_tables *tables);
 void gc_row_scratch_free(gc_row_scratch *scratch);

@@ -86,11 +86,10 @@ static void consider_sum(const gc_costs *costs, gc_row_plan *p) {
 }
 
 /* Orders the operands: the shorter one becomes the taps, unless the response is prepared. */
-static void order(const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p) {
+static void order(const gc_row *row, gc_row_plan *p) {
     p->prepared = row->prepared;
     p->signal = row->signal;
     p->taps = row->response;
-    p->taps.frames = taps;
     if (!p->prepared && p->taps.frames > p->signal.frames) {
         p->signal = row->response;
         p->taps = row->signal;
@@ -107,16 +106,15 @@ static void take_blocks(gc_row_plan *p) {
     p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
 }
 
-void gc_row_plan_fill(const gc_choice *choice, const gpuconv_memory_row *row, gc_row_plan *p) {
+void gc_row_plan_fill(const gc_choice *choice, const gc_row *row, gc_row_plan *p) {
     *p = (gc_row_plan){.signal = row->signal, .taps = row->response, .end = row->output_frames};
     take_choice(choice, p);
     take_blocks(p);
 }
 
-gpuconv_status gc_row_plan_make(const gc_costs *costs, const gpuconv_memory_row *row, int64_t taps, gc_row_plan *p,
-                                gpuconv_error *error) {
-    order(row, taps, p);
-    const int64_t total = p->signal.frames + p->taps.frames - 1;
+gpuconv_status gc_row_plan_make(const gc_costs *costs, const gc_row *row, gc_row_plan *p, gpuconv_error *error) {
+    order(row, p);
+    const int64_t total = p->taps.frames > 0 ? p->signal.frames + p->taps.frames - 1 : 0;
     p->begin = gc_max(0, row->offset);
     p->end = gc_min(total, row->offset + row->output_frames);
     p->method = GC_ROW_ZERO;

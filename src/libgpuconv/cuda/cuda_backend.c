@@ -358,6 +358,7 @@ const gc_backend gc_backend_cuda = {
     .start = start,
     .costs = gc_costs_of_cuda,
     .stream = &streams,
+    .rows = &gc_rows_cuda,
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,
     .measure = &measures,

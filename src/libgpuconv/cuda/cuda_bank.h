@@ -1,4 +1,4 @@
-/* A bank of the CUDA backend with its samples on the device, for the streamer of gpuconv_cuda.h. */
+/* A bank of the CUDA backend with its samples on the device, for the streamer of gpuconv_arrays.h. */
 #ifndef GC_CUDA_CUDA_BANK_H
 #define GC_CUDA_CUDA_BANK_H
 

@@ -90,9 +90,9 @@ static double predict_rows(const sample *s, const gc_device *device, const gc_co
 }
 
 typedef struct rows_call {
-    const gpuconv_cuda *cuda;
+    const gc_cuda_arrays *cuda;
     const sample *sample;
-    gpuconv_cuda_job job;
+    gpuconv_arrays_job job;
     void *workspace;
     size_t bytes;
     gpuconv_error *error;
@@ -105,20 +105,17 @@ static cudaError_t run_rows(void *context, cudaStream_t stream) {
                : cudaSuccess;
 }
 
-static gpuconv_status time_rows(sample *s, const gpuconv_cuda *cuda, gpuconv_error *error) {
+static gpuconv_status time_rows(sample *s, const gc_cuda_arrays *cuda, gpuconv_error *error) {
     gc_cuda_timer t;
     gc_job_shape shape;
     gc_job_plan plan;
     double times[RUNS] = {0};
-    rows_call call = {.cuda = cuda, .sample = s, .job = gpuconv_cuda_job_default(), .error = error};
-    gpuconv_cuda_array *const arrays[] = {&call.job.signal, &call.job.response, &call.job.output};
-    gc_cuda_timer_init(&t, cuda->device);
+    rows_call call = {.cuda = cuda, .sample = s, .job = gpuconv_arrays_job_default(), .error = error};
+    gpuconv_rows *const arrays[] = {&call.job.signal, &call.job.response, &call.job.output};
+    gc_cuda_timer_init(&t, cuda->base.device);
     for (int i = 0; i < 3; i++) {
         const int64_t frames = i == 1 ? s->taps : s->frames;
-        *arrays[i] = (gpuconv_cuda_array){.data = gc_cuda_timer_memory(&t, 4 * s->count * frames, 0),
-                                          .rows = s->count,
-                                          .frames = frames,
-                                          .stride = frames};
+        *arrays[i] = gpuconv_rows_of_floats(gc_cuda_timer_memory(&t, 4 * s->count * frames, 0), s->count, frames);
     }
     gpuconv_status status = gc_job_prepare(cuda, &call.job, &s->rows, &shape, &plan, error);
     if (!status) {
@@ -159,7 +156,7 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
     enum { FRAMES = 1 << 22, LONG_POINTS = 1 << 19, SHORT_POINTS = 1024 };
     gc_device plain = *device; /* taps are counted in multiply-adds, not in products of tensor cores */
     gc_peak_rates rates = {0};
-    gpuconv_cuda *cuda = NULL;
+    gpuconv_arrays *cuda = NULL;
     plain.tensor_cores = false;
     gc_job_transform largest = {GC_JOB_CHIP, GCK_CHIP_SIZES - 1};
     while (largest.size > 0 && !gc_job_transform_fits(device, largest))
@@ -175,11 +172,11 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
          .frames = 8000},
     };
     const int count = sizeof samples / sizeof *samples;
-    gpuconv_status status = gpuconv_cuda_new(device->number, &cuda, error);
+    gpuconv_status status = gpuconv_arrays_new_cuda(device->number, &cuda, error);
     for (int i = 0; i < count && !status; i++)
         status = samples[i].stream ? time_stream(&samples[i], i ? device : &plain, error)
-                                   : time_rows(&samples[i], cuda, error);
-    gpuconv_cuda_free(cuda);
+                                   : time_rows(&samples[i], (const gc_cuda_arrays *)cuda, error);
+    gpuconv_arrays_free(cuda);
     if (!status)
         status = gc_cuda_peak_rates(config, &rates, error);
     if (status)

@@ -18,7 +18,7 @@ typedef struct chunk {
 
 /* What does not change from chunk to chunk. */
 typedef struct work {
-    const gpuconv_cuda_job *job;
+    const gpuconv_arrays_job *job;
     const gc_job_shape *shape;
     const gc_job_plan *plan;
     const float2 *twiddles;
@@ -56,7 +56,7 @@ static gck_3pass_blocks response_blocks(const work *w) {
 }
 
 /* Returns `segments` blocks of an array from segment `first` on. */
-static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_cuda_array *array, int64_t first, int64_t segments) {
+static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, int64_t first, int64_t segments) {
     const gc_job_plan *p = w->plan;
     return (gck_3pass_blocks){.rows = gc_job_rows(array),
                               .blocks = (int)segments,
@@ -80,7 +80,7 @@ static void transform_responses(work *w, const chunk *c) {
 /* Multiplies the sources of a chunk in place, or sums the products into the results. */
 static void multiply(work *w, const chunk *c) {
     const gc_job_plan *p = w->plan;
-    const gpuconv_cuda_responses *kept = w->job->prepared;
+    const gc_cuda_responses *kept = gc_job_prepared(w->job);
     const float2 *spectra = kept ? kept->spectra : w->responses;
     if (!p->sums) {
         /* A warp that holds a row of a fresh response multiplies many blocks, if there are enough warps. */
@@ -125,8 +125,8 @@ static void multiply(work *w, const chunk *c) {
 
 static void convolve(work *w, const chunk *c) {
     const gc_job_plan *p = w->plan;
-    const gpuconv_cuda_array *source = w->convolve ? &w->job->signal : &w->job->output;
-    const gpuconv_cuda_array *target = w->convolve ? &w->job->output : &w->job->signal;
+    const gpuconv_rows *source = w->convolve ? &w->job->signal : &w->job->output;
+    const gpuconv_rows *target = w->convolve ? &w->job->output : &w->job->signal;
     gck_3pass_blocks from = signal_blocks(w, source, c->segment, c->segments + p->parts - 1);
     gck_3pass_blocks to = signal_blocks(w, target, c->segment, c->segments);
     from.shift = p->shift;
@@ -150,7 +150,7 @@ static void correlate(work *w, const chunk *c, bool add) {
     forward(w, x, c->row * w->inputs, c->rows * w->inputs, w->sources);
     forward(w, g, c->row * w->outputs, c->rows * w->outputs, w->results);
     const gck_3pass_correlations a = {.sharing = gc_job_sharing(w->shape),
-                                      .route = w->routed ? w->job->prepared->ends : NULL,
+                                      .route = w->routed ? gc_job_prepared(w->job)->ends : NULL,
                                       .first_row = (int)c->row,
                                       .count = (int)c->rows,
                                       .inputs = w->inputs,
@@ -188,9 +188,9 @@ static chunk chunk_of(const work *w, int64_t row, int64_t items) {
     return (chunk){.row = row, .rows = rows, .response = first, .responses = last - first + 1};
 }
 
-cudaError_t gc_job_run_chunks(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_shape *s,
+cudaError_t gc_job_run_chunks(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, const gc_job_shape *s,
                               const gc_job_plan *p, float2 *workspace, cudaStream_t stream) {
-    const bool routed = s->routes.routes > 0, transposed = job->operation == GPUCONV_CUDA_GRADIENT_SIGNAL;
+    const bool routed = s->routes.routes > 0, transposed = job->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL;
     const int64_t items = routed ? s->batch : s->rows;
     work w = {.job = job,
               .shape = s,
@@ -199,8 +199,8 @@ cudaError_t gc_job_run_chunks(const gpuconv_cuda *cuda, const gpuconv_cuda_job *
               .responses = workspace,
               .sources = workspace + p->response_transforms * p->points,
               .size = p->transform.size,
-              .convolve = job->operation == GPUCONV_CUDA_CONVOLVE,
-              .gradient = job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE,
+              .convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE,
+              .gradient = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE,
               .routed = routed,
               .inputs = !routed      ? 1
                         : transposed ? s->routes.outputs

@@ -70,7 +70,7 @@ void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *
 
 int64_t gc_rows_cut(const gc_job_shape *s, gc_job_plan *p) {
     const int64_t points = p->points, parts = gc_job_parts(points, s->taps);
-    const bool convolve = s->operation == GPUCONV_CUDA_CONVOLVE;
+    const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
     const int64_t overlap = gc_round_up(s->taps - 1, ALIGNMENT),
                   frames = convolve ? s->output_frames : s->signal_frames;
     p->hop = parts == 1 ? 2 * points - overlap : points;

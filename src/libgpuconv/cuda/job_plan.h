@@ -4,7 +4,6 @@
 #ifndef GC_CUDA_JOB_PLAN_H
 #define GC_CUDA_JOB_PLAN_H
 
-#include "job_shape.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/engine/algorithm.h"
 

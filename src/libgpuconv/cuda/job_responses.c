@@ -12,14 +12,14 @@ enum { ROWS_MIN = 64, DIRECT_TAPS_MAX = 8192, DIRECT_SAMPLES_MAX = 1 << 20 };
 
 /* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
  * more: what is kept is used often, mostly with batches. */
-static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t rows, int64_t frames) {
-    const gc_job_shape shape = {.operation = GPUCONV_CUDA_CONVOLVE,
-                                .routes = r->routes,
+static void choose(const gc_cuda_arrays *cuda, gc_cuda_responses *r, int64_t rows, int64_t frames) {
+    const gc_job_shape shape = {.operation = GPUCONV_ARRAYS_CONVOLVE,
+                                .routes = r->base.routes,
                                 .rows = gc_max(rows, ROWS_MIN),
                                 .batch = 1,
                                 .group = 1,
-                                .responses = r->rows,
-                                .taps = r->taps,
+                                .responses = r->base.rows,
+                                .taps = r->base.taps,
                                 .signal_frames = frames,
                                 .output_frames = frames};
     gc_problem problem;
@@ -27,135 +27,100 @@ static void choose(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, int64_t 
     gc_job_problem(&shape, true, false, NULL, &problem);
     gc_job_plan_make(&cuda->figures, &cuda->costs, &problem, &plan);
     r->transform = plan.transform;
-    r->parts = gc_job_parts(plan.points, r->taps);
+    r->parts = gc_job_parts(plan.points, r->base.taps);
 }
 
-/* Queues the copy of the responses into r->samples, with zeros up to r->taps frames. */
-static cudaError_t copy_samples(gpuconv_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
-    const gck_rows to = {.data = r->samples, .frames = r->taps, .stride = r->taps, .sample = GCK_F32};
-    return r->samples ? gck_move(rows, &to, r->rows, r->taps, stream) : cudaSuccess;
+/* Queues the copy of the responses into r->samples, with zeros up to r->base.taps frames. */
+static cudaError_t copy_samples(gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
+    const gck_rows to = {.data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .sample = GCK_F32};
+    return r->samples ? gck_move(rows, &to, r->base.rows, r->base.taps, stream) : cudaSuccess;
 }
 
-/* Queues the transforms into r->spectra, which hold what the rows have up to r->taps frames, and zeros behind. */
-static cudaError_t transform(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
+/* Queues the transforms into r->spectra, which hold what the rows have up to r->base.taps frames, and zeros behind. */
+static cudaError_t transform(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows,
                              cudaStream_t stream) {
     const int size = r->transform.size;
     const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
     const int64_t points = gc_job_points(r->transform);
     if (r->transform.kind == GC_JOB_CHIP)
-        return gck_chip_spectra(size, rows, r->rows, r->taps, twiddles, r->spectra, stream);
-    const int64_t part_taps = r->parts == 1 ? r->taps : points;
+        return gck_chip_spectra(size, rows, r->base.rows, r->base.taps, twiddles, r->spectra, stream);
+    const int64_t part_taps = r->parts == 1 ? r->base.taps : points;
     const gck_3pass_blocks from = {.rows = *rows,
-                                   .count = (int)r->rows,
+                                   .count = (int)r->base.rows,
                                    .blocks = (int)r->parts,
                                    .step = part_taps,
                                    .window = (int)part_taps,
                                    .scale = 1.0f / (float)points};
     cudaError_t err = gck_3pass_forward(size, &from, twiddles, r->spectra, stream);
-    return GC_CUDA_TRY(err, gck_3pass_spectra(size, r->rows * r->parts, twiddles, r->spectra, stream));
+    return GC_CUDA_TRY(err, gck_3pass_spectra(size, r->base.rows * r->parts, twiddles, r->spectra, stream));
 }
 
 /* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
-static cudaError_t fill(const gpuconv_cuda *cuda, gpuconv_cuda_responses *r, const gck_rows *rows,
-                        cudaStream_t stream) {
-    const int64_t points = gc_job_points(r->transform), transforms = r->rows * r->parts;
+static cudaError_t fill(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
+    const int64_t points = gc_job_points(r->transform), transforms = r->base.rows * r->parts;
     if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
         return cudaErrorMemoryAllocation;
     r->spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *r->spectra);
-    if (!r->routes.routes && r->taps <= DIRECT_TAPS_MAX && r->rows * r->taps <= DIRECT_SAMPLES_MAX)
-        r->samples = gc_cuda_memory(&r->resources, r->rows * r->taps * (int64_t)sizeof *r->samples);
+    if (!r->base.routes.routes && r->base.taps <= DIRECT_TAPS_MAX && r->base.rows * r->base.taps <= DIRECT_SAMPLES_MAX)
+        r->samples = gc_cuda_memory(&r->resources, r->base.rows * r->base.taps * (int64_t)sizeof *r->samples);
     cudaError_t err = r->resources.err;
     GC_CUDA_TRY(err, copy_samples(r, rows, stream));
     return GC_CUDA_TRY(err, transform(cuda, r, rows, stream));
 }
 
-static gpuconv_status blank(const gpuconv_cuda *cuda, int64_t frames, gpuconv_cuda_responses **responses,
-                            gpuconv_error *error) {
-    *responses = NULL;
-    if (frames < 1 || frames > GC_JOB_FRAMES_MAX)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "frames is %lld; use 1 to 2^40", (long long)frames);
-    gpuconv_status status = gc_job_check_device(cuda->device, error);
-    if (status)
-        return status;
-    gpuconv_cuda_responses *r = gc_calloc(1, sizeof *r);
+/* Makes responses without their transforms. Returns NULL with a status in *status. */
+static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, int64_t rows, int64_t taps, gc_job_routes routes,
+                                gpuconv_status *status, gpuconv_error *error) {
+    *status = gc_job_check_device(cuda->base.device, error);
+    gc_cuda_responses *r = *status ? NULL : gc_calloc(1, sizeof *r);
+    if (!r) {
+        *status = *status ? *status : gc_fail_memory(error, "prepared responses");
+        return NULL;
+    }
+    r->base = (gpuconv_responses){&gc_rows_cuda, cuda->base.device, rows, taps, routes};
+    gc_cuda_resources_init(&r->resources, cuda->base.device);
+    return r;
+}
+
+/* Stores the responses, or frees them after an error, whose status it returns. */
+static gpuconv_status made(gc_cuda_responses *r, cudaError_t err, gpuconv_responses **responses, gpuconv_error *error) {
+    const int device = r->base.device;
+    const int64_t bytes = r->resources.device_bytes;
+    if (err)
+        gc_job_free_responses(&r->base);
+    else
+        *responses = &r->base;
+    return err ? gc_cuda_check_memory(error, device, err, "a set of prepared responses", bytes) : GPUCONV_OK;
+}
+
+gpuconv_status gc_job_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
+                                    struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error) {
+    const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
+    gpuconv_status status;
+    gc_cuda_responses *r = blank(cuda, response->rows, response->frames, (gc_job_routes){0}, &status, error);
     if (!r)
-        return gc_fail_memory(error, "prepared responses");
-    r->device = cuda->device;
-    gc_cuda_resources_init(&r->resources, cuda->device);
-    *responses = r;
-    return GPUCONV_OK;
-}
-
-/* Returns the status of `err`; after an error it frees *responses. */
-static gpuconv_status made(gpuconv_cuda_responses **responses, cudaError_t err, gpuconv_error *error) {
-    if (!err)
-        return GPUCONV_OK;
-    const int device = (*responses)->device;
-    const int64_t bytes = (*responses)->resources.device_bytes;
-    gpuconv_cuda_responses_free(*responses);
-    *responses = NULL;
-    return gc_cuda_check_memory(error, device, err, "a set of prepared responses", bytes);
-}
-
-gpuconv_status gpuconv_cuda_responses_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, int64_t frames,
-                                          struct CUstream_st *stream, gpuconv_cuda_responses **responses,
-                                          gpuconv_error *error) {
-    if (!gc_begin(responses, cuda && response ? cuda : NULL, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = gc_job_check_array(response, "response", false, error);
-    if (!status)
-        status = gc_job_check_data(response, "response", error);
-    if (!status)
-        status = blank(cuda, frames, responses, error);
-    if (status)
         return status;
-    gpuconv_cuda_responses *r = *responses;
-    r->rows = response->rows;
-    r->taps = response->frames;
-    choose(cuda, r, r->rows, frames);
+    choose(cuda, r, r->base.rows, frames);
     const gck_rows rows = gc_job_rows(response);
     cudaError_t err = fill(cuda, r, &rows, stream);
-    return made(responses, GC_CUDA_TRY(err, cudaStreamSynchronize(stream)), error);
+    GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
+    return made(r, err, responses, error);
 }
 
-/* Returns ARGUMENT unless the array fits the object. */
-static gpuconv_status check_update(const gpuconv_cuda *cuda, const gpuconv_cuda_responses *r,
-                                   const gpuconv_cuda_array *response, gpuconv_error *error) {
-    gpuconv_status status = gc_job_check_array(response, "response", false, error);
-    if (!status)
-        status = gc_job_check_data(response, "response", error);
-    if (status)
-        return status;
-    if (r->device != cuda->device)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "responses are on device %d, cuda is of device %d", r->device,
-                       cuda->device);
-    if (r->routes.routes)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "responses have routes; make new ones with gpuconv_cuda_responses_route");
-    if (response->rows != r->rows)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response.rows is %lld; use %lld, as before",
-                       (long long)response->rows, (long long)r->rows);
-    if (response->frames > r->taps)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "response.frames is %lld; use at most %lld, for which the responses were made",
-                       (long long)response->frames, (long long)r->taps);
-    return gc_job_check_device(cuda->device, error);
-}
-
-gpuconv_status gpuconv_cuda_responses_update(const gpuconv_cuda *cuda, gpuconv_cuda_responses *responses,
-                                             const gpuconv_cuda_array *response, struct CUstream_st *stream,
-                                             gpuconv_error *error) {
-    gpuconv_status status =
-        cuda && responses && response ? check_update(cuda, responses, response, error) : gc_fail_null(error, __func__);
+gpuconv_status gc_job_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
+                                       const gpuconv_rows *response, struct CUstream_st *stream, gpuconv_error *error) {
+    gc_cuda_responses *r = (gc_cuda_responses *)responses;
+    const gpuconv_status status = gc_job_check_device(arrays->device, error);
     if (status)
         return status;
     const gck_rows rows = gc_job_rows(response);
-    cudaError_t err = copy_samples(responses, &rows, stream);
-    return gc_cuda_check(error, cuda->device, GC_CUDA_TRY(err, transform(cuda, responses, &rows, stream)));
+    cudaError_t err = copy_samples(r, &rows, stream);
+    return gc_cuda_check(error, arrays->device,
+                         GC_CUDA_TRY(err, transform((const gc_cuda_arrays *)arrays, r, &rows, stream)));
 }
 
 /* Copies the routes to the device: by output, transposed by input, and as they are. */
-static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir) {
+static cudaError_t upload_routes(gc_cuda_responses *r, const gpuconv_ir *ir) {
     const int64_t n = ir->routes, channels = ir->inputs + ir->outputs + 2;
     int *row = gc_calloc(channels, sizeof *row), *transposed_row = row ? row + ir->outputs + 1 : NULL;
     gck_route *route = gc_calloc(3 * n, sizeof *route), *transposed = route ? route + n : NULL;
@@ -190,20 +155,17 @@ static cudaError_t upload_routes(gpuconv_cuda_responses *r, const gpuconv_ir *ir
     return d->err;
 }
 
-gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuconv_ir *ir, int64_t frames,
-                                            gpuconv_cuda_responses **responses, gpuconv_error *error) {
-    if (!gc_begin(responses, cuda && ir ? cuda : NULL, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = blank(cuda, frames, responses, error);
-    if (status)
+gpuconv_status gc_job_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
+                                      gpuconv_responses **responses, gpuconv_error *error) {
+    const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
+    const gc_job_routes shape = {ir->inputs, ir->outputs, ir->routes};
+    gpuconv_status status;
+    gc_cuda_responses *r = blank(cuda, ir->planes, ir->frames, shape, &status, error);
+    if (!r)
         return status;
-    gpuconv_cuda_responses *r = *responses;
-    r->rows = ir->planes;
-    r->taps = ir->frames;
-    r->routes = (gc_job_routes){ir->inputs, ir->outputs, ir->routes};
     choose(cuda, r, ir->inputs, frames);
     gc_cuda_resources taps;
-    gc_cuda_resources_init(&taps, cuda->device);
+    gc_cuda_resources_init(&taps, cuda->base.device);
     const gck_rows rows = {
         .data = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof(float)),
         .frames = ir->frames,
@@ -215,20 +177,14 @@ gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuc
     GC_CUDA_TRY(err, fill(cuda, r, &rows, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&taps);
-    return made(responses, err, error);
+    return made(r, err, responses, error);
 }
 
-int64_t gpuconv_cuda_responses_bytes(const gpuconv_cuda_responses *responses) {
-    return responses ? responses->resources.device_bytes : 0;
+int64_t gc_job_responses_bytes(const gpuconv_responses *responses) {
+    return ((const gc_cuda_responses *)responses)->resources.device_bytes;
 }
 
-void gpuconv_cuda_responses_free(gpuconv_cuda_responses *responses) {
-    int current = -1;
-    if (!responses)
-        return;
-    (void)cudaGetDevice(&current);
-    gc_cuda_resources_free(&responses->resources);
+void gc_job_free_responses(gpuconv_responses *responses) {
+    gc_cuda_resources_free(&((gc_cuda_responses *)responses)->resources);
     free(responses);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
 }

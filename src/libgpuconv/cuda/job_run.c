@@ -1,16 +1,17 @@
-/* Jobs on the caller's device memory: the object of a device, checks, and jobs whose transform is on the chip. */
+/* Jobs on the caller's device memory: the place, the executor's table, and jobs whose transform is on the chip. */
 #include "job.h"
 
 #include "cuda_device.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 /* ---- The object of a device -------------------------------------------------------------------------------------- */
 
-static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
+static const float2 *make_table(gc_cuda_arrays *c, gc_job_transform t) {
     const int64_t count = t.kind == GC_JOB_CHIP ? gck_chip_query(t.size).twiddles : gck_3pass_query(t.size).twiddles;
     if (c->resources.err || !gc_job_transform_fits(&c->figures, t))
         return NULL;
@@ -29,10 +30,10 @@ static const float2 *make_table(gpuconv_cuda *c, gc_job_transform t) {
 }
 
 /* Loads the kernels and makes the tables. Returns the first error. */
-static cudaError_t init(gpuconv_cuda *c) {
-    gc_cuda_resources_init(&c->resources, c->device);
+static cudaError_t init(gc_cuda_arrays *c) {
+    gc_cuda_resources_init(&c->resources, c->base.device);
     GC_CUDA_TRY(c->resources.err, cudaFree(NULL)); /* creates the context in older runtimes */
-    GC_CUDA_TRY(c->resources.err, gc_cuda_read_device(c->device, &c->figures));
+    GC_CUDA_TRY(c->resources.err, gc_cuda_read_device(c->base.device, &c->figures));
     c->costs = gc_costs_of_cuda(&c->figures);
     c->figures.memory = HUGE_VAL; /* workspaces are the caller's */
     GC_CUDA_TRY(c->resources.err, gck_chip_load((int)c->figures.shared_memory));
@@ -46,10 +47,13 @@ static cudaError_t init(gpuconv_cuda *c) {
     return c->resources.err;
 }
 
-gpuconv_status gpuconv_cuda_new(int device, gpuconv_cuda **cuda, gpuconv_error *error) {
+static void free_arrays(gpuconv_arrays *arrays) {
+    gc_cuda_resources_free(&((gc_cuda_arrays *)arrays)->resources);
+    free(arrays);
+}
+
+static gpuconv_status open_arrays(int device, gpuconv_arrays **arrays, gpuconv_error *error) {
     int current = 0;
-    if (!gc_begin(cuda, cuda, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
     const int count = gc_cuda_count_devices(error);
     if (count == 0)
         return GPUCONV_ERROR_DEVICE;
@@ -59,38 +63,22 @@ gpuconv_status gpuconv_cuda_new(int device, gpuconv_cuda **cuda, gpuconv_error *
     if (device >= count)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device is %d; use 0 to %d, or -1 for the current one", device,
                        count - 1);
-    gpuconv_cuda *c = gc_calloc(1, sizeof *c);
+    gc_cuda_arrays *c = gc_calloc(1, sizeof *c);
     if (!c)
         return gc_fail_memory(error, "the tables of a device");
-    c->device = device < 0 ? current : device;
+    c->base = (gpuconv_arrays){&gc_rows_cuda, device < 0 ? current : device};
     const cudaError_t err = init(c);
     status = err == cudaErrorMemoryAllocation ? gc_fail_memory(error, "the tables of a device")
-                                              : gc_cuda_check(error, c->device, err);
+                                              : gc_cuda_check(error, c->base.device, err);
     (void)cudaSetDevice(current);
-    if (status) {
-        gpuconv_cuda_free(c);
-        return status;
-    }
-    *cuda = c;
-    return GPUCONV_OK;
+    if (status)
+        free_arrays(&c->base);
+    else
+        *arrays = &c->base;
+    return status;
 }
 
-int gpuconv_cuda_device(const gpuconv_cuda *cuda) {
-    return cuda ? cuda->device : -1;
-}
-
-void gpuconv_cuda_free(gpuconv_cuda *cuda) {
-    int current = -1;
-    if (!cuda)
-        return;
-    (void)cudaGetDevice(&current);
-    gc_cuda_resources_free(&cuda->resources);
-    free(cuda);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
-}
-
-const float2 *gc_job_twiddles(const gpuconv_cuda *cuda, gc_job_transform t) {
+const float2 *gc_job_twiddles(const gc_cuda_arrays *cuda, gc_job_transform t) {
     return t.kind == GC_JOB_CHIP ? cuda->chip[t.size] : cuda->three[t.size];
 }
 
@@ -108,15 +96,15 @@ gpuconv_status gc_job_check_device(int device, gpuconv_error *error) {
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-gck_rows gc_job_rows(const gpuconv_cuda_array *a) {
+gck_rows gc_job_rows(const gpuconv_rows *a) {
     return (gck_rows){.data = a->data,
                       .frames = a->frames,
                       .stride = a->stride,
                       .starts = a->starts,
                       .lengths = a->lengths,
-                      .sample = a->type == GPUCONV_CUDA_F32   ? GCK_F32
-                                : a->type == GPUCONV_CUDA_F16 ? GCK_F16
-                                                              : GCK_BF16};
+                      .sample = a->type == GPUCONV_SAMPLE_F32   ? GCK_F32
+                                : a->type == GPUCONV_SAMPLE_F16 ? GCK_F16
+                                                                : GCK_BF16};
 }
 
 gck_sharing gc_job_sharing(const gc_job_shape *s) {
@@ -125,39 +113,44 @@ gck_sharing gc_job_sharing(const gc_job_shape *s) {
                          .responses = (int)gc_min(s->responses, (s->rows + s->group - 1) / s->group)};
 }
 
-gpuconv_status gc_job_prepare(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_transform *only,
+gpuconv_status gc_job_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, const gc_job_transform *only,
                               gc_job_shape *shape, gc_job_plan *plan, gpuconv_error *error) {
-    const gpuconv_cuda_responses *r = job->prepared;
-    gpuconv_status status =
-        gc_job_check(job, r ? r->taps : 0, r ? r->rows : 0, r ? r->routes : (gc_job_routes){0}, shape, error);
+    const gc_cuda_responses *r = gc_job_prepared(job);
+    const gpuconv_status status = gc_job_check(&cuda->base, job, shape, error);
     if (status)
         return status;
-    if (r && r->device != cuda->device)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.prepared is on device %d, the job on device %d", r->device,
-                       cuda->device);
-    const bool kept = r && job->operation != GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const bool kept = r && job->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     gc_problem problem;
     gc_job_problem(shape, kept, !kept || r->samples, kept ? &r->transform : only, &problem);
     gc_job_plan_recall(&cuda->figures, &cuda->costs, &problem, plan);
     return GPUCONV_OK;
 }
 
-gpuconv_status gpuconv_cuda_workspace(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, size_t *bytes,
-                                      gpuconv_error *error) {
-    gpuconv_cuda_job own;
+static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
+                                gpuconv_error *error) {
     gc_job_shape shape;
-    gc_job_plan plan;
-    if (!gc_begin(bytes, cuda, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = gc_job_read(job, &own, error);
-    if (!status)
-        status = gc_job_prepare(cuda, &own, NULL, &shape, &plan, error);
-    if (!status)
-        *bytes = (size_t)plan.bytes;
+    gc_job_plan p = {0};
+    const gpuconv_status status = gc_job_prepare((const gc_cuda_arrays *)arrays, job, NULL, &shape, &p, error);
+    *bytes = (size_t)p.bytes;
     return status;
 }
 
-static cudaError_t run_gradient(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_shape *s,
+static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
+                           gpuconv_error *error) {
+    static const char *const names[] = {
+        [GC_JOB_3PASS] = "overlap-save in three kernels", [GC_JOB_CHIP] = "overlap-save", [GC_JOB_DIRECT] = "direct"};
+    gc_job_shape shape;
+    gc_job_plan p;
+    const gpuconv_status status = gc_job_prepare((const gc_cuda_arrays *)arrays, job, NULL, &shape, &p, error);
+    if (!status)
+        gc_format(text, size,
+                  "%s: transforms of %lld points, %lld segments of %lld frames, a workspace of %.1f MB; %.3g ms",
+                  names[p.transform.kind], (long long)p.points, (long long)p.segments, (long long)p.hop,
+                  (double)p.bytes * 1e-6, p.seconds * 1e3);
+    return status;
+}
+
+static cudaError_t run_gradient(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, const gc_job_shape *s,
                                 const gc_job_plan *p, char *workspace, cudaStream_t stream) {
     const int64_t scratch = gc_round_up(p->blocks * 2 * p->points * (int64_t)sizeof(float2), 256);
     const gck_chip_gradient g = {.x = gc_job_rows(&job->signal),
@@ -177,11 +170,11 @@ static cudaError_t run_gradient(const gpuconv_cuda *cuda, const gpuconv_cuda_job
     return gck_chip_gradient_response(p->transform.size, &g, stream);
 }
 
-static cudaError_t run_direct(const gpuconv_cuda_job *job, const gc_job_shape *s, const gc_job_plan *p, void *workspace,
-                              cudaStream_t stream) {
-    const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE,
-               by_response = job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
-    const gpuconv_cuda_responses *kept = by_response ? NULL : job->prepared;
+static cudaError_t run_direct(const gpuconv_arrays_job *job, const gc_job_shape *s, const gc_job_plan *p,
+                              void *workspace, cudaStream_t stream) {
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE,
+               by_response = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    const gc_cuda_responses *kept = by_response ? NULL : gc_job_prepared(job);
     const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps};
     const gck_job_direct d = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
                               .factor = kept ? samples : gc_job_rows(by_response ? &job->signal : &job->response),
@@ -201,20 +194,20 @@ static cudaError_t run_direct(const gpuconv_cuda_job *job, const gc_job_shape *s
     return by_response ? gck_job_direct_gradient(&d, stream) : gck_job_direct_convolve(&d, stream);
 }
 
-cudaError_t gc_job_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_shape *s,
+cudaError_t gc_job_run(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, const gc_job_shape *s,
                        const gc_job_plan *p, void *workspace, cudaStream_t stream) {
-    const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE;
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
     if (p->transform.kind == GC_JOB_DIRECT)
         return run_direct(job, s, p, workspace, stream);
     if (p->transform.kind == GC_JOB_3PASS)
         return gc_job_run_chunks(cuda, job, s, p, workspace, stream);
-    if (job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE)
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
         return run_gradient(cuda, job, s, p, workspace, stream);
     const gck_chip_job c = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
                             .response = gc_job_rows(&job->response),
                             .target = {gc_job_rows(convolve ? &job->output : &job->signal), job->accumulate},
                             .sharing = gc_job_sharing(s),
-                            .spectra = job->prepared ? job->prepared->spectra : NULL,
+                            .spectra = job->prepared ? gc_job_prepared(job)->spectra : NULL,
                             .gain = job->gain,
                             .taps = s->taps,
                             .shift = p->shift,
@@ -229,7 +222,7 @@ cudaError_t gc_job_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, co
     return gck_chip_convolve(p->transform.size, &c, stream);
 }
 
-gpuconv_status gc_job_run_with(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, const gc_job_transform *only,
+gpuconv_status gc_job_run_with(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, const gc_job_transform *only,
                                void *workspace, size_t bytes, cudaStream_t stream, gpuconv_error *error) {
     gc_job_shape shape;
     gc_job_plan plan;
@@ -237,7 +230,7 @@ gpuconv_status gc_job_run_with(const gpuconv_cuda *cuda, const gpuconv_cuda_job 
     if (!status)
         status = gc_job_check_pointers(job, error);
     if (!status)
-        status = gc_job_check_device(cuda->device, error);
+        status = gc_job_check_device(cuda->base.device, error);
     if (status)
         return status;
     if (bytes < (size_t)plan.bytes || (plan.bytes && !workspace))
@@ -246,12 +239,27 @@ gpuconv_status gc_job_run_with(const gpuconv_cuda *cuda, const gpuconv_cuda_job 
     if ((uintptr_t)workspace % 256)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
                        workspace);
-    return gc_cuda_check(error, cuda->device, gc_job_run(cuda, job, &shape, &plan, workspace, stream));
+    return gc_cuda_check(error, cuda->base.device, gc_job_run(cuda, job, &shape, &plan, workspace, stream));
 }
 
-gpuconv_status gpuconv_cuda_run(const gpuconv_cuda *cuda, const gpuconv_cuda_job *job, void *workspace, size_t bytes,
-                                struct CUstream_st *stream, gpuconv_error *error) {
-    gpuconv_cuda_job own;
-    gpuconv_status status = cuda ? gc_job_read(job, &own, error) : gc_fail_null(error, __func__);
-    return status ? status : gc_job_run_with(cuda, &own, NULL, workspace, bytes, stream, error);
+static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+                          struct CUstream_st *stream, gpuconv_error *error) {
+    return gc_job_run_with((const gc_cuda_arrays *)arrays, job, NULL, workspace, bytes, stream, error);
 }
+
+const gc_rows_executor gc_rows_cuda = {
+    .open = open_arrays,
+    .free = free_arrays,
+    .workspace = workspace,
+    .run = run,
+    .plan = plan,
+    .new_responses = gc_job_new_responses,
+    .route_responses = gc_job_route_responses,
+    .update_responses = gc_job_update_responses,
+    .responses_bytes = gc_job_responses_bytes,
+    .free_responses = gc_job_free_responses,
+    .new_streamer = gc_job_new_streamer,
+    .process = gc_job_process,
+    .reset = gc_job_reset,
+    .free_streamer = gc_job_free_streamer,
+};

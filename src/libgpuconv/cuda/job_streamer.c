@@ -14,22 +14,18 @@
 
 #include <stdlib.h>
 
-#define BLOCK_MAX (INT64_C(1) << 30)
-enum { CHANNELS_MAX = 1 << 20 };
-
-struct gpuconv_cuda_streamer {
-    const gpuconv_cuda *cuda;
+typedef struct cuda_streamer {
+    gpuconv_streamer base;
     gc_cuda_resources resources;
-    int64_t channels, block, history_frames;
+    int64_t history_frames;
     /* A bank, and its samples where the caller's are not contiguous floats. */
     gc_bank *bank;
     float *in, *out;
     /* Or one job for each block. */
-    gpuconv_cuda_responses *responses;
+    gpuconv_responses *responses;
     float *history, *window;
     void *workspace;
-    size_t workspace_bytes;
-};
+} cuda_streamer;
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
@@ -47,11 +43,11 @@ static void copy_response(void *context, int route, float *taps) {
 }
 
 /* Copies the responses to host memory, as floats, by way of device memory. Returns the first error. */
-static cudaError_t fetch_responses(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, cudaStream_t stream,
+static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, cudaStream_t stream,
                                    host_responses *host) {
     gc_cuda_resources r;
     const int64_t bytes = response->rows * response->frames * (int64_t)sizeof(float);
-    gc_cuda_resources_init(&r, cuda->device);
+    gc_cuda_resources_init(&r, arrays->device);
     const gck_rows from = gc_job_rows(response), to = {.data = gc_cuda_memory(&r, bytes),
                                                        .frames = response->frames,
                                                        .stride = response->frames,
@@ -66,27 +62,27 @@ static cudaError_t fetch_responses(const gpuconv_cuda *cuda, const gpuconv_cuda_
     return err;
 }
 
-static gpuconv_status check_cuda(const gpuconv_cuda_streamer *s, cudaError_t err, gpuconv_error *error) {
-    return gc_cuda_check_memory(error, s->cuda->device, err, "a streamer", s->resources.device_bytes);
+static gpuconv_status check_cuda(const cuda_streamer *s, cudaError_t err, gpuconv_error *error) {
+    return gc_cuda_check_memory(error, s->base.arrays->device, err, "a streamer", s->resources.device_bytes);
 }
 
-static gpuconv_status open_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *response, cudaStream_t stream,
+static gpuconv_status open_bank(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                 gpuconv_error *error) {
     host_responses host = {0};
-    const int64_t bytes = s->channels * s->block * (int64_t)sizeof(float);
-    gc_route *route = gc_calloc(s->channels, sizeof *route);
-    gpuconv_status status = route ? check_cuda(s, fetch_responses(s->cuda, response, stream, &host), error)
+    const int64_t bytes = s->base.channels * s->base.block * (int64_t)sizeof(float);
+    gc_route *route = gc_calloc(s->base.channels, sizeof *route);
+    gpuconv_status status = route ? check_cuda(s, fetch_responses(s->base.arrays, response, stream, &host), error)
                                   : gc_fail_memory(error, "a streamer on the GPU");
-    for (int c = 0; route && c < s->channels; c++)
+    for (int c = 0; route && c < s->base.channels; c++)
         route[c] = (gc_route){.input = c, .output = c};
     if (!status)
-        status = gc_bank_cuda.open(&(gc_bank_options){.inputs = (int)s->channels,
-                                                      .outputs = (int)s->channels,
-                                                      .routes = (int)s->channels,
+        status = gc_bank_cuda.open(&(gc_bank_options){.inputs = (int)s->base.channels,
+                                                      .outputs = (int)s->base.channels,
+                                                      .routes = (int)s->base.channels,
                                                       .route = route,
-                                                      .block = (int)s->block,
+                                                      .block = (int)s->base.block,
                                                       .taps = response->frames,
-                                                      .device = s->cuda->device,
+                                                      .device = s->base.arrays->device,
                                                       .response = copy_response,
                                                       .context = &host},
                                    &s->bank, error);
@@ -102,168 +98,126 @@ static gpuconv_status open_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_arr
     return status ? status : check_cuda(s, s->resources.err, error);
 }
 
-static gpuconv_cuda_array floats(float *data, int64_t rows, int64_t frames, int64_t stride) {
-    return (gpuconv_cuda_array){.data = data, .rows = rows, .frames = frames, .stride = stride};
+static gpuconv_rows floats(float *data, int64_t rows, int64_t frames, int64_t stride) {
+    return (gpuconv_rows){.data = data, .rows = rows, .frames = frames, .stride = stride, .step = 1};
 }
 
 /* Returns the job of a block without its output's memory and type. */
-static gpuconv_cuda_job block_job(const gpuconv_cuda_streamer *s) {
-    const int64_t window = s->history_frames + s->block;
-    gpuconv_cuda_job job = gpuconv_cuda_job_default();
-    job.signal = floats(s->window, s->channels, window, window);
-    job.output = floats(NULL, s->channels, s->block, s->block);
+static gpuconv_arrays_job block_job(const cuda_streamer *s) {
+    const int64_t window = s->history_frames + s->base.block;
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.signal = floats(s->window, s->base.channels, window, window);
+    job.output = floats(NULL, s->base.channels, s->base.block, s->base.block);
     job.offset = s->history_frames;
     job.prepared = s->responses;
     return job;
 }
 
-static gpuconv_status open_window(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *response, cudaStream_t stream,
+static gpuconv_status open_window(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                   gpuconv_error *error) {
-    const int64_t window = s->history_frames + s->block, each = sizeof(float);
-    gpuconv_status status = gpuconv_cuda_responses_new(s->cuda, response, s->block, stream, &s->responses, error);
+    const int64_t window = s->history_frames + s->base.block, each = sizeof(float);
+    gc_job_shape shape;
+    gc_job_plan plan = {0};
+    gpuconv_status status = gc_job_new_responses(s->base.arrays, response, s->base.block, stream, &s->responses, error);
     if (status)
         return status;
-    s->history = gc_cuda_memory(&s->resources, s->channels * s->history_frames * each);
-    s->window = gc_cuda_memory(&s->resources, s->channels * window * each);
-    const gpuconv_cuda_job job = block_job(s);
-    status = gpuconv_cuda_workspace(s->cuda, &job, &s->workspace_bytes, error);
+    s->history = gc_cuda_memory(&s->resources, s->base.channels * s->history_frames * each);
+    s->window = gc_cuda_memory(&s->resources, s->base.channels * window * each);
+    const gpuconv_arrays_job job = block_job(s);
+    status = gc_job_prepare((const gc_cuda_arrays *)s->base.arrays, &job, NULL, &shape, &plan, error);
     if (status)
         return status;
-    s->workspace = gc_cuda_memory(&s->resources, (int64_t)s->workspace_bytes);
+    s->workspace = gc_cuda_memory(&s->resources, plan.bytes);
     GC_CUDA_TRY(s->resources.err,
-                cudaMemsetAsync(s->history, 0, (size_t)(s->channels * s->history_frames * each), stream));
+                cudaMemsetAsync(s->history, 0, (size_t)(s->base.channels * s->history_frames * each), stream));
     GC_CUDA_TRY(s->resources.err, cudaStreamSynchronize(stream));
     return check_cuda(s, s->resources.err, error);
 }
 
-gpuconv_status gpuconv_cuda_streamer_new(const gpuconv_cuda *cuda, const gpuconv_cuda_array *response, int64_t channels,
-                                         int64_t block, struct CUstream_st *stream, gpuconv_cuda_streamer **streamer,
-                                         gpuconv_error *error) {
-    if (!gc_begin(streamer, cuda && response ? cuda : NULL, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = gc_job_check_array(response, "response", false, error);
-    if (!status)
-        status = gc_job_check_data(response, "response", error);
-    if (!status)
-        status = gc_job_check_device(cuda->device, error);
-    if (status)
-        return status;
-    if (channels < 1 || channels > CHANNELS_MAX)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "channels is %lld; use 1 to %d", (long long)channels,
-                       CHANNELS_MAX);
-    if (block < 1 || block > BLOCK_MAX)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "block is %lld; use 1 to 2^30 frames", (long long)block);
-    if (response->starts || response->lengths)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response.%s is given; use rows of equal length and a stride",
-                       response->starts ? "starts" : "lengths");
-    gpuconv_cuda_streamer *s = gc_calloc(1, sizeof *s);
+gpuconv_status gc_job_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
+                                   int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
+                                   gpuconv_error *error) {
+    gpuconv_status status = gc_job_check_device(arrays->device, error);
+    cuda_streamer *s = status ? NULL : gc_calloc(1, sizeof *s);
     if (!s)
-        return gc_fail_memory(error, "a streamer");
-    s->cuda = cuda;
-    s->channels = channels;
-    s->block = block;
+        return status ? status : gc_fail_memory(error, "a streamer");
+    s->base = (gpuconv_streamer){arrays, channels, block};
     s->history_frames = response->frames - 1;
-    gc_cuda_resources_init(&s->resources, cuda->device);
+    gc_cuda_resources_init(&s->resources, arrays->device);
     const bool partitions = block >= GCK_BANK_BLOCK_MIN && block <= GCK_BANK_BLOCK_MAX && (block & (block - 1)) == 0;
     status = partitions ? open_bank(s, response, stream, error) : open_window(s, response, stream, error);
     if (status)
-        gpuconv_cuda_streamer_free(s);
+        gc_job_free_streamer(&s->base);
     else
-        *streamer = s;
+        *streamer = &s->base;
     return status;
 }
 
-void gpuconv_cuda_streamer_free(gpuconv_cuda_streamer *streamer) {
-    int current = -1;
-    if (!streamer)
-        return;
-    (void)cudaGetDevice(&current);
-    gc_bank_cuda.free(streamer->bank);
-    gpuconv_cuda_responses_free(streamer->responses);
-    gc_cuda_resources_free(&streamer->resources);
-    free(streamer);
-    if (current >= 0)
-        (void)cudaSetDevice(current);
+void gc_job_free_streamer(gpuconv_streamer *streamer) {
+    cuda_streamer *s = (cuda_streamer *)streamer;
+    gc_bank_cuda.free(s->bank);
+    gpuconv_responses_free(s->responses);
+    gc_cuda_resources_free(&s->resources);
+    free(s);
 }
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */
 
-static gpuconv_status check_block(const gpuconv_cuda_streamer *s, const gpuconv_cuda_array *a, const char *name,
-                                  bool written, gpuconv_error *error) {
-    gpuconv_status status = gc_job_check_array(a, name, written, error);
-    if (!status)
-        status = gc_job_check_data(a, name, error);
-    if (status)
-        return status;
-    if (a->rows != s->channels || a->frames != s->block)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s has %lld rows of %lld frames; use %lld rows of %lld", name,
-                       (long long)a->rows, (long long)a->frames, (long long)s->channels, (long long)s->block);
-    if (a->starts || a->lengths)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is given; use a stride and whole blocks", name,
-                       a->starts ? "starts" : "lengths");
-    return GPUCONV_OK;
-}
-
 /* Returns whether the rows are contiguous floats. */
-static bool contiguous(const gpuconv_cuda_streamer *s, const gpuconv_cuda_array *a) {
-    return a->type == GPUCONV_CUDA_F32 && (a->stride == s->block || s->channels == 1);
+static bool contiguous(const cuda_streamer *s, const gpuconv_rows *a) {
+    return a->type == GPUCONV_SAMPLE_F32 && (a->stride == s->base.block || s->base.channels == 1);
 }
 
-static cudaError_t queue_bank(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *in, const gpuconv_cuda_array *out,
-                              cudaStream_t stream) {
-    const gpuconv_cuda_array buffer_in = floats(s->in, s->channels, s->block, s->block);
-    const gpuconv_cuda_array buffer_out = floats(s->out, s->channels, s->block, s->block);
+static cudaError_t queue_bank(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out, cudaStream_t stream) {
+    const gpuconv_rows buffer_in = floats(s->in, s->base.channels, s->base.block, s->base.block);
+    const gpuconv_rows buffer_out = floats(s->out, s->base.channels, s->base.block, s->base.block);
     const gck_rows from = gc_job_rows(in), to = gc_job_rows(out), own_in = gc_job_rows(&buffer_in),
                    own_out = gc_job_rows(&buffer_out);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
-    cudaError_t err = move_in ? gck_move(&from, &own_in, s->channels, s->block, stream) : cudaSuccess;
+    cudaError_t err = move_in ? gck_move(&from, &own_in, s->base.channels, s->base.block, stream) : cudaSuccess;
     GC_CUDA_TRY(err, gc_cuda_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
-    return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->channels, s->block, stream)) : err;
+    return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->base.channels, s->base.block, stream)) : err;
 }
 
-static cudaError_t queue_window(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *in, const gpuconv_cuda_array *out,
+static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out,
                                 cudaStream_t stream) {
-    const int64_t before = s->history_frames, window = before + s->block;
-    const gpuconv_cuda_array kept = floats(s->history, s->channels, before, before);
-    const gpuconv_cuda_array head = floats(s->window, s->channels, before, window);
-    const gpuconv_cuda_array body = floats(s->window + before, s->channels, s->block, window);
-    const gpuconv_cuda_array tail = floats(s->window + s->block, s->channels, before, window);
+    const int64_t before = s->history_frames, window = before + s->base.block;
+    const gpuconv_rows kept = floats(s->history, s->base.channels, before, before);
+    const gpuconv_rows head = floats(s->window, s->base.channels, before, window);
+    const gpuconv_rows body = floats(s->window + before, s->base.channels, s->base.block, window);
+    const gpuconv_rows tail = floats(s->window + s->base.block, s->base.channels, before, window);
     const gck_rows from = gc_job_rows(in), history = gc_job_rows(&kept), first = gc_job_rows(&head),
                    second = gc_job_rows(&body), last = gc_job_rows(&tail);
-    gpuconv_cuda_job job = block_job(s);
+    gpuconv_arrays_job job = block_job(s);
     job.output = *out;
     gc_job_shape shape;
     gc_job_plan plan;
-    if (gc_job_prepare(s->cuda, &job, NULL, &shape, &plan, NULL))
+    const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)s->base.arrays;
+    if (gc_job_prepare(cuda, &job, NULL, &shape, &plan, NULL))
         return cudaErrorInvalidValue;
-    cudaError_t err = before ? gck_move(&history, &first, s->channels, before, stream) : cudaSuccess;
-    GC_CUDA_TRY(err, gck_move(&from, &second, s->channels, s->block, stream));
-    GC_CUDA_TRY(err, gc_job_run(s->cuda, &job, &shape, &plan, s->workspace, stream));
-    return before ? GC_CUDA_TRY(err, gck_move(&last, &history, s->channels, before, stream)) : err;
+    cudaError_t err = before ? gck_move(&history, &first, s->base.channels, before, stream) : cudaSuccess;
+    GC_CUDA_TRY(err, gck_move(&from, &second, s->base.channels, s->base.block, stream));
+    GC_CUDA_TRY(err, gc_job_run(cuda, &job, &shape, &plan, s->workspace, stream));
+    return before ? GC_CUDA_TRY(err, gck_move(&last, &history, s->base.channels, before, stream)) : err;
 }
 
-gpuconv_status gpuconv_cuda_streamer_process(gpuconv_cuda_streamer *s, const gpuconv_cuda_array *in,
-                                             const gpuconv_cuda_array *out, struct CUstream_st *stream,
-                                             gpuconv_error *error) {
-    gpuconv_status status = s && in && out ? check_block(s, in, "in", false, error) : gc_fail_null(error, __func__);
-    if (!status)
-        status = check_block(s, out, "out", true, error);
-    if (!status)
-        status = gc_job_check_device(s->cuda->device, error);
-    if (!status && in->data == out->data && (in->type != out->type || in->stride != out->stride))
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "out.data is in.data with another type or stride; use the same ones, or other memory");
+gpuconv_status gc_job_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
+                              struct CUstream_st *stream, gpuconv_error *error) {
+    cuda_streamer *s = (cuda_streamer *)streamer;
+    const int device = s->base.arrays->device;
+    const gpuconv_status status = gc_job_check_device(device, error);
     if (status)
         return status;
-    return gc_cuda_check(error, s->cuda->device,
-                         s->bank ? queue_bank(s, in, out, stream) : queue_window(s, in, out, stream));
+    return gc_cuda_check(error, device, s->bank ? queue_bank(s, in, out, stream) : queue_window(s, in, out, stream));
 }
 
-gpuconv_status gpuconv_cuda_streamer_reset(gpuconv_cuda_streamer *s, struct CUstream_st *stream, gpuconv_error *error) {
-    gpuconv_status status = s ? gc_job_check_device(s->cuda->device, error) : gc_fail_null(error, __func__);
+gpuconv_status gc_job_reset(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error) {
+    cuda_streamer *s = (cuda_streamer *)streamer;
+    const int device = s->base.arrays->device;
+    const gpuconv_status status = gc_job_check_device(device, error);
     if (status)
         return status;
-    const size_t bytes = (size_t)(s->channels * s->history_frames) * sizeof(float);
-    return gc_cuda_check(error, s->cuda->device,
+    const size_t bytes = (size_t)(s->base.channels * s->history_frames) * sizeof(float);
+    return gc_cuda_check(error, device,
                          s->bank ? gc_cuda_bank_reset(s->bank, stream) : cudaMemsetAsync(s->history, 0, bytes, stream));
 }

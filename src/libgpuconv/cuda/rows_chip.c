@@ -73,7 +73,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     if (s->routes.routes || gc_rows_cut(s, p) > 1 || s->rows * p->segments > SEGMENTS_MAX)
         return false;
     const gck_chip_sizes kernels = gck_chip_query(size);
-    const bool gradient = s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
+    const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     work w = {.device = device,
               .slots = device->multiprocessors * resident_blocks(device, &kernels),
               .latency = sizes[size].cycles * t[GC_COST_CUDA_CYCLE],

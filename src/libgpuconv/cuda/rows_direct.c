@@ -31,8 +31,8 @@ typedef struct sums {
 } sums;
 
 static sums sums_of(const gc_job_shape *s) {
-    const bool gradient = s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE,
-               convolve = s->operation == GPUCONV_CUDA_CONVOLVE;
+    const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE,
+               convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
     const int64_t responses = gc_min(s->responses, gc_divide_up(s->rows, s->group));
     return (sums){.gradient = gradient,
                   .sums = gradient ? responses : s->rows,

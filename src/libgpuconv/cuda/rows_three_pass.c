@@ -27,7 +27,7 @@ static void cut_chunks(const gc_device *device, const gc_job_shape *s, gc_job_pl
     p->rows = gc_min(gc_min(items, gc_max(1, most / gc_max(each, 1))), gc_max(1, GRID_MAX / channels));
     if (each > most)
         p->chunk_segments = gc_max(1, gc_min(p->chunk_segments, (most - in * (p->parts - 1)) / gc_max(in + out, 1)));
-    if (p->rows >= s->group && !s->routes.routes && s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE && p->rolling)
+    if (p->rows >= s->group && !s->routes.routes && s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE && p->rolling)
         p->rows = p->rows / s->group * s->group;
     const int64_t chunks = gc_divide_up(items, p->rows);
     if (s->group == 1 || s->routes.routes)
@@ -50,8 +50,8 @@ static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const g
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_job_plan *p) {
     const gc_job_shape *s = &problem->rows;
     (void)gc_rows_cut(s, p);
-    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
-    const bool transposed = s->operation == GPUCONV_CUDA_GRADIENT_SIGNAL;
+    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    const bool transposed = s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL;
     const int64_t sources = !routed ? 1 : transposed ? s->routes.outputs : s->routes.inputs;
     const int64_t targets = !routed ? 1 : transposed ? s->routes.inputs : s->routes.outputs;
     p->sums = !gradient && (routed || p->parts > 1);

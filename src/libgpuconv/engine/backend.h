@@ -6,6 +6,7 @@
 #include "batch_convolver.h"
 #include "measure_backend.h"
 #include "plan.h"
+#include "rows_executor.h"
 #include "stream_executor.h"
 
 /* Length of arrays with an element for each backend, AUTO included. gpuconv_backend_name has the names. */
@@ -30,6 +31,7 @@ typedef struct gc_backend {
     gc_costs (*costs)(const gc_device *device);
 
     const gc_stream_executor *stream;
+    const gc_rows_executor *rows;
     const gc_batch_backend *batch;
     const gc_bank_backend *bank; /* NULL: the backend has none */
     const gc_measure_backend *measure;

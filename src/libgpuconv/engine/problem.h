@@ -3,7 +3,7 @@
 #define GC_ENGINE_PROBLEM_H
 
 #include "components.h"
-#include "gpuconv_cuda.h"
+#include "gpuconv_arrays.h"
 
 /* Most chunks in flight where the latency is bounded: one is filled, one computed, one taken. */
 enum { GC_BOUNDED_SLOTS = 3 };
@@ -22,7 +22,7 @@ typedef struct gc_job_routes {
 
 /* What rows read and write, whatever the operation. */
 typedef struct gc_job_shape {
-    gpuconv_cuda_operation operation;
+    gpuconv_arrays_operation operation;
     gc_job_routes routes;
     int64_t rows;             /* of the signal */
     int64_t batch;            /* rows / inputs; `rows` without routes */

@@ -1,0 +1,361 @@
+/* The public functions of gpuconv_arrays.h: checks, the same for every backend, and the call of the place's backend.
+ * Every message names the field, its value, and the values that fit. */
+#include "backend.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/sized_struct.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define BLOCK_MAX (INT64_C(1) << 30)
+enum { CHANNELS_MAX = 1 << 20 };
+
+/* ---- Places ------------------------------------------------------------------------------------------------------ */
+
+gpuconv_status gpuconv_arrays_new_cpu(int threads, gpuconv_arrays **arrays, gpuconv_error *error) {
+    return gc_begin(arrays, arrays, __func__, error)
+               ? gc_backend_find(GPUCONV_BACKEND_CPU)->rows->open(threads, arrays, error)
+               : GPUCONV_ERROR_ARGUMENT;
+}
+
+gpuconv_status gpuconv_arrays_new_cuda(int device, gpuconv_arrays **arrays, gpuconv_error *error) {
+    const gc_backend *cuda = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (!gc_begin(arrays, arrays, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    return cuda ? cuda->rows->open(device, arrays, error) : gc_backend_fail_missing(error);
+}
+
+int gpuconv_arrays_device(const gpuconv_arrays *arrays) {
+    return arrays ? arrays->device : -1;
+}
+
+void gpuconv_arrays_free(gpuconv_arrays *arrays) {
+    if (arrays)
+        arrays->executor->free(arrays);
+}
+
+/* ---- Checks of arrays -------------------------------------------------------------------------------------------- */
+
+int gc_job_sample_bytes(gpuconv_sample_type type) {
+    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
+}
+
+static gpuconv_status refuse(gpuconv_error *error, const char *name, const char *field, int64_t value,
+                             const char *instead) {
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is %lld; use %s", name, field, (long long)value, instead);
+}
+
+/* Returns whether rows of more than one element each have no element in common. */
+static bool apart(const gpuconv_rows *a) {
+    const int64_t stride = llabs(a->stride), step = llabs(a->step);
+    return a->rows == 1 || stride > (a->frames - 1) * step || (stride && step > (a->rows - 1) * stride);
+}
+
+/* Checks an array at a place. name: "job.signal", for messages. written: whether it is the array that is written. */
+static gpuconv_status check_rows(const gpuconv_arrays *place, const gpuconv_rows *a, const char *name, bool written,
+                                 gpuconv_error *error) {
+    static const char size[] = "elements of an array of less than 2^63 bytes";
+    if ((int)a->type < GPUCONV_SAMPLE_F32 || a->type > GPUCONV_SAMPLE_BF16)
+        return refuse(error, name, "type", (int)a->type, "a gpuconv_sample_type");
+    if (a->rows < 1 || a->rows > GC_JOB_ROWS_MAX)
+        return refuse(error, name, "rows", a->rows, "1 to 2^30");
+    if (a->frames < 1 || a->frames > GC_JOB_FRAMES_MAX)
+        return refuse(error, name, "frames", a->frames, "1 to 2^40");
+    if (place->device >= 0 && a->step != 1) /* the kernels read and write contiguous frames */
+        return refuse(error, name, "step", a->step, "1 on a GPU");
+    if (a->step < -INT64_MAX / 16 / a->frames || a->step > INT64_MAX / 16 / a->frames)
+        return refuse(error, name, "step", a->step, size);
+    if (written && !a->step && a->frames > 1)
+        return refuse(error, name, "step", a->step, "another step for an array that is written");
+    if (a->starts)
+        return GPUCONV_OK;
+    if (a->stride < (place->device < 0 ? -INT64_MAX / 16 / a->rows : 0) || a->stride > INT64_MAX / 16 / a->rows)
+        return refuse(error, name, "stride", a->stride, place->device < 0 ? size : "0 or more elements");
+    if (written && !apart(a))
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "%s.stride is %lld, but rows of %lld frames are written; use rows that do not overlap, or starts", name,
+            (long long)a->stride, (long long)a->frames);
+    return GPUCONV_OK;
+}
+
+/* Checks that the pointers of an array are there and aligned to a sample. */
+static gpuconv_status check_data(const gpuconv_rows *a, const char *name, gpuconv_error *error) {
+    if (!a->data)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is NULL; use memory of the place", name);
+    if ((uintptr_t)a->data % (uintptr_t)gc_job_sample_bytes(a->type))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is %p; use an address aligned to a sample, %d bytes",
+                       name, a->data, gc_job_sample_bytes(a->type));
+    if ((uintptr_t)a->starts % 8 || (uintptr_t)a->lengths % 8)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is %p; use an address aligned to 8 bytes", name,
+                       (uintptr_t)a->starts % 8 ? "starts" : "lengths",
+                       (const void *)((uintptr_t)a->starts % 8 ? a->starts : a->lengths));
+    return GPUCONV_OK;
+}
+
+/* Checks an array and its pointers. */
+static gpuconv_status check_array(const gpuconv_arrays *place, const gpuconv_rows *a, const char *name, bool written,
+                                  gpuconv_error *error) {
+    const gpuconv_status status = check_rows(place, a, name, written, error);
+    return status ? status : check_data(a, name, error);
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+void gpuconv_arrays_job_init(gpuconv_arrays_job *job, size_t size) {
+    const gpuconv_arrays_job defaults = {.size = sizeof defaults, .group = 1};
+    gc_sized_struct_init(job, size, &defaults, sizeof defaults);
+}
+
+const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job) {
+    return job->operation == GPUCONV_ARRAYS_CONVOLVE          ? &job->output
+           : job->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &job->signal
+                                                              : &job->response;
+}
+
+/* Returns whether the job uses its field `response`. */
+static bool uses_response(const gpuconv_arrays_job *job) {
+    return !job->prepared || job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+}
+
+/* Checks the numbers of rows against the routes. */
+static gpuconv_status check_routed(const gpuconv_arrays_job *job, gc_job_shape *s, gpuconv_error *error) {
+    if (uses_response(job) && job->response.rows != s->routes.routes)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "job.response.rows is %lld; use %d, the routes of the prepared responses",
+                       (long long)job->response.rows, s->routes.routes);
+    if (job->signal.rows % s->routes.inputs)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "job.signal.rows is %lld; use a multiple of the %d inputs of the prepared responses",
+                       (long long)job->signal.rows, s->routes.inputs);
+    s->batch = job->signal.rows / s->routes.inputs;
+    const int64_t outputs = s->batch * s->routes.outputs;
+    if (job->output.rows != outputs)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.output.rows is %lld; use %lld, %lld times %d outputs",
+                       (long long)job->output.rows, (long long)outputs, (long long)s->batch, s->routes.outputs);
+    if (job->group != 1)
+        return refuse(error, "job", "group", job->group, "1 with prepared responses that have routes");
+    s->responses = s->routes.routes;
+    return GPUCONV_OK;
+}
+
+/* Checks the numbers of rows of a job without routes. */
+static gpuconv_status check_unrouted(const gpuconv_arrays_job *job, const gc_job_shape *s, gpuconv_error *error) {
+    const int64_t groups = (job->signal.rows + s->group - 1) / s->group;
+    if (job->output.rows != job->signal.rows)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.output.rows is %lld; use %lld, the rows of job.signal",
+                       (long long)job->output.rows, (long long)job->signal.rows);
+    /* The last responses are not used if there are more of them than groups of rows, which is mostly a mistake. */
+    if (uses_response(job) && job->response.rows > groups)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "job.response.rows is %lld, more than the %lld groups of rows of job.signal; use at most that",
+                       (long long)job->response.rows, (long long)groups);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
+                            gpuconv_error *error) {
+    const gpuconv_responses *kept = job->prepared;
+    if ((int)job->operation < GPUCONV_ARRAYS_CONVOLVE || job->operation > GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return refuse(error, "job", "operation", (int)job->operation, "a gpuconv_arrays_operation");
+    const gpuconv_rows *written = gc_job_written(job);
+    gpuconv_status status = check_rows(place, &job->signal, "job.signal", written == &job->signal, error);
+    if (!status)
+        status = check_rows(place, &job->output, "job.output", written == &job->output, error);
+    if (!status && uses_response(job))
+        status = check_rows(place, &job->response, "job.response", written == &job->response, error);
+    if (status)
+        return status;
+    if (job->group < 1)
+        return refuse(error, "job", "group", job->group, "at least 1");
+    if (job->offset < -GC_JOB_FRAMES_MAX || job->offset > GC_JOB_FRAMES_MAX)
+        return refuse(error, "job", "offset", job->offset, "-2^40 to 2^40");
+    if (kept && kept->device != place->device)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.prepared is on device %d, the job on device %d; -1: the CPU",
+                       kept->device, place->device);
+    *s = (gc_job_shape){.operation = job->operation,
+                        .routes = kept ? kept->routes : (gc_job_routes){0},
+                        .rows = job->signal.rows,
+                        .batch = job->signal.rows,
+                        .group = job->group < job->signal.rows ? job->group : job->signal.rows,
+                        .responses = uses_response(job) ? job->response.rows : kept->rows,
+                        .taps = uses_response(job) ? job->response.frames : kept->taps,
+                        .signal_frames = job->signal.frames,
+                        .output_frames = job->output.frames,
+                        .offset = job->offset};
+    return s->routes.routes ? check_routed(job, s, error) : check_unrouted(job, s, error);
+}
+
+gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_error *error) {
+    const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
+    const char *const name[] = {"job.signal", "job.output", "job.response"};
+    const gpuconv_rows *written = gc_job_written(job);
+    for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
+        gpuconv_status status = check_data(array[i], name[i], error);
+        if (status)
+            return status;
+        if (array[i] != written && array[i]->data == written->data)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is also the array that is written; use other memory",
+                           name[i]);
+    }
+    if ((uintptr_t)job->gain % sizeof(float))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.gain is %p; use an address aligned to 4 bytes",
+                       (const void *)job->gain);
+    return GPUCONV_OK;
+}
+
+/* Reads a caller's job, of this version or an older one. */
+static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_job *job, gpuconv_error *error) {
+    *job = gpuconv_arrays_job_default();
+    const size_t first_size = GC_SIZE_UP_TO(gpuconv_arrays_job, prepared); /* NOLINT(bugprone-sizeof-expression) */
+    const gc_sized_struct own = {job, sizeof *job, first_size, "gpuconv_arrays_job"};
+    return gc_sized_struct_read(&own, from, error);
+}
+
+gpuconv_status gpuconv_arrays_workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
+                                        gpuconv_error *error) {
+    gpuconv_arrays_job own;
+    if (!gc_begin(bytes, arrays, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    const gpuconv_status status = read_job(job, &own, error);
+    return status ? status : arrays->executor->workspace(arrays, &own, bytes, error);
+}
+
+gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+                                  struct CUstream_st *stream, gpuconv_error *error) {
+    gpuconv_arrays_job own;
+    const gpuconv_status status = arrays ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    return status ? status : arrays->executor->run(arrays, &own, workspace, bytes, stream, error);
+}
+
+gpuconv_status gpuconv_arrays_plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
+                                   gpuconv_error *error) {
+    gpuconv_arrays_job own;
+    const gpuconv_status status = arrays && text ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    return status ? status : arrays->executor->plan(arrays, &own, text, size, error);
+}
+
+/* ---- Prepared responses ------------------------------------------------------------------------------------------ */
+
+static gpuconv_status check_frames(int64_t frames, gpuconv_error *error) {
+    return frames >= 1 && frames <= GC_JOB_FRAMES_MAX
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "frames is %lld; use 1 to 2^40", (long long)frames);
+}
+
+gpuconv_status gpuconv_responses_new(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
+                                     struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error) {
+    if (!gc_begin(responses, arrays && response ? arrays : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_status status = check_array(arrays, response, "response", false, error);
+    if (!status)
+        status = check_frames(frames, error);
+    return status ? status : arrays->executor->new_responses(arrays, response, frames, stream, responses, error);
+}
+
+gpuconv_status gpuconv_responses_route(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
+                                       gpuconv_responses **responses, gpuconv_error *error) {
+    if (!gc_begin(responses, arrays && ir ? arrays : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    const gpuconv_status status = check_frames(frames, error);
+    return status ? status : arrays->executor->route_responses(arrays, ir, frames, responses, error);
+}
+
+/* Checks that an array fits the responses that it replaces. */
+static gpuconv_status check_update(const gpuconv_arrays *arrays, const gpuconv_responses *r,
+                                   const gpuconv_rows *response, gpuconv_error *error) {
+    const gpuconv_status status = check_array(arrays, response, "response", false, error);
+    if (status)
+        return status;
+    if (r->device != arrays->device)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "responses are on device %d, arrays is of device %d", r->device,
+                       arrays->device);
+    if (r->routes.routes)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "responses have routes; make new ones with gpuconv_responses_route");
+    if (response->rows != r->rows)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response.rows is %lld; use %lld, as before",
+                       (long long)response->rows, (long long)r->rows);
+    if (response->frames > r->taps)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "response.frames is %lld; use at most %lld, for which the responses were made",
+                       (long long)response->frames, (long long)r->taps);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_responses_update(const gpuconv_arrays *arrays, gpuconv_responses *responses,
+                                        const gpuconv_rows *response, struct CUstream_st *stream,
+                                        gpuconv_error *error) {
+    const gpuconv_status status = arrays && responses && response ? check_update(arrays, responses, response, error)
+                                                                  : gc_fail_null(error, __func__);
+    return status ? status : arrays->executor->update_responses(arrays, responses, response, stream, error);
+}
+
+int64_t gpuconv_responses_bytes(const gpuconv_responses *responses) {
+    return responses ? responses->executor->responses_bytes(responses) : 0;
+}
+
+void gpuconv_responses_free(gpuconv_responses *responses) {
+    if (responses)
+        responses->executor->free_responses(responses);
+}
+
+/* ---- Streamers --------------------------------------------------------------------------------------------------- */
+
+/* Checks that an array has no rows of different lengths or places. */
+static gpuconv_status check_even(const gpuconv_rows *a, const char *name, gpuconv_error *error) {
+    return !a->starts && !a->lengths
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is given; use rows of equal length and a stride", name,
+                         a->starts ? "starts" : "lengths");
+}
+
+gpuconv_status gpuconv_streamer_new(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
+                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
+                                    gpuconv_error *error) {
+    if (!gc_begin(streamer, arrays && response ? arrays : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_status status = check_array(arrays, response, "response", false, error);
+    if (!status)
+        status = check_even(response, "response", error);
+    if (status)
+        return status;
+    if (channels < 1 || channels > CHANNELS_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "channels is %lld; use 1 to %d", (long long)channels,
+                       CHANNELS_MAX);
+    if (block < 1 || block > BLOCK_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "block is %lld; use 1 to 2^30 frames", (long long)block);
+    return arrays->executor->new_streamer(arrays, response, channels, block, stream, streamer, error);
+}
+
+static gpuconv_status check_block(const gpuconv_streamer *s, const gpuconv_rows *a, const char *name, bool written,
+                                  gpuconv_error *error) {
+    const gpuconv_status status = check_array(s->arrays, a, name, written, error);
+    if (status)
+        return status;
+    if (a->rows != s->channels || a->frames != s->block)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s has %lld rows of %lld frames; use %lld rows of %lld", name,
+                       (long long)a->rows, (long long)a->frames, (long long)s->channels, (long long)s->block);
+    return check_even(a, name, error);
+}
+
+gpuconv_status gpuconv_streamer_process(gpuconv_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out,
+                                        struct CUstream_st *stream, gpuconv_error *error) {
+    gpuconv_status status = s && in && out ? check_block(s, in, "in", false, error) : gc_fail_null(error, __func__);
+    if (!status)
+        status = check_block(s, out, "out", true, error);
+    if (!status && in->data == out->data &&
+        (in->type != out->type || in->stride != out->stride || in->step != out->step))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "out.data is in.data with another type, stride or step; use the same ones, or other memory");
+    return status ? status : s->arrays->executor->process(s, in, out, stream, error);
+}
+
+gpuconv_status gpuconv_streamer_reset(gpuconv_streamer *s, struct CUstream_st *stream, gpuconv_error *error) {
+    return s ? s->arrays->executor->reset(s, stream, error) : gc_fail_null(error, __func__);
+}
+
+void gpuconv_streamer_free(gpuconv_streamer *s) {
+    if (s)
+        s->arrays->executor->free_streamer(s);
+}
