@@ -2,7 +2,7 @@
 #ifndef GC_KERNELS_DENSE_FFT_CUH
 #define GC_KERNELS_DENSE_FFT_CUH
 
-#include "batch_exchange.cuh"
+#include "dense_exchange.cuh"
 #include "kernels/device/fft_grouped.cuh"
 
 #include <type_traits>

@@ -7,7 +7,7 @@
  *
  * 16384 points leave room for one block of threads on a multiprocessor. Where shared memory allows (192 KB), that block
  * is persistent and copies its next samples or spectrum to shared memory while it transforms; for this the exchanges
- * pass real and imaginary parts one after the other (batch_exchange.cuh), in 64 KB.
+ * pass real and imaginary parts one after the other (dense_exchange.cuh), in 64 KB.
  */
 #include "dense.cuh"
 #include "dense_fft.cuh"

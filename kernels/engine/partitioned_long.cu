@@ -117,7 +117,7 @@ cudaError_t gck_long_partitioned_spectra(const gck_long_partitioning *p, const g
     if (size < 0)
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
-    from.rows = {(void *)responses->taps, responses->taps_count, responses->taps_count, NULL, NULL, GCK_F32};
+    from.rows = {(void *)responses->taps, responses->taps_count, responses->taps_count, 1, NULL, NULL, GCK_F32};
     from.count = responses->planes;
     from.blocks = p->partitions;
     from.step = hop;
@@ -140,7 +140,7 @@ cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partit
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
     from.rows = {
-        (void *)(matrix->in - history * hop), (history + p->blocks) * hop, matrix->in_stride, NULL, NULL, GCK_F32};
+        (void *)(matrix->in - history * hop), (history + p->blocks) * hop, matrix->in_stride, 1, NULL, NULL, GCK_F32};
     from.count = matrix->inputs;
     from.blocks = history - 1 + p->blocks;
     from.step = hop;
@@ -154,7 +154,7 @@ cudaError_t gck_long_partitioned(const gck_matrix *matrix, const gck_long_partit
                            BLOCK, 0, stream, *matrix, hop, p->blocks, p->partitions, (const float4 *)p->spectra,
                            (const float4 *)p->delay, (float4 *)p->sums);
     gck_3pass_blocks to = {};
-    to.rows = {matrix->out, p->blocks * hop, matrix->out_stride, NULL, NULL, GCK_F32};
+    to.rows = {matrix->out, p->blocks * hop, matrix->out_stride, 1, NULL, NULL, GCK_F32};
     to.count = outputs;
     to.blocks = p->blocks;
     to.step = hop;

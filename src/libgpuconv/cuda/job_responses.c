@@ -34,7 +34,7 @@ static int64_t points_of(gc_job_transform t) {
 
 /* Queues the copy of the responses into r->samples, with zeros up to r->taps frames. */
 static cudaError_t copy_samples(gpuconv_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
-    const gck_rows to = {.data = r->samples, .frames = r->taps, .stride = r->taps, .sample = GCK_F32};
+    const gck_rows to = {.data = r->samples, .frames = r->taps, .stride = r->taps, .step = 1, .sample = GCK_F32};
     return r->samples ? gck_move(rows, &to, r->rows, r->taps, stream) : cudaSuccess;
 }
 
@@ -210,6 +210,7 @@ gpuconv_status gpuconv_cuda_responses_route(const gpuconv_cuda *cuda, const gpuc
         .data = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof(float)),
         .frames = ir->frames,
         .stride = ir->frames,
+        .step = 1,
         .sample = GCK_F32};
     const cudaStream_t stream = gc_cuda_stream(&taps);
     cudaError_t err = taps.err;

@@ -131,6 +131,7 @@ gck_rows gc_job_rows(const gpuconv_cuda_array *a) {
     return (gck_rows){.data = a->data,
                       .frames = a->frames,
                       .stride = a->stride,
+                      .step = 1,
                       .starts = a->starts,
                       .lengths = a->lengths,
                       .sample = a->type == GPUCONV_CUDA_F32   ? GCK_F32
@@ -199,7 +200,7 @@ static cudaError_t run_direct(const gpuconv_cuda_job *job, const gc_job_shape *s
     const bool convolve = job->operation == GPUCONV_CUDA_CONVOLVE,
                by_response = job->operation == GPUCONV_CUDA_GRADIENT_RESPONSE;
     const gpuconv_cuda_responses *kept = by_response ? NULL : job->prepared;
-    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps};
+    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps, .step = 1};
     const gck_job_direct d = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
                               .factor = kept ? samples : gc_job_rows(by_response ? &job->signal : &job->response),
                               .target = {gc_job_rows(gc_job_written(job)), job->accumulate},

@@ -1,5 +1,5 @@
 /*
- * The exchanges of a transform of batch.cu, in two forms. Thread t = GROUP node + u:
+ * The exchanges of a transform of 16384 points in 64 KB of shared memory (dense_fft.cuh). Thread t = GROUP node + u:
  *
  *      across    from indices t + 512 j to indices u + 16 q of the thread's node, between all threads
  *      within    from registers e (index u + 16 e of the node) to the leaves of the nodes u and u + 16, between the 16
@@ -8,69 +8,14 @@
  *
  * The shared memory is unused before `across` and after `back_across` only once all threads have passed a barrier.
  */
-#ifndef GC_KERNELS_BATCH_EXCHANGE_CUH
-#define GC_KERNELS_BATCH_EXCHANGE_CUH
+#ifndef GC_KERNELS_DENSE_EXCHANGE_CUH
+#define GC_KERNELS_DENSE_EXCHANGE_CUH
 
 #include <cuda_runtime.h>
 
 namespace {
 
 enum { THREADS = 512, POINTS_PER_THREAD = 32, POINTS = THREADS * POINTS_PER_THREAD, GROUP = 16 };
-
-/* Complex numbers, rows padded against bank conflicts. */
-struct whole_exchange {
-    enum { SUB_ROW = GROUP + 1, ROW = POINTS_PER_THREAD * SUB_ROW };
-    enum { BYTES = POINTS_PER_THREAD * ROW * (int)sizeof(float2) };
-
-    static __device__ __forceinline__ void across(float2 *v, float *shared, int t) {
-        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
-#pragma unroll
-        for (int j = 0; j < POINTS_PER_THREAD; j++)
-            s[j * ROW + t] = v[j];
-        __syncthreads();
-#pragma unroll
-        for (int q = 0; q < POINTS_PER_THREAD; q++)
-            v[q] = row[GROUP * q];
-    }
-
-    static __device__ __forceinline__ void within(float2 *v, float *shared, int t) {
-        const int u = t % GROUP;
-        float2 *row = (float2 *)shared + t / GROUP * ROW;
-        __syncwarp(); /* from here on only the 16 threads of the node use the row */
-#pragma unroll
-        for (int e = 0; e < POINTS_PER_THREAD; e++)
-            row[e * SUB_ROW + u] = v[e];
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < POINTS_PER_THREAD; i++)
-            v[i] = row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP];
-    }
-
-    static __device__ __forceinline__ void back_within(float2 *v, float *shared, int t) {
-        const int u = t % GROUP;
-        float2 *row = (float2 *)shared + t / GROUP * ROW;
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < POINTS_PER_THREAD; i++)
-            row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP] = v[i];
-        __syncwarp();
-#pragma unroll
-        for (int e = 0; e < POINTS_PER_THREAD; e++)
-            v[e] = row[e * SUB_ROW + u];
-    }
-
-    static __device__ __forceinline__ void back_across(float2 *v, float *shared, int t) {
-        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
-        __syncwarp();
-#pragma unroll
-        for (int q = 0; q < POINTS_PER_THREAD; q++)
-            row[GROUP * q] = v[q];
-        __syncthreads();
-#pragma unroll
-        for (int j = 0; j < POINTS_PER_THREAD; j++)
-            v[j] = s[j * ROW + t];
-    }
-};
 
 /*
  * Floats, real parts first, then imaginary parts, in exactly 64 KB. There is no room for padding: bits of the index are
