@@ -153,8 +153,8 @@ void gck_item_twiddles(int size, float2 *twiddles); /* in host memory */
  * are convolved in parts of `part`; `overlap` points of a segment precede those that are kept. */
 typedef struct gck_item {
     const float *signal, *response;
-    float *output; /* frame 0 of the whole convolution */
-    int64_t frames, taps, first, end;
+    float *output;                /* frame 0 of the whole convolution */
+    int frames, taps, first, end; /* the output has at most 2^30 frames */
     int part, overlap, size;
 } gck_item;
 

@@ -39,15 +39,24 @@ __device__ __forceinline__ gck_rows row_of_floats(const float *data, int64_t fra
     return {(void *)data, frames, 0, 1, NULL, NULL, GCK_F32};
 }
 
+/* Returns the same number; for the transform in 64 KB hides it from the compiler, which would keep what follows from it
+ * over all segments and spill other values. */
+template <typename F> __device__ __forceinline__ int number_in_segment(int number) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 1200
+    if (std::is_same_v<F, narrow_fft>)
+        asm volatile("" : "+r"(number));
+#endif
+    return number;
+}
+
 /* Parts: responses may have several parts. A kernel that can do no more is faster. */
 template <typename F, int Resident, bool Parts>
 __global__ void __launch_bounds__(F::T, Resident) convolve_items(const __grid_constant__ gck_items a) {
     extern __shared__ __align__(128) float2 shared[];
     int *claimed = (int *)shared; /* 64 KB are all that a block can have: no room for one more int */
-    const int t = threadIdx.x;
-    float2 *h = a.scratch + (int64_t)blockIdx.x * F::N + 2 * t, v[F::P];
+    float2 v[F::P];
     for (;;) {
-        if (t == 0)
+        if (threadIdx.x == 0)
             *claimed = atomicAdd(a.next, 1);
         __syncthreads();
         const int at = *claimed;
@@ -56,11 +65,13 @@ __global__ void __launch_bounds__(F::T, Resident) convolve_items(const __grid_co
         const gck_item &item = a.items[at];
         const gck_target target = {row_of_floats(item.output, item.end), 0};
         /* The result of the part from tap `offset` on is delayed by `offset` frames. */
-        for (int64_t offset = 0; offset < (Parts ? item.taps : 1); offset += item.part) {
+        for (int offset = 0; offset < (Parts ? item.taps : 1); offset += item.part) {
             const int hop = 2 * F::N - item.overlap;
 #pragma unroll 1
-            for (int64_t n = item.first - hop; n < item.end; n += hop) {
+            for (int n = item.first - hop; n < item.end; n += hop) {
                 const bool response = n < item.first;
+                const int t = number_in_segment<F>(threadIdx.x);
+                float2 *h = a.scratch + (int64_t)number_in_segment<F>(blockIdx.x) * F::N + 2 * t;
                 const gck_rows x = response ? row_of_floats(item.response + offset, item.taps - offset)
                                             : row_of_floats(item.signal, item.frames);
                 if (!load_segment<F::P, F::T, FLOATS>(v, x, 0, response ? 0 : n - item.overlap - offset,

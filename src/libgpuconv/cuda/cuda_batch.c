@@ -237,8 +237,8 @@ static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *
         const gck_item row = {.signal = input_of(s, item, ir->route[r].input),
                               .response = planes + ir->route[r].plane * ir->frames,
                               .output = output_of(s, item, ir->route[r].output),
-                              .frames = item->frames,
-                              .taps = ir->frames};
+                              .frames = (int)item->frames,
+                              .taps = (int)ir->frames};
         t->pieces_count += gc_cuda_rows_cut(&row, t->pieces + t->pieces_count);
     }
 }

@@ -40,9 +40,9 @@ int64_t gc_cuda_rows_pieces(int64_t rows, int64_t frames) {
 /* Lays out a row for transforms of one size. Returns the microseconds that it takes; HUGE_VAL: only the last size takes
  * responses of several parts. */
 static double lay_out(int size, gck_item *row) {
-    const int64_t points = gck_item_query(size).points, total = row->frames + row->taps - 1;
+    const int64_t points = gck_item_query(size).points, total = row->frames + (int64_t)row->taps - 1;
     row->size = size;
-    row->part = row->taps <= points + points / 2 ? (int)row->taps : (int)points;
+    row->part = row->taps <= points + points / 2 ? row->taps : (int)points;
     row->overlap = total <= 2 * points ? 0 : (int)gc_round_up(row->part - 1, ALIGNMENT);
     const int64_t hop = 2 * points - row->overlap, parts = (row->taps + row->part - 1) / row->part;
     if (parts > 1 && size < GCK_ITEM_SIZES - 1)
@@ -51,7 +51,7 @@ static double lay_out(int size, gck_item *row) {
 }
 
 int gc_cuda_rows_cut(const gck_item *row, gck_item *pieces) {
-    const int64_t total = row->frames + row->taps - 1;
+    const int64_t total = row->frames + (int64_t)row->taps - 1;
     gck_item best = *row, piece = *row;
     double least = HUGE_VAL;
     for (int size = 0; size < GCK_ITEM_SIZES; size++) {
@@ -64,8 +64,8 @@ int gc_cuda_rows_cut(const gck_item *row, gck_item *pieces) {
     const int64_t hop = 2 * gck_item_query(best.size).points - best.overlap, step = PIECE / hop * hop;
     int n = 0;
     for (int64_t at = 0; at < total; at += step) {
-        best.first = at;
-        best.end = gc_min(at + step, total);
+        best.first = (int)at;
+        best.end = (int)gc_min(at + step, total);
         pieces[n++] = best;
     }
     return n;

@@ -52,8 +52,8 @@ static cudaError_t upload_pieces(device_work *d, const shape *s) {
         const gck_item row = {.signal = d->in + i * s->in_row,
                               .response = d->taps + i * s->taps_row,
                               .output = d->out + i * s->out_row,
-                              .frames = s->frames,
-                              .taps = s->taps};
+                              .frames = (int)s->frames,
+                              .taps = (int)s->taps};
         count += gc_cuda_rows_cut(&row, pieces + count);
     }
     if (pieces)
