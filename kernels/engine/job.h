@@ -15,6 +15,8 @@
 #ifndef GC_KERNELS_JOB_H
 #define GC_KERNELS_JOB_H
 
+#include "libgpuconv/dsp/pcm.h"
+
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
@@ -22,12 +24,14 @@
 extern "C" {
 #endif
 
-typedef enum gck_sample { GCK_F32, GCK_F16, GCK_BF16, GCK_SAMPLES } gck_sample;
+typedef enum gck_sample { GCK_F32, GCK_F16, GCK_BF16 } gck_sample;
 
-/* Rows of samples. Row i begins at element starts[i], or i * stride, and has lengths[i] frames, at most `frames`. */
+/* Rows of samples. Row i begins at element starts[i], or i * stride, and has lengths[i] frames, at most `frames`. Frame
+ * n is n * step elements behind the first, |step| < 2^29; a step of 1 is the fastest. */
 typedef struct gck_rows {
     void *data;
     int64_t frames, stride;
+    int step;
     const int64_t *starts, *lengths; /* or NULL */
     int sample;                      /* gck_sample */
 } gck_rows;
@@ -49,6 +53,21 @@ typedef struct gck_sharing {
 cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
 
 cudaError_t gck_move_load(void); /* loads the kernel on the current device */
+
+/* A file in device memory: its samples as they are stored, interleaved, and as floats, channel after channel. */
+typedef struct gck_file {
+    void *raw;
+    float *planar;
+    int64_t frames;
+    int channels;
+    gc_pcm format;
+    unsigned long long *clipped; /* gck_pack_files: the number of samples that were clipped is added */
+} gck_file;
+
+/* Converts files of at most `samples` samples, to floats and back. `files` is device memory. Integers are rounded and
+ * clipped as gck_pack does. */
+cudaError_t gck_unpack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
+cudaError_t gck_pack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
 
 /* ---- A whole transform on the chip (job_chip.cu) ----------------------------------------------------------------- */
 
@@ -115,6 +134,42 @@ cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, c
  * stores them. */
 cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int splits, int64_t responses, int64_t frames,
                           cudaStream_t stream);
+
+/* ---- Rows of different lengths (job_items.cu) -------------------------------------------------------------------- */
+
+/* Sizes of the transform: N = 4096, 16384 complex points, and 16384 for responses of several parts. */
+enum { GCK_ITEM_SIZES = 3 };
+
+typedef struct gck_item_sizes {
+    int64_t points;   /* N */
+    int64_t twiddles; /* float2 of the table */
+    int resident;     /* blocks of a multiprocessor */
+} gck_item_sizes;
+
+gck_item_sizes gck_item_query(int size);
+void gck_item_twiddles(int size, float2 *twiddles); /* in host memory */
+
+/* A row of a corpus, or a piece of it: frames first .. end - 1 of the whole convolution of two arrays of floats. Taps
+ * are convolved in parts of `part`; `overlap` points of a segment precede those that are kept. */
+typedef struct gck_item {
+    const float *signal, *response;
+    float *output;                /* frame 0 of the whole convolution */
+    int frames, taps, first, end; /* the output has at most 2^30 frames */
+    int part, overlap, size;
+} gck_item;
+
+/* Items of one size, in device memory. The blocks claim them in this order: sorted from long to short they keep all
+ * blocks busy until the end. */
+typedef struct gck_items {
+    const gck_item *items;
+    int count;
+    int *next;              /* zero */
+    const float2 *twiddles; /* of this size */
+    float2 *scratch;        /* N for each of min(count, multiprocessors x resident) blocks */
+} gck_items;
+
+/* Needs 64 KB of shared memory per block, which every device since Turing allows. */
+cudaError_t gck_convolve_items(int size, const gck_items *items, cudaStream_t stream);
 
 /* ---- Direct sums (job_direct.cu) --------------------------------------------------------------------------------- */
 
@@ -184,7 +239,7 @@ typedef struct gck_3pass_blocks {
     int lo, kept;   /* writing: the points lo .. lo + kept - 1 of a block are frames from (first_block + b) step on */
     float scale;    /* reading */
     int accumulate; /* writing */
-    int whole;      /* rows of floats of one stride, no gain, scale 1, from block 0, every block within its row */
+    int whole; /* rows of adjacent floats of one stride, no gain, scale 1, from block 0, every block within its row */
 } gck_3pass_blocks;
 
 /* Transforms the columns of count x blocks transforms into `scratch`. */

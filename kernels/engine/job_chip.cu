@@ -12,8 +12,7 @@
  *
  * Memory: samples are read 2 N / hop times (mostly from the cache) and written once.
  */
-#include "job_rows.cuh"
-#include "overlap_save.cuh"
+#include "job_segments.cuh"
 #include "twiddles.h"
 
 #include "kernels/device/fft_twisted.cuh"
@@ -50,6 +49,11 @@ template <int Size> struct config {
     static const int bytes = transform::shared * (int)sizeof(float2);
 };
 
+/* The blocks per multiprocessor to compile for; frames with a step take more registers. */
+template <int Size, known_rows Known> __host__ __device__ constexpr int resident_of() {
+    return config<Size>::resident / (Known == STEPPED && Size < 3 ? 2 : 1);
+}
+
 /* Whether the kernels of a size hold the addresses of a thread in registers over all segments. Elsewhere the compiler
  * runs out of them then and spills. */
 template <int Size> __host__ __device__ constexpr bool holds_addresses() {
@@ -67,35 +71,6 @@ template <int Size> __device__ __forceinline__ int thread_of_segment() {
     if (!holds_addresses<Size>())
         asm volatile("" : "+r"(t));
     return t;
-}
-
-template <int P> __device__ __forceinline__ void scale(float2 *v, float by) {
-#pragma unroll
-    for (int j = 0; j < P; j++)
-        v[j] = make_float2(v[j].x * by, v[j].y * by);
-}
-
-template <int P> __device__ __forceinline__ void clear(float2 *v) {
-#pragma unroll
-    for (int j = 0; j < P; j++)
-        v[j] = make_float2(0.0f, 0.0f);
-}
-
-/* Stores a spectrum at the thread's place, 2 t elements from the start of a spectrum. */
-template <int P, int T> __device__ __forceinline__ void keep(const float2 *v, float2 *to) {
-#pragma unroll
-    for (int j = 0; j < P; j += 2)
-        *(float4 *)(to + j * T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-}
-
-/* Multiplies by a spectrum, or by its conjugate if sign is -1. */
-template <int P, int T> __device__ __forceinline__ void multiply(float2 *v, const float2 *h, float sign) {
-#pragma unroll
-    for (int j = 0; j < P; j += 2) {
-        const float4 w = *(const float4 *)(h + j * T);
-        v[j] = mul(v[j], make_float2(w.x, sign * w.y));
-        v[j + 1] = mul(v[j + 1], make_float2(w.z, sign * w.w));
-    }
 }
 
 /* Multiplies by the conjugate of a spectrum and adds `sum`, if it is not NULL. */
@@ -122,20 +97,37 @@ __device__ __forceinline__ int part_begin(int part, int count, int parts) {
 }
 
 /* Loads and transforms a response, scaled for the inverse. */
-template <typename F, bool Floats = false>
+template <typename F, known_rows Known>
 __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,
                                                    int64_t taps, const float2 *__restrict__ twiddles, int t) {
-    if (!load_segment<F::P, F::T, Floats>(v, response, row, 0, (int)taps, t))
+    if (!load_segment<F::P, F::T, Known>(v, response, row, 0, (int)taps, t))
         clear<F::P>(v);
     scale<F::P>(v, 1.0f / F::N);
     transform_barrier<F::T>();
     F::forward(v, s, t, twiddles);
 }
 
-/* An item is a row and one of `splits` ranges of its segments. Plain: all samples are floats, the target is overwritten
- * and there is no gain. This is the usual job, and a kernel that can do no more is faster. */
-template <int Size, bool Plain>
-__global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
+/* Convolves one segment, whose first point is frame `at` of the row, in registers. h: the spectrum, at the thread's
+ * place; sign: -1 for its conjugate. */
+template <typename F, known_rows Known>
+__device__ __forceinline__ void convolve_segment(float2 *v, float2 *s, const gck_rows &source, int64_t row, int64_t at,
+                                                 const float2 *h, float sign, const float2 *__restrict__ twiddles,
+                                                 int t) {
+    if (load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t)) {
+        transform_barrier<F::T>();
+        F::forward(v, s, t, twiddles);
+        multiply<F::P, F::T>(v, h, sign);
+        transform_barrier<F::T>();
+        F::inverse(v, s, t, twiddles);
+    } else {
+        clear<F::P>(v);
+    }
+}
+
+/* An item is a row and one of `splits` ranges of its segments. FLOATS: also, the target is overwritten and there is
+ * no gain. This is the usual job, and a kernel that can do no more is faster. */
+template <int Size, known_rows Known>
+__global__ void __launch_bounds__(config<Size>::transform::T, resident_of<Size, Known>())
     chip_convolve(const __grid_constant__ gck_chip_job a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
@@ -149,7 +141,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         const float2 *h = a.spectra ? a.spectra + (int64_t)response * f::N + 2 * held : own;
         if (!a.spectra) {
             const int t = thread_of_segment<Size>();
-            transform_response<f, Plain>(v, shared, a.response, response, a.taps, a.twiddles, t);
+            transform_response<f, Known>(v, shared, a.response, response, a.taps, a.twiddles, t);
             keep<f::P, f::T>(v, own + 2 * (t - held));
         }
         const int end = part_begin(part + 1, a.segments, a.splits);
@@ -159,19 +151,12 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             const int64_t n = (int64_t)segment * a.hop;
             if (n >= frames_to_write(a.target, row).end)
                 break;
-            if (load_segment<f::P, f::T, Plain>(v, a.source, row, n + a.shift, 2 * f::N, t)) {
-                transform_barrier<f::T>();
-                f::forward(v, shared, t, a.twiddles);
-                multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
-                transform_barrier<f::T>();
-                f::inverse(v, shared, t, a.twiddles);
-            } else {
-                clear<f::P>(v);
-            }
-            if (Plain)
+            convolve_segment<f, Known>(v, shared, a.source, row, n + a.shift, h + 2 * (t - held), sign, a.twiddles, t);
+            if (Known == FLOATS)
                 store_plain_segment<f::P, f::T>(v, a.target, row, n, a.lo, a.hop, t);
             else
-                store_segment<f::P, f::T, Size != 0>(v, a.target, row, n, a.lo, a.hop, a.gain ? a.gain[row] : 1.0f, t);
+                store_segment<f::P, f::T, Size != 0, Known>(v, a.target, row, n, a.lo, a.hop,
+                                                            a.gain ? a.gain[row] : 1.0f, t);
         }
     }
 }
@@ -186,14 +171,14 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     const int t = threadIdx.x;
     float2 v[f::P];
     pdl_wait();
-    transform_response<f>(v, shared, response, blockIdx.x, taps, twiddles, t);
+    transform_response<f, UNKNOWN>(v, shared, response, blockIdx.x, taps, twiddles, t);
     keep<f::P, f::T>(v, spectra + (int64_t)blockIdx.x * f::N + 2 * t);
 }
 
 /* An item is a response and one of `splits` ranges of the segments of all its rows. The target has splits x responses
  * rows: with several splits it is the partial sums. */
-template <int Size>
-__global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resident)
+template <int Size, known_rows Known>
+__global__ void __launch_bounds__(config<Size>::transform::T, resident_of<Size, Known>())
     chip_gradient(const __grid_constant__ gck_chip_gradient a) {
     typedef typename config<Size>::transform f;
     extern __shared__ __align__(16) float2 shared[];
@@ -213,7 +198,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
             const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
             if (row >= a.sharing.rows ||
-                !load_segment<f::P, f::T>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
+                !load_segment<f::P, f::T, Known>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
                 step |= 1; /* neither of the two has anything to add */
                 continue;
             }
@@ -239,8 +224,8 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
             transform_barrier<f::T>();
             f::inverse(v, shared, t, a.twiddles);
         }
-        store_segment<f::P, f::T, false>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps, 1.0f,
-                                         t);
+        store_segment<f::P, f::T, false, Known>(v, a.target, part * a.sharing.responses + response, 0, 0, (int)a.taps,
+                                                1.0f, t);
     }
 }
 
@@ -260,15 +245,19 @@ __global__ void sum_parts(const __grid_constant__ gck_target target, const float
     for (int s = 0; s < splits; s++)
         sum += partial[(s * responses + row) * taps + n];
     sum = n < frames.valued ? sum : 0.0f;
-    with_samples(target.rows, row_start(target.rows, row) + n,
-                 [&](auto *y) { set_sample(y, target.accumulate ? sample_of(*y) + sum : sum); });
+    with_samples(target.rows, row_start(target.rows, row), n,
+                 [&](auto y) { set_sample(y[0], target.accumulate ? sample_of(y[0]) + sum : sum); });
+}
+
+bool are_floats(const gck_rows &rows) {
+    return rows.sample == GCK_F32 && rows.step == 1;
 }
 
 /* The launchers of one size. */
 template <int Size> struct launchers {
     typedef typename config<Size>::transform f;
     static const int bytes = config<Size>::bytes;
-    static const bool has_plain = Size == 3; /* the size of long jobs; the others would need more registers */
+    static const known_rows plain = Size == 3 ? FLOATS : ADJACENT; /* the size of long jobs has a kernel for them */
 
     static gck_chip_sizes sizes() {
         return gck_chip_sizes{f::N, f::twiddles, bytes, f::T, config<Size>::resident};
@@ -283,22 +272,28 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t load() {
-        cudaError_t err = load_kernel(chip_convolve<Size, has_plain>, bytes);
-        err = err ? err : load_kernel(chip_convolve<Size, false>, bytes);
-        err = err ? err : load_kernel(chip_spectra<Size>, bytes);
-        err = err ? err : load_kernel(chip_gradient<Size>, bytes);
         int device = 0;
+        cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
         err = err ? err : cudaGetDevice(&device);
-        err = err ? err : set_carveout(device, chip_convolve<Size, has_plain>, config<Size>::resident, bytes);
-        err = err ? err : set_carveout(device, chip_convolve<Size, false>, config<Size>::resident, bytes);
-        return err ? err : set_carveout(device, chip_gradient<Size>, config<Size>::resident, bytes);
+        for (const auto kernel :
+             {chip_convolve<Size, plain>, chip_convolve<Size, ADJACENT>, chip_convolve<Size, STEPPED>}) {
+            err = err ? err : load_kernel(kernel, bytes);
+            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
+        }
+        for (const auto kernel : {chip_gradient<Size, ADJACENT>, chip_gradient<Size, STEPPED>}) {
+            err = err ? err : load_kernel(kernel, bytes);
+            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
+        }
+        return err;
     }
 
     static cudaError_t convolve(const gck_chip_job *job, cudaStream_t stream) {
-        const bool plain = has_plain && job->source.sample == GCK_F32 && job->target.rows.sample == GCK_F32 &&
-                           !job->gain && !job->target.accumulate && (job->spectra || job->response.sample == GCK_F32);
-        return launch_dependent(plain ? chip_convolve<Size, has_plain> : chip_convolve<Size, false>, dim3(job->blocks),
-                                f::T, bytes, stream, *job);
+        const gck_rows &x = job->source, &h = job->spectra ? x : job->response, &y = job->target.rows;
+        const bool floats = are_floats(x) && are_floats(h) && are_floats(y) && !job->gain && !job->target.accumulate;
+        const auto kernel = floats                                      ? chip_convolve<Size, plain>
+                            : x.step == 1 && h.step == 1 && y.step == 1 ? chip_convolve<Size, ADJACENT>
+                                                                        : chip_convolve<Size, STEPPED>;
+        return launch_dependent(kernel, dim3(job->blocks), f::T, bytes, stream, *job);
     }
 
     static cudaError_t spectra(const gck_rows *response, int64_t responses, int64_t taps, const float2 *twiddles,
@@ -308,7 +303,9 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t gradient(const gck_chip_gradient *job, cudaStream_t stream) {
-        return launch_dependent(chip_gradient<Size>, dim3(job->blocks), f::T, bytes, stream, *job);
+        const bool adjacent = job->x.step == 1 && job->g.step == 1 && job->target.rows.step == 1;
+        return launch_dependent(adjacent ? chip_gradient<Size, ADJACENT> : chip_gradient<Size, STEPPED>,
+                                dim3(job->blocks), f::T, bytes, stream, *job);
     }
 };
 
@@ -367,7 +364,7 @@ cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, c
     if (job->splits == 1)
         return rows[size].gradient(job, stream);
     gck_chip_gradient parts = *job;
-    parts.target = {{job->partial, job->taps, job->taps, NULL, NULL, GCK_F32}, 0};
+    parts.target = {{job->partial, job->taps, job->taps, 1, NULL, NULL, GCK_F32}, 0};
     cudaError_t err = rows[size].gradient(&parts, stream);
     if (err)
         return err;

@@ -44,8 +44,8 @@ static_assert(sizeof(tile_memory) <= GCK_JOB_DIRECT_SHARED, "the planner counts 
 
 /* Loads elements threadIdx.x + THREADS k of a range for k < Loads; those outside begin .. end - 1 are 0. from: element
  * threadIdx.x; step: 1, or -1 for a range that is read backwards. */
-template <int Loads, typename T>
-__device__ __forceinline__ void fetch(float *r, const T *from, int step, int begin, int end) {
+template <int Loads, typename From>
+__device__ __forceinline__ void fetch(float *r, From from, int step, int begin, int end) {
     const unsigned first = threadIdx.x - begin, count = end - begin;
 #pragma unroll
     for (int k = 0; k < Loads; k++)
@@ -109,7 +109,7 @@ struct range {
     int first, last;
 };
 
-/* What Plain jobs do not have to read: all samples are floats, and rows have neither starts nor lengths. */
+/* What Plain jobs do not have to read: all samples are adjacent floats, and rows have neither starts nor lengths. */
 template <bool Plain> __device__ __forceinline__ int frames_of(const gck_rows &rows, int row) {
     return Plain ? (int)rows.frames : (int)row_frames(rows, row);
 }
@@ -150,13 +150,14 @@ __device__ __forceinline__ void add_chunk(float *sum, tile_memory &m, const gck_
     const int units = (count + UNIT - 1) / UNIT, window = R * a.groups + units * UNIT, step = a.reverse ? -1 : 1;
     const int frame = o.frame + from, frames = frames_of<Plain>(a.source, o.source), thread = threadIdx.x;
     const int begin = clamped(-frame, window), end = clamped(frames - frame, window);
-    const int64_t source = start_of<Plain>(a.source, o.source) + (frame + thread);
-    const int64_t factor =
-        start_of<Plain>(a.factor, o.factor) + (a.reverse ? a.terms - 1 - from - thread : from + thread);
+    const int64_t source = start_of<Plain>(a.source, o.source), factor = start_of<Plain>(a.factor, o.factor);
+    const int term = a.reverse ? a.terms - 1 - from - thread : from + thread;
     float s[SOURCE_LOADS], c[FACTOR_LOADS];
     pdl_wait(); /* returns at once from the second time on */
-    with_samples<Plain>(a.source, source, [&](auto *x) { fetch<SOURCE_LOADS>(s, x, 1, begin, end); });
-    with_samples<Plain>(a.factor, factor, [&](auto *x) { fetch<FACTOR_LOADS>(c, x, step, 0, count); });
+    with_samples<Plain ? FLOATS : UNKNOWN>(a.source, source, frame + thread,
+                                           [&](auto x) { fetch<SOURCE_LOADS>(s, x, 1, begin, end); });
+    with_samples<Plain ? FLOATS : UNKNOWN>(a.factor, factor, term,
+                                           [&](auto x) { fetch<FACTOR_LOADS>(c, x, step, 0, count); });
     put<SOURCE_LOADS>(m.source, s, window, 1.0f);
     put<FACTOR_LOADS>(m.factor, c, units * UNIT, o.scale);
     __syncthreads();
@@ -173,7 +174,7 @@ __device__ __forceinline__ void store_tile(const float *sum, tile_memory &m, con
     const int tile = R * a.groups, at_once = 8;
     const written_frames frames = frames_written<Plain>(a, row);
     const int end = clamped((int)frames.end - frame, tile), valued = clamped((int)frames.valued - frame, tile);
-    const int64_t start = start_of<Plain>(a.target.rows, row) + frame;
+    const int64_t start = start_of<Plain>(a.target.rows, row);
     if (r.part < a.parts) {
         float4 *to = (float4 *)(m.sums + r.part * tile + R * r.group);
         to[0] = make_float4(sum[0], sum[1], sum[2], sum[3]);
@@ -188,8 +189,9 @@ __device__ __forceinline__ void store_tile(const float *sum, tile_memory &m, con
             for (int i = p; i < p + at_once; i++)
                 y += i < a.parts ? m.sums[i * tile + n] : 0.0f;
         y = n < valued ? gain * y : 0.0f;
-        with_samples<Plain>(a.target.rows, start + n,
-                            [&](auto *to) { set_sample(to, a.target.accumulate ? sample_of(*to) + y : y); });
+        with_samples<Plain ? FLOATS : UNKNOWN>(a.target.rows, start, frame + n, [&](auto to) {
+            set_sample(to[0], a.target.accumulate ? sample_of(to[0]) + y : y);
+        });
     }
 }
 
@@ -266,7 +268,7 @@ static cudaError_t launch_tiles(void (*kernel)(gck_job_direct), const gck_job_di
 }
 
 static bool is_plain(const gck_rows &rows) {
-    return rows.sample == GCK_F32 && !rows.starts && !rows.lengths;
+    return rows.sample == GCK_F32 && rows.step == 1 && !rows.starts && !rows.lengths;
 }
 
 static bool is_plain(const gck_job_direct &job) {
@@ -284,7 +286,7 @@ cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stre
     gck_job_direct sums = *job;
     const int64_t frames = job->target.rows.frames;
     if (job->splits > 1)
-        sums.target = {{job->partial, frames, frames, NULL, NULL, GCK_F32}, 0};
+        sums.target = {{job->partial, frames, frames, 1, NULL, NULL, GCK_F32}, 0};
     const cudaError_t err = launch_tiles(is_plain(sums) ? direct_gradient<true> : direct_gradient<false>, sums,
                                          job->sharing.responses, job->splits, stream);
     if (err || job->splits == 1)

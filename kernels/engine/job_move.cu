@@ -1,10 +1,14 @@
-/* Copies rows and converts their samples: out[i][n] = in[i][n], 0 behind the end of row i. Each thread copies one
- * frame; adjacent threads access adjacent frames. Contract: job.h. */
+/* Copies rows and converts their samples. Adjacent threads access adjacent frames. Contracts: job.h.
+ *
+ *      move      rows of an array:    out[i][n] = in[i][n], 0 behind the end of row i
+ *      files     interleaved samples as they are stored, to planar floats and back
+ */
 #include "job_rows.cuh"
+#include "pcm.cuh"
 
 namespace {
 
-enum { MOVE_THREADS = 256, ROWS_MAX = 65535 };
+enum { MOVE_THREADS = 256, ROWS_MAX = 65535, FILE_BLOCKS = 64 };
 
 /* block.x: frames; block.y: rows, in steps of the grid. */
 __global__ void move_rows(const __grid_constant__ gck_rows from, const __grid_constant__ gck_rows to, int64_t rows,
@@ -16,9 +20,32 @@ __global__ void move_rows(const __grid_constant__ gck_rows from, const __grid_co
     for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
         float x = 0;
         if (n < row_frames(from, row))
-            with_samples(from, row_start(from, row) + n, [&](auto *at) { x = sample_of(*at); });
-        with_samples(to, row_start(to, row) + n, [&](auto *at) { set_sample(at, x); });
+            with_samples(from, row_start(from, row), n, [&](auto at) { x = sample_of(at[0]); });
+        with_samples(to, row_start(to, row), n, [&](auto at) { set_sample(at[0], x); });
     }
+}
+
+/* block.x: samples, in steps of the grid; block.y: file. */
+template <bool Pack> __global__ void convert_files(const gck_file *__restrict__ files) {
+    const gck_file f = files[blockIdx.y];
+    const gc_container container = f.format.container;
+    const float scale = (float)(1u << (f.format.bits - 1));
+    const unsigned samples = (unsigned)(f.frames * f.channels);
+    unsigned count = 0;
+    for (unsigned i = blockIdx.x * MOVE_THREADS + threadIdx.x; i < samples; i += gridDim.x * MOVE_THREADS) {
+        float *x = f.planar + i % f.channels * f.frames + i / f.channels;
+        if (!Pack) {
+            *x = load_sample(f.raw, container, i);
+        } else if (container == GC_F32) {
+            ((float *)f.raw)[i] = *x;
+        } else {
+            bool clipped;
+            store_sample(f.raw, container, i, quantize(*x, scale, 32 - f.format.bits, &clipped));
+            count += clipped;
+        }
+    }
+    if (count)
+        atomicAdd(f.clipped, (unsigned long long)count);
 }
 
 } // namespace
@@ -30,4 +57,21 @@ cudaError_t gck_move_load(void) {
 cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream) {
     const dim3 grid((unsigned)((frames + MOVE_THREADS - 1) / MOVE_THREADS), (unsigned)min(rows, (int64_t)ROWS_MAX));
     return launch_dependent(move_rows, grid, MOVE_THREADS, 0, stream, *from, *to, rows, frames);
+}
+
+static cudaError_t launch_files(void (*kernel)(const gck_file *), const gck_file *files, int count, int64_t samples,
+                                cudaStream_t stream) {
+    const int64_t blocks = (samples + MOVE_THREADS - 1) / MOVE_THREADS;
+    if (count == 0)
+        return cudaSuccess;
+    kernel<<<dim3((unsigned)min(blocks, (int64_t)FILE_BLOCKS), (unsigned)count), MOVE_THREADS, 0, stream>>>(files);
+    return cudaGetLastError();
+}
+
+cudaError_t gck_unpack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream) {
+    return launch_files(convert_files<false>, files, count, samples, stream);
+}
+
+cudaError_t gck_pack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream) {
+    return launch_files(convert_files<true>, files, count, samples, stream);
 }

@@ -19,25 +19,71 @@ __device__ __forceinline__ float sample_of(__half x) {
 __device__ __forceinline__ float sample_of(__nv_bfloat16 x) {
     return __bfloat162float(x);
 }
-__device__ __forceinline__ void set_sample(float *to, float x) {
-    *to = x;
+__device__ __forceinline__ void set_sample(float &to, float x) {
+    to = x;
 }
-__device__ __forceinline__ void set_sample(__half *to, float x) {
-    *to = __float2half_rn(x);
+__device__ __forceinline__ void set_sample(__half &to, float x) {
+    to = __float2half_rn(x);
 }
-__device__ __forceinline__ void set_sample(__nv_bfloat16 *to, float x) {
-    *to = __float2bfloat16_rn(x);
+__device__ __forceinline__ void set_sample(__nv_bfloat16 &to, float x) {
+    to = __float2bfloat16_rn(x);
 }
 
-/* Calls f with a pointer to element `at` of rows' data, of the type of their samples; Floats: they are GCK_F32. */
-template <bool Floats = false, typename F>
-__device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t at, F f) {
-    if (Floats || rows.sample == GCK_F32)
-        f((float *)rows.data + at);
-    else if (rows.sample == GCK_F16)
-        f((__half *)rows.data + at);
+/* A sample of any type. */
+struct sample_place {
+    char *at;
+    int sample; /* gck_sample */
+};
+
+__device__ __forceinline__ float sample_of(sample_place p) {
+    return p.sample == GCK_F32   ? *(float *)p.at
+           : p.sample == GCK_F16 ? sample_of(*(__half *)p.at)
+                                 : sample_of(*(__nv_bfloat16 *)p.at);
+}
+__device__ __forceinline__ void set_sample(sample_place p, float x) {
+    if (p.sample == GCK_F32)
+        *(float *)p.at = x;
+    else if (p.sample == GCK_F16)
+        set_sample(*(__half *)p.at, x);
     else
-        f((__nv_bfloat16 *)rows.data + at);
+        set_sample(*(__nv_bfloat16 *)p.at, x);
+}
+
+/* Frames of any type, `step` bytes apart; used as a pointer is. */
+struct strided {
+    char *at;
+    int step, sample;
+
+    /* The compiler would compute the addresses of all frames first and spill them if it could see `n`. */
+    __device__ __forceinline__ sample_place operator[](int n) const {
+        asm volatile("" : "+r"(n));
+        return {at + (int64_t)n * step, sample};
+    }
+};
+
+/* What a kernel knows of rows when it is compiled: it has fewer branches then. */
+enum known_rows {
+    UNKNOWN,  /* nothing */
+    ADJACENT, /* the step is 1 */
+    FLOATS,   /* the step is 1, the samples are GCK_F32 */
+    STEPPED   /* the step need not be 1, which makes adjacent samples slower */
+};
+
+/* Calls f with a pointer to frame `at` of a row that begins at element `start`, of the type of its samples. */
+template <known_rows Known = UNKNOWN, typename F>
+__device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t start, int64_t at, F f) {
+    if (Known == FLOATS) {
+        f((float *)rows.data + start + at);
+    } else if (Known == STEPPED || (Known == UNKNOWN && rows.step != 1)) {
+        const int bytes = rows.sample == GCK_F32 ? 4 : 2;
+        f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
+    } else if (rows.sample == GCK_F32) {
+        f((float *)rows.data + start + at);
+    } else if (rows.sample == GCK_F16) {
+        f((__half *)rows.data + start + at);
+    } else {
+        f((__nv_bfloat16 *)rows.data + start + at);
+    }
 }
 
 __device__ __forceinline__ int64_t row_start(const gck_rows &rows, int64_t row) {
@@ -71,13 +117,13 @@ __host__ __device__ inline int sharing_rows(const gck_sharing &s) {
 
 /* Loads a segment: point m is frame at + m of the row for m < window, zero outside the row. Returns whether it contains
  * a frame of the row; if not, v is not written. */
-template <int P, int T, bool Floats = false>
+template <int P, int T, known_rows Known>
 __device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t at, int window,
                                              int t) {
     const int begin = within(-at, window), end = within(row_frames(rows, row) - at, window);
     if (begin >= end)
         return false;
-    with_samples<Floats>(rows, row_start(rows, row) + at + t, [=](auto *x) {
+    with_samples<Known>(rows, row_start(rows, row), at + t, [=](auto x) {
         if (begin == 0 && end == 2 * P * T) {
 #pragma unroll
             for (int j = 0; j < P; j++)
@@ -106,18 +152,18 @@ __device__ __forceinline__ written_frames frames_to_write(const gck_target &targ
 
 /* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them.
  * Quick: has a branch of its own for the usual case, in the fewest instructions. */
-template <int P, int T, bool Quick>
+template <int P, int T, bool Quick, known_rows Known>
 __device__ __forceinline__ void store_segment(const float2 *v, const gck_target &target, int64_t row, int64_t frame,
                                               int lo, int kept, float gain, int t) {
     const written_frames frames = frames_to_write(target, row);
     const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
     const bool add = target.accumulate;
-    with_samples(target.rows, row_start(target.rows, row) + frame - lo + t, [=](auto *y) {
+    with_samples<Known>(target.rows, row_start(target.rows, row), frame - lo + t, [=](auto y) {
         if (Quick && !add && valued == hi && gain == 1.0f) {
 #pragma unroll
             for (int j = 0; j < 2 * P; j++)
                 if (t + j * T >= lo && t + j * T < hi)
-                    set_sample(y + j * T, j < P ? v[j % P].x : v[j % P].y);
+                    set_sample(y[j * T], j < P ? v[j % P].x : v[j % P].y);
             return;
         }
 #pragma unroll
@@ -125,14 +171,14 @@ __device__ __forceinline__ void store_segment(const float2 *v, const gck_target 
             const int m = t + j * T;
             if (m >= lo && m < hi) {
                 const float x = m < valued ? gain * (j < P ? v[j % P].x : v[j % P].y) : 0.0f;
-                set_sample(y + j * T, add ? sample_of(y[j * T]) + x : x);
+                set_sample(y[j * T], add ? sample_of(y[j * T]) + x : x);
             }
         }
     });
 }
 
-/* Does what store_segment does for floats that are overwritten, with a gain of 1. */
-template <int P, int T>
+/* Does what store_segment does for floats that are overwritten, with a gain of 1; Add: or added to. */
+template <int P, int T, bool Add = false>
 __device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
                                                     int64_t frame, int lo, int kept, int t) {
     const written_frames frames = frames_to_write(target, row);
@@ -141,7 +187,7 @@ __device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_t
 #pragma unroll
     for (int j = 0; j < 2 * P; j++)
         if (t + j * T >= lo && t + j * T < valued)
-            y[j * T] = j < P ? v[j % P].x : v[j % P].y;
+            y[j * T] = (Add ? y[j * T] : 0.0f) + (j < P ? v[j % P].x : v[j % P].y);
     if (valued < hi) { /* the row has ended */
 #pragma unroll 1
         for (int j = 0; j < 2 * P; j++)

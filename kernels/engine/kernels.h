@@ -170,61 +170,6 @@ cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gc
 cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream);
 
-/* ---- Batches: many signals, each with its own response (batch.cu) ------------------------------------------------ */
-
-/* Responses are convolved in parts of this many taps. */
-enum { GCK_BATCH_PART_TAPS = 16384 };
-
-/* One channel of a signal: sample n is the n * step-th from `at` on. */
-typedef struct gck_samples {
-    void *at;
-    gc_pcm format;
-    int step;
-} gck_samples;
-
-/* Outputs first .. end - 1 of one channel: out[n] = dry in[n] + wet (taps * in)[n], where `in` has `frames` frames and
- * is zero outside them. taps_count >= 1, and at most GCK_BATCH_PART_TAPS unless the output is floats. The number of
- * samples that were clipped is added to *clipped. */
-typedef struct gck_batch_item {
-    gck_samples in, out;
-    const float *taps;
-    int64_t frames, first, end, taps_count;
-    float wet, dry;
-    unsigned long long *clipped;
-} gck_batch_item;
-
-typedef struct gck_batch_sizes {
-    int64_t twiddles; /* complex numbers of the table */
-    int blocks;       /* resident blocks */
-    int64_t spectra;  /* complex numbers of scratch */
-} gck_batch_sizes;
-
-/* Fills *sizes. Does not create a CUDA context. Returns cudaErrorNotSupported if a block of the device cannot have 64
- * KB of shared memory, which every device since Turing allows. */
-cudaError_t gck_batch_query(int device, gck_batch_sizes *sizes);
-
-/* Writes the twiddle table, in host memory. */
-void gck_batch_twiddles(float2 *twiddles);
-
-/* Items of different classes are computed by different kernels. */
-enum { GCK_BATCH_CLASSES = 4 };
-
-/* Returns the class of an item in host memory, 0 .. GCK_BATCH_CLASSES - 1. It depends on lengths and formats only, so
- * that an item has the same result in every batch and on every device. */
-int gck_batch_class_of(const gck_batch_item *item);
-
-/* Device memory of a launch besides the items. */
-typedef struct gck_batch_memory {
-    const float2 *twiddles;
-    float2 *spectra;
-    int *next_item; /* GCK_BATCH_CLASSES indices of the next unclaimed item; the launcher clears them */
-} gck_batch_memory;
-
-/* Convolves items that are sorted by class. counts: number of items of each class, in host memory, read before the
- * launcher returns. Items of a class sorted from long to short keep all blocks busy until the end. */
-cudaError_t gck_batch(const gck_batch_item *items, const int *counts, const gck_batch_memory *memory,
-                      cudaStream_t stream);
-
 /* ---- Partitioned convolution (partitioned.cu, partitioned_long.cu) ----------------------------------------------- */
 
 /* Points are powers of two from here on. */

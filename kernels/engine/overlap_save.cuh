@@ -1,5 +1,5 @@
-/* Declarations shared by overlap-save in one kernel (overlap_save.cu, overlap_save_chip.cu), overlap-save in three
- * kernels (overlap_save_3pass.cu) and batches (batch.cu). */
+/* Declarations shared by overlap-save in one kernel (overlap_save.cu, overlap_save_chip.cu) and overlap-save in three
+ * kernels (overlap_save_3pass.cu). */
 #ifndef GC_KERNELS_OVERLAP_SAVE_CUH
 #define GC_KERNELS_OVERLAP_SAVE_CUH
 

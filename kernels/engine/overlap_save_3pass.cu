@@ -38,7 +38,7 @@ template <int Size> struct launchers {
                                cudaStream_t stream) {
         const int64_t points = sizes().spectrum;
         gck_3pass_blocks from = {};
-        from.rows = {(void *)responses.taps, responses.taps_count, responses.taps_count, NULL, NULL, GCK_F32};
+        from.rows = {(void *)responses.taps, responses.taps_count, responses.taps_count, 1, NULL, NULL, GCK_F32};
         from.count = responses.planes;
         from.blocks = 1;
         from.window = (int)(2 * points);
@@ -51,7 +51,7 @@ template <int Size> struct launchers {
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
         const int64_t points = sizes().spectrum, overlap = 2 * points - hop, frames = blocks * hop;
         gck_3pass_blocks from = {};
-        from.rows = {(void *)(matrix->in - overlap), overlap + frames, matrix->in_stride, NULL, NULL, GCK_F32};
+        from.rows = {(void *)(matrix->in - overlap), overlap + frames, matrix->in_stride, 1, NULL, NULL, GCK_F32};
         from.count = matrix->inputs;
         from.blocks = (int)blocks;
         from.step = hop;
@@ -71,7 +71,7 @@ template <int Size> struct launchers {
         sums.sources = memory.scratch;
         sums.results = memory.scratch + (matrix->in_place ? 0 : matrix->inputs * blocks * points);
         gck_3pass_blocks to = {};
-        to.rows = {matrix->out, frames, matrix->out_stride, NULL, NULL, GCK_F32};
+        to.rows = {matrix->out, frames, matrix->out_stride, 1, NULL, NULL, GCK_F32};
         to.count = matrix->outputs;
         to.blocks = (int)blocks;
         to.step = hop;

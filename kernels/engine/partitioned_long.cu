@@ -52,7 +52,7 @@ cudaError_t gck_long_partitioned_spectra(const gck_partitioning &p, const gck_re
     if (size < 0)
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
-    from.rows = {(void *)responses.taps, responses.taps_count, responses.taps_count, NULL, NULL, GCK_F32};
+    from.rows = {(void *)responses.taps, responses.taps_count, responses.taps_count, 1, NULL, NULL, GCK_F32};
     from.count = responses.planes;
     from.blocks = p.partitions;
     from.step = hop;
@@ -75,7 +75,7 @@ cudaError_t gck_long_partitioned(const gck_matrix &matrix, const gck_partitionin
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
     from.rows = {
-        (void *)(matrix.in - history * hop), (history + p.transforms) * hop, matrix.in_stride, NULL, NULL, GCK_F32};
+        (void *)(matrix.in - history * hop), (history + p.transforms) * hop, matrix.in_stride, 1, NULL, NULL, GCK_F32};
     from.count = matrix.inputs;
     from.blocks = history - 1 + p.transforms;
     from.step = hop;
@@ -86,7 +86,7 @@ cudaError_t gck_long_partitioned(const gck_matrix &matrix, const gck_partitionin
         return err;
     err = launch_sums<float4, 8>(matrix, p, hop, stream);
     gck_3pass_blocks to = {};
-    to.rows = {matrix.out, p.transforms * hop, matrix.out_stride, NULL, NULL, GCK_F32};
+    to.rows = {matrix.out, p.transforms * hop, matrix.out_stride, 1, NULL, NULL, GCK_F32};
     to.count = outputs;
     to.blocks = p.transforms;
     to.step = hop;

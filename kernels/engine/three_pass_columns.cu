@@ -36,16 +36,17 @@ struct block_source {
         if (begin >= end)
             return false;
         const float scale = a.gain ? a.scale * a.gain[row] : a.scale;
-        const int64_t start = row_start(a.rows, row) + at;
-        if (a.rows.sample == GCK_F32 && begin == 0 && end == 2 * points) { /* all but the ends of a row of floats */
-            const float *x = (const float *)a.rows.data + start + n2;
+        const int64_t start = row_start(a.rows, row);
+        if (a.rows.sample == GCK_F32 && a.rows.step == 1 && begin == 0 &&
+            end == 2 * points) { /* all but the ends of a row of floats */
+            const float *x = (const float *)a.rows.data + start + at + n2;
 #pragma unroll
             for (int j = 0; j < F::P; j++) {
                 const int n = (t + j * F::T) * ROW_POINTS;
                 v[j] = make_float2(x[n], x[n + points]);
             }
         } else {
-            with_samples(a.rows, start, [&](auto *x) {
+            with_samples(a.rows, start, at, [&](auto x) {
 #pragma unroll
                 for (int j = 0; j < F::P; j++) {
                     const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
@@ -88,7 +89,7 @@ struct block_target {
         if (Whole)
             return 0;
         const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
-        return a.rows.sample == GCK_F32 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
+        return a.rows.sample == GCK_F32 && a.rows.step == 1 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
     }
 
     /* Calls set(m, value) for point m of each register. */
@@ -113,27 +114,27 @@ struct block_target {
         const int hi = a.lo + within(frames.end - frame(), a.kept),
                   valued = a.lo + within(frames.valued - frame(), a.kept);
         const float gain = a.gain ? a.gain[row()] : 1.0f;
-        const int64_t start = row_start(a.rows, row()) + frame() - a.lo;
-        if (a.rows.sample == GCK_F32 && !a.accumulate && gain == 1.0f && valued == hi &&
+        const int64_t start = row_start(a.rows, row()), at = frame() - a.lo;
+        if (a.rows.sample == GCK_F32 && a.rows.step == 1 && !a.accumulate && gain == 1.0f && valued == hi &&
             hi == 2 * F::C * ROW_POINTS) { /* all but the last block of a row of floats */
-            float *y = (float *)a.rows.data + start;
+            float *y = (float *)a.rows.data + start + at;
             each<F>(v, n2, t, [&](int m, float x) {
                 if (m >= a.lo)
                     y[m] = x;
             });
             return;
         }
-        with_samples(a.rows, start, [&](auto *y) {
+        with_samples(a.rows, start, at, [&](auto y) {
             const auto value_of = [&](int m, float x) { return m < valued ? gain * x : 0.0f; };
             if (a.accumulate)
                 each<F>(v, n2, t, [&](int m, float x) {
                     if (m >= a.lo && m < hi)
-                        set_sample(y + m, sample_of(y[m]) + value_of(m, x));
+                        set_sample(y[m], sample_of(y[m]) + value_of(m, x));
                 });
             else
                 each<F>(v, n2, t, [&](int m, float x) {
                     if (m >= a.lo && m < hi)
-                        set_sample(y + m, value_of(m, x));
+                        set_sample(y[m], value_of(m, x));
                 });
         });
     }

@@ -2,28 +2,29 @@
 #include "gpu_test.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/engine/batch_convolver.h"
+#include "libgpuconv/ir/object.h"
 
 #include <math.h>
 
 static const gc_pcm floats = {GC_F32, 32};
 
-/* Fills *item with one signal and one response and copies the signal to byte *in of the slot's input. If `taps` is NULL
- * the response is copied there too. Advances *in and *out. */
-static void add_item(gc_batch_slot *slot, const guarded *signal, const guarded *response, const float *taps,
+/* Fills *item with one signal and one response and copies the signal to byte *in of the slot's input. If `planes` is
+ * NULL the response is copied there too. Advances *in and *out. */
+static void add_item(gc_batch_slot *slot, const guarded *signal, const gpuconv_ir *ir, const float *planes,
                      gc_batch_item *item, int64_t *in, int64_t *out) {
     char *samples = gc_batch_cuda.in(slot);
-    *item = (gc_batch_item){.in = {*in, floats, 1},
-                            .out = {*out, floats, 1},
+    *item = (gc_batch_item){.ir = ir,
+                            .in = {.at = *in, .format = floats, .channels = 1},
+                            .out = {.at = *out, .format = floats, .channels = 1},
                             .frames = signal->frames,
-                            .taps_count = response->frames,
-                            .taps = taps};
+                            .planes = planes};
     memcpy(samples + *in, signal->channel[0], (size_t)signal->frames * sizeof(float));
     *in += (signal->frames + 3) / 4 * 16;
-    *out += (signal->frames + response->frames + 2) / 4 * 16;
-    if (!taps) {
-        memcpy(samples + *in, response->channel[0], (size_t)response->frames * sizeof(float));
-        item->taps_offset = *in;
-        *in += (response->frames + 3) / 4 * 16;
+    *out += (signal->frames + ir->frames + 2) / 4 * 16;
+    if (!planes) {
+        memcpy(samples + *in, ir->taps, (size_t)ir->frames * sizeof(float));
+        item->planes_at = *in;
+        *in += (ir->frames + 3) / 4 * 16;
     }
 }
 
@@ -59,11 +60,13 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     CHECK(gc_batch_cuda.new_slot(0, BYTES, SIGNALS * RESPONSES, &slot, &error) == GPUCONV_OK, "%s", error.message);
     gc_batch_item items[SIGNALS * RESPONSES];
     guarded x[SIGNALS], h[RESPONSES];
+    gpuconv_ir *ir[RESPONSES];
     float *on_device[RESPONSES];
     int count = 0;
     int64_t in = 0, out = 0;
     for (int r = 0; r < responses; r++) {
         h[r] = guarded_random(&random, 1, taps[r]);
+        ir[r] = harness_route(&h[r], 1);
         on_device[r] = gc_batch_cuda.upload_taps(0, h[r].channel[0], taps[r]);
         CHECK(on_device[r], "no memory on the device");
     }
@@ -71,7 +74,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
         x[s] = guarded_random(&random, 1, lengths[s]);
         for (int r = 0; r < responses; r++) {
             /* Every third response is in the slot's input, the others are kept on the device. */
-            add_item(slot, &x[s], &h[r], (s + r) % 3 == 0 ? NULL : on_device[r], &items[count++], &in, &out);
+            add_item(slot, &x[s], ir[r], (s + r) % 3 == 0 ? NULL : on_device[r], &items[count++], &in, &out);
             CHECK(in <= BYTES && out <= BYTES, "the slot is too small for the test");
         }
     }
@@ -86,6 +89,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     gc_batch_cuda.free(slot);
     for (int r = 0; r < responses; r++) {
         gc_batch_cuda.free_taps(0, on_device[r]);
+        gpuconv_ir_free(ir[r]);
         guarded_free(&h[r]);
     }
     for (int s = 0; s < signals; s++)
@@ -102,6 +106,11 @@ static void check_formats(int64_t taps) {
     gc_batch_slot *slot;
     CHECK(gc_batch_cuda.new_slot(0, BYTES, 2 * CHANNELS, &slot, &error) == GPUCONV_OK, "%s", error.message);
     guarded h = guarded_random(&random, CHANNELS, taps);
+    gpuconv_ir *ir = harness_route(&h, CHANNELS), *one[CHANNELS];
+    for (int c = 0; c < CHANNELS; c++) {
+        const guarded channel = {.channel = &h.channel[c], .channels = 1, .frames = taps};
+        one[c] = harness_route(&channel, 1);
+    }
     unsigned char *in = gc_batch_cuda.in(slot), *packed = malloc(BYTES / 2);
     CHECK(packed, "no memory");
     const unsigned char *out = gc_batch_cuda.out(slot);
@@ -112,7 +121,7 @@ static void check_formats(int64_t taps) {
             const gc_pcm from = formats[i], to = formats[COUNT(formats) - 1 - i];
             float *planar[CHANNELS];
             const float *results[CHANNELS];
-            gc_batch_item items[2 * CHANNELS];
+            gc_batch_item items[1 + CHANNELS]; /* the file, then each channel as floats */
             oracle_fill(&random, (float *)(void *)packed, frames * CHANNELS);
             for (int c = 0; c < CHANNELS; c++)
                 planar[c] = (float *)(void *)packed + c * frames;
@@ -122,28 +131,32 @@ static void check_formats(int64_t taps) {
                 planar[c] = (float *)(void *)(in + FLOATS + c * in_row);
                 results[c] = (const float *)(const void *)(out + FLOATS + c * out_row);
                 memcpy(in + taps_offset + 4 * c * taps, h.channel[c], (size_t)taps * sizeof(float));
-                items[c] = (gc_batch_item){.in = {STORED + c * gc_pcm_bytes(from), from, CHANNELS},
-                                           .out = {STORED + c * gc_pcm_bytes(to), to, CHANNELS},
-                                           .frames = frames,
-                                           .taps_count = taps,
-                                           .taps_offset = taps_offset + 4 * c * taps};
-                items[CHANNELS + c] = items[c];
-                items[CHANNELS + c].in = (gc_batch_samples){FLOATS + c * in_row, floats, 1};
-                items[CHANNELS + c].out = (gc_batch_samples){FLOATS + c * out_row, floats, 1};
+                items[1 + c] = (gc_batch_item){.ir = one[c],
+                                               .in = {.at = FLOATS + c * in_row, .format = floats, .channels = 1},
+                                               .out = {.at = FLOATS + c * out_row, .format = floats, .channels = 1},
+                                               .frames = frames,
+                                               .planes_at = taps_offset + 4 * c * taps};
             }
+            items[0] = (gc_batch_item){.ir = ir,
+                                       .in = {.at = STORED, .format = from, .channels = CHANNELS},
+                                       .out = {.at = STORED, .format = to, .channels = CHANNELS},
+                                       .frames = frames,
+                                       .planes_at = taps_offset};
             gc_pcm_unpack(gc_simd_best(), from, in + STORED, CHANNELS, frames, planar, 0);
-            CHECK(gc_batch_cuda.begin(slot, items, 2 * CHANNELS, BYTES, BYTES, &error) == GPUCONV_OK, "%s",
+            CHECK(gc_batch_cuda.begin(slot, items, 1 + CHANNELS, BYTES, BYTES, &error) == GPUCONV_OK, "%s",
                   error.message);
-            CHECK(gc_batch_cuda.finish(slot, items, 2 * CHANNELS, &error) == GPUCONV_OK, "%s", error.message);
+            CHECK(gc_batch_cuda.finish(slot, items, 1 + CHANNELS, &error) == GPUCONV_OK, "%s", error.message);
             overs = (gc_pcm_overs){0};
             gc_pcm_pack(gc_simd_best(), to, results, 0, CHANNELS, total, packed, &overs);
             CHECK(memcmp(packed, out + STORED, (size_t)(total * CHANNELS * gc_pcm_bytes(to))) == 0,
                   "format %d, %lld frames: the samples differ from those of floats", i, (long long)frames);
-            int64_t clipped = items[0].clipped + items[1].clipped + items[2].clipped;
-            CHECK(to.container == GC_F32 || clipped == overs.clipped, "%lld clipped, %lld with floats",
-                  (long long)clipped, (long long)overs.clipped);
+            CHECK(to.container == GC_F32 || items[0].clipped == overs.clipped, "%lld clipped, %lld with floats",
+                  (long long)items[0].clipped, (long long)overs.clipped);
         }
     gc_batch_cuda.free(slot);
+    gpuconv_ir_free(ir);
+    for (int c = 0; c < CHANNELS; c++)
+        gpuconv_ir_free(one[c]);
     guarded_free(&h);
     free(packed);
 }

@@ -102,7 +102,8 @@ static gpuconv_rows make(bench *b, const float *host, int64_t count, int64_t fra
     require(cudaMemcpy(staging, host, (size_t)(frames + 1024) * 4, cudaMemcpyHostToDevice) == cudaSuccess, "",
             "no copy");
     for (int64_t i = 0; i < count; i++) {
-        const gck_rows from = {.data = staging + i % 1024, .frames = frames, .stride = frames, .sample = GCK_F32};
+        const gck_rows from = {
+            .data = staging + i % 1024, .frames = frames, .stride = frames, .step = 1, .sample = GCK_F32};
         gck_rows to = gc_job_rows(&a);
         to.data = (char *)a.data + i * frames * each;
         require(gck_move(&from, &to, 1, frames, NULL) == cudaSuccess, "", "no move");

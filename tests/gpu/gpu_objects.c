@@ -67,19 +67,23 @@ static void use_engine(void) {
 
 static void use_batch(void) {
     gpuconv_error error = {0};
+    oracle_random random = {9};
     gc_batch_slot *slot;
-    const float taps[4] = {1};
+    guarded h;
+    gpuconv_ir *ir = harness_response(&random, 1, 1, 4, &h);
     CHECK(gc_batch_cuda.init_device(0, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.new_slot(0, 1 << 20, 4, &slot, &error) == GPUCONV_OK, "%s", error.message);
-    float *kept = gc_batch_cuda.upload_taps(0, taps, 4);
+    float *kept = gc_batch_cuda.upload_taps(0, h.channel[0], 4);
     CHECK(kept, "no memory on the device");
-    gc_batch_item item = {.in = {0, {GC_F32, 32}, 1}, .out = {0, {GC_F32, 32}, 1}, .frames = 100, .taps_count = 4};
-    item.taps = kept;
+    const gc_batch_samples mono = {.format = {GC_F32, 32}, .channels = 1};
+    gc_batch_item item = {.ir = ir, .in = mono, .out = mono, .frames = 100, .planes = kept};
     memset(gc_batch_cuda.in(slot), 0, 400);
     CHECK(gc_batch_cuda.begin(slot, &item, 1, 400, 412, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.finish(slot, &item, 1, &error) == GPUCONV_OK, "%s", error.message);
     gc_batch_cuda.free_taps(0, kept);
     gc_batch_cuda.free(slot);
+    gpuconv_ir_free(ir);
+    guarded_free(&h);
 }
 
 static void use_bank(void) {

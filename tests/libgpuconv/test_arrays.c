@@ -397,13 +397,10 @@ static void a_batch_slot_gives_the_bytes_of_the_engine(void **state) {
         guarded h;
         const int64_t count = lengths[i / 2], total = FRAMES + count - 1;
         gpuconv_ir *ir = harness_response(&random, 1, 1, count, &h);
-        gc_batch_item item = {.in = {0, {GC_F32, 32}, 1},
-                              .out = {0, {GC_F32, 32}, 1},
-                              .frames = FRAMES,
-                              .taps_count = count,
-                              .taps = taps};
+        const gc_batch_samples mono = {.format = {GC_F32, 32}, .channels = 1};
+        gc_batch_item item = {.ir = ir, .in = mono, .out = mono, .frames = FRAMES, .planes = taps};
         memcpy(taps, h.channel[0], (size_t)count * sizeof *taps);
-        assert_true(batch->prepare_plan(slot, ir, FRAMES));
+        assert_true(batch->choose(slot, ir, FRAMES, &item.choice));
         assert_int_equal(batch->begin(slot, &item, 1, FRAMES * 4, total * 4, NULL), GPUCONV_OK);
         assert_int_equal(batch->finish(slot, &item, 1, NULL), GPUCONV_OK);
         gpuconv_plan *plan = harness_plan(ir, GPUCONV_ALGORITHM_AUTO, FRAMES, 1);

@@ -34,7 +34,7 @@ static gc_response *acquire(gc_responses *all, gc_response_request request, bool
 
 static void a_shared_response_is_prepared_once_and_an_unshared_one_is_not_kept(void **state) {
     (void)state;
-    gc_responses *all = gc_responses_new(1 << 20, gc_batch_cpu.free_taps);
+    gc_responses *all = gc_responses_new(1 << 20, NULL);
     assert_non_null(all);
     gc_response_request request = {.path = make_response(),
                                    .recipe = gc_recipe_default(),

@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/ir/object.h"
 #include "libtools/batch/work.h"
 
 #include <math.h>
@@ -23,9 +24,9 @@ static struct {
     int64_t taken;
 } seen;
 
-static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_slot **made, gpuconv_error *error) {
+static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_slot **made, gpuconv_error *error) {
     (void)device;
-    (void)items;
+    (void)outputs;
     *made = NULL;
     if (seen.slots_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "no memory on the device");
@@ -45,8 +46,8 @@ static const void *out(gc_batch_slot *slot) {
     return slot->out;
 }
 
-static gpuconv_status begin(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
-                            int64_t out_bytes, gpuconv_error *error) {
+static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error) {
     (void)items;
     (void)error;
     assert_true(count > 0 && in_bytes <= slot->bytes && out_bytes <= slot->bytes);
@@ -61,11 +62,11 @@ static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int coun
     if (seen.finishes_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "the device is gone");
     for (int i = 0; i < count; i++) {
-        const float *x = slot->in + items[i].in.at / 4, *h = items[i].taps;
+        const float *x = slot->in + items[i].in.at / 4, *h = items[i].planes;
         float *y = slot->out + items[i].out.at / 4;
-        for (int64_t n = 0; n < items[i].frames + items[i].taps_count - 1; n++) {
+        for (int64_t n = 0; n < items[i].frames + items[i].ir->frames - 1; n++) {
             y[n] = 0;
-            for (int64_t k = 0; k < items[i].taps_count; k++)
+            for (int64_t k = 0; k < items[i].ir->frames; k++)
                 if (n - k >= 0 && n - k < items[i].frames)
                     y[n] += h[k] * x[n - k];
         }
@@ -118,7 +119,7 @@ static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
     }
     gc_batch_backend fake = gc_batch_cpu; /* its memory is host memory */
     fake.slots = 2;
-    fake.prepare_plan = NULL;
+    fake.choose = NULL;
     fake.new_slot = new_slot;
     fake.in = in;
     fake.out = out;

@@ -1,7 +1,8 @@
 /*
- * Batch slots on the CPU. A slot convolves each signal as a row (row_convolve.h) with the plan of an engine, and
- * transforms the response for every signal. FFT tables and scratch memory are kept from one signal to the next: for a
- * file of a few seconds the convolution takes less time than creating an engine.
+ * Batch slots on the CPU. A slot convolves each channel of a file as a row (row_convolve.h) with the plan of an engine,
+ * and transforms the response for every row. Samples are converted as an engine converts them. FFT tables and scratch
+ * memory are kept from one file to the next: for a file of a few seconds the convolution takes less time than creating
+ * an engine.
  */
 #include "libgpuconv/engine/batch_convolver.h"
 
@@ -10,14 +11,23 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/processor.h"
+#include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/ir/object.h"
 #include "row_convolve.h"
 
 #include <stdlib.h>
 
+/* Samples of a file as floats, channel after channel; grows on use. */
+typedef struct planar {
+    float *samples, **row;
+    int64_t floats;
+    int channels;
+} planar;
+
 struct gc_batch_slot {
-    float *in, *out;
+    void *in, *out;
     gc_costs costs;
-    gc_choice choice; /* for the current file, set by `prepare_plan` */
+    planar input, output;
     gc_row_tables tables;
     gc_row_scratch scratch;
 };
@@ -27,19 +37,43 @@ static int devices(gpuconv_error *error) {
     return 1;
 }
 
+static void free_planar(planar *p) {
+    free(p->samples);
+    free((void *)p->row);
+}
+
+/* Makes rows for `channels` channels of `frames` frames. Returns false without memory. */
+static bool reserve(planar *p, int channels, int64_t frames) {
+    const int64_t pitch = gc_round_up(frames, 16), floats = pitch * channels;
+    if (floats > p->floats || channels > p->channels) {
+        free_planar(p);
+        *p = (planar){gc_calloc(floats, sizeof *p->samples), gc_calloc(channels, sizeof *p->row), floats, channels};
+        if (!p->samples || !p->row) {
+            free_planar(p);
+            *p = (planar){0};
+            return false;
+        }
+    }
+    for (int c = 0; c < channels; c++)
+        p->row[c] = p->samples + c * pitch;
+    return true;
+}
+
 static void free_slot(gc_batch_slot *slot) {
     if (!slot)
         return;
     gc_row_tables_free(&slot->tables);
     gc_row_scratch_free(&slot->scratch);
+    free_planar(&slot->input);
+    free_planar(&slot->output);
     free(slot->in);
     free(slot->out);
     free(slot);
 }
 
-static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error) {
+static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_slot **slot, gpuconv_error *error) {
     (void)device;
-    (void)items;
+    (void)outputs;
     gc_batch_slot *made = gc_calloc(1, sizeof *made);
     *slot = NULL;
     if (made) {
@@ -57,18 +91,17 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
     return GPUCONV_OK;
 }
 
-/* Plans as gpuconv_plan_new does for one file, so that both give the same bytes; the number of threads does not matter.
- * Returns false for the other algorithms, which the engine does. */
-static bool prepare_plan(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames) {
+/* Plans as gpuconv_plan_new does for one file; the number of threads does not matter. Returns false for the algorithms
+ * that rows do not have. */
+static bool choose(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames, gc_choice *choice) {
     const gc_device device = {.threads = 1};
     gc_problem problem;
     gpuconv_error ignored;
-    const bool planned = gc_problem_init(&problem, ir, frames, 0) &&
-                         gc_algorithms_choose(gc_cpu_algorithms, &problem, &device, &slot->costs, &slot->choice, NULL,
-                                              &ignored) == GPUCONV_OK;
+    const bool planned =
+        gc_problem_init(&problem, ir, frames, 0) &&
+        gc_algorithms_choose(gc_cpu_algorithms, &problem, &device, &slot->costs, choice, NULL, &ignored) == GPUCONV_OK;
     gc_problem_free(&problem);
-    return planned &&
-           (slot->choice.algorithm == &gc_cpu_direct.row || slot->choice.algorithm == &gc_cpu_overlap_save.row);
+    return planned && (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
 }
 
 static void *in(gc_batch_slot *slot) {
@@ -79,21 +112,46 @@ static const void *out(gc_batch_slot *slot) {
     return slot->out;
 }
 
-/* Convolves one item as a row. Returns false if there is too little memory. */
-static bool convolve(gc_batch_slot *slot, const gc_batch_item *item) {
-    const gc_row row = {.signal = {slot->in + item->in.at / 4, item->frames, 1},
-                        .response = {item->taps, item->taps_count, 1},
-                        .output = slot->out + item->out.at / 4,
-                        .output_step = 1,
-                        .output_frames = item->frames + item->taps_count - 1};
-    gc_row_plan plan;
-    gc_row_plan_fill(&slot->choice, &row, &plan);
-    return (!plan.transform || gc_row_tables_add(&slot->tables, plan.transform)) &&
-           gc_row_convolve(&slot->tables, &slot->scratch, &plan, &row, NULL, plan.first_block, plan.blocks);
+/* Places the planar floats of an item: in the buffers of the slot where those are planar floats, else in scratch
+ * memory. Unpacks the input. Returns false without memory. */
+static bool place(gc_batch_slot *slot, const gc_batch_item *item) {
+    const int64_t total = item->frames + item->ir->frames - 1;
+    if (!reserve(&slot->input, item->in.channels, item->frames) || !reserve(&slot->output, item->out.channels, total))
+        return false;
+    gc_pcm_unpack(gc_simd_best(), item->in.format, (char *)slot->in + item->in.at, item->in.channels, item->frames,
+                  slot->input.row, 0);
+    for (int c = 0; item->out.row && c < item->out.channels; c++)
+        slot->output.row[c] = (float *)(void *)((char *)slot->out + item->out.at + c * item->out.row);
+    return true;
 }
 
-static gpuconv_status begin(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
-                            int64_t out_bytes, gpuconv_error *error) {
+/* Convolves the channels of one item as rows. Returns false if there is too little memory. */
+static bool convolve(gc_batch_slot *slot, gc_batch_item *item) {
+    const gpuconv_ir *ir = item->ir;
+    const int64_t total = item->frames + ir->frames - 1;
+    gc_pcm_overs overs = {0};
+    bool done = place(slot, item);
+    for (int r = 0; r < ir->routes && done; r++) {
+        const gc_route *route = &ir->route[r];
+        const gc_row row = {.signal = {slot->input.row[route->input], item->frames, 1},
+                            .response = {item->planes + route->plane * ir->frames, ir->frames, 1},
+                            .output = slot->output.row[route->output],
+                            .output_step = 1,
+                            .output_frames = total};
+        gc_row_plan plan;
+        gc_row_plan_fill(&item->choice, &row, &plan);
+        done = (!plan.transform || gc_row_tables_add(&slot->tables, plan.transform)) &&
+               gc_row_convolve(&slot->tables, &slot->scratch, &plan, &row, NULL, plan.first_block, plan.blocks);
+    }
+    if (done && !item->out.row)
+        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output.row, 0, item->out.channels,
+                    total, (char *)slot->out + item->out.at, &overs);
+    item->clipped = overs.clipped;
+    return done;
+}
+
+static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
     bool done = true;
@@ -112,28 +170,14 @@ static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int coun
     return GPUCONV_OK;
 }
 
-/* Returns the responses themselves: the CPU reads them where they are. */
-static float *upload_taps(int device, const float *planes, int64_t floats) {
-    (void)device;
-    (void)floats;
-    return (float *)planes;
-}
-
-static void free_taps(int device, float *planes) { /* NOLINT(readability-non-const-parameter): a table entry */
-    (void)device;
-    (void)planes;
-}
-
 const gc_batch_backend gc_batch_cpu = {
     .slots = 1,
     .devices = devices,
     .new_slot = new_slot,
-    .prepare_plan = prepare_plan,
+    .choose = choose,
     .in = in,
     .out = out,
     .begin = begin,
     .finish = finish,
     .free = free_slot,
-    .upload_taps = upload_taps,
-    .free_taps = free_taps,
 };

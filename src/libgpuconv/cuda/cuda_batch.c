@@ -1,37 +1,18 @@
-/* Batches on CUDA devices. Samples cross the bus to the device and back, the kernel runs in between, all in the slot's
- * own stream. */
+/* Batches on CUDA devices, all in the slot's own stream: samples cross the bus as files store them, are converted to
+ * floats, convolved row by row (cuda_rows.c) and converted back. */
 #include "cuda_batch.h"
 
 #include "cuda_device.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/ir/object.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { SEGMENT_HOPS = 8 }; /* hops per segment, which one thread block computes */
-
-static int count_devices(gpuconv_error *error) {
-    int count = gc_cuda_count_devices(error);
-    /* All devices or none: how an entry is computed must not depend on the device. */
-    for (int d = 0; d < count; d++) {
-        gck_batch_sizes sizes;
-        cudaError_t err = gck_batch_query(d, &sizes);
-        if (err) {
-            (void)cudaGetLastError();
-            gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", d,
-                    err == cudaErrorNotSupported
-                        ? "batches need 64 KB of shared memory per block, more than the device has"
-                        : cudaGetErrorString(err));
-            return 0;
-        }
-    }
-    return count;
-}
-
-/* Starts a device. Refuses it if the slots of one worker, some 60 MB on an H200, and the kernels may not fit, so that a
+/* Starts a device. Refuses it if the slots of one worker, some 90 MB on an H200, and the kernels may not fit, so that a
  * batch that may use the CPU does. */
 static gpuconv_status init_device(int device, gpuconv_error *error) {
     const double least = 0x1p27;
@@ -139,41 +120,27 @@ static int64_t next_part(int64_t *used, int64_t bytes) {
     return at;
 }
 
-cudaError_t gc_cuda_batch_allocate(gc_batch_slot *s, int64_t bytes, int items) {
+/* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. */
+static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     gc_cuda_resources *r = &s->resources;
-    gck_batch_sizes sizes;
-    if (GC_CUDA_TRY(r->err, gck_batch_query(r->device, &sizes)))
-        return r->err;
-    /* A sample has at least two bytes. */
-    const int64_t segments = items + bytes / 2 / GC_CUDA_SEGMENT_MIN + 1, twiddle_bytes = sizes.twiddles * 8;
+    const int64_t pieces = gc_cuda_rows_pieces(outputs, bytes / 2);
     int64_t used = 0;
-    next_part(&used, bytes + segments * (int64_t)sizeof(gck_batch_item));
-    const int64_t out = next_part(&used, bytes + items * (int64_t)sizeof *s->clipped), host_bytes = used;
-    const int64_t twiddles = next_part(&used, twiddle_bytes);
-    const int64_t spectra = next_part(&used, sizes.spectra * (int64_t)sizeof(float2));
-    const int64_t next_item = next_part(&used, GCK_BATCH_CLASSES * sizeof(int));
-    float2 *table = gc_calloc(sizes.twiddles, sizeof *table);
-    if (!table)
-        return r->err = cudaErrorMemoryAllocation;
-    gck_batch_twiddles(table);
+    next_part(&used, bytes + 2 * outputs * (int64_t)sizeof(gck_file) + pieces * (int64_t)sizeof(gck_item));
+    const int64_t out = next_part(&used, bytes + outputs * (int64_t)sizeof *s->clipped), host_bytes = used;
+    const int64_t floats_in = next_part(&used, 2 * bytes), floats_out = next_part(&used, 2 * bytes);
     s->stream = gc_cuda_stream(r);
     s->in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
-    if (!r->err) {
-        s->out = s->in + out;
-        s->device_out = s->device_in + out;
-        s->memory = (gck_batch_memory){.twiddles = (float2 *)(s->device_in + twiddles),
-                                       .spectra = (float2 *)(s->device_in + spectra),
-                                       .next_item = (int *)(s->device_in + next_item)};
-        r->err =
-            cudaMemcpyAsync(s->device_in + twiddles, table, (size_t)twiddle_bytes, cudaMemcpyHostToDevice, s->stream);
-    }
-    GC_CUDA_TRY(r->err, cudaStreamSynchronize(s->stream));
-    free(table);
-    return r->err;
+    if (GC_CUDA_TRY(r->err, gc_cuda_rows_init(&s->rows, r)))
+        return r->err;
+    s->out = s->in + out;
+    s->device_out = s->device_in + out;
+    s->floats_in = (float *)(void *)(s->device_in + floats_in);
+    s->floats_out = (float *)(void *)(s->device_in + floats_out);
+    return cudaSuccess;
 }
 
-static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error) {
+static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_slot **slot, gpuconv_error *error) {
     *slot = NULL;
     gc_batch_slot *s = gc_calloc(1, sizeof *s);
     if (!s)
@@ -181,7 +148,7 @@ static gpuconv_status new_slot(int device, int64_t bytes, int items, gc_batch_sl
     int caller;
     gc_cuda_resources_init(&s->resources, device);
     cudaError_t err = gc_cuda_enter(device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_batch_allocate(s, bytes, items));
+    GC_CUDA_TRY(err, allocate(s, bytes, outputs));
     gc_cuda_leave(caller);
     if (err) {
         const int64_t bytes_asked = s->resources.device_bytes;
@@ -200,59 +167,110 @@ static const void *out(gc_batch_slot *s) {
     return s->out;
 }
 
-/* Several thread blocks share a long item, so that no block is busy alone at the end. */
-int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_out,
-                      unsigned long long *clipped, /* NOLINT(readability-non-const-parameter): the kernel writes it */
-                      gck_batch_item *to) {
-    int64_t total = item->frames + item->taps_count - 1, step = total;
-    int n = 0;
-    if (item->taps_count <= GCK_BATCH_PART_TAPS)
-        step = SEGMENT_HOPS * (2 * (int64_t)GCK_BATCH_PART_TAPS - (item->taps_count + 2) / 4 * 4);
-    for (int64_t at = 0; at < total; at += step)
-        to[n++] = (gck_batch_item){.in = {device_in + item->in.at, item->in.format, item->in.step},
-                                   .out = {device_out + item->out.at, item->out.format, item->out.step},
-                                   .taps = item->taps ? item->taps : (const void *)(device_in + item->taps_offset),
-                                   .frames = item->frames,
-                                   .first = at,
-                                   .end = gc_min(at + step, total),
-                                   .taps_count = item->taps_count,
-                                   .wet = 1,
-                                   .clipped = clipped};
-    return n;
+static int64_t total_frames(const gc_batch_item *item) {
+    return item->frames + item->ir->frames - 1;
 }
 
-static int by_class_and_length(const void *a, const void *b) {
-    const gck_batch_item *x = a, *y = b;
-    const int first = gck_batch_class_of(x), second = gck_batch_class_of(y);
-    int64_t m = x->end - x->first, n = y->end - y->first;
-    return first != second ? first - second : (m < n) - (m > n);
+static bool are_planar(const gc_batch_samples *samples) {
+    return samples->format.container == GC_F32 && (samples->row > 0 || samples->channels == 1);
 }
 
-void gc_cuda_batch_sort(gck_batch_item *segments, int count, int *counts) {
-    memset(counts, 0, GCK_BATCH_CLASSES * sizeof *counts);
-    for (int i = 0; i < count; i++)
-        counts[gck_batch_class_of(&segments[i])]++;
-    qsort(segments, (size_t)count, sizeof *segments, by_class_and_length);
+/* Return where a channel of an item is in device memory as floats: in the buffer itself, or converted, at twice the
+ * distance from the beginning. */
+static float *input_of(const gc_batch_slot *s, const gc_batch_item *item, int channel) {
+    return are_planar(&item->in) ? (float *)(void *)(s->device_in + item->in.at)
+                                 : s->floats_in + item->in.at / 2 + channel * item->frames;
 }
 
-static gpuconv_status begin(gc_batch_slot *s, const gc_batch_item *items, int count, int64_t in_bytes,
-                            int64_t out_bytes, gpuconv_error *error) {
-    const int64_t segments_at = gc_round_up(in_bytes, 16), counts_at = gc_round_up(out_bytes, 16);
+static float *output_of(const gc_batch_slot *s, const gc_batch_item *item, int channel) {
+    return are_planar(&item->out) ? (float *)(void *)(s->device_out + item->out.at + channel * item->out.row)
+                                  : s->floats_out + item->out.at / 2 + channel * total_frames(item);
+}
+
+/* The tables of a batch, in the slot's input buffer, and what the launchers need to know. */
+typedef struct tables {
+    gck_file *unpacked, *packed;
+    gck_item *pieces;
+    int unpacked_count, packed_count;
+    int64_t unpacked_samples, packed_samples; /* of the largest file */
+    int pieces_count, counts[GCK_ITEM_SIZES];
+} tables;
+
+/* Adds the files that are converted. An input that several items share is converted once for each of them, with the
+ * same result. */
+static void add_files(const gc_batch_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
+                      tables *t) {
+    for (int i = 0; i < count; i++) {
+        const gc_batch_item *item = &items[i];
+        const gck_file in = {.raw = s->device_in + item->in.at,
+                             .planar = input_of(s, item, 0),
+                             .frames = item->frames,
+                             .channels = item->in.channels,
+                             .format = item->in.format};
+        if (!are_planar(&item->in)) {
+            t->unpacked[t->unpacked_count++] = in;
+            t->unpacked_samples = gc_max(t->unpacked_samples, in.frames * in.channels);
+        }
+    }
+    t->packed = t->unpacked + t->unpacked_count;
+    for (int i = 0; i < count; i++) {
+        const gc_batch_item *item = &items[i];
+        const gck_file out = {.raw = s->device_out + item->out.at,
+                              .planar = output_of(s, item, 0),
+                              .frames = total_frames(item),
+                              .channels = item->out.channels,
+                              .format = item->out.format,
+                              .clipped = clipped + i};
+        if (!are_planar(&item->out)) {
+            t->packed[t->packed_count++] = out;
+            t->packed_samples = gc_max(t->packed_samples, out.frames * out.channels);
+        }
+    }
+    t->pieces = (gck_item *)(void *)(t->packed + t->packed_count);
+}
+
+/* Adds the rows of an item: one for each route of its response. */
+static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *t) {
+    const gpuconv_ir *ir = item->ir;
+    const float *planes = item->planes ? item->planes : (const float *)(const void *)(s->device_in + item->planes_at);
+    for (int r = 0; r < ir->routes; r++) {
+        const gck_item row = {.signal = input_of(s, item, ir->route[r].input),
+                              .response = planes + ir->route[r].plane * ir->frames,
+                              .output = output_of(s, item, ir->route[r].output),
+                              .frames = (int)item->frames,
+                              .taps = (int)ir->frames};
+        t->pieces_count += gc_cuda_rows_cut(&row, t->pieces + t->pieces_count);
+    }
+}
+
+/* Queues the conversions and the convolutions; `tables` is in device memory, at the same place as in host memory. */
+static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
+    const ptrdiff_t moved = s->device_in - s->in;
+    cudaError_t err = gck_unpack_files((const gck_file *)(const void *)((const char *)t->unpacked + moved),
+                                       t->unpacked_count, t->unpacked_samples, s->stream);
+    GC_CUDA_TRY(err, gc_cuda_rows_convolve(&s->rows, (const gck_item *)(const void *)((const char *)t->pieces + moved),
+                                           t->counts, s->stream));
+    return GC_CUDA_TRY(err, gck_pack_files((const gck_file *)(const void *)((const char *)t->packed + moved),
+                                           t->packed_count, t->packed_samples, s->stream));
+}
+
+static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error) {
+    const int64_t counts_at = gc_round_up(out_bytes, 16);
     const size_t count_bytes = (size_t)count * sizeof *s->clipped;
-    gck_batch_item *segments = (gck_batch_item *)(void *)(s->in + segments_at);
     unsigned long long *clipped = (unsigned long long *)(void *)(s->device_out + counts_at);
-    int n = 0, counts[GCK_BATCH_CLASSES];
+    tables t = {.unpacked = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
+    add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
-        n += gc_cuda_batch_cut(&items[i], s->device_in, s->device_out, clipped + i, segments + n);
-    gc_cuda_batch_sort(segments, n, counts);
+        add_rows(s, &items[i], &t);
+    gc_cuda_rows_sort(t.pieces, t.pieces_count, t.counts);
     s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
-    GC_CUDA_TRY(err, cudaMemcpyAsync(s->device_in, s->in, (size_t)segments_at + (size_t)n * sizeof *segments,
+    GC_CUDA_TRY(err, cudaMemcpyAsync(s->device_in, s->in, (size_t)((char *)(t.pieces + t.pieces_count) - s->in),
                                      cudaMemcpyHostToDevice, s->stream));
     GC_CUDA_TRY(err, cudaMemsetAsync(clipped, 0, count_bytes, s->stream));
-    GC_CUDA_TRY(err, gck_batch((const gck_batch_item *)(const void *)(s->device_in + segments_at), counts, &s->memory,
-                               s->stream));
+    GC_CUDA_TRY(err, launch(s, &t));
     GC_CUDA_TRY(err, cudaMemcpyAsync(s->out, s->device_out, (size_t)counts_at + count_bytes, cudaMemcpyDeviceToHost,
                                      s->stream));
     gc_cuda_leave(caller);
@@ -270,9 +288,8 @@ static gpuconv_status finish(gc_batch_slot *s, gc_batch_item *items, int count, 
 }
 
 const gc_batch_backend gc_batch_cuda = {
-    .file_format_taps = GCK_BATCH_PART_TAPS,
     .slots = 2,
-    .devices = count_devices,
+    .devices = gc_cuda_count_devices,
     .init_device = init_device,
     .new_slot = new_slot,
     .in = in,

@@ -6,31 +6,41 @@
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/engine/batch_convolver.h"
 
-/* Every segment of an item but the last has more outputs than this. */
-enum { GC_CUDA_SEGMENT_MIN = 32768 };
+/* What the kernels need on a device besides samples and items. */
+typedef struct gc_cuda_rows {
+    const float2 *twiddles[GCK_ITEM_SIZES];
+    float2 *scratch;
+    int *next; /* for each size */
+} gc_cuda_rows;
 
-/* Buffers of samples. The items follow the input samples, the counts of clipped samples follow the output samples. */
+/* Buffers of samples. The tables of a batch (files, then pieces of rows) follow the input samples, the counts of
+ * clipped samples follow the output samples. */
 struct gc_batch_slot {
     gc_cuda_resources resources;
     char *in, *out;               /* page-locked host memory, one allocation */
-    char *device_in, *device_out; /* one allocation with `memory` */
-    gck_batch_memory memory;
+    char *device_in, *device_out; /* one allocation */
+    float *floats_in, *floats_out;
+    gc_cuda_rows rows;
     const unsigned long long *clipped; /* in `out`: one per item of the current work */
     cudaStream_t stream;
 };
 
-/* Creates a slot's stream, memory and tables, with space for `bytes` of samples each way and `items` items. Returns the
- * first error of slot->resources, which must have been initialised. */
-cudaError_t gc_cuda_batch_allocate(gc_batch_slot *slot, int64_t bytes, int items);
+/* Makes the tables and the scratch memory of a device. Returns the first error of *resources. */
+cudaError_t gc_cuda_rows_init(gc_cuda_rows *rows, gc_cuda_resources *resources);
 
-/* Cuts an item into segments, writes them to `to` and returns their number. device_in, device_out: device memory that
- * the offsets of the item refer to. clipped: the item's count, device memory, or NULL if the output is floats. */
-int gc_cuda_batch_cut(const gc_batch_item *item, char *device_in, char *device_out, unsigned long long *clipped,
-                      gck_batch_item *to);
+/* Returns an upper bound of the pieces of `rows` rows with `frames` output frames in all. */
+int64_t gc_cuda_rows_pieces(int64_t rows, int64_t frames);
 
-/* Sorts segments by class and from long to short, and stores the number of segments of each of the GCK_BATCH_CLASSES.
- */
-void gc_cuda_batch_sort(gck_batch_item *segments, int count, int *counts);
+/* Cuts a row, whose arrays and lengths are given, into pieces. Their transforms depend on the lengths alone, so that a
+ * row has the same samples in every batch and on every device. Returns their number. */
+int gc_cuda_rows_cut(const gck_item *row, gck_item *pieces);
+
+/* Sorts pieces by their transforms and from long to short; counts: the number of each of the GCK_ITEM_SIZES. */
+void gc_cuda_rows_sort(gck_item *pieces, int64_t count, int *counts);
+
+/* Queues the convolution of sorted pieces in device memory. */
+cudaError_t gc_cuda_rows_convolve(const gc_cuda_rows *rows, const gck_item *pieces, const int *counts,
+                                  cudaStream_t stream);
 
 /* The entry `time_batch` of gc_batch_backend. */
 gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);

@@ -23,10 +23,12 @@ typedef struct shape {
 } shape;
 
 typedef struct device_work {
-    gc_batch_slot slot; /* tables and stream */
+    gc_cuda_resources resources;
+    cudaStream_t stream;
+    gc_cuda_rows rows;
     float *in, *taps, *out;
-    gck_batch_item *segments;
-    int counts[GCK_BATCH_CLASSES];
+    gck_item *pieces;
+    int counts[GCK_ITEM_SIZES];
 } device_work;
 
 static int64_t out_frames(const shape *s) {
@@ -41,37 +43,34 @@ static const float *response_of(const shape *s, int64_t i) {
     return s->h + i * 4 % SHIFTS;
 }
 
-/* Uploads the segments of all signals. */
-static cudaError_t upload_segments(device_work *d, const shape *s) {
-    const gc_pcm floats = {GC_F32, 32};
-    const int64_t each = sizeof(float);
-    gc_cuda_resources *r = &d->slot.resources;
-    int64_t most = s->signals * (2 + out_frames(s) / GC_CUDA_SEGMENT_MIN);
-    gck_batch_item *segments = gc_calloc(most, sizeof *segments);
+static cudaError_t upload_pieces(device_work *d, const shape *s) {
+    gc_cuda_resources *r = &d->resources;
+    gck_item *pieces =
+        gc_cuda_host_table(r, gc_cuda_rows_pieces(s->signals, s->signals * out_frames(s)), sizeof *pieces);
     int count = 0;
-    if (!segments)
-        return cudaErrorMemoryAllocation;
-    for (int64_t i = 0; i < s->signals; i++) {
-        gc_batch_item item = {.in = {i * s->in_row * each, floats, 1},
-                              .out = {i * s->out_row * each, floats, 1},
-                              .frames = s->frames,
-                              .taps_count = s->taps,
-                              .taps = d->taps + i * s->taps_row};
-        count += gc_cuda_batch_cut(&item, (char *)d->in, (char *)d->out, NULL, segments + count);
+    for (int64_t i = 0; i < s->signals && pieces; i++) {
+        const gck_item row = {.signal = d->in + i * s->in_row,
+                              .response = d->taps + i * s->taps_row,
+                              .output = d->out + i * s->out_row,
+                              .frames = (int)s->frames,
+                              .taps = (int)s->taps};
+        count += gc_cuda_rows_cut(&row, pieces + count);
     }
-    gc_cuda_batch_sort(segments, count, d->counts);
-    d->segments = gc_cuda_upload(r, segments, count * (int64_t)sizeof *segments);
-    free(segments);
+    if (pieces)
+        gc_cuda_rows_sort(pieces, count, d->counts);
+    d->pieces = gc_cuda_upload(r, pieces, count * (int64_t)sizeof *pieces);
+    free(pieces);
     return r->err;
 }
 
 /* Creates the samples and the work of one device. */
 static cudaError_t prepare(device_work *d, int device, const shape *s) {
     const int64_t each = sizeof(float);
-    gc_cuda_resources *r = &d->slot.resources;
+    gc_cuda_resources *r = &d->resources;
     gc_cuda_resources_init(r, device);
     r->err = cudaSetDevice(device);
-    GC_CUDA_TRY(r->err, gc_cuda_batch_allocate(&d->slot, 0, 0));
+    d->stream = gc_cuda_stream(r);
+    GC_CUDA_TRY(r->err, gc_cuda_rows_init(&d->rows, r));
     d->in = gc_cuda_memory(r, s->signals * s->in_row * each);
     d->taps = gc_cuda_memory(r, s->signals * s->taps_row * each);
     d->out = gc_cuda_memory(r, s->signals * s->out_row * each);
@@ -80,7 +79,7 @@ static cudaError_t prepare(device_work *d, int device, const shape *s) {
         GC_CUDA_TRY(r->err, cudaMemcpy(d->taps + i * s->taps_row, response_of(s, i), (size_t)(s->taps * each),
                                        cudaMemcpyHostToDevice));
     }
-    GC_CUDA_TRY(r->err, upload_segments(d, s));
+    GC_CUDA_TRY(r->err, upload_pieces(d, s));
     return GC_CUDA_TRY(r->err, cudaMemset(d->out, 0xff, (size_t)(s->signals * s->out_row * each)));
 }
 
@@ -115,7 +114,7 @@ static cudaError_t check_outputs(const device_work *d, const shape *s, double *e
     uint64_t state = 1;
     double error = 0, power = 0, whole_error = 0, whole_power = 0;
     float *got = gc_calloc(out_frames(s), sizeof *got);
-    cudaError_t err = got ? cudaSetDevice(d->slot.resources.device) : cudaErrorMemoryAllocation;
+    cudaError_t err = got ? cudaSetDevice(d->resources.device) : cudaErrorMemoryAllocation;
     for (int64_t i = 0; i < s->signals && !err; i++) {
         err = cudaMemcpy(got, d->out + i * s->out_row, (size_t)out_frames(s) * sizeof *got, cudaMemcpyDeviceToHost);
         if (!err) {
@@ -136,12 +135,12 @@ static cudaError_t run_batches(const device_work *d, int devices) {
     cudaError_t err = cudaSuccess;
     for (int k = 0; k < BATCHES_PER_RUN; k++)
         for (int i = 0; i < devices; i++) {
-            GC_CUDA_TRY(err, cudaSetDevice(d[i].slot.resources.device));
-            GC_CUDA_TRY(err, gck_batch(d[i].segments, d[i].counts, &d[i].slot.memory, d[i].slot.stream));
+            GC_CUDA_TRY(err, cudaSetDevice(d[i].resources.device));
+            GC_CUDA_TRY(err, gc_cuda_rows_convolve(&d[i].rows, d[i].pieces, d[i].counts, d[i].stream));
         }
     for (int i = 0; i < devices; i++) {
-        GC_CUDA_TRY(err, cudaSetDevice(d[i].slot.resources.device));
-        GC_CUDA_TRY(err, cudaStreamSynchronize(d[i].slot.stream));
+        GC_CUDA_TRY(err, cudaSetDevice(d[i].resources.device));
+        GC_CUDA_TRY(err, cudaStreamSynchronize(d[i].stream));
     }
     return err;
 }
@@ -192,7 +191,7 @@ gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_d
     cudaError_t err = gc_cuda_enter(timing->device[0], &caller);
     GC_CUDA_TRY(err, measure(d, timing, &s, error_db));
     for (int i = 0; i < timing->devices; i++)
-        gc_cuda_resources_free(&d[i].slot.resources);
+        gc_cuda_resources_free(&d[i].resources);
     if (!err)
         err = cudaSetDevice(timing->device[0]);
     gc_cuda_leave(caller);

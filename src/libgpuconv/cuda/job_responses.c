@@ -32,7 +32,8 @@ static void choose(const gc_cuda_arrays *cuda, gc_cuda_responses *r, int64_t row
 
 /* Queues the copy of the responses into r->samples, with zeros up to r->base.taps frames. */
 static cudaError_t copy_samples(gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
-    const gck_rows to = {.data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .sample = GCK_F32};
+    const gck_rows to = {
+        .data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .step = 1, .sample = GCK_F32};
     return r->samples ? gck_move(rows, &to, r->base.rows, r->base.taps, stream) : cudaSuccess;
 }
 
@@ -170,6 +171,7 @@ gpuconv_status gc_job_route_responses(const gpuconv_arrays *arrays, const gpucon
         .data = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof(float)),
         .frames = ir->frames,
         .stride = ir->frames,
+        .step = 1,
         .sample = GCK_F32};
     const cudaStream_t stream = gc_cuda_stream(&taps);
     cudaError_t err = taps.err;

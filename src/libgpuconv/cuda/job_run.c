@@ -100,6 +100,7 @@ gck_rows gc_job_rows(const gpuconv_rows *a) {
     return (gck_rows){.data = a->data,
                       .frames = a->frames,
                       .stride = a->stride,
+                      .step = 1,
                       .starts = a->starts,
                       .lengths = a->lengths,
                       .sample = a->type == GPUCONV_SAMPLE_F32   ? GCK_F32
@@ -175,7 +176,7 @@ static cudaError_t run_direct(const gpuconv_arrays_job *job, const gc_job_shape 
     const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE,
                by_response = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const gc_cuda_responses *kept = by_response ? NULL : gc_job_prepared(job);
-    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps};
+    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps, .step = 1};
     const gck_job_direct d = {.source = gc_job_rows(convolve ? &job->signal : &job->output),
                               .factor = kept ? samples : gc_job_rows(by_response ? &job->signal : &job->response),
                               .target = {gc_job_rows(gc_job_written(job)), job->accumulate},

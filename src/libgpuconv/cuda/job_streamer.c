@@ -51,6 +51,7 @@ static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_r
     const gck_rows from = gc_job_rows(response), to = {.data = gc_cuda_memory(&r, bytes),
                                                        .frames = response->frames,
                                                        .stride = response->frames,
+                                                       .step = 1,
                                                        .sample = GCK_F32};
     cudaError_t err = r.err;
     *host = (host_responses){gc_calloc(bytes, 1), response->rows, response->frames};

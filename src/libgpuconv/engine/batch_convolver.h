@@ -5,23 +5,27 @@
 #ifndef GC_ENGINE_BATCH_CONVOLVER_H
 #define GC_ENGINE_BATCH_CONVOLVER_H
 
-#include "gpuconv.h"
+#include "algorithm.h"
 #include "libgpuconv/dsp/pcm.h"
 
-/* One channel in the input or output buffer of a slot. Sample n lies n * step samples behind byte `at`, which is a
- * multiple of the sample's size. */
+/* Samples in the input or output buffer of a slot, from byte `at` on, a multiple of 16: interleaved, or, if `row` is
+ * not 0, floats, each channel `row` bytes behind the one before. */
 typedef struct gc_batch_samples {
     int64_t at;
     gc_pcm format;
-    int step;
+    int channels;
+    int64_t row;
 } gc_batch_samples;
 
-/* One channel of `frames` frames to convolve; the result has frames + taps_count - 1 frames. */
+/* A file of `frames` frames to convolve with a response that has one route for each output; the result has frames +
+ * ir->frames - 1 frames. */
 typedef struct gc_batch_item {
-    gc_batch_samples in, out;
-    int64_t frames, taps_count;
-    const float *taps;   /* in the device's memory; NULL: in the slot's input buffer from byte `taps_offset` on */
-    int64_t taps_offset; /* a multiple of 16 */
+    const gpuconv_ir *ir;
+    gc_batch_samples in, out; /* `in` is interleaved */
+    int64_t frames;
+    const float *planes; /* the taps of ir in the device's memory; NULL: in the input buffer from byte `planes_at` on */
+    int64_t planes_at;   /* a multiple of 16 */
+    gc_choice choice;    /* from `choose` */
     int64_t clipped;     /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
@@ -38,10 +42,6 @@ typedef struct gc_batch_timing {
 } gc_batch_timing;
 
 typedef struct gc_batch_backend {
-    /* Longest response, in taps, for which samples are copied in the files' own formats. Longer responses, and all of
-     * them if this is 0, use planar floats (step 1) for input and output. */
-    int64_t file_format_taps;
-
     /* Returns the number of devices, initialised or not; 0 with a reason in *error. */
     int (*devices)(gpuconv_error *error);
 
@@ -52,21 +52,21 @@ typedef struct gc_batch_backend {
     /* Slots that a worker should own, so that it fills one while another computes. One is enough to work. */
     int slots;
 
-    /* Creates a slot with input and output buffers of `bytes` bytes each, for up to `items` items. Fails with DEVICE,
-     * or with MEMORY if the host or the device has too little. */
-    gpuconv_status (*new_slot)(int device, int64_t bytes, int items, gc_batch_slot **slot, gpuconv_error *error);
+    /* Creates a slot with input and output buffers of `bytes` bytes each, for items of up to `outputs` outputs in all.
+     * Fails with DEVICE, or with MEMORY if the host or the device has too little. */
+    gpuconv_status (*new_slot)(int device, int64_t bytes, int outputs, gc_batch_slot **slot, gpuconv_error *error);
 
-    /* Optional. Returns whether the slot should convolve files of `frames` frames with `ir`, and prepares it for them
-     * until the next call. Plans as an engine does, so that the output has the same bytes. NULL: always true. */
-    bool (*prepare_plan)(gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames);
+    /* Optional. Chooses how a slot convolves files of `frames` frames with `ir`, as the plan of an engine does, so that
+     * the output has the same bytes. Returns false if slots do not have the algorithm. NULL: slots need no choice. */
+    bool (*choose)(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames, gc_choice *choice);
 
     /* Return the input and output buffers, which lie in host memory. */
     void *(*in)(gc_batch_slot *slot);
     const void *(*out)(gc_batch_slot *slot);
 
     /* Starts to convolve `count` items. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*begin)(gc_batch_slot *slot, const gc_batch_item *items, int count, int64_t in_bytes,
-                            int64_t out_bytes, gpuconv_error *error);
+    gpuconv_status (*begin)(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+                            gpuconv_error *error);
 
     /* Blocks until the items of the last `begin` are computed: the results are in `out`, the clipped samples are
      * counted in the items. Fails with DEVICE. */
@@ -78,11 +78,11 @@ typedef struct gc_batch_backend {
      * frames. Fails with DEVICE or MEMORY. */
     gpuconv_status (*time_batch)(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
 
-    /* Makes responses readable by a device, on a GPU by a copy, and returns them for gc_batch_item.taps. Returns NULL
-     * if the device has too little memory. */
+    /* Copies responses to a device, for gc_batch_item.planes. Returns NULL if the device has too little memory. NULL:
+     * the device reads them where they are. */
     float *(*upload_taps)(int device, const float *planes, int64_t floats);
 
-    /* Frees what `upload_taps` returned. */
+    /* Frees what `upload_taps` returned; NULL with it. */
     void (*free_taps)(int device, float *planes);
 } gc_batch_backend;
 

@@ -7,6 +7,7 @@
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/object.h"
 #include "store.h"
+#include "worker_engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,20 +85,17 @@ static gpuconv_status run_engine(gpuconv_engine *engine, const gc_mix *x, gc_mix
     return status;
 }
 
-/* Convolves an input with the response of a part. */
-static gpuconv_status convolve(const gc_worker *w, const gc_part *p, const gc_mix *x, gc_mix *y, gpuconv_error *error) {
+/* Convolves an input with the response of a part. *on_gpu: becomes false if a GPU did not compute it. */
+static gpuconv_status convolve(const gc_worker *w, const gc_part *p, const gc_mix *x, gc_mix *y, bool *on_gpu,
+                               gpuconv_error *error) {
     const gpuconv_ir *ir = p->response->ir;
-    gpuconv_config config = gpuconv_config_default();
+    const gc_pcm floats = {GC_F32, 32};
     gpuconv_plan *plan = NULL;
     gpuconv_engine *engine = NULL;
-    config.backend = GPUCONV_BACKEND_CPU;
-    config.threads = 1;
-    config.frames = x->frames;
     gpuconv_status status = gc_mix_new(y, ir->outputs, x->frames + ir->frames - 1, x->rate, error);
     if (!status)
-        status = gpuconv_plan_new(ir, &config, &plan, error);
-    if (!status)
-        status = gpuconv_engine_new(plan, &engine, error);
+        status = gc_worker_engine(w, ir, x->frames, floats, floats, &plan, &engine, error);
+    *on_gpu = *on_gpu && !status && gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA;
     if (!status)
         status = run_engine(engine, x, y, w->cancel, error);
     gpuconv_engine_free(engine);
@@ -106,7 +104,8 @@ static gpuconv_status convolve(const gc_worker *w, const gc_part *p, const gc_mi
 }
 
 /* Reads the input of source `i` and convolves it for the output and for the early reflections. */
-static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mix *results, gpuconv_error *error) {
+static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mix *results, bool *on_gpu,
+                                    gpuconv_error *error) {
     gpuconv_error inner = {0};
     gc_mix x = {0};
     gc_part *p = &t->part[i];
@@ -121,26 +120,29 @@ static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mi
         status = gc_task_set_window(w, t, p, &inner);
     }
     if (!status)
-        status = convolve(w, p, &x, &results[i], &inner);
+        status = convolve(w, p, &x, &results[i], on_gpu, &inner);
     if (!status && t->early_path) {
         t->part[t->sources + i].frames = p->frames;
-        status = convolve(w, &t->part[t->sources + i], &x, &results[t->sources + i], &inner);
+        status = convolve(w, &t->part[t->sources + i], &x, &results[t->sources + i], on_gpu, &inner);
     }
     gc_mix_free(&x);
     return status ? gc_fail(error, status, "%s: %s", source.input, inner.message) : GPUCONV_OK;
 }
 
-gpuconv_status gc_render(const gc_worker *w, gc_task *t, int64_t *clipped, gpuconv_error *error) {
+gpuconv_status gc_render(const gc_worker *w, gc_task *t, const char *device, const char **where, int64_t *clipped,
+                         gpuconv_error *error) {
+    bool on_gpu = true;
     gc_mix *results = gc_calloc(t->parts, sizeof *results);
     float ***rows = gc_calloc(t->parts, (int64_t)sizeof *rows);
     gc_scratch scratch = {0};
     gpuconv_status status = results && rows ? GPUCONV_OK : gc_fail_memory(error, t->path);
     for (int i = 0; i < t->sources && !status; i++)
-        status = render_source(w, t, i, results, error);
+        status = render_source(w, t, i, results, &on_gpu, error);
     for (int i = 0; i < t->parts && !status; i++)
         rows[i] = results[i].row;
+    *where = on_gpu ? device : "cpu";
     if (!status)
-        status = gc_store_rows(w, t, (float *const *const *)rows, &scratch, "cpu", clipped, error);
+        status = gc_store_rows(w, t, (float *const *const *)rows, &scratch, *where, clipped, error);
     for (int i = 0; i < t->parts && results; i++)
         gc_mix_free(&results[i]);
     gc_scratch_free(&scratch);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 2, SLOT_ITEMS = 512, SLOT_TASKS = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
+enum { SLOTS = 2, SLOT_OUTPUTS = 512, SLOT_TASKS = 128, FILE_FLOATS = 1 << 20, FILE_BYTES = 4 * FILE_FLOATS };
 
 /* A slot with this many bytes is started at once: more bytes would be evicted from the caches before they are used. */
 enum { ENOUGH_BYTES = 2 << 20 };
@@ -21,8 +21,8 @@ typedef struct gc_slot {
     gc_batch_slot *device;
     bool in_flight; /* the device convolves: its buffers must not be touched */
     gc_task task[SLOT_TASKS];
-    gc_batch_item item[SLOT_ITEMS];
-    int tasks, items;
+    gc_batch_item item[SLOT_OUTPUTS]; /* one for each part */
+    int tasks, items, outputs;
     int64_t in_used, out_used; /* bytes */
 } gc_slot;
 
@@ -39,65 +39,67 @@ static int64_t total_frames(const gc_part *p) {
     return p->frames + p->response->ir->frames - 1;
 }
 
-/* Decides whether one part can be convolved in a slot. */
-static bool accepts_part(const gc_slots *s, const gc_part *p) {
+/* Decides whether one part can be convolved in a slot, and chooses how. */
+static bool accepts_part(const gc_slots *s, gc_part *p) {
     const gc_batch_backend *b = s->w->backend;
     const gpuconv_ir *ir = p->response->ir;
-    return p->frames > 0 && gc_ir_one_route_each(ir) && ir->outputs <= SLOT_ITEMS / 8 &&
+    return p->frames > 0 && gc_ir_one_route_each(ir) && ir->outputs <= SLOT_OUTPUTS / 8 &&
            ir->inputs * gc_round_up(p->frames, 4) <= FILE_FLOATS &&
            ir->outputs * gc_round_up(total_frames(p), 4) <= FILE_FLOATS &&
-           (!b->prepare_plan || b->prepare_plan(s->slot[0].device, ir, p->frames));
+           (!b->choose || b->choose(s->slot[0].device, ir, p->frames, &p->choice));
 }
 
-bool gc_slots_accept(const gc_slots *s, const gc_task *t) {
+const char *gc_slots_where(const gc_slots *s) {
+    return s->where;
+}
+
+bool gc_slots_accept(const gc_slots *s, gc_task *t) {
     int64_t in = 0, out = 0;
-    int items = 0;
+    int outputs = 0;
     for (int i = 0; i < t->parts; i++) {
-        const gc_part *p = &t->part[i];
+        gc_part *p = &t->part[i];
         if (!accepts_part(s, p))
             return false;
         in += i < t->sources ? p->response->ir->inputs * gc_round_up(p->frames, 4) : 0;
         out += p->response->ir->outputs * gc_round_up(total_frames(p), 4);
-        items += p->response->ir->outputs;
+        outputs += p->response->ir->outputs;
     }
-    return in <= FILE_FLOATS && out <= FILE_FLOATS && items <= SLOT_ITEMS;
+    return in <= FILE_FLOATS && out <= FILE_FLOATS && outputs <= SLOT_OUTPUTS;
 }
 
 /* Chooses the sample formats and the layout of a task in the buffers of a slot. */
 static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_error *error) {
-    const int64_t taps = w->backend->file_format_taps;
-    const gc_pcm floats = {GC_F32, 32};
     const gc_output_options wish = gc_task_options(w, t);
     const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < t->parts && !status; i++) {
         gc_part *p = &t->part[i];
-        const gpuconv_ir *ir = p->response->ir;
+        const int outputs = p->response->ir->outputs;
         const int64_t total = total_frames(p);
-        p->in_pcm = taps > 0 ? p->info.pcm : floats;
-        p->in_row = taps > 0 ? gc_pcm_bytes(p->in_pcm) : 4 * gc_round_up(p->frames, 4);
-        p->in_bytes = i < t->sources ? gc_round_up(ir->inputs * (taps > 0 ? p->frames * p->in_row : p->in_row), 16) : 0;
-        const bool whole =
-            !t->mixed && p->skip == 0 && p->frames + p->after == total && r->tail_floor >= 0 && !r->dither;
-        status = gc_writer_predict_pcm(t->path, &wish, &p->info, ir->outputs, total, &p->out_pcm, error);
-        t->stored = whole && taps > 0 && (ir->frames <= taps || p->out_pcm.container == GC_F32);
-        if (!t->stored)
-            p->out_pcm = floats;
-        p->out_row = t->stored ? gc_pcm_bytes(p->out_pcm) : 4 * gc_round_up(total, 4);
-        p->out_bytes = gc_round_up(ir->outputs * (t->stored ? total * p->out_row : p->out_row), 16);
+        p->in = (gc_batch_samples){.format = p->info.pcm, .channels = p->info.channels};
+        p->in_bytes = i < t->sources ? gc_round_up(p->frames * p->info.channels * gc_pcm_bytes(p->info.pcm), 16) : 0;
+        t->stored = !t->mixed && p->skip == 0 && p->frames + p->after == total && r->tail_floor >= 0 && !r->dither;
+        p->out = (gc_batch_samples){.channels = outputs};
+        status = gc_writer_predict_pcm(t->path, &wish, &p->info, outputs, total, &p->out.format, error);
+        if (!t->stored) {
+            p->out.format = (gc_pcm){GC_F32, 32};
+            p->out.row = 4 * gc_round_up(total, 4);
+        }
+        p->out_bytes =
+            gc_round_up(t->stored ? outputs * total * gc_pcm_bytes(p->out.format) : outputs * p->out.row, 16);
     }
     return status;
 }
 
 static bool fits(const gc_slot *slot, const gc_task *t) {
     int64_t in = slot->in_used, out = slot->out_used;
-    int items = slot->items;
+    int outputs = slot->outputs;
     for (int i = 0; i < t->parts; i++) {
         in += t->part[i].in_bytes;
         out += t->part[i].out_bytes;
-        items += t->part[i].response->ir->outputs;
+        outputs += t->part[i].response->ir->outputs;
     }
-    return slot->tasks < SLOT_TASKS && items <= SLOT_ITEMS && in <= FILE_BYTES && out <= FILE_BYTES;
+    return slot->tasks < SLOT_TASKS && outputs <= SLOT_OUTPUTS && in <= FILE_BYTES && out <= FILE_BYTES;
 }
 
 /* Returns the response's planes in the memory of the worker's device, after copying them there at the first call. NULL:
@@ -112,40 +114,23 @@ static const float *device_planes(const gc_worker *w, gc_response *r) {
 }
 
 /* Places the planes of the part's response where the device can read them. A response that is used for the first time
- * is copied into the slot's input at byte *at, with *planes NULL; one that is used again is kept on the device, at
- * *planes.
+ * is copied into the slot's input; one that is used again is kept on the device.
  * @return false: out of memory on the device */
-static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *t, int64_t *at, const float **planes) {
-    const gpuconv_ir *ir = t->response->ir;
+static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *p, gc_batch_item *item) {
+    const gpuconv_ir *ir = p->response->ir;
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
-    *at = slot->in_used;
-    *planes = NULL;
-    if (w->backend->file_format_taps > 0 && t->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
-        memcpy((char *)w->backend->in(slot->device) + *at, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
+    item->planes = w->backend->upload_taps ? NULL : ir->taps;
+    item->planes_at = slot->in_used;
+    if (item->planes)
+        return true;
+    if (p->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
+        memcpy((char *)w->backend->in(slot->device) + slot->in_used, ir->taps,
+               (size_t)(ir->planes * ir->frames) * sizeof(float));
         slot->in_used += bytes;
         return true;
     }
-    *planes = device_planes(w, t->response);
-    return *planes != NULL;
-}
-
-/* Adds one item per route of the part's response to the slot. */
-static void add_items(const gc_slots *s, gc_slot *slot, const gc_task *t, const gc_part *p, int64_t taps_offset,
-                      const float *planes) {
-    const gpuconv_ir *ir = p->response->ir;
-    const int in_step = s->w->backend->file_format_taps > 0 ? p->info.channels : 1;
-    for (int r = 0; r < ir->routes; r++) {
-        const gc_route *route = &ir->route[r];
-        const int64_t plane = route->plane * ir->frames;
-        slot->item[slot->items++] = (gc_batch_item){
-            .in = {p->in_at + route->input * p->in_row, p->in_pcm, in_step},
-            .out = {p->out_at + route->output * p->out_row, p->out_pcm, t->stored ? ir->outputs : 1},
-            .frames = p->frames,
-            .taps_count = ir->frames,
-            .taps = planes ? planes + plane : NULL,
-            .taps_offset = taps_offset + plane * (int64_t)sizeof(float),
-        };
-    }
+    item->planes = device_planes(w, p->response);
+    return item->planes != NULL;
 }
 
 /* Measures the input of a part, which lies in the slot as the file's samples. */
@@ -165,29 +150,17 @@ static bool measure_power(gc_part *p, const void *raw) {
 }
 
 /* Reads the input of a part into the slot. */
-static gpuconv_status load_input(gc_slots *s, gc_slot *slot, const gc_task *t, gc_part *p, gpuconv_error *error) {
-    const gc_entry *e = gc_task_entry(s->w, t);
-    const int channels = p->info.channels;
-    const bool as_is = s->w->backend->file_format_taps > 0;
+static gpuconv_status load_input(const gc_slots *s, gc_slot *slot, const gc_task *t, gc_part *p, gpuconv_error *error) {
     char *in = (char *)s->w->backend->in(slot->device) + slot->in_used;
     int64_t got;
-    if (!as_is && (!gc_scratch_raw(&s->scratch, p->frames * channels * gc_pcm_bytes(p->info.pcm)) ||
-                   !gc_scratch_rows(&s->scratch, channels)))
-        return gc_fail_memory(error, t->path);
-    const void *raw = as_is ? in : s->scratch.raw;
-    gpuconv_status status = gc_reader_read(p->reader, as_is ? in : s->scratch.raw, p->frames, &got, error);
+    gpuconv_status status = gc_reader_read(p->reader, in, p->frames, &got, error);
     if (status)
         return status;
     if (got != p->frames)
         return gc_task_fail_short(s->w, t, p, got, error);
-    if (!as_is) {
-        for (int c = 0; c < channels; c++)
-            s->scratch.rows[c] = (float *)(void *)(in + c * p->in_row);
-        gc_pcm_unpack(gc_simd_best(), p->info.pcm, s->scratch.raw, channels, p->frames, s->scratch.rows, 0);
-    }
-    if (gc_entry_recipe(e)->level == GC_LEVEL_INPUT && !measure_power(p, raw))
+    if (gc_entry_recipe(gc_task_entry(s->w, t))->level == GC_LEVEL_INPUT && !measure_power(p, in))
         return gc_fail_memory(error, t->path);
-    p->in_at = slot->in_used;
+    p->in.at = slot->in_used;
     slot->in_used += p->in_bytes;
     return GPUCONV_OK;
 }
@@ -196,28 +169,28 @@ static gpuconv_status load_input(gc_slots *s, gc_slot *slot, const gc_task *t, g
 static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
     gc_slot *slot = &s->slot[s->filling];
     const int64_t in_before = slot->in_used, out_before = slot->out_used;
-    const int items_before = slot->items;
+    const int items_before = slot->items, outputs_before = slot->outputs;
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < t->parts && !status; i++) {
         gc_part *p = &t->part[i];
-        int64_t taps_offset;
-        const float *planes;
         if (i < t->sources)
             status = load_input(s, slot, t, p, error);
         else
-            p->in_at = t->part[p->input_of].in_at;
-        p->out_at = slot->out_used;
-        p->item = slot->items;
-        if (!status && !place_response(s->w, slot, p, &taps_offset, &planes))
+            p->in.at = t->part[p->input_of].in.at;
+        p->out.at = slot->out_used;
+        p->item = slot->items++;
+        slot->item[p->item] = (gc_batch_item){
+            .ir = p->response->ir, .in = p->in, .out = p->out, .frames = p->frames, .choice = p->choice};
+        if (!status && !place_response(s->w, slot, p, &slot->item[p->item]))
             status = gc_fail_memory(error, t->path);
-        if (!status)
-            add_items(s, slot, t, p, taps_offset, planes);
         slot->out_used += p->out_bytes;
+        slot->outputs += p->out.channels;
     }
     if (status) {
         slot->in_used = in_before;
         slot->out_used = out_before;
         slot->items = items_before;
+        slot->outputs = outputs_before;
         return status;
     }
     for (int i = 0; i < t->sources; i++) { /* now, because a process has few file descriptors */
@@ -233,12 +206,11 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
 static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped,
                                   gpuconv_error *error) {
     const gc_part *p = &t->part[0];
-    const char *out = (const char *)s->w->backend->out(slot->device) + p->out_at;
+    const char *out = (const char *)s->w->backend->out(slot->device) + p->out.at;
     gc_writer *writer = NULL;
     t->written = total_frames(p);
     gpuconv_status status = gc_task_open_output(s->w, t, t->path, p->response->ir->outputs, t->written, &writer, error);
-    for (int r = 0; r < p->response->ir->routes; r++)
-        *clipped += slot->item[p->item + r].clipped;
+    *clipped = slot->item[p->item].clipped;
     if (!status)
         status = gc_store_samples(s->w, writer, out, t->written, error);
     if (!status)
@@ -258,7 +230,7 @@ static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_
     for (int i = 0; row && rows && i < t->parts; i++) {
         rows[i] = row + i * channels;
         for (int c = 0; c < channels; c++)
-            rows[i][c] = (float *)(void *)(out + t->part[i].out_at + c * t->part[i].out_row);
+            rows[i][c] = (float *)(void *)(out + t->part[i].out.at + c * t->part[i].out.row);
     }
     gpuconv_status status =
         row && rows ? gc_store_rows(s->w, t, (float *const *const *)rows, &s->scratch, s->where, clipped, error)
@@ -283,28 +255,9 @@ static gpuconv_status finish_slot(gc_slots *s, gc_slot *slot, gpuconv_status err
         gc_task_close(s->w, &slot->task[i]);
     }
     slot->in_flight = false;
-    slot->tasks = slot->items = 0;
+    slot->tasks = slot->items = slot->outputs = 0;
     slot->in_used = slot->out_used = 0;
     return err;
-}
-
-/* Starts the convolutions of a slot. A backend that plans for each response gets the parts one after the other. */
-static gpuconv_status begin(gc_slots *s, gc_slot *slot, gpuconv_error *error) {
-    const gc_batch_backend *b = s->w->backend;
-    const gc_task *t = &slot->task[0];
-    gpuconv_status status = GPUCONV_OK;
-    if (!b->prepare_plan || (slot->tasks == 1 && t->parts == 1))
-        return b->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
-    for (int k = 0; k < slot->tasks; k++)
-        for (int i = 0; i < slot->task[k].parts && !status; i++) {
-            const gc_part *p = &slot->task[k].part[i];
-            if (!b->prepare_plan(slot->device, p->response->ir, p->frames))
-                status = gc_fail(error, GPUCONV_ERROR_DEVICE, "the plan of a batch slot has changed");
-            else
-                status = b->begin(slot->device, slot->item + p->item, p->response->ir->routes, slot->in_used,
-                                  slot->out_used, error);
-        }
-    return status;
 }
 
 /* Starts convolving the slot that was filled, and finishes the one to be filled next. */
@@ -312,7 +265,8 @@ gpuconv_status gc_slots_flush(gc_slots *s, gpuconv_error *error) {
     gc_slot *slot = &s->slot[s->filling];
     if (slot->tasks == 0)
         return GPUCONV_OK;
-    gpuconv_status err = begin(s, slot, error);
+    gpuconv_status err =
+        s->w->backend->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
     if (err)
         return finish_slot(s, slot, err, error);
     slot->in_flight = true;
@@ -363,7 +317,7 @@ gpuconv_status gc_slots_new(const gc_worker *w, gc_slots **slots, gpuconv_error 
     gpuconv_status status = GPUCONV_OK;
     for (; s->count < w->backend->slots && !status; s->count += !status) {
         gpuconv_error unused;
-        status = w->backend->new_slot(w->device, FILE_BYTES, SLOT_ITEMS, &s->slot[s->count].device,
+        status = w->backend->new_slot(w->device, FILE_BYTES, SLOT_OUTPUTS, &s->slot[s->count].device,
                                       s->count ? &unused : error);
     }
     if (s->count == 0) {

@@ -12,9 +12,13 @@ typedef struct gc_slots gc_slots;
  * if there is not even one. */
 gpuconv_status gc_slots_new(const gc_worker *worker, gc_slots **slots, gpuconv_error *error);
 
+/* Returns the name of the worker's device in reports. */
+const char *gc_slots_where(const gc_slots *slots);
+
 /* Decides whether a task can be convolved in a slot: its length is known, it fits, and no output is the sum of several
- * routes. Depends on the task and the device only, so that every run computes the same samples. */
-bool gc_slots_accept(const gc_slots *slots, const gc_task *task);
+ * routes. Stores how each part is convolved. Depends on the task and the device only, so that every run computes the
+ * same samples. */
+bool gc_slots_accept(const gc_slots *slots, gc_task *task);
 
 /* Adds an accepted task, and starts the slot once it is full. Errors of the task are reported; an error of the device
  * is reported for every task in the slot and returned. The slots own the task's files from here on. */

@@ -18,11 +18,11 @@ typedef struct gc_part {
     int64_t start;        /* frame of the output at which the result begins */
     int64_t skip, after;  /* frames `skip` to frames + after of the convolution are kept */
     double power;         /* mean power of the input; only for GC_LEVEL_INPUT */
-    /* Layout in the buffers of a slot: first byte, bytes, distance of two channels (of two frames' samples, if they are
-     * interleaved), sample format. */
-    int64_t in_at, in_bytes, in_row, out_at, out_bytes, out_row;
-    gc_pcm in_pcm, out_pcm;
-    int item; /* index of the part's first item in the slot */
+    gc_choice choice;     /* of the backend for slots */
+    /* In the buffers of a slot: samples, their bytes, and the index of the part's item. */
+    gc_batch_samples in, out;
+    int64_t in_bytes, out_bytes;
+    int item;
 } gc_part;
 
 typedef struct gc_task {

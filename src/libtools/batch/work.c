@@ -1,8 +1,8 @@
 /*
  * The loop of a batch worker. An entry is convolved in a slot if gc_slots_accept says so; else - its length is unknown,
- * it is too long, or an output is the sum of several routes - it is streamed through an engine of one thread, which
- * takes the same memory for any length, or rendered in memory if it is mixed. The choice depends on the entry alone, so
- * its samples do, too.
+ * it is too long, or an output is the sum of several routes - it is streamed through an engine on the same device,
+ * which takes the same memory for any length, or rendered in memory if it is mixed. The choice depends on the entry
+ * alone, so its samples do, too.
  */
 #include "work.h"
 
@@ -11,15 +11,17 @@
 #include "libgpuconv/file/transfer.h"
 #include "render.h"
 #include "slots.h"
+#include "worker_engine.h"
 
 #include <math.h>
 
-/* Streams a task through an engine. */
-static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped, gpuconv_error *error) {
+/* Streams a task through an engine. device: the name of the worker's device; *where: of the one that the engine uses.
+ */
+static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, const char **where,
+                             int64_t *clipped, gpuconv_error *error) {
     gc_part *p = &task->part[0];
     const gc_recipe *recipe = gc_entry_recipe(gc_task_entry(w, task));
     const int64_t tail = gpuconv_ir_frames(p->response->ir) - 1;
-    gpuconv_config config = gpuconv_config_default();
     gpuconv_plan *plan = NULL;
     gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
@@ -28,17 +30,14 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
     t.dither = recipe->dither;
     t.floor = recipe->tail_floor < 0 ? (float)pow(10, recipe->tail_floor / 20) : 0;
     t.convert = t.dither || t.floor > 0 || t.skip > 0 || t.after < tail;
-    config.backend = GPUCONV_BACKEND_CPU;
-    config.threads = 1;
-    config.frames = p->frames;
-    gpuconv_status status = gpuconv_plan_new(p->response->ir, &config, &plan, error);
     const int64_t frames = p->frames < 0 || t.floor > 0 ? -1 : p->frames + t.after - t.skip;
+    gpuconv_status status =
+        gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);
     if (!status)
-        status =
-            gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);
-    if (!status)
-        status = gc_engine_new(plan, p->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer), &t.engine, error);
+        status = gc_worker_engine(w, p->response->ir, p->frames, p->info.pcm,
+                                  t.convert ? floats : gc_writer_pcm(t.writer), &plan, &t.engine, error);
     if (!status) {
+        *where = gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA ? device : "cpu";
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
@@ -50,7 +49,7 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
         *clipped = t.convert ? t.overs.clipped : stats.overs.clipped;
         p->frames = t.read;
         task->written = t.written;
-        status = gc_task_commit(w, task, t.writer, "cpu", *clipped, error);
+        status = gc_task_commit(w, task, t.writer, *where, *clipped, error);
     }
     gpuconv_engine_free(t.engine);
     gc_writer_free(t.writer);
@@ -58,12 +57,14 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, int64_t *clipped
     return status;
 }
 
-static void stream_and_report(const gc_worker *w, gc_task *task) {
+static void stream_and_report(const gc_worker *w, gc_task *task, const char *device) {
     gpuconv_error error = {0};
     int64_t clipped = 0;
-    gpuconv_status status = task->mixed ? gc_render(w, task, &clipped, &error) : stream(w, task, &clipped, &error);
+    const char *where = "cpu";
+    gpuconv_status status = task->mixed ? gc_render(w, task, device, &where, &clipped, &error)
+                                        : stream(w, task, device, &where, &clipped, &error);
     if (status != GPUCONV_ERROR_CANCELLED)
-        gc_task_report(w, task, status, &error, "cpu", clipped);
+        gc_task_report(w, task, status, &error, where, clipped);
     gc_task_close(w, task);
 }
 
@@ -80,7 +81,7 @@ static gpuconv_status process_entry(const gc_worker *w, gc_slots *slots, int64_t
     }
     if (gc_slots_accept(slots, &task))
         return gc_slots_add(slots, &task, error);
-    stream_and_report(w, &task);
+    stream_and_report(w, &task, gc_slots_where(slots));
     return GPUCONV_OK;
 }
 

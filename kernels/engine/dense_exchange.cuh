@@ -1,5 +1,5 @@
 /*
- * The exchanges of a transform of batch.cu, in two forms. Thread t = GROUP node + u:
+ * A transform of 16384 points in 64 KB of shared memory, and its exchanges. Thread t = GROUP node + u:
  *
  *      across    from indices t + 512 j to indices u + 16 q of the thread's node, between all threads
  *      within    from registers e (index u + 16 e of the node) to the leaves of the nodes u and u + 16, between the 16
@@ -8,69 +8,14 @@
  *
  * The shared memory is unused before `across` and after `back_across` only once all threads have passed a barrier.
  */
-#ifndef GC_KERNELS_BATCH_EXCHANGE_CUH
-#define GC_KERNELS_BATCH_EXCHANGE_CUH
+#ifndef GC_KERNELS_DENSE_EXCHANGE_CUH
+#define GC_KERNELS_DENSE_EXCHANGE_CUH
 
-#include <cuda_runtime.h>
+#include "kernels/device/fft_grouped.cuh"
 
 namespace {
 
 enum { THREADS = 512, POINTS_PER_THREAD = 32, POINTS = THREADS * POINTS_PER_THREAD, GROUP = 16 };
-
-/* Complex numbers, rows padded against bank conflicts. */
-struct whole_exchange {
-    enum { SUB_ROW = GROUP + 1, ROW = POINTS_PER_THREAD * SUB_ROW };
-    enum { BYTES = POINTS_PER_THREAD * ROW * (int)sizeof(float2) };
-
-    static __device__ __forceinline__ void across(float2 *v, float *shared, int t) {
-        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
-#pragma unroll
-        for (int j = 0; j < POINTS_PER_THREAD; j++)
-            s[j * ROW + t] = v[j];
-        __syncthreads();
-#pragma unroll
-        for (int q = 0; q < POINTS_PER_THREAD; q++)
-            v[q] = row[GROUP * q];
-    }
-
-    static __device__ __forceinline__ void within(float2 *v, float *shared, int t) {
-        const int u = t % GROUP;
-        float2 *row = (float2 *)shared + t / GROUP * ROW;
-        __syncwarp(); /* from here on only the 16 threads of the node use the row */
-#pragma unroll
-        for (int e = 0; e < POINTS_PER_THREAD; e++)
-            row[e * SUB_ROW + u] = v[e];
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < POINTS_PER_THREAD; i++)
-            v[i] = row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP];
-    }
-
-    static __device__ __forceinline__ void back_within(float2 *v, float *shared, int t) {
-        const int u = t % GROUP;
-        float2 *row = (float2 *)shared + t / GROUP * ROW;
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < POINTS_PER_THREAD; i++)
-            row[(u + i / GROUP * GROUP) * SUB_ROW + i % GROUP] = v[i];
-        __syncwarp();
-#pragma unroll
-        for (int e = 0; e < POINTS_PER_THREAD; e++)
-            v[e] = row[e * SUB_ROW + u];
-    }
-
-    static __device__ __forceinline__ void back_across(float2 *v, float *shared, int t) {
-        float2 *s = (float2 *)shared, *row = s + t / GROUP * ROW + t % GROUP;
-        __syncwarp();
-#pragma unroll
-        for (int q = 0; q < POINTS_PER_THREAD; q++)
-            row[GROUP * q] = v[q];
-        __syncthreads();
-#pragma unroll
-        for (int j = 0; j < POINTS_PER_THREAD; j++)
-            v[j] = s[j * ROW + t];
-    }
-};
 
 /*
  * Floats, real parts first, then imaginary parts, in exactly 64 KB. There is no room for padding: bits of the index are
@@ -188,6 +133,33 @@ struct split_exchange {
         back_across_part<false>(v, s, t);
         __syncthreads();
         back_across_part<true>(v, s, t);
+    }
+};
+
+/* 16384 points with the tables of grouped_fft and exchanges in 64 KB. */
+struct split_fft {
+    typedef grouped_fft<4> base;
+    static const int P = base::P, T = base::T, N = base::N, twiddles = base::twiddles;
+    static const int shared = split_exchange::BYTES / (int)sizeof(float2);
+    static_assert(P == POINTS_PER_THREAD && T == THREADS && GROUP == base::GROUP, "the exchanges are for this size");
+
+    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        const int node = t / GROUP, u = t % GROUP;
+        forward_root<5, true>(v);
+        split_exchange::across(v, (float *)s, t);
+        forward_node<5>(v, table + base::FORWARD_A + node, 32);
+        split_exchange::within(v, (float *)s, t);
+        forward_node<4>(v, table + base::FORWARD_B + node * P + u, 1024);
+        forward_node<4>(v + GROUP, table + base::FORWARD_B + node * P + u + GROUP, 1024);
+    }
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        inverse_leaves<4>(v);
+        inverse_leaves<4>(v + GROUP);
+        split_exchange::back_within(v, (float *)s, t);
+        inverse_blocks<5>(v, table + base::INVERSE_A + t % GROUP, GROUP);
+        split_exchange::back_across(v, (float *)s, t);
+        inverse_blocks<5>(v, table + base::INVERSE_B + t, T);
     }
 };
 

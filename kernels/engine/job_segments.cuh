@@ -1,0 +1,38 @@
+/* The steps of a convolution in a block of threads, in registers: register j of thread t holds two of 2 N points, t + T
+ * j and t + T j + N (job_rows.cuh). Spectra are kept in the order in which the threads hold them. */
+#ifndef GC_KERNELS_JOB_SEGMENTS_CUH
+#define GC_KERNELS_JOB_SEGMENTS_CUH
+
+#include "job_rows.cuh"
+#include "overlap_save.cuh"
+
+template <int P> __device__ __forceinline__ void scale(float2 *v, float by) {
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        v[j] = make_float2(v[j].x * by, v[j].y * by);
+}
+
+template <int P> __device__ __forceinline__ void clear(float2 *v) {
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        v[j] = make_float2(0.0f, 0.0f);
+}
+
+/* Stores a spectrum at the thread's place, 2 t elements from the start of a spectrum. */
+template <int P, int T> __device__ __forceinline__ void keep(const float2 *v, float2 *to) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2)
+        *(float4 *)(to + j * T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+}
+
+/* Multiplies by a spectrum, or by its conjugate if sign is -1. */
+template <int P, int T> __device__ __forceinline__ void multiply(float2 *v, const float2 *h, float sign) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2) {
+        const float4 w = *(const float4 *)(h + j * T);
+        v[j] = mul(v[j], make_float2(w.x, sign * w.y));
+        v[j + 1] = mul(v[j + 1], make_float2(w.z, sign * w.w));
+    }
+}
+
+#endif
