@@ -10,7 +10,7 @@
 
 /* A piece has as many hops as fit into PIECE frames: several thread blocks share a long row, so that no block is busy
  * alone at the end. Segments begin at multiples of ALIGNMENT frames. */
-enum { PIECE = 1 << 17, HOP_MAX = 1 << 15, ALIGNMENT = 32 };
+enum { PIECE = 1 << 18, HOP_MAX = 1 << 15, ALIGNMENT = 32 };
 
 /* Microseconds of a multiprocessor for a transform, with its part of loads and stores, measured on an H200. */
 static const double transform_us[GCK_ITEM_SIZES] = {1.55, 7.3, 7.3};
