@@ -95,6 +95,7 @@ static gc_array read_row(const gpuconv_rows *a, int64_t row) {
 static gpuconv_status copy_taps(const gpuconv_rows *from, int64_t taps, gc_kept_response **kept, gpuconv_error *error) {
     gc_kept_response *made = gc_calloc(from->rows, sizeof *made);
     bool finite = true, done = made;
+    *kept = NULL;
     for (int64_t i = 0; i < from->rows && done && finite; i++) {
         const gc_array row = read_row(from, i);
         made[i].taps = gc_calloc(taps, sizeof *made[i].taps);
