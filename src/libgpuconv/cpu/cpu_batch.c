@@ -133,8 +133,8 @@ static bool convolve(gc_batch_slot *slot, gc_batch_item *item) {
     bool done = place(slot, item);
     for (int r = 0; r < ir->routes && done; r++) {
         const gc_route *route = &ir->route[r];
-        const gc_row row = {.signal = {slot->input.row[route->input], item->frames, 1},
-                            .response = {item->planes + route->plane * ir->frames, ir->frames, 1},
+        const gc_row row = {.signal = {slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
+                            .response = {item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
                             .output = slot->output.row[route->output],
                             .output_step = 1,
                             .output_frames = total};
