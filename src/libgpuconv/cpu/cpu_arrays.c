@@ -417,22 +417,19 @@ static void free_streamer(gpuconv_streamer *streamer) {
 static gpuconv_status new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
                                    gpuconv_error *error) {
-    gpuconv_responses *kept = NULL;
-    const gpuconv_status status = new_responses(arrays, response, block, stream, &kept, error);
-    if (status)
-        return status;
+    const int64_t history = response->frames - 1;
     cpu_streamer *s = gc_calloc(1, sizeof *s);
-    if (s) {
-        *s = (cpu_streamer){{arrays, channels, block}, kept, response->frames - 1, response->frames - 1 + block, NULL};
-        s->window = gc_calloc(channels * s->frames, sizeof *s->window);
-    }
-    if (!s || !s->window) {
-        gpuconv_responses_free(kept);
-        free(s);
+    if (!s)
         return gc_fail_memory(error, "a streamer");
-    }
-    *streamer = &s->base;
-    return GPUCONV_OK;
+    *s = (cpu_streamer){{arrays, channels, block}, NULL, history, history + block, NULL};
+    s->window = gc_calloc(channels * s->frames, sizeof *s->window);
+    const gpuconv_status status = s->window ? new_responses(arrays, response, block, stream, &s->responses, error)
+                                            : gc_fail_memory(error, "a streamer");
+    if (status)
+        free_streamer(&s->base);
+    else
+        *streamer = &s->base;
+    return status;
 }
 
 /* Convolves the past and the block: one job. */

@@ -105,11 +105,6 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
                 gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
 }
 
-/* Writes frames `at` .. `at + count - 1` of the full convolution to the output. */
-static void scatter(const gc_row *row, int64_t at, int64_t count, const float *from) {
-    gc_row_write(row, at - row->offset, count, from);
-}
-
 /* Transforms `count` taps from `first` on, scaled for the inverse transform. */
 static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, int64_t count, float *block,
                            float *spectrum) {
@@ -181,7 +176,7 @@ static bool convolve_direct(gc_row_scratch *s, const gc_row *row, int64_t first_
             gc_simd_best()->direct(x, h, taps, (float *)row->output.data + (from - row->offset), count, 0);
         } else {
             gc_simd_best()->direct(x, h, taps, output, count, 0);
-            scatter(row, first, count - (first - from), output + (first - from));
+            gc_row_write(row, first - row->offset, count - (first - from), output + (first - from));
         }
     }
     return true;
@@ -203,7 +198,7 @@ static bool convolve_overlap_save(const gc_fft *fft, gc_row_scratch *s, const gc
             gc_fft_inverse(fft, factor, by, 1, work, (float *)row->output.data + (n - row->offset), before);
         } else {
             gc_fft_inverse(fft, factor, by, 1, work, block, before);
-            scatter(row, first, last - first, block + (first - n));
+            gc_row_write(row, first - row->offset, last - first, block + (first - n));
         }
     }
     return true;
@@ -234,7 +229,7 @@ static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row *row
             sum[k] += work[k];
     }
     gc_fft_inverse(fft, NULL, NULL, 0, sum, block, before);
-    scatter(row, row->begin, row->end - row->begin, block);
+    gc_row_write(row, row->begin - row->offset, row->end - row->begin, block);
     return true;
 }
 

@@ -29,24 +29,29 @@ gpuconv_status gc_row_choose(const gc_algorithm *const *algorithms, const gc_cos
     return status;
 }
 
-/* Chooses the schedule of the full convolution. Fails with MEMORY, or with UNSUPPORTED if the taps are too long. */
-static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_schedule *s,
+/* Sets *last to the schedule of the full convolution, unless it is. Fails with MEMORY, or with UNSUPPORTED if the taps
+ * are too long. */
+static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_row_choice *last,
                                   gpuconv_error *error) {
     static const gc_algorithm *const algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, NULL};
     gc_route route = {0, 0, 0};
     const gpuconv_ir ir = {.inputs = 1, .outputs = 1, .planes = 1, .routes = 1, .route = &route, .frames = taps};
     gc_choice choice = {0};
+    gc_schedule *s = &choice.schedule;
+    if (last->frames == frames && last->schedule.taps == taps)
+        return GPUCONV_OK;
     const gpuconv_status status = gc_row_choose(algorithms, costs, &ir, frames, &choice, error);
-    *s = choice.schedule;
-    if (status || s->transform || taps <= 1 << 20)
+    if (status)
         return status;
-    /* Longer than the backend's transforms: */
-    if (taps > INT64_C(1) << GC_ROW_MAX_LOG2)
+    if (!s->transform && taps > INT64_C(1) << GC_ROW_MAX_LOG2)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                        "%lld frames with %lld taps: one of both must have at most 2^%d", (long long)frames,
                        (long long)taps, GC_ROW_MAX_LOG2);
-    s->transform = gc_power_of_two(2 * taps);
-    s->hop = (s->transform - taps + 1) / STEP * STEP;
+    if (!s->transform && taps > 1 << 20) { /* longer than the backend's transforms */
+        s->transform = gc_power_of_two(2 * taps);
+        s->hop = (s->transform - taps + 1) / STEP * STEP;
+    }
+    *last = (gc_row_choice){frames, *s};
     return GPUCONV_OK;
 }
 
@@ -99,13 +104,9 @@ gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row_choice *la
     if (row->begin >= row->end)
         return GPUCONV_OK;
     if (!row->schedule.taps) {
-        if (last->frames != row->signal.frames || last->schedule.taps != row->taps.frames) {
-            const gpuconv_status status =
-                choose_full(costs, row->signal.frames, row->taps.frames, &last->schedule, error);
-            if (status)
-                return status;
-            last->frames = row->signal.frames;
-        }
+        const gpuconv_status status = choose_full(costs, row->signal.frames, row->taps.frames, last, error);
+        if (status)
+            return status;
         row->schedule = last->schedule;
     }
     take_blocks(costs, row);

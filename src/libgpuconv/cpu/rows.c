@@ -56,26 +56,27 @@ typedef struct batch {
     double seconds; /* sum of the predicted times */
     job *jobs;
     int64_t job_count;
-    gc_row **first; /* rows whose response is transformed before the jobs */
+    int64_t *first; /* numbers of the rows whose response is transformed before the jobs */
     int64_t first_count;
     _Atomic bool failed; /* memory is exhausted */
 } batch;
 
 static void free_batch(batch *b) {
-    for (int64_t i = 0; i < b->first_count; i++)
-        if (!b->first[i]->prepared->taps) {
-            gc_kept_response_free_spectra(b->first[i]->prepared);
-            free(b->first[i]->prepared);
-        }
-    free((void *)b->first);
+    for (int64_t i = 0; i < b->first_count; i++) {
+        gc_kept_response *kept = b->row[b->first[i]].prepared;
+        if (kept->taps)
+            continue;
+        gc_kept_response_free_spectra(kept);
+        free(kept);
+    }
+    free(b->first);
     free(b->jobs);
 }
 
 /* Plans all rows and creates their FFT plans. */
 static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
-    gc_row_choice last = {0};
     for (gc_row *row = b->row; row < b->row + b->count; row++) {
-        const gpuconv_status status = gc_row_plan(&b->rows->costs, row, &last, error);
+        const gpuconv_status status = gc_row_plan(&b->rows->costs, row, &b->rows->last, error);
         if (status)
             return status;
         b->seconds += row->seconds;
@@ -97,12 +98,12 @@ static int64_t parts_of(const gc_row *row, double limit) {
 
 /* Lists a row to be transformed before the jobs, unless the one before has the same transform. */
 static bool add_first(batch *b, gc_row *row) {
-    const gc_row *last = b->first_count ? b->first[b->first_count - 1] : NULL;
+    const gc_row *last = b->first_count ? &b->row[b->first[b->first_count - 1]] : NULL;
     if (row->prepared && last && last->prepared == row->prepared && last->schedule.transform == row->schedule.transform)
         return true;
     if (!row->prepared && !(row->prepared = gc_calloc(1, sizeof *row->prepared)))
         return false;
-    b->first[b->first_count++] = row;
+    b->first[b->first_count++] = row - b->row;
     return true;
 }
 
@@ -131,7 +132,7 @@ static bool make_jobs(batch *b) {
 
 static void transform_response(void *context, int64_t index, int worker) {
     batch *b = context;
-    if (!b->failed && !gc_row_spectrum(b->rows, &b->rows->scratch[worker], b->first[index]))
+    if (!b->failed && !gc_row_spectrum(b->rows, &b->rows->scratch[worker], &b->row[b->first[index]]))
         b->failed = true;
 }
 

@@ -79,6 +79,7 @@ typedef struct gc_rows {
     int threads;
     gc_pool *pool;
     gc_costs costs;
+    gc_row_choice last;               /* kept from one call to the next */
     gc_fft *fft[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; not changed while rows are convolved */
     gc_row_scratch *scratch;          /* per thread */
 } gc_rows;
