@@ -80,43 +80,44 @@ static gc_array row_at(const gpuconv_rows *a, int64_t row) {
                       a->type};
 }
 
-/* Makes responses that have no taps yet, or those of `ir`. */
-static gpuconv_status make_responses(int64_t rows, int64_t taps, const gpuconv_ir *ir, cpu_responses **responses,
-                                     gpuconv_error *error) {
+/* Copies a row to the taps of a response, with zeros up to `taps` frames. */
+static gpuconv_status copy_taps(const gpuconv_rows *from, int64_t row, int64_t taps, gc_kept_response *kept,
+                                gpuconv_error *error) {
+    const gc_array array = row_at(from, row);
+    kept->taps = gc_calloc(taps, sizeof *kept->taps);
+    if (!kept->taps)
+        return gc_fail_memory(error, "a response");
+    gc_row_gather(&array, 0, taps, kept->taps);
+    return gc_all_finite(kept->taps, taps)
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_FORMAT, "the response has taps that are NaN or infinite");
+}
+
+/* Makes responses of `taps` frames: those of `ir`, which is held, or copies of the rows of an array. */
+static gpuconv_status make_responses(const gpuconv_ir *ir, const gpuconv_rows *from, int64_t taps,
+                                     gpuconv_responses **responses, gpuconv_error *error) {
+    const int64_t rows = ir ? ir->planes : from->rows;
     if (taps > INT64_C(1) << GC_ROW_MAX_LOG2)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response.frames is %lld; use 1 to 2^%d on the CPU",
                        (long long)taps, GC_ROW_MAX_LOG2);
     cpu_responses *r = gc_calloc(1, sizeof *r);
-    gc_kept_response *kept = gc_calloc(rows, sizeof *kept);
-    if (!r || !kept) {
-        free(r);
-        free(kept);
+    if (!r)
         return gc_fail_memory(error, "prepared responses");
+    *r = (cpu_responses){{&gc_rows_cpu, -1, rows, taps, {0}}, gc_calloc(rows, sizeof *r->kept), NULL};
+    if (ir) {
+        r->ir = gc_ir_hold(ir);
+        r->base.routes = (gc_job_routes){ir->inputs, ir->outputs, ir->routes};
     }
-    *r = (cpu_responses){{&gc_rows_cpu, -1, rows, taps, {0}}, kept, ir ? gc_ir_hold(ir) : NULL};
-    *responses = r;
-    return GPUCONV_OK;
-}
-
-/* Makes responses of `taps` frames from the rows of an array, with zeros up to `taps`. */
-static gpuconv_status copy_responses(const gpuconv_rows *from, int64_t taps, gpuconv_responses **responses,
-                                     gpuconv_error *error) {
-    cpu_responses *r = NULL;
-    gpuconv_status status = make_responses(from->rows, taps, NULL, &r, error);
-    for (int64_t i = 0; i < from->rows && !status; i++) {
-        const gc_array row = row_at(from, i);
-        r->kept[i].taps = gc_calloc(taps, sizeof *r->kept[i].taps);
-        if (r->kept[i].taps)
-            gc_row_gather(&row, 0, taps, r->kept[i].taps);
+    gpuconv_status status = r->kept ? GPUCONV_OK : gc_fail_memory(error, "prepared responses");
+    for (int64_t i = 0; i < rows && !status; i++)
+        if (ir)
+            r->kept[i].taps = ir->taps + i * taps;
         else
-            status = gc_fail_memory(error, "a response");
-        if (!status && !gc_all_finite(r->kept[i].taps, taps))
-            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "the response has taps that are NaN or infinite");
-    }
-    if (!status)
-        *responses = &r->base;
-    else if (r)
+            status = copy_taps(from, i, taps, &r->kept[i], error);
+    if (status)
         free_responses(&r->base);
+    else
+        *responses = &r->base;
     return status;
 }
 
@@ -125,22 +126,14 @@ static gpuconv_status new_responses(const gpuconv_arrays *arrays, const gpuconv_
     (void)arrays;
     (void)frames;
     (void)stream;
-    return copy_responses(response, response->frames, responses, error);
+    return make_responses(NULL, response, response->frames, responses, error);
 }
 
 static gpuconv_status route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
                                       gpuconv_responses **responses, gpuconv_error *error) {
     (void)arrays;
     (void)frames;
-    cpu_responses *r = NULL;
-    const gpuconv_status status = make_responses(ir->planes, ir->frames, ir, &r, error);
-    if (status)
-        return status;
-    r->base.routes = (gc_job_routes){ir->inputs, ir->outputs, ir->routes};
-    for (int i = 0; i < ir->planes; i++)
-        r->kept[i].taps = ir->taps + i * ir->frames;
-    *responses = &r->base;
-    return GPUCONV_OK;
+    return make_responses(ir, NULL, ir->frames, responses, error);
 }
 
 static gpuconv_status update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
@@ -148,12 +141,12 @@ static gpuconv_status update_responses(const gpuconv_arrays *arrays, gpuconv_res
     (void)arrays;
     (void)stream;
     gpuconv_responses *made;
-    const gpuconv_status status = copy_responses(response, responses->taps, &made, error);
+    const gpuconv_status status = make_responses(NULL, response, responses->taps, &made, error);
     if (status)
         return status;
-    cpu_responses *r = (cpu_responses *)responses, *other = (cpu_responses *)made, old = *r;
-    r->kept = other->kept;
-    other->kept = old.kept;
+    gc_kept_response **kept = &((cpu_responses *)responses)->kept, *old = *kept;
+    *kept = ((cpu_responses *)made)->kept;
+    ((cpu_responses *)made)->kept = old;
     free_responses(made);
     return GPUCONV_OK;
 }
