@@ -38,8 +38,7 @@ static void encode(gpuconv_sample_type type, double value, unsigned char *to) {
     const float single = (float)value;
     int exponent = 0;
     const double fraction = frexp(fabs(value), &exponent);
-    const int half =
-        value == 0 ? 0 : (value < 0 ? 0x8000 : 0) + ((exponent + 14) << 10) + (int)(2048 * fraction) - 1024;
+    const int half = value == 0 ? 0 : (value < 0 ? 0x8000 : 0) + (exponent + 14) * 1024 + (int)(2048 * fraction) - 1024;
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
     const uint16_t two = type == GPUCONV_SAMPLE_F16 ? (uint16_t)half : (uint16_t)(bits >> 16);
