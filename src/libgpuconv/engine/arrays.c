@@ -113,6 +113,8 @@ const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job) {
                                                               : &job->response;
 }
 
+static const char *const names[] = {"job.signal", "job.output", "job.response"};
+
 /* Returns whether the job uses its field `response`. */
 static bool uses_response(const gpuconv_arrays_job *job) {
     return !job->prepared || job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
@@ -158,14 +160,12 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
     const gpuconv_responses *kept = job->prepared;
     if ((int)job->operation < GPUCONV_ARRAYS_CONVOLVE || job->operation > GPUCONV_ARRAYS_GRADIENT_RESPONSE)
         return refuse(error, "job", "operation", (int)job->operation, "a gpuconv_arrays_operation");
-    const gpuconv_rows *written = gc_job_written(job);
-    gpuconv_status status = check_rows(place, &job->signal, "job.signal", written == &job->signal, error);
-    if (!status)
-        status = check_rows(place, &job->output, "job.output", written == &job->output, error);
-    if (!status && uses_response(job))
-        status = check_rows(place, &job->response, "job.response", written == &job->response, error);
-    if (status)
-        return status;
+    const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
+    for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
+        const gpuconv_status status = check_rows(place, array[i], names[i], array[i] == gc_job_written(job), error);
+        if (status)
+            return status;
+    }
     if (job->group < 1)
         return refuse(error, "job", "group", job->group, "at least 1");
     if (job->offset < -GC_JOB_FRAMES_MAX || job->offset > GC_JOB_FRAMES_MAX)
@@ -188,15 +188,14 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
 
 gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_error *error) {
     const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
-    const char *const name[] = {"job.signal", "job.output", "job.response"};
     const gpuconv_rows *written = gc_job_written(job);
     for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
-        gpuconv_status status = check_data(array[i], name[i], error);
+        gpuconv_status status = check_data(array[i], names[i], error);
         if (status)
             return status;
         if (array[i] != written && array[i]->data == written->data)
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is also the array that is written; use other memory",
-                           name[i]);
+                           names[i]);
     }
     if ((uintptr_t)job->gain % sizeof(float))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.gain is %p; use an address aligned to 4 bytes",
