@@ -1,5 +1,5 @@
 /* Batches on CUDA devices, all in the slot's own stream: samples cross the bus as files store them, are converted to
- * floats, convolved row by row (cuda_rows.c) and converted back. */
+ * floats, convolved row by row (cuda_items.c) and converted back. */
 #include "cuda_batch.h"
 
 #include "cuda_device.h"
@@ -123,7 +123,7 @@ static int64_t next_part(int64_t *used, int64_t bytes) {
 /* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. */
 static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     gc_cuda_resources *r = &s->resources;
-    const int64_t pieces = gc_cuda_rows_pieces(outputs, bytes / 2);
+    const int64_t pieces = gc_cuda_items_pieces(outputs, bytes / 2);
     int64_t used = 0;
     next_part(&used, bytes + 2 * outputs * (int64_t)sizeof(gck_file) + pieces * (int64_t)sizeof(gck_item));
     const int64_t out = next_part(&used, bytes + outputs * (int64_t)sizeof *s->clipped), host_bytes = used;
@@ -131,7 +131,7 @@ static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     s->stream = gc_cuda_stream(r);
     s->in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
-    if (GC_CUDA_TRY(r->err, gc_cuda_rows_init(&s->rows, r)))
+    if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->rows, r)))
         return r->err;
     s->out = s->in + out;
     s->device_out = s->device_in + out;
@@ -239,7 +239,7 @@ static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *
                               .output = output_of(s, item, ir->route[r].output),
                               .frames = (int)item->frames,
                               .taps = (int)ir->frames};
-        t->pieces_count += gc_cuda_rows_cut(&row, t->pieces + t->pieces_count);
+        t->pieces_count += gc_cuda_items_cut(&row, t->pieces + t->pieces_count);
     }
 }
 
@@ -248,8 +248,8 @@ static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
     const ptrdiff_t moved = s->device_in - s->in;
     cudaError_t err = gck_unpack_files((const gck_file *)(const void *)((const char *)t->unpacked + moved),
                                        t->unpacked_count, t->unpacked_samples, s->stream);
-    GC_CUDA_TRY(err, gc_cuda_rows_convolve(&s->rows, (const gck_item *)(const void *)((const char *)t->pieces + moved),
-                                           t->counts, s->stream));
+    GC_CUDA_TRY(err, gc_cuda_items_convolve(&s->rows, (const gck_item *)(const void *)((const char *)t->pieces + moved),
+                                            t->counts, s->stream));
     return GC_CUDA_TRY(err, gck_pack_files((const gck_file *)(const void *)((const char *)t->packed + moved),
                                            t->packed_count, t->packed_samples, s->stream));
 }
@@ -263,7 +263,7 @@ static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, i
     add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
         add_rows(s, &items[i], &t);
-    gc_cuda_rows_sort(t.pieces, t.pieces_count, t.counts);
+    gc_cuda_items_sort(t.pieces, t.pieces_count, t.counts);
     s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);

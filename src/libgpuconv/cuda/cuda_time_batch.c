@@ -25,7 +25,7 @@ typedef struct shape {
 typedef struct device_work {
     gc_cuda_resources resources;
     cudaStream_t stream;
-    gc_cuda_rows rows;
+    gc_cuda_items rows;
     float *in, *taps, *out;
     gck_item *pieces;
     int counts[GCK_ITEM_SIZES];
@@ -46,7 +46,7 @@ static const float *response_of(const shape *s, int64_t i) {
 static cudaError_t upload_pieces(device_work *d, const shape *s) {
     gc_cuda_resources *r = &d->resources;
     gck_item *pieces =
-        gc_cuda_host_table(r, gc_cuda_rows_pieces(s->signals, s->signals * out_frames(s)), sizeof *pieces);
+        gc_cuda_host_table(r, gc_cuda_items_pieces(s->signals, s->signals * out_frames(s)), sizeof *pieces);
     int count = 0;
     for (int64_t i = 0; i < s->signals && pieces; i++) {
         const gck_item row = {.signal = d->in + i * s->in_row,
@@ -54,10 +54,10 @@ static cudaError_t upload_pieces(device_work *d, const shape *s) {
                               .output = d->out + i * s->out_row,
                               .frames = (int)s->frames,
                               .taps = (int)s->taps};
-        count += gc_cuda_rows_cut(&row, pieces + count);
+        count += gc_cuda_items_cut(&row, pieces + count);
     }
     if (pieces)
-        gc_cuda_rows_sort(pieces, count, d->counts);
+        gc_cuda_items_sort(pieces, count, d->counts);
     d->pieces = gc_cuda_upload(r, pieces, count * (int64_t)sizeof *pieces);
     free(pieces);
     return r->err;
@@ -70,7 +70,7 @@ static cudaError_t prepare(device_work *d, int device, const shape *s) {
     gc_cuda_resources_init(r, device);
     r->err = cudaSetDevice(device);
     d->stream = gc_cuda_stream(r);
-    GC_CUDA_TRY(r->err, gc_cuda_rows_init(&d->rows, r));
+    GC_CUDA_TRY(r->err, gc_cuda_items_init(&d->rows, r));
     d->in = gc_cuda_memory(r, s->signals * s->in_row * each);
     d->taps = gc_cuda_memory(r, s->signals * s->taps_row * each);
     d->out = gc_cuda_memory(r, s->signals * s->out_row * each);
@@ -136,7 +136,7 @@ static cudaError_t run_batches(const device_work *d, int devices) {
     for (int k = 0; k < BATCHES_PER_RUN; k++)
         for (int i = 0; i < devices; i++) {
             GC_CUDA_TRY(err, cudaSetDevice(d[i].resources.device));
-            GC_CUDA_TRY(err, gc_cuda_rows_convolve(&d[i].rows, d[i].pieces, d[i].counts, d[i].stream));
+            GC_CUDA_TRY(err, gc_cuda_items_convolve(&d[i].rows, d[i].pieces, d[i].counts, d[i].stream));
         }
     for (int i = 0; i < devices; i++) {
         GC_CUDA_TRY(err, cudaSetDevice(d[i].resources.device));

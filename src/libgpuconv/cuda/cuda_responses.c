@@ -1,5 +1,5 @@
 /* Prepared responses: their transforms, in device memory, and their replacement in place. */
-#include "job.h"
+#include "cuda_arrays.h"
 
 #include "cuda_device.h"
 #include "libgpuconv/core/error.h"
@@ -22,57 +22,36 @@ static void choose(const gc_cuda_arrays *cuda, gc_cuda_responses *r, int64_t row
                                 .taps = r->base.taps,
                                 .signal_frames = frames,
                                 .output_frames = frames};
-    gc_problem problem;
-    gc_job_plan plan;
-    gc_job_problem(&shape, true, false, NULL, &problem);
-    gc_job_plan_make(&cuda->figures, &cuda->costs, &problem, &plan);
-    r->transform = plan.transform;
-    r->parts = gc_job_parts(plan.points, r->base.taps);
+    const gc_problem problem = {.kind = GC_ROWS, .rows = shape, .spectra = true};
+    gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &r->plan);
 }
 
-/* Queues the copy of the responses into r->samples, with zeros up to r->base.taps frames. */
-static cudaError_t copy_samples(gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
-    const gck_rows to = {
-        .data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .step = 1, .sample = GCK_F32};
-    return r->samples ? gck_move(rows, &to, r->base.rows, r->base.taps, stream) : cudaSuccess;
-}
-
-/* Queues the transforms into r->spectra, which hold what the rows have up to r->base.taps frames, and zeros behind. */
+/* Queues what fills r->samples and r->spectra, which hold what the rows have up to r->base.taps frames, and zeros
+ * behind. */
 static cudaError_t transform(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows,
                              cudaStream_t stream) {
-    const int size = r->transform.size;
-    const float2 *twiddles = gc_job_twiddles(cuda, r->transform);
-    const int64_t points = gc_job_points(r->transform);
-    if (r->transform.kind == GC_JOB_CHIP)
-        return gck_chip_spectra(size, rows, r->base.rows, r->base.taps, twiddles, r->spectra, stream);
-    const int64_t part_taps = r->parts == 1 ? r->base.taps : points;
-    const gck_3pass_blocks from = {.rows = *rows,
-                                   .count = (int)r->base.rows,
-                                   .blocks = (int)r->parts,
-                                   .step = part_taps,
-                                   .window = (int)part_taps,
-                                   .scale = 1.0f / (float)points};
-    cudaError_t err = gck_3pass_forward(size, &from, twiddles, r->spectra, stream);
-    return GC_CUDA_TRY(err, gck_3pass_spectra(size, r->base.rows * r->parts, twiddles, r->spectra, stream));
+    const gck_rows to = {
+        .data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .step = 1, .sample = GCK_F32};
+    cudaError_t err = r->samples ? gck_move(rows, &to, r->base.rows, r->base.taps, stream) : cudaSuccess;
+    return GC_CUDA_TRY(err, r->plan.algorithm->spectra(r, rows, gc_rows_twiddles(cuda, &r->plan), stream));
 }
 
 /* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
 static cudaError_t fill(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
-    const int64_t points = gc_job_points(r->transform), transforms = r->base.rows * r->parts;
+    const int64_t points = r->plan.points, transforms = r->base.rows * r->plan.parts;
     if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
         return cudaErrorMemoryAllocation;
     r->spectra = gc_cuda_memory(&r->resources, transforms * points * (int64_t)sizeof *r->spectra);
     if (!r->base.routes.routes && r->base.taps <= DIRECT_TAPS_MAX && r->base.rows * r->base.taps <= DIRECT_SAMPLES_MAX)
         r->samples = gc_cuda_memory(&r->resources, r->base.rows * r->base.taps * (int64_t)sizeof *r->samples);
     cudaError_t err = r->resources.err;
-    GC_CUDA_TRY(err, copy_samples(r, rows, stream));
     return GC_CUDA_TRY(err, transform(cuda, r, rows, stream));
 }
 
 /* Makes responses without their transforms. Returns NULL with a status in *status. */
 static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, int64_t rows, int64_t taps, gc_job_routes routes,
                                 gpuconv_status *status, gpuconv_error *error) {
-    *status = gc_job_check_device(cuda->base.device, error);
+    *status = gc_cuda_check_current(cuda->base.device, error);
     gc_cuda_responses *r = *status ? NULL : gc_calloc(1, sizeof *r);
     if (!r) {
         *status = *status ? *status : gc_fail_memory(error, "prepared responses");
@@ -88,36 +67,35 @@ static gpuconv_status made(gc_cuda_responses *r, cudaError_t err, gpuconv_respon
     const int device = r->base.device;
     const int64_t bytes = r->resources.device_bytes;
     if (err)
-        gc_job_free_responses(&r->base);
+        gc_cuda_free_responses(&r->base);
     else
         *responses = &r->base;
     return err ? gc_cuda_check_memory(error, device, err, "a set of prepared responses", bytes) : GPUCONV_OK;
 }
 
-gpuconv_status gc_job_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
-                                    struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error) {
+gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
+                                     struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error) {
     const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
     gpuconv_status status;
     gc_cuda_responses *r = blank(cuda, response->rows, response->frames, (gc_job_routes){0}, &status, error);
     if (!r)
         return status;
     choose(cuda, r, r->base.rows, frames);
-    const gck_rows rows = gc_job_rows(response);
+    const gck_rows rows = gc_cuda_kernel_rows(response);
     cudaError_t err = fill(cuda, r, &rows, stream);
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     return made(r, err, responses, error);
 }
 
-gpuconv_status gc_job_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
-                                       const gpuconv_rows *response, struct CUstream_st *stream, gpuconv_error *error) {
+gpuconv_status gc_cuda_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
+                                        const gpuconv_rows *response, struct CUstream_st *stream,
+                                        gpuconv_error *error) {
     gc_cuda_responses *r = (gc_cuda_responses *)responses;
-    const gpuconv_status status = gc_job_check_device(arrays->device, error);
+    const gpuconv_status status = gc_cuda_check_current(arrays->device, error);
     if (status)
         return status;
-    const gck_rows rows = gc_job_rows(response);
-    cudaError_t err = copy_samples(r, &rows, stream);
-    return gc_cuda_check(error, arrays->device,
-                         GC_CUDA_TRY(err, transform((const gc_cuda_arrays *)arrays, r, &rows, stream)));
+    const gck_rows rows = gc_cuda_kernel_rows(response);
+    return gc_cuda_check(error, arrays->device, transform((const gc_cuda_arrays *)arrays, r, &rows, stream));
 }
 
 /* Copies the routes to the device: by output, transposed by input, and as they are. */
@@ -156,8 +134,8 @@ static cudaError_t upload_routes(gc_cuda_responses *r, const gpuconv_ir *ir) {
     return d->err;
 }
 
-gpuconv_status gc_job_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
-                                      gpuconv_responses **responses, gpuconv_error *error) {
+gpuconv_status gc_cuda_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
+                                       gpuconv_responses **responses, gpuconv_error *error) {
     const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
     const gc_job_routes shape = {ir->inputs, ir->outputs, ir->routes};
     gpuconv_status status;
@@ -182,11 +160,11 @@ gpuconv_status gc_job_route_responses(const gpuconv_arrays *arrays, const gpucon
     return made(r, err, responses, error);
 }
 
-int64_t gc_job_responses_bytes(const gpuconv_responses *responses) {
+int64_t gc_cuda_responses_bytes(const gpuconv_responses *responses) {
     return ((const gc_cuda_responses *)responses)->resources.device_bytes;
 }
 
-void gc_job_free_responses(gpuconv_responses *responses) {
+void gc_cuda_free_responses(gpuconv_responses *responses) {
     gc_cuda_resources_free(&((gc_cuda_responses *)responses)->resources);
     free(responses);
 }
