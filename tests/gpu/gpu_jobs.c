@@ -82,9 +82,11 @@ static double compare(trial *t, const char *what) {
 void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
     oracle_random *r = &t->random;
-    t->signal = rows_new(r, s->type[0], s->rows, s->frames, s->kind[0], oracle_below(r, 4));
-    t->response = rows_new(r, s->type[1], s->responses, s->taps, s->kind[1], oracle_below(r, 4));
-    t->output = rows_new(r, s->type[2], s->rows, s->output_frames, s->kind[2], oracle_below(r, 4));
+    const int64_t rows[] = {s->rows, s->responses, s->rows}, frames[] = {s->frames, s->taps, s->output_frames};
+    rows_array *const arrays[] = {&t->signal, &t->response, &t->output};
+    for (int i = 0; i < 3; i++)
+        *arrays[i] =
+            rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
     t->job.operation = s->operation;
     t->job.signal = t->signal.array;
     t->job.response = t->response.array;
@@ -136,6 +138,8 @@ double trial_run(trial *t, const char *what) {
 
 /* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
 static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
+    static const int64_t steps[] = {1, 2, 3, -1}; /* of arrays that are written: not -1 */
+    const int written = operation == GPUCONV_ARRAYS_CONVOLVE ? 2 : operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0 : 1;
     trial_shape s = {.operation = (gpuconv_arrays_operation)operation};
     s.rows = 1 + oracle_below(r, 7);
     s.group = 1 + oracle_below(r, 3);
@@ -146,9 +150,11 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     s.offset = oracle_below(r, s.taps + 200) - 100;
     s.accumulate = oracle_below(r, 3) == 0;
     s.gain = oracle_below(r, 2) == 0;
+    const bool stepped = oracle_below(r, 2);
     for (int i = 0; i < 3; i++) {
         s.type[i] = (gpuconv_sample_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
         s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
+        s.step[i] = steps[stepped ? oracle_below(r, i == written ? 3 : 4) : 0];
     }
     return s;
 }
@@ -165,10 +171,11 @@ static double run_by(oracle_random *r, int operation, const gc_cuda_rows *only, 
     snprintf(
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
-        "kinds %d %d %d%s%s",
+        "kinds %d %d %d, steps %lld %lld %lld%s%s",
         names[operation], only->row.name, (long long)size, (long long)s.rows, (long long)s.frames, (long long)s.group,
         (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset, s.type[0],
-        s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], s.accumulate ? ", add" : "", s.gain ? ", gain" : "");
+        s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], (long long)s.step[0], (long long)s.step[1],
+        (long long)s.step[2], s.accumulate ? ", add" : "", s.gain ? ", gain" : "");
     trial_init(&t, oracle_bits(r), &s);
     inside()->only = &only->row;
     inside()->only_points = 2 * size;

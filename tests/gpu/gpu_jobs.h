@@ -12,6 +12,7 @@ typedef struct trial_shape {
     bool accumulate, gain;
     gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
+    int64_t step[3]; /* 0: 1 */
 } trial_shape;
 
 typedef struct trial {
