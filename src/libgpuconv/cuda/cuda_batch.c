@@ -131,7 +131,7 @@ static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     s->stream = gc_cuda_stream(r);
     s->in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
-    if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->rows, r)))
+    if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->items, r)))
         return r->err;
     s->out = s->in + out;
     s->device_out = s->device_in + out;
@@ -187,46 +187,44 @@ static float *output_of(const gc_batch_slot *s, const gc_batch_item *item, int c
                                   : s->floats_out + item->out.at / 2 + channel * total_frames(item);
 }
 
+/* Files that are converted. */
+typedef struct files {
+    gck_file *file;
+    int count;
+    int64_t samples; /* of the largest file */
+} files;
+
 /* The tables of a batch, in the slot's input buffer, and what the launchers need to know. */
 typedef struct tables {
-    gck_file *unpacked, *packed;
+    files unpacked, packed;
     gck_item *pieces;
-    int unpacked_count, packed_count;
-    int64_t unpacked_samples, packed_samples; /* of the largest file */
     int pieces_count, counts[GCK_ITEM_SIZES];
 } tables;
+
+/* Adds a file whose samples are not in rows of floats. clipped: of an output, else NULL. */
+static void add_file(files *f, char *buffer, const gc_batch_samples *samples, float *planar, int64_t frames,
+                     unsigned long long *clipped) {
+    if (are_planar(samples))
+        return;
+    f->file[f->count++] = (gck_file){.raw = buffer + samples->at,
+                                     .planar = planar,
+                                     .frames = frames,
+                                     .channels = samples->channels,
+                                     .format = samples->format,
+                                     .clipped = clipped};
+    f->samples = gc_max(f->samples, frames * samples->channels);
+}
 
 /* Adds the files that are converted. An input that several items share is converted once for each of them, with the
  * same result. */
 static void add_files(const gc_batch_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
                       tables *t) {
-    for (int i = 0; i < count; i++) {
-        const gc_batch_item *item = &items[i];
-        const gck_file in = {.raw = s->device_in + item->in.at,
-                             .planar = input_of(s, item, 0),
-                             .frames = item->frames,
-                             .channels = item->in.channels,
-                             .format = item->in.format};
-        if (!are_planar(&item->in)) {
-            t->unpacked[t->unpacked_count++] = in;
-            t->unpacked_samples = gc_max(t->unpacked_samples, in.frames * in.channels);
-        }
-    }
-    t->packed = t->unpacked + t->unpacked_count;
-    for (int i = 0; i < count; i++) {
-        const gc_batch_item *item = &items[i];
-        const gck_file out = {.raw = s->device_out + item->out.at,
-                              .planar = output_of(s, item, 0),
-                              .frames = total_frames(item),
-                              .channels = item->out.channels,
-                              .format = item->out.format,
-                              .clipped = clipped + i};
-        if (!are_planar(&item->out)) {
-            t->packed[t->packed_count++] = out;
-            t->packed_samples = gc_max(t->packed_samples, out.frames * out.channels);
-        }
-    }
-    t->pieces = (gck_item *)(void *)(t->packed + t->packed_count);
+    for (const gc_batch_item *item = items; item < items + count; item++)
+        add_file(&t->unpacked, s->device_in, &item->in, input_of(s, item, 0), item->frames, NULL);
+    t->packed.file = t->unpacked.file + t->unpacked.count;
+    for (const gc_batch_item *item = items; item < items + count; item++)
+        add_file(&t->packed, s->device_out, &item->out, output_of(s, item, 0), total_frames(item), clipped++);
+    t->pieces = (gck_item *)(void *)(t->packed.file + t->packed.count);
 }
 
 /* Adds the rows of an item: one for each route of its response. */
@@ -245,13 +243,13 @@ static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *
 
 /* Queues the conversions and the convolutions; `tables` is in device memory, at the same place as in host memory. */
 static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
-    const ptrdiff_t moved = s->device_in - s->in;
-    cudaError_t err = gck_unpack_files((const gck_file *)(const void *)((const char *)t->unpacked + moved),
-                                       t->unpacked_count, t->unpacked_samples, s->stream);
-    GC_CUDA_TRY(err, gc_cuda_items_convolve(&s->rows, (const gck_item *)(const void *)((const char *)t->pieces + moved),
-                                            t->counts, s->stream));
-    return GC_CUDA_TRY(err, gck_pack_files((const gck_file *)(const void *)((const char *)t->packed + moved),
-                                           t->packed_count, t->packed_samples, s->stream));
+    const char *device = s->device_in;
+    const gck_file *unpacked = (const gck_file *)(const void *)(device + ((char *)t->unpacked.file - s->in));
+    const gck_file *packed = unpacked + t->unpacked.count;
+    const gck_item *pieces = (const gck_item *)(const void *)(packed + t->packed.count);
+    cudaError_t err = gck_unpack_files(unpacked, t->unpacked.count, t->unpacked.samples, s->stream);
+    GC_CUDA_TRY(err, gc_cuda_items_convolve(&s->items, pieces, t->counts, s->stream));
+    return GC_CUDA_TRY(err, gck_pack_files(packed, t->packed.count, t->packed.samples, s->stream));
 }
 
 static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
@@ -259,7 +257,7 @@ static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, i
     const int64_t counts_at = gc_round_up(out_bytes, 16);
     const size_t count_bytes = (size_t)count * sizeof *s->clipped;
     unsigned long long *clipped = (unsigned long long *)(void *)(s->device_out + counts_at);
-    tables t = {.unpacked = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
+    tables t = {.unpacked.file = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
     add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
         add_rows(s, &items[i], &t);

@@ -20,7 +20,7 @@ struct gc_batch_slot {
     char *in, *out;               /* page-locked host memory, one allocation */
     char *device_in, *device_out; /* one allocation */
     float *floats_in, *floats_out;
-    gc_cuda_items rows;
+    gc_cuda_items items;
     const unsigned long long *clipped; /* in `out`: one per item of the current work */
     cudaStream_t stream;
 };
