@@ -99,6 +99,11 @@ gck_rows gc_cuda_kernel_rows(const gpuconv_rows *a) {
                                                                 : GCK_BF16};
 }
 
+cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
+    const gck_rows a = gc_cuda_kernel_rows(from), b = gc_cuda_kernel_rows(to);
+    return to->frames ? gck_move(&a, &b, to->rows, to->frames, stream) : cudaSuccess;
+}
+
 gck_sharing gc_cuda_sharing(const gc_job_shape *s) {
     return (gck_sharing){.rows = (int)s->rows,
                          .group = (int)s->group,

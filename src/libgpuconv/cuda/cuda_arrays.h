@@ -92,6 +92,9 @@ gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error);
 /* Returns the rows of an array as the kernels take them. */
 gck_rows gc_cuda_kernel_rows(const gpuconv_rows *array);
 
+/* Queues the copy of to->frames frames of rows, with zeros behind the end of a row of `from`. */
+cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream);
+
 /* Returns the sharing of responses of a job without routes. */
 gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
 
@@ -129,10 +132,10 @@ struct gc_cuda_rows {
     cudaError_t (*load)(int shared_bytes_max);
 
     /* Of algorithms with transforms; else NULL. `twiddles` writes the table of a size in host memory, `spectra` queues
-     * the transforms of rows of responses into responses->spectra. */
+     * the transforms of the rows of `from` into responses->spectra. */
     gc_rows_kernels (*query)(int size);
     void (*twiddles)(int size, float2 *table);
-    cudaError_t (*spectra)(const gc_cuda_responses *responses, const gck_rows *rows, const float2 *twiddles,
+    cudaError_t (*spectra)(const gc_cuda_responses *responses, const gpuconv_rows *from, const float2 *twiddles,
                            cudaStream_t stream);
 
     /* Completes a plan whose algorithm, size and points are set. Returns false if these do not serve the problem. */

@@ -10,34 +10,47 @@
 
 enum { ROWS_MIN = 64, DIRECT_TAPS_MAX = 8192, DIRECT_SAMPLES_MAX = 1 << 20 };
 
-/* Chooses the transform for signals of `frames` frames. rows: that are convolved at a time, taken to be ROWS_MIN or
- * more: what is kept is used often, mostly with batches. */
-static void choose(const gc_cuda_arrays *cuda, gc_cuda_responses *r, int64_t rows, int64_t frames) {
-    const gc_job_shape shape = {.operation = GPUCONV_ARRAYS_CONVOLVE,
-                                .routes = r->base.routes,
-                                .rows = gc_max(rows, ROWS_MIN),
-                                .batch = 1,
-                                .group = 1,
-                                .responses = r->base.rows,
-                                .taps = r->base.taps,
-                                .signal_frames = frames,
-                                .output_frames = frames};
-    const gc_problem problem = {.kind = GC_ROWS, .rows = shape, .spectra = true};
+/* Makes responses without their transforms and plans these for signals of `frames` frames. Of the rows that are
+ * convolved at a time there are taken to be ROWS_MIN or more: what is kept is used often, mostly with batches.
+ * Returns NULL with a status in *status. */
+static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, const gpuconv_responses *base, int64_t frames,
+                                gpuconv_status *status, gpuconv_error *error) {
+    *status = gc_cuda_check_current(cuda->base.device, error);
+    gc_cuda_responses *r = *status ? NULL : gc_calloc(1, sizeof *r);
+    if (!r) {
+        *status = *status ? *status : gc_fail_memory(error, "prepared responses");
+        return NULL;
+    }
+    r->base = *base;
+    gc_cuda_resources_init(&r->resources, cuda->base.device);
+    const gc_problem problem = {
+        .kind = GC_ROWS,
+        .rows = {.operation = GPUCONV_ARRAYS_CONVOLVE,
+                 .routes = base->routes,
+                 .rows = gc_max(base->routes.routes ? base->routes.inputs : base->rows, ROWS_MIN),
+                 .batch = 1,
+                 .group = 1,
+                 .responses = base->rows,
+                 .taps = base->taps,
+                 .signal_frames = frames,
+                 .output_frames = frames},
+        .spectra = true};
     gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &r->plan);
+    return r;
 }
 
 /* Queues what fills r->samples and r->spectra, which hold what the rows have up to r->base.taps frames, and zeros
  * behind. */
-static cudaError_t transform(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows,
+static cudaError_t transform(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gpuconv_rows *from,
                              cudaStream_t stream) {
-    const gck_rows to = {
-        .data = r->samples, .frames = r->base.taps, .stride = r->base.taps, .step = 1, .sample = GCK_F32};
-    cudaError_t err = r->samples ? gck_move(rows, &to, r->base.rows, r->base.taps, stream) : cudaSuccess;
-    return GC_CUDA_TRY(err, r->plan.algorithm->spectra(r, rows, gc_rows_twiddles(cuda, &r->plan), stream));
+    const gpuconv_rows samples = gpuconv_rows_of_floats(r->samples, r->base.rows, r->base.taps);
+    cudaError_t err = r->samples ? gc_cuda_move(from, &samples, stream) : cudaSuccess;
+    return GC_CUDA_TRY(err, r->plan.algorithm->spectra(r, from, gc_rows_twiddles(cuda, &r->plan), stream));
 }
 
 /* Allocates r->spectra, and r->samples where jobs may be small enough for direct sums, and queues what fills them. */
-static cudaError_t fill(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gck_rows *rows, cudaStream_t stream) {
+static cudaError_t fill(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gpuconv_rows *rows,
+                        cudaStream_t stream) {
     const int64_t points = r->plan.points, transforms = r->base.rows * r->plan.parts;
     if (transforms > INT64_MAX / points / (int64_t)sizeof *r->spectra)
         return cudaErrorMemoryAllocation;
@@ -46,20 +59,6 @@ static cudaError_t fill(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const 
         r->samples = gc_cuda_memory(&r->resources, r->base.rows * r->base.taps * (int64_t)sizeof *r->samples);
     cudaError_t err = r->resources.err;
     return GC_CUDA_TRY(err, transform(cuda, r, rows, stream));
-}
-
-/* Makes responses without their transforms. Returns NULL with a status in *status. */
-static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, int64_t rows, int64_t taps, gc_job_routes routes,
-                                gpuconv_status *status, gpuconv_error *error) {
-    *status = gc_cuda_check_current(cuda->base.device, error);
-    gc_cuda_responses *r = *status ? NULL : gc_calloc(1, sizeof *r);
-    if (!r) {
-        *status = *status ? *status : gc_fail_memory(error, "prepared responses");
-        return NULL;
-    }
-    r->base = (gpuconv_responses){&gc_rows_cuda, cuda->base.device, rows, taps, routes};
-    gc_cuda_resources_init(&r->resources, cuda->base.device);
-    return r;
 }
 
 /* Stores the responses, or frees them after an error, whose status it returns. */
@@ -76,13 +75,12 @@ static gpuconv_status made(gc_cuda_responses *r, cudaError_t err, gpuconv_respon
 gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
                                      struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error) {
     const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
+    const gpuconv_responses base = {&gc_rows_cuda, arrays->device, response->rows, response->frames, {0}};
     gpuconv_status status;
-    gc_cuda_responses *r = blank(cuda, response->rows, response->frames, (gc_job_routes){0}, &status, error);
+    gc_cuda_responses *r = blank(cuda, &base, frames, &status, error);
     if (!r)
         return status;
-    choose(cuda, r, r->base.rows, frames);
-    const gck_rows rows = gc_cuda_kernel_rows(response);
-    cudaError_t err = fill(cuda, r, &rows, stream);
+    cudaError_t err = fill(cuda, r, response, stream);
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     return made(r, err, responses, error);
 }
@@ -90,12 +88,11 @@ gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv
 gpuconv_status gc_cuda_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
                                         const gpuconv_rows *response, struct CUstream_st *stream,
                                         gpuconv_error *error) {
-    gc_cuda_responses *r = (gc_cuda_responses *)responses;
     const gpuconv_status status = gc_cuda_check_current(arrays->device, error);
-    if (status)
-        return status;
-    const gck_rows rows = gc_cuda_kernel_rows(response);
-    return gc_cuda_check(error, arrays->device, transform((const gc_cuda_arrays *)arrays, r, &rows, stream));
+    return status ? status
+                  : gc_cuda_check(
+                        error, arrays->device,
+                        transform((const gc_cuda_arrays *)arrays, (gc_cuda_responses *)responses, response, stream));
 }
 
 /* Copies the routes to the device: by output, transposed by input, and as they are. */
@@ -137,20 +134,16 @@ static cudaError_t upload_routes(gc_cuda_responses *r, const gpuconv_ir *ir) {
 gpuconv_status gc_cuda_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
                                        gpuconv_responses **responses, gpuconv_error *error) {
     const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)arrays;
-    const gc_job_routes shape = {ir->inputs, ir->outputs, ir->routes};
+    const gpuconv_responses base = {
+        &gc_rows_cuda, arrays->device, ir->planes, ir->frames, {ir->inputs, ir->outputs, ir->routes}};
     gpuconv_status status;
-    gc_cuda_responses *r = blank(cuda, ir->planes, ir->frames, shape, &status, error);
+    gc_cuda_responses *r = blank(cuda, &base, frames, &status, error);
     if (!r)
         return status;
-    choose(cuda, r, ir->inputs, frames);
     gc_cuda_resources taps;
     gc_cuda_resources_init(&taps, cuda->base.device);
-    const gck_rows rows = {
-        .data = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof(float)),
-        .frames = ir->frames,
-        .stride = ir->frames,
-        .step = 1,
-        .sample = GCK_F32};
+    float *planes = gc_cuda_upload(&taps, ir->taps, (int64_t)ir->planes * ir->frames * (int64_t)sizeof *planes);
+    const gpuconv_rows rows = gpuconv_rows_of_floats(planes, ir->planes, ir->frames);
     const cudaStream_t stream = gc_cuda_stream(&taps);
     cudaError_t err = taps.err;
     GC_CUDA_TRY(err, upload_routes(r, ir));

@@ -48,15 +48,11 @@ static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_r
     gc_cuda_resources r;
     const int64_t bytes = response->rows * response->frames * (int64_t)sizeof(float);
     gc_cuda_resources_init(&r, arrays->device);
-    const gck_rows from = gc_cuda_kernel_rows(response), to = {.data = gc_cuda_memory(&r, bytes),
-                                                               .frames = response->frames,
-                                                               .stride = response->frames,
-                                                               .step = 1,
-                                                               .sample = GCK_F32};
+    const gpuconv_rows to = gpuconv_rows_of_floats(gc_cuda_memory(&r, bytes), response->rows, response->frames);
     cudaError_t err = r.err;
     *host = (host_responses){gc_calloc(bytes, 1), response->rows, response->frames};
     GC_CUDA_TRY(err, host->taps ? cudaSuccess : cudaErrorMemoryAllocation);
-    GC_CUDA_TRY(err, gck_move(&from, &to, response->rows, response->frames, stream));
+    GC_CUDA_TRY(err, gc_cuda_move(response, &to, stream));
     GC_CUDA_TRY(err, cudaMemcpyAsync(host->taps, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&r);
@@ -107,8 +103,8 @@ static gpuconv_rows floats(float *data, int64_t rows, int64_t frames, int64_t st
 static gpuconv_arrays_job block_job(const cuda_streamer *s) {
     const int64_t window = s->history_frames + s->base.block;
     gpuconv_arrays_job job = gpuconv_arrays_job_default();
-    job.signal = floats(s->window, s->base.channels, window, window);
-    job.output = floats(NULL, s->base.channels, s->base.block, s->base.block);
+    job.signal = gpuconv_rows_of_floats(s->window, s->base.channels, window);
+    job.output = gpuconv_rows_of_floats(NULL, s->base.channels, s->base.block);
     job.offset = s->history_frames;
     job.prepared = s->responses;
     return job;
@@ -170,36 +166,31 @@ static bool contiguous(const cuda_streamer *s, const gpuconv_rows *a) {
 }
 
 static cudaError_t queue_bank(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out, cudaStream_t stream) {
-    const gpuconv_rows buffer_in = floats(s->in, s->base.channels, s->base.block, s->base.block);
-    const gpuconv_rows buffer_out = floats(s->out, s->base.channels, s->base.block, s->base.block);
-    const gck_rows from = gc_cuda_kernel_rows(in), to = gc_cuda_kernel_rows(out),
-                   own_in = gc_cuda_kernel_rows(&buffer_in), own_out = gc_cuda_kernel_rows(&buffer_out);
+    const gpuconv_rows buffer_in = gpuconv_rows_of_floats(s->in, s->base.channels, s->base.block);
+    const gpuconv_rows buffer_out = gpuconv_rows_of_floats(s->out, s->base.channels, s->base.block);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
-    cudaError_t err = move_in ? gck_move(&from, &own_in, s->base.channels, s->base.block, stream) : cudaSuccess;
+    cudaError_t err = move_in ? gc_cuda_move(in, &buffer_in, stream) : cudaSuccess;
     GC_CUDA_TRY(err, gc_cuda_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
-    return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->base.channels, s->base.block, stream)) : err;
+    return move_out ? GC_CUDA_TRY(err, gc_cuda_move(&buffer_out, out, stream)) : err;
 }
 
 static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out,
                                 cudaStream_t stream) {
     const int64_t before = s->history_frames, window = before + s->base.block;
-    const gpuconv_rows kept = floats(s->history, s->base.channels, before, before);
+    const gpuconv_rows kept = gpuconv_rows_of_floats(s->history, s->base.channels, before);
     const gpuconv_rows head = floats(s->window, s->base.channels, before, window);
     const gpuconv_rows body = floats(s->window + before, s->base.channels, s->base.block, window);
     const gpuconv_rows tail = floats(s->window + s->base.block, s->base.channels, before, window);
-    const gck_rows from = gc_cuda_kernel_rows(in), history = gc_cuda_kernel_rows(&kept),
-                   first = gc_cuda_kernel_rows(&head), second = gc_cuda_kernel_rows(&body),
-                   last = gc_cuda_kernel_rows(&tail);
     gpuconv_arrays_job job = block_job(s);
     job.output = *out;
     gc_cuda_call call;
     if (gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &call, NULL))
         return cudaErrorInvalidValue;
     call.workspace = s->workspace;
-    cudaError_t err = before ? gck_move(&history, &first, s->base.channels, before, stream) : cudaSuccess;
-    GC_CUDA_TRY(err, gck_move(&from, &second, s->base.channels, s->base.block, stream));
+    cudaError_t err = gc_cuda_move(&kept, &head, stream);
+    GC_CUDA_TRY(err, gc_cuda_move(in, &body, stream));
     GC_CUDA_TRY(err, call.plan.algorithm->run(&call, stream));
-    return before ? GC_CUDA_TRY(err, gck_move(&last, &history, s->base.channels, before, stream)) : err;
+    return GC_CUDA_TRY(err, gc_cuda_move(&tail, &kept, stream));
 }
 
 gpuconv_status gc_cuda_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,

@@ -146,9 +146,10 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
     return gck_chip_convolve(p->size, &k, stream);
 }
 
-static cudaError_t spectra(const gc_cuda_responses *r, const gck_rows *rows, const float2 *twiddles,
+static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *from, const float2 *twiddles,
                            cudaStream_t stream) {
-    return gck_chip_spectra(r->plan.size, rows, r->base.rows, r->base.taps, twiddles, r->spectra, stream);
+    const gck_rows rows = gc_cuda_kernel_rows(from);
+    return gck_chip_spectra(r->plan.size, &rows, r->base.rows, r->base.taps, twiddles, r->spectra, stream);
 }
 
 const gc_cuda_rows gc_rows_chip = {

@@ -322,10 +322,10 @@ static cudaError_t run(const gc_cuda_call *call, cudaStream_t stream) {
     return w.err;
 }
 
-static cudaError_t spectra(const gc_cuda_responses *r, const gck_rows *rows, const float2 *twiddles,
+static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *rows, const float2 *twiddles,
                            cudaStream_t stream) {
     const gc_rows_plan *p = &r->plan;
-    const gck_3pass_blocks from = {.rows = *rows,
+    const gck_3pass_blocks from = {.rows = gc_cuda_kernel_rows(rows),
                                    .count = (int)r->base.rows,
                                    .blocks = (int)p->parts,
                                    .step = p->part_taps,
