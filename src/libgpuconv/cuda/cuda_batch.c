@@ -29,9 +29,8 @@ static gpuconv_status init_device(int device, gpuconv_error *error) {
 /* Memory of the responses that a device keeps. Its pool holds on to freed memory, so that neither allocating nor
  * freeing waits for the work of slots; freeing a slot returns it. Never destroyed. */
 typedef struct kept {
-    bool ready;
-    cudaMemPool_t pool; /* NULL: the device has no memory pools */
-    cudaStream_t stream;
+    cudaMemPool_t pool;  /* NULL: the device has no memory pools */
+    cudaStream_t stream; /* NULL: not created yet */
 } kept;
 
 enum { DEVICES_MAX = 64 };
@@ -47,13 +46,11 @@ static cudaError_t kept_of(int device, kept *k) {
     cudaError_t err = cudaSuccess;
     pthread_mutex_lock(&kept_mutex);
     kept *own = &kept_by_device[device];
-    if (!own->stream)
-        err = cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking);
-    if (!own->ready) {
-        GC_CUDA_TRY(err, gc_cuda_pool(device, &own->pool));
+    if (!own->stream) {
+        err = own->pool ? cudaSuccess : gc_cuda_pool(device, &own->pool);
         if (own->pool)
             GC_CUDA_TRY(err, cudaMemPoolSetAttribute(own->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
-        own->ready = !err;
+        GC_CUDA_TRY(err, cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
     }
     *k = *own;
     pthread_mutex_unlock(&kept_mutex);

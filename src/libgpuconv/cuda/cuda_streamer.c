@@ -13,6 +13,7 @@
 #include "libgpuconv/core/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct cuda_streamer {
     gpuconv_streamer base;
@@ -29,31 +30,23 @@ typedef struct cuda_streamer {
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* The responses in host memory, for the bank. */
-typedef struct host_responses {
-    float *taps;
-    int64_t rows, frames;
-} host_responses;
-
 static void copy_response(void *context, int route, float *taps) {
-    const host_responses *h = context;
-    const float *from = h->taps + route % h->rows * h->frames;
-    for (int64_t k = 0; k < h->frames; k++)
-        taps[k] = from[k];
+    const gpuconv_rows *host = context;
+    memcpy(taps, (const float *)host->data + route % host->rows * host->stride, (size_t)host->frames * sizeof *taps);
 }
 
-/* Copies the responses to host memory, as floats, by way of device memory. Returns the first error. */
+/* Copies the responses to host memory, as floats for the bank, by way of device memory. Returns the first error. */
 static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, cudaStream_t stream,
-                                   host_responses *host) {
+                                   gpuconv_rows *host) {
     gc_cuda_resources r;
     const int64_t bytes = response->rows * response->frames * (int64_t)sizeof(float);
     gc_cuda_resources_init(&r, arrays->device);
     const gpuconv_rows to = gpuconv_rows_of_floats(gc_cuda_memory(&r, bytes), response->rows, response->frames);
     cudaError_t err = r.err;
-    *host = (host_responses){gc_calloc(bytes, 1), response->rows, response->frames};
-    GC_CUDA_TRY(err, host->taps ? cudaSuccess : cudaErrorMemoryAllocation);
+    *host = gpuconv_rows_of_floats(gc_calloc(bytes, 1), response->rows, response->frames);
+    GC_CUDA_TRY(err, host->data ? cudaSuccess : cudaErrorMemoryAllocation);
     GC_CUDA_TRY(err, gc_cuda_move(response, &to, stream));
-    GC_CUDA_TRY(err, cudaMemcpyAsync(host->taps, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
+    GC_CUDA_TRY(err, cudaMemcpyAsync(host->data, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&r);
     return err;
@@ -65,7 +58,7 @@ static gpuconv_status check_cuda(const cuda_streamer *s, cudaError_t err, gpucon
 
 static gpuconv_status open_bank(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                 gpuconv_error *error) {
-    host_responses host = {0};
+    gpuconv_rows host = {0};
     const int64_t bytes = s->base.channels * s->base.block * (int64_t)sizeof(float);
     gc_route *route = gc_calloc(s->base.channels, sizeof *route);
     gpuconv_status status = route ? check_cuda(s, fetch_responses(s->base.arrays, response, stream, &host), error)
@@ -84,7 +77,7 @@ static gpuconv_status open_bank(cuda_streamer *s, const gpuconv_rows *response, 
                                                       .context = &host},
                                    &s->bank, error);
     free(route);
-    free(host.taps);
+    free(host.data);
     s->in = gc_cuda_memory(&s->resources, bytes);
     s->out = gc_cuda_memory(&s->resources, bytes);
     /* The bank has run one period of silence on a stream of its own. */
