@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define BLOCK_MAX (INT64_C(1) << 30)
-enum { CHANNELS_MAX = 1 << 20 };
+enum { CHANNELS_MAX = 1 << 20, GPU_STEPS = 1 << 29 }; /* GPU_STEPS: the limit of gck_rows */
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -61,8 +61,8 @@ static gpuconv_status check_rows(const gpuconv_arrays *place, const gpuconv_rows
         return refuse(error, name, "rows", a->rows, "1 to 2^30");
     if (a->frames < 1 || a->frames > GC_JOB_FRAMES_MAX)
         return refuse(error, name, "frames", a->frames, "1 to 2^40");
-    if (place->device >= 0 && a->step != 1) /* the kernels read and write contiguous frames */
-        return refuse(error, name, "step", a->step, "1 on a GPU");
+    if (place->device >= 0 && (a->step <= -GPU_STEPS || a->step >= GPU_STEPS))
+        return refuse(error, name, "step", a->step, "less than 2^29 and more than -2^29 on a GPU");
     if (a->step < -INT64_MAX / 16 / a->frames || a->step > INT64_MAX / 16 / a->frames)
         return refuse(error, name, "step", a->step, size);
     if (written && !a->step && a->frames > 1)
