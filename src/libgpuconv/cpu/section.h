@@ -1,6 +1,6 @@
 /*
  * Convolution with a section of a response on the CPU: equal partitions of spectra, a frequency-domain delay line, sums
- * of products, inverse transforms. The algorithms of files (overlap_save.c, partitioned.c, matrix.c) take the whole
+ * of products, inverse transforms. The algorithms of files (overlap_save.c, partitioned.c, cpu_dense.c) take the whole
  * response as one section and share a call among the threads of a pool; a stage of real time is one section, computed
  * by one thread.
  */
