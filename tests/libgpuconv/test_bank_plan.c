@@ -82,7 +82,8 @@ static void the_plan_of_a_measured_bank_is_the_recorded_one(void **state) {
             CHECK(plan.level[l].hop == cases[k].plan.level[l].hop &&
                       plan.level[l].first_tap == cases[k].plan.level[l].first_tap &&
                       plan.level[l].partitions == cases[k].plan.level[l].partitions,
-                  "case %d, level %d: %d x %lld", k, l, plan.level[l].partitions, (long long)plan.level[l].hop);
+                  "case %d, level %d: %lld x %lld", k, l, (long long)plan.level[l].partitions,
+                  (long long)plan.level[l].hop);
     }
 }
 

@@ -39,13 +39,10 @@ typedef struct gc_cpu_algorithm {
     void (*free)(gc_convolver *convolver);
 } gc_cpu_algorithm;
 
-/* The algorithms, each gc_cpu_<name>. */
-#define GC_CPU_ALGORITHMS(X) X(direct) X(overlap_save) X(partitioned) X(matrix)
+extern const gc_cpu_algorithm gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned, gc_cpu_matrix;
+extern const gc_algorithm gc_cpu_levels;
 
-#define GC_CPU_DECLARE(name) extern const gc_cpu_algorithm gc_cpu_##name;
-GC_CPU_ALGORITHMS(GC_CPU_DECLARE)
-
-/* Their rows; NULL ends the array. */
+/* The algorithms of streams, and that of real time (cpu_levels.c); NULL ends the array. */
 extern const gc_algorithm *const gc_cpu_algorithms[];
 
 /* Returns the algorithm of a choice for the CPU. */

@@ -2,5 +2,5 @@
  * algorithms and their costs. */
 #include "cpu_algorithm.h"
 
-#define ROW(name) &gc_cpu_##name.row,
-const gc_algorithm *const gc_cpu_algorithms[] = {GC_CPU_ALGORITHMS(ROW) NULL};
+const gc_algorithm *const gc_cpu_algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, &gc_cpu_partitioned.row,
+                                                 &gc_cpu_matrix.row, &gc_cpu_levels,           NULL};

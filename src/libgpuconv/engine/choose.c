@@ -18,7 +18,7 @@ static int cost_sizes(const gc_algorithm *a, const gc_problem *p, const gc_devic
     sizes[0] = (gc_choice){.algorithm = a};
     for (int64_t points = a->least; points <= a->most; points = points ? 2 * points : 1)
         for (int form = 0; form < FORMS; form++)
-            if (a->fits(p, d, points, form, &sizes[count])) {
+            if (a->fits ? a->fits(p, d, points, form, &sizes[count]) : form == 0) {
                 a->cost(p, d, costs, &sizes[count++]);
                 sizes[count] = (gc_choice){.algorithm = a};
             }

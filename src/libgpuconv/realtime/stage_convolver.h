@@ -16,13 +16,20 @@
 #include "gpu_tail.h"
 #include "libgpuconv/cpu/section.h"
 #include "libgpuconv/dsp/simd.h"
-#include "stage_schedule.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <stdatomic.h>
 
-/* A section of the response and its blocks of output. */
+/* The calls that a convolver serves. */
+typedef struct gc_rt_calls {
+    int64_t block; /* frames of the longest call that has to be served in time */
+    double rate;   /* frames a second */
+    double share;  /* of the time that the callback may spend on a stage: 1, or less for one of many convolvers */
+} gc_rt_calls;
+
+/* A level of the response and its blocks of output. */
 typedef struct gc_rt_stage {
-    gc_rt_stage_plan plan;
+    gc_level level;
     gc_convolver *section;                    /* of one block at a time */
     float **channel;                          /* of the block being computed: where each input and each output begins */
     float *out;                               /* outputs x 2 x hop: the last two blocks of output, at index block % 2 */
@@ -37,17 +44,18 @@ typedef struct gc_rt_terms {
 
 typedef struct gc_rt_convolver {
     gpuconv_ir *response; /* the whole response */
-    gc_rt_schedule schedule;
-    gc_rt_terms terms; /* written by the owner */
-    int *channel;      /* the caller's channel of each input, then of each output: at first 0, 1, ... for both. The
-                          owner may write it before the first block */
-    gc_gpu_tail *tail; /* the tail, on a GPU; NULL: the CPU convolves everything */
+    gc_choice plan;       /* level 0 is the head, the others are stages */
+    gc_rt_terms terms;    /* written by the owner */
+    int *channel;         /* the caller's channel of each input, then of each output: at first 0, 1, ... for both. The
+                             owner may write it before the first block */
+    gc_gpu_tail *tail;    /* the tail, on a GPU; NULL: the CPU convolves everything */
 
     /* Used by stage_convolver.c alone: */
     gpuconv_ir *ir; /* the part of the response that the CPU convolves */
-    gc_rt_stage stage[GC_RT_MAX_STAGES];
-    gc_rt_stage
-        head; /* the head in blocks, for calls of `head_frames` and more; without a section it is always direct */
+    int64_t zeros;  /* its taps of silence at the beginning, which the direct convolution skips */
+    int stages;
+    gc_rt_stage stage[GC_CPU_LEVELS_MAX - 1];
+    gc_rt_stage head; /* in blocks; without a section it is always direct */
     const gc_simd *simd;
     int64_t now;    /* frames processed so far */
     int64_t ring;   /* frames of the input ring, a power of two */
