@@ -7,9 +7,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
-    SEGMENT = 4096,  /* most frames processed at a time */
+    SEGMENT = 4096,  /* frames between the cuts of calls without stages, where the ring may end */
     HISTORY_HOPS = 8 /* length of the input ring in hops of the longest stage */
 };
 
@@ -23,7 +24,7 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
     gc_gpu_tail_free(c->tail); /* first: its thread reads the input ring */
-    for (int i = 0; i < c->stages; i++)
+    for (int i = 0; i <= c->stages; i++)
         free_stage(&c->stage[i]);
     free_stage(&c->head);
     gpuconv_ir_free(c->ir);
@@ -83,7 +84,8 @@ static bool make_stage(const gc_rt_convolver *c, const gc_level *level, int64_t 
     s->level = *level;
     s->section = gc_section_new(&section, NULL);
     s->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *s->channel);
-    s->out = gc_calloc(c->ir->outputs * 2 * level->hop, sizeof *s->out);
+    s->blocks = 2;
+    s->out = gc_calloc(c->ir->outputs * s->blocks * level->hop, sizeof *s->out);
     return s->section && s->channel && s->out;
 }
 
@@ -113,7 +115,7 @@ static gpuconv_status make_cpu_part(gc_rt_convolver *c, const gc_rt_calls *calls
         c->ring = gc_max(c->ring, GC_GPU_TAIL_INPUT_MIN);
     c->mirror = gc_max(gc_max(longest, points), head + SEGMENT);
     c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
-    c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
+    c->silence = gc_calloc(GC_RT_CHUNK, sizeof *c->silence);
     c->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *c->channel);
     for (int i = 0; c->channel && i < c->ir->inputs + c->ir->outputs; i++)
         c->channel[i] = i < c->ir->inputs ? i : i - c->ir->inputs;
@@ -136,9 +138,8 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
         c->ir = gc_ir_hold(ir);
     if (!status)
         status = make_cpu_part(c, calls, error);
-    gc_input_ring input = {c->input, c->ring + c->mirror, c->ring};
     if (!status && has_tail)
-        status = gc_gpu_tail_new(ir, calls->rate, gpu, &input, &c->tail, error);
+        status = gc_gpu_tail_new(c, calls->rate, gpu, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -149,16 +150,19 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
 
 void gc_rt_convolver_reset(gc_rt_convolver *c) {
     if (c->tail)
-        gc_gpu_tail_reset(c->tail); /* first: its thread reads the input ring */
-    for (int i = 0; i < c->stages; i++) {
+        gc_gpu_tail_stop(c->tail); /* first: its thread reads the input ring */
+    for (int i = 0; i <= c->stages; i++) {
         gc_rt_stage *s = &c->stage[i];
-        gc_section_reset(s->section);
+        if (s->section)
+            gc_section_reset(s->section);
         atomic_store(&s->published, 0);
         atomic_store(&s->claimed, 0);
         atomic_store(&s->done, 0);
     }
     memset(c->input, 0, (size_t)(c->ir->inputs * (c->ring + c->mirror)) * sizeof *c->input);
     c->now = 0;
+    if (c->tail)
+        (void)gc_gpu_tail_start(c->tail, NULL); /* the CPU replaces a tail that has failed */
 }
 
 /* Returns the caller's channel of an output. */
@@ -166,21 +170,16 @@ static float *output_of(const gc_rt_convolver *c, float *const *out, int output)
     return out[c->channel[c->ir->inputs + output]];
 }
 
-/* Returns the input ring of one channel. */
-static float *input_ring(const gc_rt_convolver *c, int input) {
-    return c->input + input * (c->ring + c->mirror);
-}
-
 /* ---- A stage's block --------------------------------------------------------------------------------------------- */
 
-/* Convolves the block of input from frame `frame` on with all partitions and writes it to half 0 or 1 of the stage's
+/* Convolves the block of input from frame `frame` on with all partitions and writes it to block `t` of the stage's
  * output. `past`: frames before it that the transform reads; before frame 0 lies the end of the ring, still zero. */
-static void compute_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t frame, int64_t past, int64_t half) {
+static void compute_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t frame, int64_t past, int64_t t) {
     const int inputs = c->ir->inputs;
     for (int i = 0; i < inputs; i++)
-        s->channel[i] = input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
+        s->channel[i] = gc_rt_input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
     for (int o = 0; o < c->ir->outputs; o++)
-        s->channel[inputs + o] = s->out + (o * 2 + half) * s->level.hop;
+        s->channel[inputs + o] = gc_rt_block_of(s, o, t);
     gc_section_run(s->section, NULL, s->channel, s->channel + inputs, s->level.hop);
 }
 
@@ -196,7 +195,7 @@ static bool claim_block(gc_rt_stage *s, int64_t *t) {
 }
 
 static void run_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t t) {
-    compute_block(c, s, t * s->level.hop, s->level.hop, t & 1);
+    compute_block(c, s, t * s->level.hop, s->level.hop, t);
     atomic_store_explicit(&s->done, t + 1, memory_order_release);
 }
 
@@ -213,13 +212,21 @@ bool gc_rt_convolver_work(gc_rt_convolver *c) {
 
 /* ---- The callback ------------------------------------------------------------------------------------------------ */
 
-/* Returns whether the output of block t is ready. Computes it first where the callback has to. */
+/* Returns whether the output of block t is ready. Computes it first where the callback has to, and waits for a GPU
+ * where it may. */
 static bool is_block_ready(gc_rt_convolver *c, gc_rt_stage *s, int64_t t, bool freewheel) {
     for (;;) {
+        const struct timespec interval = {0, 20000};
         int64_t claimed;
         if (atomic_load_explicit(&s->done, memory_order_acquire) > t)
             return true;
-        if ((freewheel || s->level.at_once) && claim_block(s, &claimed))
+        if (!freewheel && !s->level.at_once)
+            return false;
+        if (!s->section && gc_gpu_tail_has_failed(c->tail))
+            return false;
+        if (!s->section)
+            nanosleep(&interval, NULL);
+        else if (claim_block(s, &claimed))
             run_block(c, s, claimed);
         else if (!freewheel)
             return false;
@@ -230,7 +237,7 @@ static bool is_block_ready(gc_rt_convolver *c, gc_rt_stage *s, int64_t t, bool f
 static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, int64_t n) {
     int64_t position = c->now & (c->ring - 1);
     for (int i = 0; i < c->ir->inputs; i++) {
-        float *to = input_ring(c, i);
+        float *to = gc_rt_input_ring(c, i);
         const float *from = in ? in[c->channel[i]] + at : c->silence;
         memcpy(to + position, from, (size_t)n * sizeof *to);
         if (position < c->mirror)
@@ -238,21 +245,34 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
     }
 }
 
-/* Adds the output of a stage to n frames. Returns 1 if it is not ready, else 0. */
+/* Adds the output of a stage to n frames. Returns 1 if a part of it is not ready, else 0. */
 static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, int64_t at, int64_t n, bool freewheel) {
-    int64_t frame = c->now - s->level.first_tap, hop = s->level.hop;
-    if (frame < 0)
-        return 0;
-    int64_t t = frame / hop, from = frame % hop;
-    if (!is_block_ready(c, s, t, freewheel))
-        return 1;
-    for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = s->out + (o * 2 + (t & 1)) * hop + from;
-        float *to = output_of(c, out, o) + at;
-        for (int64_t i = 0; i < n; i++)
-            to[i] += add[i];
+    const int64_t hop = s->level.hop;
+    int64_t late = 0, count;
+    for (int64_t i = gc_max(0, s->level.first_tap - c->now); i < n; i += count) {
+        const int64_t frame = c->now + i - s->level.first_tap, from = frame % hop;
+        count = gc_min(n - i, hop - from);
+        if (!is_block_ready(c, s, frame / hop, freewheel)) {
+            late = 1;
+            continue;
+        }
+        for (int o = 0; o < c->ir->outputs; o++) {
+            const float *add = gc_rt_block_of(s, o, frame / hop) + from;
+            float *to = output_of(c, out, o) + at + i;
+            for (int64_t k = 0; k < count; k++)
+                to[k] += add[k];
+        }
     }
-    return 0;
+    return late;
+}
+
+/* Does so for the tail on a GPU, unless it has failed: the CPU is then about to replace it. */
+static int64_t add_tail(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n, bool freewheel) {
+    if (gc_gpu_tail_has_failed(c->tail))
+        return 0;
+    const int64_t late = add_stage(c, &c->stage[c->stages], out, at, n, freewheel);
+    gc_gpu_tail_count_late(c->tail, late ? n : 0);
+    return late;
 }
 
 /* Adds the head to n frames by one block that ends with them. */
@@ -260,7 +280,7 @@ static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, in
     const int64_t hop = c->head.level.hop;
     compute_block(c, &c->head, c->now + n - hop, c->plan.schedule.transform - hop, 0);
     for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = c->head.out + o * 2 * hop + hop - n;
+        const float *add = gc_rt_block_of(&c->head, o, 0) + hop - n;
         float *to = output_of(c, out, o) + at;
         for (int64_t i = 0; i < n; i++)
             to[i] += add[i];
@@ -281,7 +301,7 @@ static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t 
         position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
+        c->simd->direct(gc_rt_input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
                         head - zeros, output_of(c, out, route->output) + at, n, 1);
     }
 }
@@ -291,22 +311,17 @@ int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, floa
     int64_t shortest = c->stages ? c->stage[0].level.hop : SEGMENT, late = 0;
     for (int64_t at = 0; at < frames;) {
         /* Up to the end of the shortest stage's block; the ring ends on such a boundary too. */
-        int64_t n = gc_min(gc_min(frames - at, SEGMENT), shortest - c->now % shortest);
+        int64_t n = gc_min(frames - at, shortest - c->now % shortest);
         write_input(c, in, at, n);
         add_head(c, out, at, n);
         for (int i = 0; i < c->stages; i++)
             late += add_stage(c, &c->stage[i], out, at, n, freewheel);
-        if (c->tail) {
-            gc_gpu_tail_publish(c->tail, c->now + n);
-            late += gc_gpu_tail_add(c->tail, out, at, n, c->now, freewheel);
-        }
+        if (c->tail)
+            late += add_tail(c, out, at, n, freewheel);
         c->now += n;
         at += n;
-        for (int i = 0; i < c->stages; i++) {
-            gc_rt_stage *s = &c->stage[i];
-            if (c->now % s->level.hop == 0)
-                atomic_store_explicit(&s->published, c->now / s->level.hop, memory_order_release);
-        }
+        for (int i = 0; i < c->stages + (c->tail ? 1 : 0); i++)
+            atomic_store_explicit(&c->stage[i].published, c->now / c->stage[i].level.hop, memory_order_release);
     }
     return late;
 }
