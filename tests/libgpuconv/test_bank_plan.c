@@ -68,7 +68,12 @@ static void the_plan_of_a_measured_bank_is_the_recorded_one(void **state) {
     (void)state;
     static const struct {
         int inputs, outputs, block;
-        gc_levels plan;
+        struct {
+            int count;
+            struct {
+                int64_t hop, first_tap, partitions;
+            } level[GC_LEVELS_MAX];
+        } plan;
     } cases[] = {
         {2, 0, 64, {4, {{64, 0, 4}, {256, 256, 3}, {1024, 1024, 7}, {8192, 8192, 11}}}},
         {8000, 0, 128, {4, {{128, 0, 4}, {512, 512, 3}, {2048, 2048, 3}, {8192, 8192, 11}}}},

@@ -30,7 +30,8 @@ static void extend(const gc_level_search *s, gc_levels *levels, double seconds, 
         best->cost = all;
         best->levels = *levels;
     }
-    for (int64_t hop = gc_max(2 * last->hop, s->shortest); hop <= s->longest && levels->count < s->most; hop *= 2)
+    for (int64_t hop = gc_max(2 * last->hop, s->shortest); 0 < hop && hop <= s->longest && levels->count < s->most;
+         hop *= 2)
         for (int64_t first_tap = s->earliest * hop; first_tap <= s->latest * hop && first_tap < s->taps;
              first_tap += hop) {
             last->partitions = (first_tap - last->first_tap) / last->hop;
