@@ -285,11 +285,6 @@ static void measure(gc_stream *s, gc_stream_stats *stats) {
     }
 }
 
-static const char *failure(const gc_stream *s) {
-    (void)s;
-    return "";
-}
-
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     (void)error;
     *device = (gc_device){.threads = config->threads ? config->threads : gc_processor_count()};
@@ -319,7 +314,6 @@ static const gc_stream_executor streams = {
     .stop = stop,
     .reset = reset,
     .measure = measure,
-    .failure = failure,
     .free = free_stream,
 };
 
