@@ -5,7 +5,7 @@
  */
 #include "cuda_algorithm.h"
 
-#include "cuda_arrays.h"
+#include "job_plan.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/engine/bank.h"
