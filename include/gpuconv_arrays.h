@@ -36,9 +36,10 @@
  *   PyTorch and CuPy align it.
  * - A NaN or infinity in a row spoils all frames that a transform shares with it, never another row (of the output, or
  *   of the response if it is written).
- * - Errors: ARGUMENT (the message names the field, such as "job.output.stride"; nothing is written or queued), DEVICE
- *   (CUDA refused; its text), MEMORY, CANCELLED (only on the CPU; what is written is incomplete), UNSUPPORTED (this
- *   build has no CUDA; on the CPU, two operands of more than 2^29 frames).
+ * - Errors. ARGUMENT: the message names the field, such as "job.output.stride"; nothing is written or queued. DEVICE:
+ *   a function of CUDA failed; the message has its text. MEMORY: there is too little memory. CANCELLED, only on the
+ * CPU: the arrays that are written are incomplete. UNSUPPORTED: this build has no CUDA, or, on the CPU, both arrays
+ * that are convolved have rows of more than 2^29 frames.
  * - NULL: a function that returns a status returns ARGUMENT if an object, a structure or an output pointer is NULL,
  *   unless its documentation allows it; a stream, an `error` and an unused workspace may be NULL. A function that frees
  *   does nothing with NULL.

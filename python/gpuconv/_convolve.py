@@ -227,8 +227,8 @@ class Convolver:
         return self._response.frames if self._kind == "response" else int(self._array.shape[-1])
 
     def plan(self, frames: int, inputs: int = 1) -> Plan:
-        """Returns how signals of so many frames and inputs are convolved, and why. For an array `inputs` is the number of
-        signals, all of whose frames are computed."""
+        """Returns how a signal of `frames` frames and `inputs` channels is convolved, and why. With a Convolver of an array,
+        `inputs` is the number of signals, and the plan is that of the mode "full"."""
         inputs, frames = whole("inputs", inputs, 1, 1024), whole("frames", frames, 1, 1 << 40)
         if self._kind != "response":
             threads = thread_count(self._threads)

@@ -259,7 +259,7 @@ class Prepared:
         self.recent.clear()
 
     def plan(self, rows: int, frames: int, threads: Any = None) -> tuple[str, str, str]:
-        """Returns backend, device, and how so many signals of `frames` frames are convolved."""
+        """Returns the backend, the device, and a sentence on how `rows` signals of `frames` frames are convolved."""
         library = adapter(self.through)
         device, taps = library.device(self.h), library.layout("h", self.h)
         with library.current(device):

@@ -70,5 +70,5 @@ class HostPrepared:
             self.kept.convolve(expand(x, batch), y, shared[1], offset, threads)
 
     def plan(self, rows: int, frames: int, threads: int) -> tuple[str, str, str]:
-        """Returns backend, device, and how so many signals of `frames` frames are convolved."""
+        """Returns the backend, the device, and a sentence on how `rows` signals of `frames` frames are convolved."""
         return "cpu", "CPU", _core.plan(rows, frames, self.shape[-1], threads)

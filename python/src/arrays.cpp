@@ -310,7 +310,7 @@ void bind_arrays(nb::module_ &m) {
         .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),
              nb::arg("threads"), "Convolves row i of x with response (i // group) % rows.");
     m.def("plan", &plan_host, nb::arg("rows"), nb::arg("frames"), nb::arg("taps"), nb::arg("threads"),
-          "Returns how so many rows are convolved on the CPU, and the predicted time.");
+          "Returns one sentence: how `rows` rows are convolved on the CPU, and the predicted time.");
     m.def("all_finite", &all_finite, nb::arg("array"), "Returns whether no element is NaN or infinite.");
     m.def("forget_threads", &forget_threads, "Forgets all threads; for a forked child.");
     nb::class_<device>(m, "Cuda", "The tables and kernels of one device.")

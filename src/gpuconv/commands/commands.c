@@ -24,7 +24,9 @@ char gc_words_algorithm[256];
 void gc_fill_words(void) {
     size_t used = 0;
     const char *name;
-    for (int id = 0; strcmp(name = gpuconv_algorithm_name((gpuconv_algorithm)id), "unknown") != 0; id++)
+    for (int id = 0; used < sizeof gc_words_algorithm &&
+                     strcmp(name = gpuconv_algorithm_name((gpuconv_algorithm)id), "unknown") != 0;
+         id++)
         used +=
             (size_t)snprintf(gc_words_algorithm + used, sizeof gc_words_algorithm - used, "%s%s", id ? "|" : "", name);
 }

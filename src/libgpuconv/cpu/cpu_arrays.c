@@ -1,9 +1,11 @@
 /*
- * Jobs on arrays in host memory (gpuconv_arrays.h). A job is a list of products: a row of the signal, one of the
- * response and one of the output, each of which is read or written. What is written is a convolution of the other two,
- * one of them backwards in a gradient. A row with one product is computed where it is; the products of rows that have
- * several are computed side by side and summed in their order, so that the sum does not depend on the threads.
+ * Jobs on arrays in host memory (gpuconv_arrays.h). A job is a list of products. A product has three rows: of the
+ * signal, of the response and of the output. It reads two of them, convolves them, and writes the third; in a gradient
+ * one of the two is read backwards. A written row with one product is computed in its place. The products of a written
+ * row with several are computed in memory of their own and summed in a fixed order, so that the sum does not depend on
+ * the threads.
  */
+#include "cpu_algorithm.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -310,7 +312,7 @@ static gpuconv_status run_single(work *w, gpuconv_error *error) {
 static void sum_products(void *context, int64_t index, int worker) {
     (void)worker;
     const work *w = context;
-    const int64_t parts = (w->width + SUM_FRAMES - 1) / SUM_FRAMES, t = w->summed[index / parts];
+    const int64_t parts = gc_divide_up(w->width, SUM_FRAMES), t = w->summed[index / parts];
     const int64_t from = index % parts * SUM_FRAMES;
     const int64_t frames = gc_min(SUM_FRAMES, gc_min(w->begin + w->width, written_frames(w, t)) - w->begin - from);
     double sum[SUM_FRAMES] = {0};
@@ -349,7 +351,7 @@ static gpuconv_status run_sums(work *w, int64_t targets, gpuconv_error *error) {
     const gpuconv_status status = gc_row_batch_convolve(&w->place->threads, row, count, error);
     free(row);
     if (!status)
-        gc_pool_run(w->place->threads.pool, sum_products, w, targets * ((w->width + SUM_FRAMES - 1) / SUM_FRAMES));
+        gc_pool_run(w->place->threads.pool, sum_products, w, targets * gc_divide_up(w->width, SUM_FRAMES));
     return status ? status : gc_cancelled() ? gc_fail_memory(error, "the sums of a job") : GPUCONV_OK;
 }
 
@@ -415,7 +417,10 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
 
 static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
                            gpuconv_error *error) {
-    static const char *const names[] = {"none", "direct", "overlap-save", "partitioned"};
+    const char *const names[] = {[GC_ROW_ZERO] = "none",
+                                 [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
+                                 [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
+                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name};
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
     gc_row_plan made = {0};

@@ -79,9 +79,9 @@ static void compute(gc_stream *s, slot *chunk) {
     const gpuconv_plan *plan = s->plan;
     double begin = gc_now();
     s->current = chunk;
-    gc_pool_run(s->pool, unpack, s, (plan->choice.chunk + STRIPE - 1) / STRIPE);
+    gc_pool_run(s->pool, unpack, s, gc_divide_up(plan->choice.chunk, STRIPE));
     s->algorithm->run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
-    gc_pool_run(s->pool, pack, s, (chunk->out_frames + STRIPE - 1) / STRIPE);
+    gc_pool_run(s->pool, pack, s, gc_divide_up(chunk->out_frames, STRIPE));
     for (int c = 0; c < plan->ir->inputs; c++)
         memmove(s->in[c] - s->history, s->in[c] + plan->choice.chunk - s->history, (size_t)s->history * sizeof(float));
     double end = gc_now();

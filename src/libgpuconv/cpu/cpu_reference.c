@@ -151,7 +151,7 @@ static gpuconv_status measure(const fftw *f, const gpuconv_plan *plan, const gc_
         double before = total;
         convolution j = {.f = f, .plan = plan, .in = padded, .out = timing->out, .points = points, .frames = frames};
         j.hop = points - ir->frames + 1;
-        j.blocks = (frames + j.hop - 1) / j.hop;
+        j.blocks = gc_divide_up(frames, j.hop);
         ok = time_size(&j, pool, timing->runs, timing->seconds, &total);
         best = total < before ? points : best;
     }

@@ -84,7 +84,7 @@ static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *
     c->frames = frames;
     int64_t even = frames * c->ir->outputs / (gc_pool_threads(pool) * JOBS_PER_THREAD);
     c->stretch = gc_round_up(gc_max(MIN_STRETCH, gc_min(MAX_STRETCH, even)), MIN_STRETCH);
-    c->stretches = (frames + c->stretch - 1) / c->stretch;
+    c->stretches = gc_divide_up(frames, c->stretch);
     gc_pool_run(pool, compute_stretch, c, c->stretches * c->ir->outputs);
 }
 

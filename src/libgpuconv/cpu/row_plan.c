@@ -69,7 +69,7 @@ static void consider_sum(const gc_costs *costs, gc_row_plan *p) {
         return;
     for (int64_t n = GC_FFT_MIN_POINTS; n <= gc_min(gc_max(MIN_SUM, 8 * gc_power_of_two(hop)), INT64_C(1) << 24);
          n *= 2) {
-        const int64_t partition = n - hop + 1, partitions = partition > 0 ? (taps + partition - 1) / partition : 0;
+        const int64_t partition = n - hop + 1, partitions = partition > 0 ? gc_divide_up(taps, partition) : 0;
         const double seconds = (double)(2 * partitions + 1) * gc_cpu_fft_seconds(costs, n);
         if (partition < n / 8 || !(seconds < p->seconds))
             continue;
@@ -103,7 +103,7 @@ static void take_blocks(gc_row_plan *p) {
     p->hop = p->full_hop;
     p->before = p->method == GC_ROW_DIRECT ? p->taps.frames - 1 : p->transform - p->hop;
     p->first_block = p->begin / p->hop;
-    p->blocks = (p->end + p->hop - 1) / p->hop - p->first_block;
+    p->blocks = gc_divide_up(p->end, p->hop) - p->first_block;
 }
 
 void gc_row_plan_fill(const gc_choice *choice, const gc_row *row, gc_row_plan *p) {

@@ -311,7 +311,7 @@ static void forward(void *context, int64_t index, int worker) {
 }
 
 static int64_t slab_count(const gc_convolver *c) {
-    return (c->stride + GC_SECTION_SLAB - 1) / GC_SECTION_SLAB;
+    return gc_divide_up(c->stride, GC_SECTION_SLAB);
 }
 
 /* Sums the products of one slab of one output, for all blocks. */
@@ -369,7 +369,7 @@ void gc_section_run(gc_convolver *c, gc_pool *pool, float *const *in, float *con
     c->pool = pool;
     c->in = in;
     c->out = out;
-    c->active = (frames + s->hop - 1) / s->hop;
+    c->active = gc_divide_up(frames, s->hop);
     for (int o = 0; o < s->ir->outputs; o++)
         if (c->components.output_owner[o] < 0) /* without a route */
             memset(out[o], 0, (size_t)(c->active * s->hop) * sizeof **out);

@@ -17,7 +17,7 @@ int gc_matrix_pair(const gc_simd *simd) {
 
 static gc_matrix_cut cut_of_width(const gc_simd *simd, int64_t floats, int64_t width) {
     const int64_t run = width * simd->matrix->pair;
-    return (gc_matrix_cut){.floats = floats, .width = width, .run = run, .slabs = (floats + run - 1) / run};
+    return (gc_matrix_cut){.floats = floats, .width = width, .run = run, .slabs = gc_divide_up(floats, run)};
 }
 
 gc_matrix_cut gc_matrix_cut_make(const gc_simd *simd, int64_t floats, int64_t spectra) {

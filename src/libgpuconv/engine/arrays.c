@@ -2,6 +2,7 @@
  * Every message names the field, its value, and the values that fit. */
 #include "backend.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
 
 #include <stddef.h>
@@ -141,7 +142,7 @@ static gpuconv_status check_routed(const gpuconv_arrays_job *job, gc_job_shape *
 
 /* Checks the numbers of rows of a job without routes. */
 static gpuconv_status check_unrouted(const gpuconv_arrays_job *job, const gc_job_shape *s, gpuconv_error *error) {
-    const int64_t groups = (job->signal.rows + s->group - 1) / s->group;
+    const int64_t groups = gc_divide_up(job->signal.rows, s->group);
     if (job->output.rows != job->signal.rows)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.output.rows is %lld; use %lld, the rows of job.signal",
                        (long long)job->output.rows, (long long)job->signal.rows);

@@ -6,6 +6,8 @@
  */
 #include "bank.h"
 
+#include "libgpuconv/core/memory.h"
+
 #include <math.h>
 
 bool gc_bank_is_diagonal(const gc_bank_options *o) {
@@ -33,7 +35,7 @@ static void search(const gc_problem *p, const gc_costs *costs, gc_levels levels,
     const int number = levels.count - 1;
     gc_level *last = &levels.level[number];
     if (last->hop == best->schedule.hop) {
-        last->partitions = (int)((p->bank->taps - last->first_tap + last->hop - 1) / last->hop);
+        last->partitions = (int)gc_divide_up(p->bank->taps - last->first_tap, last->hop);
         seconds += level_seconds(p, costs, &levels, number);
         if (seconds < best->cost) {
             best->cost = seconds;

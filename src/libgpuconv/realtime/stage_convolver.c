@@ -203,6 +203,17 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
     }
 }
 
+/* Adds n frames of the stage's output, from frame `from` of half 0 or 1 on. */
+static void add_output(gc_rt_convolver *c, const gc_rt_stage *s, int64_t half, int64_t from, float *const *out,
+                       int64_t at, int64_t n) {
+    for (int o = 0; o < c->ir->outputs; o++) {
+        const float *add = s->out + (o * 2 + half) * s->plan.hop + from;
+        float *to = output_of(c, out, o) + at;
+        for (int64_t i = 0; i < n; i++)
+            to[i] += add[i];
+    }
+}
+
 /* Adds the output of a stage to n frames. Returns 1 if it is not ready, else 0. */
 static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, int64_t at, int64_t n, bool freewheel) {
     int64_t frame = c->now - s->plan.offset, hop = s->plan.hop;
@@ -211,12 +222,7 @@ static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, 
     int64_t t = frame / hop, from = frame % hop;
     if (!is_block_ready(c, s, t, freewheel))
         return 1;
-    for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = s->out + (o * 2 + (t & 1)) * hop + from;
-        float *to = output_of(c, out, o) + at;
-        for (int64_t i = 0; i < n; i++)
-            to[i] += add[i];
-    }
+    add_output(c, s, t & 1, from, out, at, n);
     return 0;
 }
 
@@ -224,12 +230,7 @@ static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, 
 static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
     const int64_t hop = c->head.plan.hop;
     compute_block(c, &c->head, c->now + n - hop, c->schedule.head_points - hop, 0);
-    for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = c->head.out + o * 2 * hop + hop - n;
-        float *to = output_of(c, out, o) + at;
-        for (int64_t i = 0; i < n; i++)
-            to[i] += add[i];
-    }
+    add_output(c, &c->head, 0, hop - n, out, at, n);
 }
 
 /* Adds the convolution with the head to n frames: in a block where that takes less time, else directly. */

@@ -118,7 +118,7 @@ static void try_stage(search *s, int64_t hop, double cost) {
  * response, and once with every longer stage behind it. */
 static void extend(search *s, double cost) {
     gc_rt_stage_plan *last = &s->current.stage[s->current.stages - 1];
-    last->partitions = (s->taps - last->offset + last->hop - 1) / last->hop;
+    last->partitions = gc_divide_up(s->taps - last->offset, last->hop);
     double load = cost + stage_cost(s, last);
     if (load < s->best->load && (last->in_callback || last->offset > last->hop)) {
         *s->best = s->current;

@@ -34,7 +34,7 @@ gc_packer *gc_packer_new(const gc_packer_config *config) {
     gc_packer *p = gc_calloc(1, sizeof *p);
     if (!p)
         return NULL;
-    *p = (gc_packer){.c = *config, .shards = (entries + config->size - 1) / config->size};
+    *p = (gc_packer){.c = *config, .shards = gc_divide_up(entries, config->size)};
     p->expected = gc_calloc(gc_max(1, p->shards), sizeof *p->expected);
     p->failed = gc_calloc(gc_max(1, entries), 1);
     pthread_mutex_init(&p->lock, NULL);
